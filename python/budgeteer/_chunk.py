@@ -1,0 +1,137 @@
+"""Chunks: what a retriever returns, in the caller's own types or in ours."""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from budgeteer import _validate
+from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
+from budgeteer.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """
+    One retrieved piece of text.
+
+    A `Packer` takes plain strings, mappings with ``text`` or ``content`` and objects with
+    ``.text``, ``.page_content`` or ``.content`` as well; this class is for those who have none of
+    their own.
+
+    Args:
+        text: The text itself. The only field that a packing contains.
+        id: Identifier within its source, shown by the template ``"tagged"``.
+        source: Where the chunk comes from, for people and citations.
+        title: Heading of the chunk; its words count for ranking, not for the budget.
+        score: Relevance that a retriever or reranker gave, higher is better; any float but NaN.
+        metadata: Anything else. Read here: ``mtime`` (seconds, for ``ranking="recency"``) and
+            ``kind`` (for the template ``"tagged"``).
+
+    Raises:
+        InvalidArgumentError: *text*, *source* or *title* is not a str, or *score* is not a number.
+
+    Examples:
+        >>> Chunk("Paris is the capital of France.", title="France").title
+        'France'
+
+    """
+
+    text: str
+    id: str | None = None
+    source: str = ""
+    title: str = ""
+    score: float | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _validate.text("text", self.text)
+        _validate.text("source", self.source)
+        _validate.text("title", self.title)
+        if self.id is not None:
+            _validate.text("id", self.id)
+        if self.score is not None:
+            _validate.number("score", self.score)
+        if self.metadata is not None and not isinstance(self.metadata, Mapping):
+            raise InvalidArgumentError(
+                f"metadata must be a mapping, not {_validate.type_name(self.metadata)}"
+            )
+
+
+def field(chunk: object, name: str) -> Any:
+    """Return the field *name* of a chunk of any type, or None where it has none."""
+    if isinstance(chunk, str):
+        return None
+    if isinstance(chunk, Mapping):
+        return chunk.get(name)
+    return getattr(chunk, name, None)
+
+
+def metadata_field(chunk: object, name: str) -> Any:
+    """Return the metadata *name* of a chunk of any type, or None where it has none."""
+    metadata = field(chunk, "metadata")
+    return metadata.get(name) if isinstance(metadata, Mapping) else None
+
+
+def text_name(chunk: object) -> str:
+    """Return the name under which a mapping or an object holds its text."""
+    if isinstance(chunk, Mapping):
+        return next(name for name in TEXT_KEYS if name in chunk)
+    return next(name for name in TEXT_ATTRIBUTES if hasattr(chunk, name))
+
+
+def text_of(chunk: object) -> str:
+    """Return the text of a chunk that a backend has accepted."""
+    return chunk if isinstance(chunk, str) else str(field(chunk, text_name(chunk)))
+
+
+def score_keys(chunks: Sequence[object]) -> bytes:
+    """Return each chunk's own score as float64, shape ``(n,)``; NaN stands for none."""
+    keys = array("d", bytes(8 * len(chunks)))
+    for i, chunk in enumerate(chunks):
+        score = field(chunk, "score")
+        keys[i] = (
+            float("nan") if score is None else _validate.number(f"chunks[{i}].score", score)
+        )
+    return keys.tobytes()
+
+
+def mtime_keys(chunks: Sequence[object]) -> bytes:
+    """Return each chunk's modification time as float64, shape ``(n,)``; 0 stands for none."""
+    keys = array("d", bytes(8 * len(chunks)))
+    for i, chunk in enumerate(chunks):
+        mtime = metadata_field(chunk, "mtime")
+        if isinstance(mtime, (int, float)):  # a bool counts as 0 or 1
+            keys[i] = _validate.number(f"chunks[{i}].metadata['mtime']", mtime + 0)
+    return keys.tobytes()
+
+
+def labeller(chunks: Sequence[object]) -> Callable[[int], str]:
+    """Return the function that writes the ``[kind:id] `` in front of a chunk."""
+
+    def label(i: int) -> str:
+        chunk = chunks[i]
+        kind = metadata_field(chunk, "kind")
+        if kind is None and isinstance(chunk, Mapping):
+            kind = chunk.get("kind")
+        identifier = field(chunk, "id")
+        return f"[{'document' if kind is None else kind}:{i if identifier is None else identifier}] "
+
+    return label
+
+
+def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError:
+    """Return the error for chunk *i*, which a backend could not read for the reason *code*."""
+    chunk = chunks[i]
+    found = _validate.type_name(chunk)
+    if code == NO_TEXT and isinstance(chunk, Mapping):
+        return InvalidArgumentError(f"chunks[{i}] must have a key 'text' or 'content'")
+    if code == NO_TEXT:
+        return InvalidArgumentError(
+            f"chunks[{i}] must be a str, a mapping with 'text' or 'content', or an object with "
+            f".text, .page_content or .content, not {found}"
+        )
+    name = "title" if code == TITLE_TYPE else text_name(chunk)
+    return InvalidArgumentError(
+        f"chunks[{i}].{name} must be a str, not {_validate.type_name(field(chunk, name))}"
+    )

@@ -1,0 +1,32 @@
+"""
+The numbers by which the facade and both backends name things.
+
+The native backend has its own copy in ``rust/binding/src/codes.rs``; a test compares the two.
+"""
+
+CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE = range(4)
+"""Counters."""
+
+KEYWORD, RECENCY, INPUT, SCORE = range(4)
+"""Rankings."""
+
+SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)
+"""What happens to a chunk that does not fit."""
+
+OUT_OF_SCOPE, EMPTY, CAP, DUPLICATE, BUDGET = range(5)
+"""Why a chunk is dropped."""
+
+START, END, BOTH = range(3)
+"""Which part of a text a cut keeps."""
+
+NO_TEXT, TEXT_TYPE, TITLE_TYPE = 1, 2, 3
+"""Why a chunk cannot be read."""
+
+ASSEMBLED, LOOSE = -1, -2
+"""Stand for the assembled text, and for a text of its own, where a chunk's index is meant."""
+
+TEXT_KEYS = ("text", "content")
+"""Where a mapping may hold its text, first one wins."""
+
+TEXT_ATTRIBUTES = ("text", "page_content", "content")
+"""Where an object may hold its text, first one wins."""

@@ -1,0 +1,238 @@
+"""Token counters: how long a text is, in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from budgeteer import _validate
+from budgeteer._backend import backend
+from budgeteer._codes import (
+    ASSEMBLED,
+    CALLABLE,
+    CHARS_DIV4,
+    CHARS_PER_TOKEN,
+    LOOSE,
+    WORDS,
+)
+from budgeteer.errors import CounterError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+NAMES = ("chars_div4", "words", "whitespace", "chars_per_token:X")
+"""The names that `get_counter` takes."""
+
+KEEP = ("start", "end", "both")
+_RATIO_MIN, _RATIO_MAX = 0.001, 1_000_000.0
+_PREFIX = "chars_per_token:"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounter:
+    """
+    Counts the tokens of texts. Made by `get_counter`; immutable, thread-safe, picklable.
+
+    Attributes:
+        name: The name that `get_counter` gives this counter for.
+        is_exact: Whether it counts what a model counts. False for every estimate. A caller's own
+            function counts as exact: it is taken at its word.
+
+    Examples:
+        >>> counter = get_counter("chars_div4")
+        >>> counter.count("Hello, world")
+        3
+        >>> counter.count_batch(["a", "four", "fives"]).tolist()
+        [1, 1, 2]
+
+    """
+
+    name: str
+    is_exact: bool
+    _kind: int = field(repr=False)
+    _ratio: float = field(repr=False, default=4.0)
+    _function: Callable[[str], int] | None = field(repr=False, default=None)
+
+    def count(self, text: str) -> int:
+        """
+        Return the number of tokens in *text*: 0 for the empty text, else at least 1.
+
+        Raises:
+            InvalidArgumentError: *text* is not a str.
+            CounterError: The caller's own function answered something that is not a count.
+
+        Examples:
+            >>> get_counter("words").count("two words")
+            2
+
+        """
+        _validate.text("text", text)
+        if self._function is not None:
+            return self._ask(text, LOOSE)
+        return int(backend.count(self._kind, self._ratio, text))
+
+    def count_batch(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """
+        Return the number of tokens in each of *texts* as int64, shape ``(n,)``.
+
+        Raises:
+            InvalidArgumentError: One of *texts* is not a str; the message names which.
+            CounterError: As for `count`.
+
+        Examples:
+            >>> get_counter("chars_per_token:2.5").count_batch(["", "abc", "abcde"]).tolist()
+            [0, 2, 2]
+
+        """
+        import numpy as np
+
+        items = _validate.batch("texts", texts)
+        if self._function is not None:
+            for i, item in enumerate(items):
+                _validate.text(f"texts[{i}]", item)
+            return np.array([self._ask(item, i) for i, item in enumerate(items)], dtype=np.int64)
+        counts = backend.count_batch(self._kind, self._ratio, items)
+        if isinstance(counts, int):
+            _validate.text(f"texts[{counts}]", items[counts])
+        return np.frombuffer(counts, dtype=np.int64)
+
+    def count_till_limit(self, text: str, limit: int) -> int | None:
+        """
+        Return the number of tokens in *text* if it is at most *limit*, else None.
+
+        Raises:
+            InvalidArgumentError: *text* is not a str, or *limit* is not an int from 0 on.
+
+        Examples:
+            >>> counter = get_counter("chars_div4")
+            >>> counter.count_till_limit("Hello, world", 3), counter.count_till_limit("Hello", 1)
+            (3, None)
+
+        """
+        limit = _validate.tokens("limit", limit)
+        count = self.count(text)
+        return count if count <= limit else None
+
+    def truncate(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        keep: Literal["start", "end", "both"] = "start",
+        marker: str = "",
+    ) -> str:
+        """
+        Return *text* cut to at most *max_tokens* tokens, the marker included.
+
+        A text that fits is returned as it is. A cut never splits a grapheme cluster and is never
+        longer than the text. Where not even one grapheme cluster fits beside the marker, the
+        answer is the empty text.
+
+        Args:
+            text: The text to cut.
+            max_tokens: Upper bound for what is returned, in tokens.
+            keep: Which part stays: its start, its end, or both with the middle cut out.
+            marker: What stands where something was cut out.
+
+        Raises:
+            InvalidArgumentError: An argument has a wrong type or is out of range.
+
+        Examples:
+            >>> get_counter("chars_div4").truncate("A long sentence.", 3, marker=" [...]")
+            'A long [...]'
+
+        """
+        _validate.text("text", text)
+        max_tokens = _validate.tokens("max_tokens", max_tokens)
+        _validate.choice("keep", keep, KEEP)
+        _validate.text("marker", marker)
+        asked = None if self._function is None else self._ask
+        cut = backend.truncate(
+            self._kind, self._ratio, asked, text, max_tokens, KEEP.index(keep), marker
+        )
+        return str(cut)
+
+    def _ask(self, text: str, chunk: int) -> int:
+        """Return what the caller's function counts; *chunk* is for the message."""
+        assert self._function is not None
+        count = self._function(text)
+        if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
+            return count
+        where = {LOOSE: "a text", ASSEMBLED: "the assembled text"}.get(chunk, f"chunks[{chunk}]")
+        if isinstance(count, bool) or not hasattr(type(count), "__index__"):
+            found = _validate.type_name(count)
+        else:
+            found = _validate.shown(count := int(count))
+            if 0 <= count <= _validate.MAX_TOKENS:
+                return count
+        raise CounterError(f"the counter must answer an int from 0 on for {where}, not {found}")
+
+
+def get_counter(
+    name: str | Callable[[str], int] | TokenCounter, *, cache: bool = True
+) -> TokenCounter:
+    """
+    Return the counter of that name.
+
+    ========================  ===========================================================
+    ``chars_div4``            ceil(code points / 4): fast, made for English prose
+    ``chars_per_token:X``     ceil(code points / X), X from 0.001 to 1000000
+    ``words``, ``whitespace`` words between whitespace, as ``str.split()`` finds them
+    ========================  ===========================================================
+
+    All of them are estimates: each gives 0 for the empty text and at least 1 otherwise. Characters
+    divided by four under-counts Chinese, Japanese, Korean, emoji, code and JSON two to six times;
+    for those pass a smaller ratio, or an exact function of your own.
+
+    Args:
+        name: One of the names above, or any callable that takes a str and returns an int.
+        cache: Whether counts may be remembered between calls. The estimates above are cheaper
+            than a look-up and never are.
+
+    Raises:
+        InvalidArgumentError: No counter has that name.
+
+    Examples:
+        >>> get_counter("chars_per_token:3").count("Hello, world")
+        4
+        >>> get_counter(lambda text: len(text.encode())).count("é")
+        2
+
+    """
+    if not isinstance(cache, bool):
+        raise InvalidArgumentError(f"cache must be a bool, not {_validate.type_name(cache)}")
+    if isinstance(name, TokenCounter):
+        return name
+    if isinstance(name, str):
+        return _named(name)
+    if callable(name):
+        label = getattr(name, "__name__", None)
+        shown = label if isinstance(label, str) else type(name).__name__
+        return TokenCounter(shown, True, CALLABLE, 0.0, name)
+    raise InvalidArgumentError(
+        f"counter must be a name or a callable that takes a str, not {_validate.type_name(name)}"
+    )
+
+
+def _named(name: str) -> TokenCounter:
+    if name.startswith(_PREFIX):
+        try:
+            ratio = float(name.removeprefix(_PREFIX))
+        except ValueError:
+            ratio = float("nan")
+        if _RATIO_MIN <= ratio <= _RATIO_MAX:
+            return TokenCounter(name, False, CHARS_PER_TOKEN, ratio)
+        raise InvalidArgumentError(
+            f"counter {name[:80]!r} must have a number of characters from {_RATIO_MIN:g} to "
+            f"{_RATIO_MAX:.0f} after the colon"
+        )
+    if name == "chars_div4":
+        return TokenCounter(name, False, CHARS_DIV4)
+    if name in ("words", "whitespace"):
+        return TokenCounter(name, False, WORDS)
+    hint = _validate.did_you_mean(name, NAMES)
+    raise InvalidArgumentError(
+        f"counter must be one of {', '.join(map(repr, NAMES))} or a callable, "
+        f"not {name[:80]!r}{hint}"
+    )

@@ -1,0 +1,218 @@
+"""Packing: the best context that fits a budget, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, TypeVar
+
+from budgeteer import _chunk, _validate
+from budgeteer._backend import backend
+from budgeteer._count import TokenCounter, get_counter
+from budgeteer._packing import Packing
+from budgeteer.errors import InvalidArgumentError
+
+T = TypeVar("T")
+
+RANKINGS = ("keyword", "recency", "input", "score")
+OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
+ORDERS = ("rank", "input")
+SEPARATORS = {"plain": "\n\n", "tagged": "\n"}
+"""What stands between two chunks, by template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packer:
+    """
+    Packs chunks into a budget, with options chosen once.
+
+    Immutable, safe to share between threads, picklable unless its counter is not. Every packing
+    holds the law: the counter answers at most ``max_tokens - reserve_tokens`` for its text.
+
+    Args:
+        max_tokens: Upper bound for the packed text, in tokens, from 0 on.
+        reserve_tokens: Taken off the budget for what the caller adds. If nothing is left, the
+            packing is empty.
+        counter: A name that `get_counter` knows, a `TokenCounter`, or a callable from str to int.
+            A callable is asked once for each chunk considered and at each assembling.
+        ranking: What comes first: ``"keyword"`` (share of the query's keywords that a chunk or its
+            title contains), ``"recency"`` (metadata ``mtime``), ``"input"``, or ``"score"`` (the
+            chunk's own; those without one come last). Ties keep the input order.
+        min_score: Chunks that score below it are dropped as ``"out_of_scope"``.
+        overflow: What happens to a chunk that does not fit: ``"skip"`` it and go on, ``"stop"``
+            there, or cut the first such chunk, ``"truncate_end"`` with `` [...]`` behind it or
+            ``"truncate_middle"`` with ``[...truncated...]`` on a line of its own inside it, and go
+            on skipping.
+        max_chunks: Keep at most so many chunks.
+        dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one; None does not.
+        order: How the kept chunks stand in the text: by ``"rank"`` or in ``"input"`` order.
+        template: ``"plain"`` joins the texts by a blank line. ``"tagged"`` puts ``[kind:id] `` in
+            front of each, kind from the metadata (``document`` where there is none) and id from
+            the chunk (its index where there is none), and joins by a newline. Neither escapes
+            what a chunk contains.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+
+    Examples:
+        >>> packer = Packer(12, overflow="truncate_end")
+        >>> packer.pack("green tea", ["All about green tea and its many kinds.", "Coffee."]).text
+        'All about green tea and its many kinds.\\n\\nCoffee.'
+
+    """
+
+    max_tokens: int
+    _: KW_ONLY
+    reserve_tokens: int = 0
+    counter: str | Callable[[str], int] | TokenCounter = "chars_div4"
+    ranking: str = "keyword"
+    min_score: float | None = None
+    overflow: str = "skip"
+    max_chunks: int | None = None
+    dedupe: str | None = "exact"
+    order: str = "rank"
+    template: str = "plain"
+    _sum_of_parts: bool = field(default=False, repr=False)
+    _counter: TokenCounter = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "max_tokens", _validate.tokens("max_tokens", self.max_tokens))
+        set_field(self, "reserve_tokens", _validate.tokens("reserve_tokens", self.reserve_tokens))
+        set_field(self, "_counter", get_counter(self.counter))
+        _validate.choice("ranking", self.ranking, RANKINGS)
+        _validate.choice("overflow", self.overflow, OVERFLOWS)
+        _validate.choice("order", self.order, ORDERS)
+        _validate.choice("template", self.template, tuple(SEPARATORS))
+        if self.min_score is not None:
+            set_field(self, "min_score", _validate.number("min_score", self.min_score))
+        if self.max_chunks is not None:
+            set_field(self, "max_chunks", _validate.tokens("max_chunks", self.max_chunks))
+        if self.dedupe is not None and self.dedupe != "exact":
+            raise InvalidArgumentError(f"dedupe must be 'exact' or None, not {self.dedupe!r:.80}")
+
+    def pack(
+        self,
+        query: str,
+        chunks: Iterable[T],
+        *,
+        max_tokens: int | None = None,
+        vectors: None = None,
+    ) -> Packing[T]:
+        """
+        Pack the best of *chunks* for *query*.
+
+        Args:
+            query: What the chunks should answer. May be empty: then every score is 0.
+            chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with
+                ``.text``, ``.page_content`` or ``.content``; they may be mixed. Of an object's
+                attributes the first that exists on the first object of its type is taken.
+            max_tokens: Replaces the packer's own for this call; the reserve still comes off.
+            vectors: For rankings by embedding; none of today's takes any.
+
+        Raises:
+            InvalidArgumentError: An argument has a wrong type, or a chunk has no text or a NaN
+                score; the message names the argument and the index.
+            CounterError: The caller's counter answered something that is not a count.
+
+        Examples:
+            >>> packing = Packer(6).pack("tea", [{"text": "Bread."}, {"text": "Green tea."}])
+            >>> packing.text
+            'Green tea.\\n\\nBread.'
+
+        """
+        _validate.text("query", query)
+        items = _validate.batch("chunks", chunks)
+        if type(items) is not tuple:  # the caller's list may change while we or a packing use it
+            items = tuple(items)
+        if vectors is not None:
+            raise InvalidArgumentError(
+                f"vectors must be None under ranking={self.ranking!r}, "
+                f"not {_validate.type_name(vectors)}"
+            )
+        limit = self.max_tokens
+        if max_tokens is not None:
+            limit = _validate.tokens("max_tokens", max_tokens)
+        budget = max(0, limit - self.reserve_tokens)
+        counter = self._counter
+        keys = None
+        if self.ranking == "score":
+            keys = _chunk.score_keys(items)
+        elif self.ranking == "recency":
+            keys = _chunk.mtime_keys(items)
+        result = backend.pack(
+            query,
+            items,
+            budget,
+            counter._kind,
+            counter._ratio,
+            None if counter._function is None else counter._ask,
+            RANKINGS.index(self.ranking),
+            keys,
+            self.min_score,
+            OVERFLOWS.index(self.overflow),
+            self.max_chunks,
+            self.dedupe is not None,
+            self.order == "input",
+            SEPARATORS[self.template],
+            _chunk.labeller(items) if self.template == "tagged" else None,
+            self._sum_of_parts,
+        )
+        if len(result) == 2:
+            raise _chunk.refusal(items, *result)
+        return Packing(items, result, counter, budget)
+
+    def pack_batch(
+        self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
+    ) -> Iterator[Packing[Any]]:
+        """
+        Yield the packing of each request, in order, one at a time.
+
+        Args:
+            requests: Each is a pair of query and chunks, or a mapping of the arguments of `pack`.
+
+        Raises:
+            InvalidArgumentError: A request is neither, or as for `pack`.
+
+        Examples:
+            >>> requests = [("tea", ["Green tea."]), {"query": "bread", "chunks": ["Rye bread."]}]
+            >>> [packing.total_tokens for packing in Packer(8).pack_batch(requests)]
+            [3, 3]
+
+        """
+        for i, request in enumerate(requests):
+            if isinstance(request, Mapping):
+                unknown = set(request) - {"query", "chunks", "max_tokens", "vectors"}
+                if unknown or not {"query", "chunks"} <= set(request):
+                    raise InvalidArgumentError(
+                        f"requests[{i}] must have 'query' and 'chunks', may have 'max_tokens' "
+                        f"and 'vectors', and nothing else"
+                    )
+                yield self.pack(**request)
+            elif isinstance(request, (tuple, list)) and len(request) == 2:
+                yield self.pack(request[0], request[1])
+            else:
+                raise InvalidArgumentError(
+                    f"requests[{i}] must be a pair of query and chunks or a mapping, "
+                    f"not {_validate.type_name(request)}"
+                )
+
+
+def pack(query: str, chunks: Iterable[T], max_tokens: int, **options: Any) -> Packing[T]:
+    """
+    Pack the best of *chunks* for *query* into *max_tokens* tokens.
+
+    Short for ``Packer(max_tokens, **options).pack(query, chunks)``; see `Packer` for the options
+    and `Packer.pack` for the chunks. Keep a `Packer` where many calls share their options.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+        CounterError: The caller's counter answered something that is not a count.
+
+    Examples:
+        >>> packing = pack("green tea", ["Coffee.", "Tea is green or black."], 6)
+        >>> packing.text, packing.total_tokens
+        ('Tea is green or black.', 6)
+
+    """
+    return Packer(max_tokens, **options).pack(query, chunks)

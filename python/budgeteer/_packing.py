@@ -1,0 +1,367 @@
+"""The result of packing: what was kept, what was dropped, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from budgeteer import _validate
+from budgeteer._chunk import text_of
+from budgeteer.errors import BudgeteerError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._count import TokenCounter
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+REASONS = ("out_of_scope", "empty", "cap", "duplicate", "budget")
+"""Why a chunk may be dropped, by the code that a backend answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChunk(Generic[T]):
+    """
+    A chunk that is in the packed text.
+
+    Attributes:
+        chunk: The caller's object.
+        index: Its place in the input, from 0.
+        text: Its text as packed: cut where it was cut, without label or separator.
+        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
+        token_count: Tokens of `text` alone, without label or separator.
+        citation_tokens: Tokens set aside for citing it.
+        span: Where its text stands in ``Packing.text``: first code point, and the one after the
+            last.
+        was_cut: Whether something of its text was left out.
+
+    """
+
+    chunk: T
+    index: int
+    text: str
+    score: float | None
+    token_count: int
+    citation_tokens: int
+    span: tuple[int, int]
+    was_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedChunk(Generic[T]):
+    """
+    A chunk that is not in the packed text.
+
+    Attributes:
+        chunk: The caller's object.
+        index: Its place in the input, from 0.
+        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
+        reason: ``"out_of_scope"`` (below ``min_score``), ``"empty"``, ``"cap"`` (``max_chunks``
+            was reached), ``"duplicate"`` or ``"budget"``.
+        needed_tokens: At reason ``"budget"``, what it would have added; a lower bound where
+            counting could stop early. Else 0.
+        available_tokens: At reason ``"budget"``, what was left when its turn came. Else 0.
+        duplicate_of: At reason ``"duplicate"``, the index of the kept chunk with the same text.
+
+    """
+
+    chunk: T
+    index: int
+    score: float | None
+    reason: str
+    needed_tokens: int
+    available_tokens: int
+    duplicate_of: int | None
+
+
+class _Lazy(Sequence[V]):
+    """A sequence whose items are made when they are looked at."""
+
+    __slots__ = ("_length", "_make")
+
+    def __init__(self, length: int, make: Any) -> None:
+        self._length = length
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[V]:
+        return map(self._make, range(self._length))
+
+    @overload
+    def __getitem__(self, position: int) -> V: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[V]: ...
+    def __getitem__(self, position: int | slice) -> V | Sequence[V]:
+        places = range(self._length)[position]
+        if isinstance(places, range):
+            return [self._make(place) for place in places]
+        return self._make(places)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+class Packing(Generic[T]):
+    """
+    The best context that fits, and what became of every chunk.
+
+    Its items are made when they are looked at, and nothing is counted that packing did not have
+    to count, except by reading `dropped_total_tokens`. A pickled packing holds the kept texts,
+    the figures and the reasons; in place of the caller's objects it has the kept texts, and None
+    for what was dropped.
+
+    Attributes:
+        text: The context, ready to send.
+        total_tokens: What the counter answers for exactly `text`; at most `budget_tokens`.
+        budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
+        is_exact: Whether the counter is exact; False for an estimate.
+
+    Examples:
+        >>> from budgeteer import pack
+        >>> packing = pack("capital of France", ["Paris is the capital.", "Bread."], 6)
+        >>> packing.text
+        'Paris is the capital.'
+        >>> packing.dropped[0].reason
+        'budget'
+
+    """
+
+    def __init__(
+        self, chunks: Sequence[T], result: tuple[Any, ...], counter: TokenCounter, budget: int
+    ) -> None:
+        """Wrap the answer of a backend; made by `Packer.pack`."""
+        self.text: str = result[0]
+        self.total_tokens: int = result[1]
+        self.budget_tokens = budget
+        self.is_exact = counter.is_exact
+        self._counter: TokenCounter | None = counter
+        self._chunks: Sequence[T | None] = chunks
+        self._kept = memoryview(result[2]).cast("I")
+        self._counts = memoryview(result[3]).cast("q")
+        self._spans = memoryview(result[4]).cast("q")
+        self._cut: int = result[5]
+        self._scores = memoryview(result[6]).cast("d")
+        self._dropped = memoryview(result[7]).cast("I")
+        self._reasons: bytes = result[8]
+        self._needed = memoryview(result[9]).cast("q")
+        self._available = memoryview(result[10]).cast("q")
+        self._duplicates: dict[int, int] = result[11]
+
+    @property
+    def kept(self) -> Sequence[KeptChunk[T]]:
+        """The chunks in the text, in the order in which they stand there."""
+        return _Lazy(len(self._kept), self._kept_chunk)
+
+    @property
+    def dropped(self) -> Sequence[DroppedChunk[T]]:
+        """The chunks not in the text, in the order in which that was decided."""
+        return _Lazy(len(self._dropped), self._dropped_chunk)
+
+    @property
+    def dropped_count(self) -> int:
+        """How many chunks are not in the text, for whatever reason."""
+        return len(self._dropped)
+
+    @property
+    def was_truncated(self) -> bool:
+        """Whether anything was dropped or cut."""
+        return self._cut >= 0 or len(self._dropped) > 0
+
+    @cached_property
+    def dropped_total_tokens(self) -> int:
+        """
+        Tokens of all dropped texts together. Reading it counts them.
+
+        Raises:
+            BudgeteerError: The packing was pickled before this was read: the texts are gone.
+
+        """
+        if self._counter is None:
+            raise BudgeteerError(
+                "dropped_total_tokens was not read before the packing was pickled, and a pickled "
+                "packing has no dropped texts"
+            )
+        texts = [text_of(self._chunks[i]) for i in self._dropped]
+        return sum(self._counter.count_batch(texts).tolist())
+
+    def _score(self, index: int) -> float | None:
+        score = self._scores[index]
+        return None if math.isnan(score) else score
+
+    def _kept_chunk(self, place: int) -> KeptChunk[T]:
+        index = self._kept[place]
+        start, end = self._spans[2 * place], self._spans[2 * place + 1]
+        return KeptChunk(
+            self._chunks[index],  # type: ignore[arg-type]
+            index,
+            self.text[start:end],
+            self._score(index),
+            self._counts[place],
+            0,
+            (start, end),
+            place == self._cut,
+        )
+
+    def _dropped_chunk(self, place: int) -> DroppedChunk[T]:
+        index = self._dropped[place]
+        return DroppedChunk(
+            self._chunks[index],  # type: ignore[arg-type]
+            index,
+            self._score(index),
+            REASONS[self._reasons[place]],
+            self._needed[place],
+            self._available[place],
+            self._duplicates.get(index),
+        )
+
+    def explain(self, index: int) -> str:
+        """
+        Return a sentence that says what became of chunk *index*.
+
+        Raises:
+            InvalidArgumentError: There is no chunk with that index.
+
+        Examples:
+            >>> from budgeteer import pack
+        >>> packing = pack("tea", ["tea", "tea", "coffee, black"], 3)
+            >>> print(packing.explain(1))
+            Chunk 1 (score 1.00) was dropped: its text equals that of chunk 0, which is kept.
+            >>> print(packing.explain(2))
+            Chunk 2 (score 0.00) was dropped: it needs 4 tokens, and 2 of 3 were left.
+
+        """
+        index = _validate.tokens("index", index)
+        if index >= len(self._scores):
+            raise InvalidArgumentError(
+                f"index must be below {len(self._scores)}, the number of chunks, not {index}"
+            )
+        score = self._score(index)
+        who = f"Chunk {index} ({'no score' if score is None else f'score {score:.2f}'})"
+        for place, kept in enumerate(self._kept):
+            if kept == index:
+                start, end = self._spans[2 * place], self._spans[2 * place + 1]
+                how = "was cut to" if place == self._cut else "was kept with"
+                return (
+                    f"{who} {how} {_counted(self._counts[place])}, "
+                    f"characters {start} to {end} of the text."
+                )
+        dropped = self._dropped_chunk(self._place(index))
+        return f"{who} was dropped: {self._why(dropped)}."
+
+    def _place(self, index: int) -> int:
+        return next(place for place, dropped in enumerate(self._dropped) if dropped == index)
+
+    def _why(self, dropped: DroppedChunk[T]) -> str:
+        if dropped.reason == "out_of_scope":
+            return "its score is below min_score"
+        if dropped.reason == "empty":
+            return "its text is empty"
+        if dropped.reason == "cap":
+            return f"max_chunks was reached with {_chunks(len(self._kept))} kept"
+        if dropped.reason == "duplicate":
+            return f"its text equals that of chunk {dropped.duplicate_of}, which is kept"
+        if dropped.needed_tokens <= dropped.available_tokens:
+            return "packing had stopped before its turn came"
+        return (
+            f"it needs {_counted(dropped.needed_tokens)}, and {dropped.available_tokens} of "
+            f"{self.budget_tokens} were left"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the packing as plain data that JSON can hold, without the callers' objects.
+
+        Examples:
+            >>> from budgeteer import pack
+        >>> pack("tea", ["tea"], 3).to_dict()["kept"]
+            [{'index': 0, 'score': 1.0, 'token_count': 1, 'citation_tokens': 0, 'span': [0, 3], \
+'was_cut': False, 'text': 'tea'}]
+
+        """
+        return {
+            "text": self.text,
+            "total_tokens": self.total_tokens,
+            "budget_tokens": self.budget_tokens,
+            "is_exact": self.is_exact,
+            "was_truncated": self.was_truncated,
+            "kept": [
+                {
+                    "index": kept.index,
+                    "score": kept.score,
+                    "token_count": kept.token_count,
+                    "citation_tokens": kept.citation_tokens,
+                    "span": list(kept.span),
+                    "was_cut": kept.was_cut,
+                    "text": kept.text,
+                }
+                for kept in self.kept
+            ],
+            "dropped": [
+                {
+                    "index": dropped.index,
+                    "score": dropped.score,
+                    "reason": dropped.reason,
+                    "needed_tokens": dropped.needed_tokens,
+                    "available_tokens": dropped.available_tokens,
+                    "duplicate_of": dropped.duplicate_of,
+                }
+                for dropped in self.dropped
+            ],
+        }
+
+    def __repr__(self) -> str:
+        """Say the figures, never the text."""
+        return (
+            f"<Packing of {self.total_tokens} of {self.budget_tokens} tokens: "
+            f"{len(self._kept)} kept, {len(self._dropped)} dropped>"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep texts, figures and reasons; leave the callers' objects behind."""
+        state = {
+            name: bytes(value) if isinstance(value, memoryview) else value
+            for name, value in self.__dict__.items()
+            if name not in ("_chunks", "_counter")
+        }
+        state["_count"] = len(self._scores)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore what `__getstate__` kept."""
+        count = state.pop("_count")
+        formats = {
+            "_kept": "I", "_counts": "q", "_spans": "q", "_scores": "d", "_dropped": "I",
+            "_needed": "q", "_available": "q",
+        }  # fmt: skip
+        for name, value in state.items():
+            self.__dict__[name] = (
+                memoryview(value).cast(formats[name]) if name in formats else value
+            )
+        self._counter = None
+        chunks: list[Any] = [None] * count
+        for place, index in enumerate(self._kept):
+            chunks[index] = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]
+        self._chunks = chunks
+
+
+def _counted(tokens: int) -> str:
+    return f"{tokens} token{'' if tokens == 1 else 's'}"
+
+
+def _chunks(count: int) -> str:
+    return f"{count} chunk{'' if count == 1 else 's'}"

@@ -1,0 +1,348 @@
+"""Reference of ``rust/core/src/pipeline.rs`` and ``rust/core/src/pack.rs``."""
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from budgeteer._codes import (
+    ASSEMBLED,
+    BOTH,
+    BUDGET,
+    CALLABLE,
+    CAP,
+    DUPLICATE,
+    EMPTY,
+    INPUT,
+    OUT_OF_SCOPE,
+    RECENCY,
+    SCORE,
+    SKIP,
+    START,
+    STOP,
+    TRUNCATE_END,
+    TRUNCATE_MIDDLE,
+    WORDS,
+)
+from budgeteer._reference._chunk import read
+from budgeteer._reference._count import count as count_tokens
+from budgeteer._reference._count import measure, tokens
+from budgeteer._reference._keywords import keywords
+from budgeteer._reference._score import overlap
+from budgeteer._reference._truncate import Cut
+
+MARKERS = {TRUNCATE_END: " [...]", TRUNCATE_MIDDLE: "\n[...truncated...]\n"}
+SINGLE_TRIES = 8
+"""So many chunks leave an over-full text one by one; after that, half of the rest at a time."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """A chunk that is in, with what stands in front of it."""
+
+    index: int
+    label: str
+    text: str
+    tokens: int
+    was_cut: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the chunks."""
+
+    kept: list[Piece] = field(default_factory=list)
+    dropped: list[tuple[int, int, int, int]] = field(default_factory=list)
+    duplicates: dict[int, int] = field(default_factory=dict)
+
+    def drop(self, index: int, reason: int, needed: int = 0, available: int = 0) -> None:
+        self.dropped.append((index, reason, needed, available))
+
+
+def pack(
+    query: str,
+    chunks: Sequence[object],
+    budget: int,
+    kind: int,
+    ratio: float,
+    ask: Callable[[str, int], int] | None,
+    ranking: int,
+    keys: bytes | None,
+    min_score: float | None,
+    overflow: int,
+    max_chunks: int | None,
+    dedupe: bool,
+    input_order: bool,
+    separator: str,
+    label: Callable[[int], str] | None,
+    sum_of_parts: bool,
+) -> tuple[Any, ...]:
+    """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
+    texts, titles = read(chunks, ranking != SCORE)
+    if isinstance(texts, int):
+        return texts, titles
+
+    key = list(memoryview(keys).cast("d")) if keys is not None else []
+    if ranking == SCORE:
+        scores = key
+    else:
+        wanted = frozenset(keywords(query))
+        scores = [overlap(wanted, *pair) for pair in zip(texts, titles, strict=True)]
+
+    outcome = Outcome()
+    order = rank(ranking, scores, key, min_score, outcome)
+    packer = _Packer(
+        texts, budget, kind, ratio, ask, overflow, max_chunks, dedupe, input_order, separator,
+        label, outcome,
+    )  # fmt: skip
+    if sum_of_parts:
+        total = packer.pack_sum_of_parts(order)
+    elif kind == CALLABLE:
+        total = packer.pack_callable(order)
+    else:
+        total = packer.pack_formula(order)
+    return _columns(packer, total, scores)
+
+
+def rank(
+    ranking: int,
+    scores: Sequence[float],
+    key: Sequence[float],
+    min_score: float | None,
+    outcome: Outcome,
+) -> list[int]:
+    """Return the indices, best first; what scores below *min_score* is out of scope."""
+    order = []
+    for i, score in enumerate(scores):
+        # A chunk without a score of its own (NaN) ranks and filters as the lowest there is.
+        if min_score is not None and (-math.inf if math.isnan(score) else score) < min_score:
+            outcome.drop(i, OUT_OF_SCOPE)
+        else:
+            order.append(i)
+    if ranking == INPUT:
+        return order
+    by = key if ranking in (RECENCY, SCORE) else scores
+    order.sort(key=lambda i: math.inf if math.isnan(by[i]) else -by[i])
+    return order
+
+
+@dataclass(slots=True)
+class _Packer:
+    """Admits chunks in rank order."""
+
+    texts: Sequence[str]
+    budget: int
+    kind: int
+    ratio: float
+    ask: Callable[[str, int], int] | None
+    overflow: int
+    max_chunks: int | None
+    dedupe: bool
+    input_order: bool
+    separator: str
+    label: Callable[[int], str] | None
+    outcome: Outcome
+    may_cut: bool = False
+
+    def considered(self, order: Sequence[int]) -> Any:
+        """Yield what is neither empty, beyond the cap nor a duplicate, and drop the rest."""
+        seen: dict[str, int] = {}
+        placed = 0
+        kept = self.outcome.kept
+        for i in order:
+            for piece in kept[placed:]:
+                seen.setdefault(self.texts[piece.index], piece.index)
+            placed = len(kept)
+            if not self.texts[i]:
+                self.outcome.drop(i, EMPTY)
+            elif self.max_chunks is not None and len(kept) >= self.max_chunks:
+                self.outcome.drop(i, CAP)
+            elif self.dedupe and self.texts[i] in seen:
+                self.outcome.duplicates[i] = seen[self.texts[i]]
+                self.outcome.drop(i, DUPLICATE)
+            else:
+                yield i
+
+    def stop(self, rest: Any, available: int) -> None:
+        """Drop everything behind the chunk that did not fit, without counting it."""
+        for i in rest:
+            self.outcome.drop(i, BUDGET, 0, available)
+
+    def label_of(self, i: int) -> str:
+        return "" if self.label is None else self.label(i)
+
+    def pack_formula(self, order: Sequence[int]) -> int:
+        """Admit what fits beside everything before it; measures of joined texts add up."""
+        kept = self.outcome.kept
+        kind, ratio = self.kind, self.ratio
+        used = 0
+        gap = measure(kind, self.separator)
+        self.may_cut = self.overflow in MARKERS
+
+        def total(measured: int) -> int:
+            return tokens(kind, ratio, measured)
+
+        rest = self.considered(order)
+        for i in rest:
+            before = total(used) if kept else 0
+            size = measure(kind, self.texts[i])
+            start = used + gap if kept else 0
+            needed = total(start + size) - before
+            label = ""
+            if needed <= self.budget - before or self.may_cut:
+                label = self.label_of(i)
+                start += measure(kind, label)
+                needed = total(start + size) - before
+            if needed <= self.budget - before:
+                used = start + size
+                kept.append(Piece(i, label, self.texts[i], total(size)))
+                continue
+            if self.may_cut:
+                best = self.cut(i).longest(
+                    lambda piece, start=start: total(start + measure(kind, piece)), self.budget
+                )
+                if best is not None:
+                    self.may_cut = False
+                    size = measure(kind, best[0])
+                    used = start + size
+                    kept.append(Piece(i, label, best[0], total(size), was_cut=True))
+                    continue
+            self.outcome.drop(i, BUDGET, needed, self.budget - before)
+            if self.overflow == STOP:
+                self.stop(rest, self.budget - before)
+        return total(used) if kept else 0
+
+    def cut(self, i: int) -> Cut:
+        keep = START if self.overflow == TRUNCATE_END else BOTH
+        return Cut(self.texts[i], keep, MARKERS[self.overflow])
+
+    def pack_callable(self, order: Sequence[int]) -> int:
+        """Admit by the sum of the counts; then count the text, and take out while it is over."""
+        assert self.ask is not None
+        kept = self.outcome.kept
+        used = 0
+        self.may_cut = self.overflow in MARKERS
+        rest = self.considered(order)
+        for i in rest:
+            needed = self.ask(self.texts[i], i)
+            available = max(0, self.budget - used)
+            if needed <= available:
+                used += needed
+                kept.append(Piece(i, self.label_of(i), self.texts[i], needed))
+                continue
+            if self.may_cut and (cut_used := self.cut_callable(i)) is not None:
+                self.may_cut = False
+                used = cut_used
+                continue
+            self.outcome.drop(i, BUDGET, needed, available)
+            if self.overflow == STOP:
+                self.stop(rest, available)
+        return self.settle()
+
+    def cut_callable(self, i: int) -> int | None:
+        """Cut chunk *i* so that the assembled text fits, and return its count; None if it can't."""
+        assert self.ask is not None
+        ask = self.ask
+        label = self.label_of(i)
+        front = (self.assembled() + self.separator if self.outcome.kept else "") + label
+        room = self.budget - (ask(front, ASSEMBLED) if front else 0)
+        cut = self.cut(i)
+        for _ in range(SINGLE_TRIES):
+            best = cut.longest(lambda piece: ask(piece, i), room) if room > 0 else None
+            if best is None:
+                return None
+            self.outcome.kept.append(Piece(i, label, *best, was_cut=True))
+            total = ask(self.assembled(), ASSEMBLED)
+            if total <= self.budget:
+                return total
+            self.outcome.kept.pop()
+            room -= total - self.budget
+        return None
+
+    def settle(self) -> int:
+        """Count the assembled text; while it is over, the lowest-ranked kept chunks leave."""
+        assert self.ask is not None
+        kept = self.outcome.kept
+        tries = 0
+        while kept:
+            total = self.ask(self.assembled(), ASSEMBLED)
+            if total <= self.budget:
+                return total
+            for _ in range(1 if tries < SINGLE_TRIES else max(1, len(kept) // 2)):
+                piece = kept.pop()
+                left = max(0, self.budget - max(0, total - piece.tokens))
+                self.outcome.drop(piece.index, BUDGET, piece.tokens, left)
+            tries += 1
+        return 0
+
+    def pack_sum_of_parts(self, order: Sequence[int]) -> int:
+        """Admit as theaios-context-router does: see ``presets.context_router``."""
+        kept = self.outcome.kept
+        used = 0
+        for place, i in enumerate(order):
+            text = self.texts[i]
+            left = self.budget - used
+            if left <= 0:
+                self.stop(order[place:], 0)
+                break
+            needed = count_tokens(self.kind, self.ratio, text)
+            if needed <= left:
+                used += needed
+                kept.append(Piece(i, "", text, needed))
+            elif self.overflow == SKIP:
+                self.outcome.drop(i, BUDGET, needed, left)
+            else:
+                text = cut_sum_of_parts(self.kind, self.overflow, text, left)
+                counted = count_tokens(self.kind, self.ratio, text)
+                used += counted
+                kept.append(Piece(i, "", text, counted, was_cut=True))
+        return used
+
+    def in_text_order(self) -> list[Piece]:
+        kept = self.outcome.kept
+        return sorted(kept, key=lambda piece: piece.index) if self.input_order else kept
+
+    def assembled(self) -> str:
+        return self.separator.join(piece.label + piece.text for piece in self.in_text_order())
+
+
+def cut_sum_of_parts(kind: int, overflow: int, text: str, max_tokens: int) -> str:
+    """Cut *text*, the marker on top of *max_tokens*; words are joined by single spaces."""
+    marker = MARKERS[overflow]
+    parts: Sequence[str] = text.split() if kind == WORDS else text
+    unit, glue = (1, " ") if kind == WORDS else (4, "")
+    if overflow == TRUNCATE_END:
+        return glue.join(parts[: unit * max_tokens]) + marker
+    head = unit * max_tokens // 2
+    tail = unit * max_tokens - head
+    return glue.join(parts[:head]) + marker + glue.join(parts[-tail:])
+
+
+def _columns(packer: _Packer, total: int, scores: Sequence[float]) -> tuple[Any, ...]:
+    """Return the packing as the columns that ``budgeteer._packing.Packing`` wraps."""
+    spans = array("q")
+    place = 0
+    kept = packer.in_text_order()
+    cut = -1
+    for nth, piece in enumerate(kept):
+        place += len(piece.label)
+        spans.extend((place, place + len(piece.text)))
+        place += len(piece.text) + len(packer.separator)
+        if piece.was_cut:
+            cut = nth
+    dropped = packer.outcome.dropped
+    return (
+        packer.assembled(),
+        total,
+        array("I", [piece.index for piece in kept]).tobytes(),
+        array("q", [piece.tokens for piece in kept]).tobytes(),
+        spans.tobytes(),
+        cut,
+        array("d", scores).tobytes(),
+        array("I", [index for index, _, _, _ in dropped]).tobytes(),
+        bytes([reason for _, reason, _, _ in dropped]),
+        array("q", [needed for _, _, needed, _ in dropped]).tobytes(),
+        array("q", [available for _, _, _, available in dropped]).tobytes(),
+        packer.outcome.duplicates,
+    )

@@ -1,0 +1,92 @@
+"""
+Validates arguments and words the errors about them.
+
+Both backends are given values that passed here, so that an error reads the same whichever of them
+runs. A message names the argument, the type or number found, and what is allowed. It never quotes
+a retrieved text.
+"""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Any
+
+from budgeteer.errors import InvalidArgumentError
+
+MAX_TOKENS = 2**63 - 1
+"""The largest number of tokens that an argument may name."""
+
+
+def type_name(value: object) -> str:
+    """Return how an error message names the type of *value*."""
+    return "None" if value is None else type(value).__name__
+
+
+def tokens(name: str, value: object, *, minimum: int = 0) -> int:
+    """Return *value* as a number of tokens."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise InvalidArgumentError(f"{name} must be an int, not {type_name(value)}")
+    number = index(value)  # type: ignore[arg-type]
+    if not minimum <= number <= MAX_TOKENS:
+        raise InvalidArgumentError(
+            f"{name} must be from {minimum} to {MAX_TOKENS}, not {shown(number)}"
+        )
+    return number
+
+
+def shown(number: int) -> str:
+    """Return *number* in digits, or its size where the digits would fill the screen."""
+    if number.bit_length() <= 128:
+        return str(number)
+    return f"{'-' if number < 0 else ''}an int of {number.bit_length()} bits"
+
+
+def number(name: str, value: object) -> float:
+    """Return *value* as a float. Infinities pass; NaN, bool, text and what is no number do not."""
+    kind = type(value)
+    if kind is not float:
+        if isinstance(value, bool) or not (
+            hasattr(kind, "__float__") or hasattr(kind, "__index__")
+        ):
+            raise InvalidArgumentError(f"{name} must be a float, not {type_name(value)}")
+        try:
+            value = float(value)  # type: ignore[arg-type]
+        except OverflowError:
+            raise InvalidArgumentError(f"{name} is beyond the range of a float") from None
+    if math.isnan(value):  # type: ignore[arg-type]
+        raise InvalidArgumentError(f"{name} must be a number, not NaN")
+    return value  # type: ignore[return-value]
+
+
+def text(name: str, value: object) -> str:
+    """Return *value*, which must be a str."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be a str, not {type_name(value)}")
+    return value
+
+
+def choice(name: str, value: object, allowed: Sequence[str]) -> str:
+    """Return *value*, which must be one of *allowed*."""
+    listed = ", ".join(repr(item) for item in allowed)
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be one of {listed}, not {type_name(value)}")
+    if value not in allowed:
+        hint = did_you_mean(value, allowed)
+        raise InvalidArgumentError(f"{name} must be one of {listed}, not {value[:80]!r}{hint}")
+    return value
+
+
+def did_you_mean(value: str, allowed: Iterable[str]) -> str:
+    """Return a hint at the nearest of *allowed*, or nothing where none is near."""
+    near = difflib.get_close_matches(value[:80], list(allowed), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def batch(name: str, value: object) -> Sequence[Any]:
+    """Return the items of *value* as a list or tuple; a lone text or mapping is no batch."""
+    if isinstance(value, (list, tuple)):
+        return value
+    if isinstance(value, (str, bytes, bytearray, dict)) or not hasattr(type(value), "__iter__"):
+        raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(value)}")
+    return list(value)  # type: ignore[call-overload, no-any-return]

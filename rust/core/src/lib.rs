@@ -1,0 +1,1 @@
+mod text;pub use text::Text;

@@ -1,0 +1,311 @@
+//! One view of a text, however its code points are stored.
+//!
+//! Rust stores UTF-8. Python stores one, two or four bytes per code point, and
+//! lone surrogates with them. The core reads each where it lies, so that no
+//! text is copied before it is known to be kept.
+
+/// Stands in a folded text for a character that is neither ASCII nor
+/// whitespace, nor becomes ASCII when lowercased.
+pub(crate) const OTHER: u8 = 0x80;
+
+/// A borrowed text. All counting is in code points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text<'a> {
+    /// Bytes below 0x80.
+    Ascii(&'a [u8]),
+    /// Bytes that are code points, U+0000 to U+00FF.
+    Latin1(&'a [u8]),
+    /// 16-bit code points; surrogates stand for themselves, never for pairs.
+    Ucs2(&'a [u16]),
+    /// 32-bit code points.
+    Ucs4(&'a [u32]),
+    /// UTF-8, in which a surrogate may be encoded like any other code point.
+    Utf8(&'a [u8]),
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        if text.is_ascii() { Self::Ascii(text.as_bytes()) } else { Self::Utf8(text.as_bytes()) }
+    }
+}
+
+impl<'a> Text<'a> {
+    /// The empty text.
+    pub const EMPTY: Self = Self::Ascii(&[]);
+
+    /// Returns the text that `bytes` encode as in [`Text::Utf8`].
+    pub(crate) fn from_utf8(bytes: &'a [u8]) -> Self {
+        if bytes.is_ascii() { Self::Ascii(bytes) } else { Self::Utf8(bytes) }
+    }
+
+    /// Returns the number of code points.
+    #[must_use]
+    pub fn chars(&self) -> usize {
+        match self {
+            Self::Ascii(units) | Self::Latin1(units) => units.len(),
+            Self::Ucs2(units) => units.len(),
+            Self::Ucs4(units) => units.len(),
+            // Continuation bytes are 0x80 to 0xBF: -128 to -65 as signed.
+            Self::Utf8(bytes) => bytes.iter().filter(|&&byte| byte.cast_signed() >= -64).count(),
+        }
+    }
+
+    /// Returns whether there is no code point.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => units.is_empty(),
+            Self::Ucs2(units) => units.is_empty(),
+            Self::Ucs4(units) => units.is_empty(),
+        }
+    }
+
+    /// Calls `visit` with each code point.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(u32)) {
+        match self {
+            Self::Ascii(units) | Self::Latin1(units) => {
+                units.iter().for_each(|&unit| visit(u32::from(unit)));
+            }
+            Self::Ucs2(units) => units.iter().for_each(|&unit| visit(u32::from(unit))),
+            Self::Ucs4(units) => units.iter().for_each(|&unit| visit(unit)),
+            Self::Utf8(bytes) => {
+                let mut at = 0;
+                while at < bytes.len() {
+                    let (code, size) = decode(bytes, at);
+                    visit(code);
+                    at += size;
+                }
+            }
+        }
+    }
+
+    /// Returns the code points from `start` to before `end`.
+    #[must_use]
+    pub fn slice(&self, start: usize, end: usize) -> Text<'a> {
+        match self {
+            Self::Ascii(units) => Text::Ascii(&units[start..end]),
+            Self::Latin1(units) => Text::Latin1(&units[start..end]),
+            Self::Ucs2(units) => Text::Ucs2(&units[start..end]),
+            Self::Ucs4(units) => Text::Ucs4(&units[start..end]),
+            Self::Utf8(bytes) => {
+                let from = byte_offset(bytes, 0, start);
+                Text::Utf8(&bytes[from..byte_offset(bytes, from, end - start)])
+            }
+        }
+    }
+
+    /// Appends the text to `out`, encoded as in [`Text::Utf8`].
+    pub fn write_utf8(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ascii(bytes) | Self::Utf8(bytes) => out.extend_from_slice(bytes),
+            Self::Latin1(units) => write_units(units, out),
+            Self::Ucs2(units) => write_units(units, out),
+            Self::Ucs4(units) => write_units(units, out),
+        }
+    }
+
+    /// Returns one byte for each code point: ASCII as it is, Unicode
+    /// whitespace as a space, the Kelvin sign (which lowercases to ASCII) as
+    /// `k`, everything else as [`OTHER`].
+    ///
+    /// Words and ASCII keywords stand in the folded text just where they stand
+    /// in the text. ASCII text is its own folding and is not copied; other
+    /// text is folded into `scratch`.
+    pub(crate) fn fold<'s>(&self, scratch: &'s mut Vec<u8>) -> &'s [u8]
+    where
+        'a: 's,
+    {
+        if let Self::Ascii(bytes) = self {
+            return bytes;
+        }
+        scratch.clear();
+        self.fold_onto(scratch);
+        scratch
+    }
+
+    /// Appends to `out` what [`Text::fold`] returns.
+    pub(crate) fn fold_onto(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ascii(bytes) => out.extend_from_slice(bytes),
+            Self::Latin1(units) => fold_units(units, out),
+            Self::Ucs2(units) => fold_units(units, out),
+            Self::Ucs4(units) => fold_units(units, out),
+            Self::Utf8(bytes) => {
+                out.reserve(bytes.len());
+                let mut at = 0;
+                while at < bytes.len() {
+                    if bytes[at] < 0x80 {
+                        let run = bytes[at..].iter().take_while(|byte| byte.is_ascii()).count();
+                        out.extend_from_slice(&bytes[at..at + run]);
+                        at += run;
+                    } else {
+                        let (code, size) = decode(bytes, at);
+                        out.push(fold_code(code));
+                        at += size;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A stored code point.
+trait Unit: Copy + Into<u32> {
+    /// The code point as a byte; meant for ASCII.
+    fn narrow(self) -> u8;
+}
+
+impl Unit for u8 {
+    fn narrow(self) -> u8 {
+        self
+    }
+}
+
+impl Unit for u16 {
+    #[allow(clippy::cast_possible_truncation)] // ASCII only
+    fn narrow(self) -> u8 {
+        self as u8
+    }
+}
+
+impl Unit for u32 {
+    #[allow(clippy::cast_possible_truncation)] // ASCII only
+    fn narrow(self) -> u8 {
+        self as u8
+    }
+}
+
+/// So many code points are tested for ASCII at once; the compiler makes vector
+/// instructions of the test and of the narrowing.
+const BLOCK: usize = 32;
+
+fn fold_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
+    out.reserve(units.len());
+    let mut blocks = units.chunks_exact(BLOCK);
+    for block in &mut blocks {
+        if is_ascii(block) {
+            out.extend(block.iter().map(|unit| unit.narrow()));
+        } else {
+            out.extend(block.iter().map(|&unit| fold_code(unit.into())));
+        }
+    }
+    out.extend(blocks.remainder().iter().map(|&unit| fold_code(unit.into())));
+}
+
+fn write_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
+    out.reserve(units.len());
+    for block in units.chunks(BLOCK) {
+        if is_ascii(block) {
+            out.extend(block.iter().map(|unit| unit.narrow()));
+        } else {
+            block.iter().for_each(|&unit| push_code(unit.into(), out));
+        }
+    }
+}
+
+#[inline]
+fn is_ascii<U: Unit>(units: &[U]) -> bool {
+    units.iter().fold(0, |all, &unit| all | unit.into()) < 0x80
+}
+
+#[inline]
+fn fold_code(code: u32) -> u8 {
+    match u8::try_from(code) {
+        Ok(byte) if byte < 0x80 => byte,
+        _ if is_wide_space(code) => b' ',
+        _ if code == 0x212A => b'k',
+        _ => OTHER,
+    }
+}
+
+/// Returns whether Python's `str.split()` splits at `code`, for codes from
+/// 0x80 on.
+fn is_wide_space(code: u32) -> bool {
+    matches!(
+        code,
+        0x85 | 0xA0 | 0x1680 | 0x2000..=0x200A | 0x2028 | 0x2029 | 0x202F | 0x205F | 0x3000
+    )
+}
+
+/// Appends `code`, a surrogate like any other code point.
+#[allow(clippy::cast_possible_truncation)] // the shifts and masks leave at most a byte
+pub(crate) fn push_code(code: u32, out: &mut Vec<u8>) {
+    let tail = |shift: u32| 0x80 | ((code >> shift) & 0x3F) as u8;
+    match code {
+        0..0x80 => out.push(code as u8),
+        0x80..0x800 => out.extend([0xC0 | (code >> 6) as u8, tail(0)]),
+        0x800..0x1_0000 => out.extend([0xE0 | (code >> 12) as u8, tail(6), tail(0)]),
+        _ => out.extend([0xF0 | (code >> 18) as u8, tail(12), tail(6), tail(0)]),
+    }
+}
+
+/// Returns the code point at `at`, and its size in bytes.
+fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
+    let bits = |offset: usize| u32::from(bytes[at + offset] & 0x3F);
+    let first = u32::from(bytes[at]);
+    match first {
+        0..0x80 => (first, 1),
+        0x80..0xE0 => ((first & 0x1F) << 6 | bits(1), 2),
+        0xE0..0xF0 => ((first & 0x0F) << 12 | bits(1) << 6 | bits(2), 3),
+        _ => ((first & 0x07) << 18 | bits(1) << 12 | bits(2) << 6 | bits(3), 4),
+    }
+}
+
+/// Returns where, in bytes, `chars` code points behind `from` end.
+fn byte_offset(bytes: &[u8], from: usize, chars: usize) -> usize {
+    let mut at = from;
+    for _ in 0..chars {
+        at += decode(bytes, at).1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = "K\u{212A}elvin ~\u{85}naïve\u{3000}日本 🦀\u{1c}x";
+
+    fn folded(text: Text<'_>) -> Vec<u8> {
+        text.fold(&mut Vec::new()).to_vec()
+    }
+
+    /// Every storage of the same text folds, encodes, counts and slices alike.
+    #[test]
+    fn storages_agree() {
+        let long = SAMPLE.repeat(9);
+        let wide: Vec<u32> = long.chars().map(u32::from).collect();
+        let narrow: Vec<u16> =
+            wide.iter().map(|&code| u16::try_from(code).unwrap_or(0x65E5)).collect();
+        let replaced = long.replace('🦀', "日");
+        for (text, expected) in
+            [(Text::Ucs4(&wide), long.as_str()), (Text::Ucs2(&narrow), replaced.as_str())]
+        {
+            let utf8 = Text::from(expected);
+            assert_eq!(folded(utf8), folded(text));
+            assert_eq!(expected.chars().count(), text.chars());
+            assert_eq!(text.chars(), utf8.chars());
+            let (mut encoded, mut part) = (Vec::new(), Vec::new());
+            text.write_utf8(&mut encoded);
+            assert_eq!(expected.as_bytes(), encoded);
+            text.slice(3, 30).write_utf8(&mut part);
+            let expected: String = expected.chars().skip(3).take(27).collect();
+            assert_eq!(expected.as_bytes(), part);
+        }
+    }
+
+    #[test]
+    fn folding_keeps_ascii_and_places() {
+        assert_eq!(b"Kkelvin ~ na\x80ve \x80\x80 \x80\x1cx".to_vec(), folded(SAMPLE.into()));
+        assert_eq!(b"\x80 ".to_vec(), folded(Text::Latin1(&[0xE9, 0xA0])));
+    }
+
+    #[test]
+    fn surrogates_are_code_points() {
+        let text = Text::Ucs2(&[0xD83D, 0xDE00]);
+        let mut encoded = Vec::new();
+        text.write_utf8(&mut encoded);
+        assert_eq!(b"\xED\xA0\xBD\xED\xB8\x80".to_vec(), encoded);
+        assert_eq!(2, Text::Utf8(&encoded).chars());
+    }
+}
