@@ -238,7 +238,7 @@ class Packing(Generic[T]):
 
         Examples:
             >>> from budgeteer import pack
-        >>> packing = pack("tea", ["tea", "tea", "coffee, black"], 3)
+            >>> packing = pack("tea", ["tea", "tea", "coffee, black"], 3)
             >>> print(packing.explain(1))
             Chunk 1 (score 1.00) was dropped: its text equals that of chunk 0, which is kept.
             >>> print(packing.explain(2))
@@ -288,9 +288,9 @@ class Packing(Generic[T]):
 
         Examples:
             >>> from budgeteer import pack
-        >>> pack("tea", ["tea"], 3).to_dict()["kept"]
-            [{'index': 0, 'score': 1.0, 'token_count': 1, 'citation_tokens': 0, 'span': [0, 3], \
-'was_cut': False, 'text': 'tea'}]
+            >>> kept = pack("tea", ["tea"], 3).to_dict()["kept"][0]
+            >>> kept["text"], kept["token_count"], kept["span"]
+            ('tea', 1, [0, 3])
 
         """
         return {

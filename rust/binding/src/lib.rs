@@ -1,1 +1,23 @@
+//! Python binding of `budgeteer`: conversions only, no logic.
 
+mod chunk;
+mod codes;
+mod convert;
+mod count;
+mod error;
+mod pack;
+mod score;
+mod truncate;
+
+/// Native backend of `budgeteer`. Private: import from `budgeteer`.
+#[pyo3::pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::count::{count, count_batch};
+    #[pymodule_export]
+    use super::pack::pack;
+    #[pymodule_export]
+    use super::score::{keyword_scores, keywords};
+    #[pymodule_export]
+    use super::truncate::{grapheme_boundaries, truncate};
+}

@@ -1,1 +1,26 @@
-mod text;pub use text::Text;
+#![doc = include_str!("../README.md")]
+
+mod assemble;
+mod chunk;
+mod count;
+mod error;
+mod keywords;
+mod pack;
+mod packer;
+pub mod pipeline;
+mod rank;
+mod scan;
+mod score;
+mod text;
+mod truncate;
+
+pub use chunk::{Batch, Chunk, Document};
+pub use count::{Estimate, TokenCounter};
+pub use error::{Error, ErrorKind};
+pub use keywords::keywords;
+pub use pack::{Dropped, Kept, Overflow, Reason};
+pub use packer::{DroppedChunk, KeptChunk, Order, Packer, Packing, Template};
+pub use rank::Ranking;
+pub use score::{batch_keyword_scores, keyword_scores};
+pub use text::Text;
+pub use truncate::{Keep, grapheme_boundaries, truncate};

@@ -1,0 +1,255 @@
+//! Texts and titles of chunks of any type.
+#![allow(unsafe_code)] // strings are read where they lie
+
+use budgeteer::{Batch, Text};
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+use pyo3::{ffi, intern};
+
+use crate::codes::{TEXT_ATTRIBUTES, TEXT_KEYS, Unreadable};
+use crate::convert::{borrow_text, make_ready};
+
+/// The texts of a batch, and the titles where there are any.
+pub(crate) struct Texts<'a, 'py> {
+    /// Ready strings, each kept alive by `chunks` or by `owned`.
+    texts: Vec<*mut ffi::PyObject>,
+    /// As `texts`, null for no title; empty where no chunk has one.
+    titles: Vec<*mut ffi::PyObject>,
+    /// Strings that may have no other owner: a field of a chunk can be set
+    /// while we read.
+    owned: Vec<Bound<'py, PyString>>,
+    total_chars: usize,
+    /// The owner of the strings that are chunks themselves.
+    _chunks: &'a Bound<'py, PyTuple>,
+}
+
+// SAFETY: what is shared are pointers to strings, which never change and stay
+// alive; reading their storage needs no interpreter.
+unsafe impl Sync for Texts<'_, '_> {}
+
+impl Batch for Texts<'_, '_> {
+    fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        // SAFETY: a ready string that lives as long as `self`.
+        unsafe { borrow_text(self.texts[index]) }
+    }
+
+    fn title(&self, index: usize) -> Text<'_> {
+        match self.titles.get(index) {
+            // SAFETY: a ready string that lives as long as `self`.
+            Some(title) if !title.is_null() => unsafe { borrow_text(*title) },
+            _ => Text::EMPTY,
+        }
+    }
+
+    fn total_chars(&self) -> usize {
+        self.total_chars
+    }
+}
+
+/// Where the objects of a type hold their text.
+#[derive(Clone, Copy)]
+enum Access {
+    Mapping,
+    Attribute(&'static str),
+    Nowhere,
+}
+
+/// What reading a batch gives: the texts, or the first chunk that has none.
+pub(crate) type Read<T> = Result<T, (Unreadable, usize)>;
+
+impl<'a, 'py> Texts<'a, 'py> {
+    /// Reads chunks of any type, and their titles if `with_titles`.
+    pub(crate) fn of_chunks(
+        chunks: &'a Bound<'py, PyTuple>,
+        with_titles: bool,
+    ) -> PyResult<Read<Self>> {
+        let mut texts = Self::with_capacity(chunks);
+        let mut types: Vec<(*mut ffi::PyTypeObject, Access)> = Vec::new();
+        for (index, chunk) in chunks.iter_borrowed().enumerate() {
+            if let Ok(string) = chunk.cast::<PyString>() {
+                texts.push_borrowed(&string)?;
+                continue;
+            }
+            let (text, title) = if let Ok(dict) = chunk.cast_exact::<PyDict>() {
+                match fields_of_dict(&dict, with_titles)? {
+                    Some(fields) => fields,
+                    None => return Ok(Err((Unreadable::NoText, index))),
+                }
+            } else {
+                let kind = chunk.get_type_ptr();
+                let known = types.iter().find(|(known, _)| *known == kind);
+                let access = if let Some((_, access)) = known {
+                    *access
+                } else {
+                    let access = access_of(&chunk)?;
+                    types.push((kind, access));
+                    access
+                };
+                match fields_of(&chunk, access, with_titles)? {
+                    Some(fields) => fields,
+                    None => return Ok(Err((Unreadable::NoText, index))),
+                }
+            };
+            let Ok(text) = text.cast_into::<PyString>() else {
+                return Ok(Err((Unreadable::TextType, index)));
+            };
+            let title = match title.filter(|title| !title.is_none()).map(Bound::cast_into) {
+                None => None,
+                Some(Ok(title)) => Some(title),
+                Some(Err(_)) => return Ok(Err((Unreadable::TitleType, index))),
+            };
+            texts.push_owned(text, title)?;
+        }
+        Ok(Ok(texts))
+    }
+
+    /// Takes texts, and a title for each if there are any.
+    pub(crate) fn of_texts(
+        texts: &'a Bound<'py, PyTuple>,
+        titles: Option<&'a Bound<'py, PyTuple>>,
+    ) -> PyResult<Read<Self>> {
+        let mut read = Self::with_capacity(texts);
+        for (index, text) in texts.iter_borrowed().enumerate() {
+            let Ok(text) = text.cast::<PyString>() else {
+                return Ok(Err((Unreadable::TextType, index)));
+            };
+            read.push_borrowed(&text)?;
+            if let Some(titles) = titles {
+                let title = titles.get_item(index)?;
+                let Ok(title) = title.cast_into::<PyString>() else {
+                    return Ok(Err((Unreadable::TitleType, index)));
+                };
+                read.push_title(title)?;
+            }
+        }
+        Ok(Ok(read))
+    }
+
+    /// Returns the text of chunk `index` as the str that it is.
+    pub(crate) fn string(&self, py: Python<'py>, index: usize) -> Bound<'py, PyAny> {
+        // SAFETY: a str that lives as long as `self`.
+        unsafe { Bound::from_borrowed_ptr(py, self.texts[index]) }
+    }
+
+    fn with_capacity(chunks: &'a Bound<'py, PyTuple>) -> Self {
+        Self {
+            texts: Vec::with_capacity(chunks.len()),
+            titles: Vec::new(),
+            owned: Vec::new(),
+            total_chars: 0,
+            _chunks: chunks,
+        }
+    }
+
+    /// Adds a text that the batch itself keeps alive.
+    fn push_borrowed(&mut self, text: &Bound<'py, PyString>) -> PyResult<()> {
+        make_ready(text)?;
+        // SAFETY: it is a ready str.
+        self.total_chars += unsafe { ffi::PyUnicode_GET_LENGTH(text.as_ptr()) }.cast_unsigned();
+        self.texts.push(text.as_ptr());
+        Ok(())
+    }
+
+    fn push_owned(
+        &mut self,
+        text: Bound<'py, PyString>,
+        title: Option<Bound<'py, PyString>>,
+    ) -> PyResult<()> {
+        self.push_borrowed(&text)?;
+        self.owned.push(text);
+        title.map_or(Ok(()), |title| self.push_title(title))
+    }
+
+    /// Adds the title of the text that was pushed last.
+    fn push_title(&mut self, title: Bound<'py, PyString>) -> PyResult<()> {
+        make_ready(&title)?;
+        if title.len()? > 0 {
+            self.titles.resize(self.texts.len() - 1, std::ptr::null_mut());
+            self.titles.push(title.as_ptr());
+            self.owned.push(title);
+        }
+        Ok(())
+    }
+}
+
+type Fields<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
+fn fields_of_dict<'py>(
+    dict: &Bound<'py, PyDict>,
+    with_title: bool,
+) -> PyResult<Option<Fields<'py>>> {
+    let py = dict.py();
+    let text = match dict.get_item(intern!(py, TEXT_KEYS[0]))? {
+        None => dict.get_item(intern!(py, TEXT_KEYS[1]))?,
+        found => found,
+    };
+    let Some(text) = text else { return Ok(None) };
+    let title = if with_title { dict.get_item(intern!(py, "title"))? } else { None };
+    Ok(Some((text, title)))
+}
+
+/// Returns where an object of a type not seen before holds its text.
+fn access_of(chunk: &Bound<'_, PyAny>) -> PyResult<Access> {
+    if chunk.cast::<PyMapping>().is_ok() {
+        return Ok(Access::Mapping);
+    }
+    for name in TEXT_ATTRIBUTES {
+        if attribute(chunk, name)?.is_some() {
+            return Ok(Access::Attribute(name));
+        }
+    }
+    Ok(Access::Nowhere)
+}
+
+fn fields_of<'py>(
+    chunk: &Bound<'py, PyAny>,
+    access: Access,
+    with_title: bool,
+) -> PyResult<Option<Fields<'py>>> {
+    match access {
+        Access::Nowhere => Ok(None),
+        Access::Mapping => {
+            for key in TEXT_KEYS {
+                if chunk.contains(key)? {
+                    let text = chunk.get_item(key)?;
+                    let title = if with_title {
+                        Some(chunk.call_method1(intern!(chunk.py(), "get"), ("title",))?)
+                    } else {
+                        None
+                    };
+                    return Ok(Some((text, title)));
+                }
+            }
+            Ok(None)
+        }
+        Access::Attribute(name) => {
+            let Some(text) = attribute(chunk, name)? else { return Ok(None) };
+            let title = if with_title { attribute(chunk, "title")? } else { None };
+            Ok(Some((text, title)))
+        }
+    }
+}
+
+/// Returns an attribute, or None where there is none.
+fn attribute<'py>(
+    chunk: &Bound<'py, PyAny>,
+    name: &'static str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = chunk.py();
+    let interned = match name {
+        "text" => intern!(py, "text"),
+        "page_content" => intern!(py, "page_content"),
+        "content" => intern!(py, "content"),
+        _ => intern!(py, "title"),
+    };
+    match chunk.getattr(interned) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

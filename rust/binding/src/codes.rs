@@ -1,0 +1,74 @@
+//! The numbers by which the facade names things; see `budgeteer/_codes.py`.
+
+use budgeteer::pipeline::Counting;
+use budgeteer::{Estimate, Keep, Overflow, Ranking, Reason};
+
+/// Why a chunk cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    NoText = 1,
+    TextType = 2,
+    TitleType = 3,
+}
+
+/// Stands for the assembled text where a chunk's index is meant.
+pub(crate) const ASSEMBLED: i64 = -1;
+
+/// Stands for a text of its own where a chunk's index is meant.
+pub(crate) const LOOSE: i64 = -2;
+
+/// Where a mapping may hold its text, first one wins.
+pub(crate) const TEXT_KEYS: [&str; 2] = ["text", "content"];
+
+/// Where an object may hold its text, first one wins.
+pub(crate) const TEXT_ATTRIBUTES: [&str; 3] = ["text", "page_content", "content"];
+
+pub(crate) fn counting(kind: u8, ratio: f64) -> Counting {
+    match kind {
+        0 => Counting::Estimate(Estimate::CharsDiv4),
+        1 => Counting::Estimate(Estimate::Words),
+        2 => Counting::Estimate(Estimate::CharsPerToken(ratio)),
+        3 => Counting::Host,
+        _ => unreachable!("the facade names no such counter"),
+    }
+}
+
+pub(crate) fn ranking(code: u8) -> Ranking {
+    match code {
+        0 => Ranking::Keyword,
+        1 => Ranking::Recency,
+        2 => Ranking::Input,
+        3 => Ranking::Score,
+        _ => unreachable!("the facade names no such ranking"),
+    }
+}
+
+pub(crate) fn overflow(code: u8) -> Overflow {
+    match code {
+        0 => Overflow::Skip,
+        1 => Overflow::Stop,
+        2 => Overflow::TruncateEnd,
+        3 => Overflow::TruncateMiddle,
+        _ => unreachable!("the facade names no such overflow"),
+    }
+}
+
+pub(crate) fn keep(code: u8) -> Keep {
+    match code {
+        0 => Keep::Start,
+        1 => Keep::End,
+        2 => Keep::Both,
+        _ => unreachable!("the facade names no such part"),
+    }
+}
+
+pub(crate) fn reason(reason: Reason) -> u8 {
+    match reason {
+        Reason::OutOfScope => 0,
+        Reason::Empty => 1,
+        Reason::Cap => 2,
+        Reason::Duplicate => 3,
+        Reason::Budget => 4,
+        _ => unreachable!("there are five reasons"),
+    }
+}

@@ -1,0 +1,119 @@
+//! Python strings as the core's texts and back.
+#![allow(unsafe_code)] // the storage of a str has no safe interface
+
+use std::slice;
+
+use budgeteer::Text;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyString};
+
+/// Returns the text of a str where it lies, without copying or encoding it.
+///
+/// # Safety
+///
+/// `string` must be a str, ready (see [`make_ready`]), and must stay alive as
+/// long as the text is used. A str never changes, so no lock is needed.
+pub(crate) unsafe fn borrow_text<'a>(string: *mut ffi::PyObject) -> Text<'a> {
+    // SAFETY: by this function's contract. The storage holds LENGTH units of
+    // the size that KIND tells, aligned for it.
+    unsafe {
+        let length = ffi::PyUnicode_GET_LENGTH(string).cast_unsigned();
+        let data = ffi::PyUnicode_DATA(string);
+        match ffi::PyUnicode_KIND(string) {
+            ffi::PyUnicode_1BYTE_KIND => {
+                let units = slice::from_raw_parts(data.cast::<u8>(), length);
+                if ffi::PyUnicode_IS_ASCII(string) == 0 {
+                    Text::Latin1(units)
+                } else {
+                    Text::Ascii(units)
+                }
+            }
+            ffi::PyUnicode_2BYTE_KIND => {
+                Text::Ucs2(slice::from_raw_parts(data.cast::<u16>(), length))
+            }
+            _ => Text::Ucs4(slice::from_raw_parts(data.cast::<u32>(), length)),
+        }
+    }
+}
+
+/// Makes the storage of a str readable; before Python 3.12 some made by old
+/// interfaces are not.
+pub(crate) fn make_ready(string: &Bound<'_, PyString>) -> PyResult<()> {
+    // SAFETY: it is a str.
+    if unsafe { ffi::PyUnicode_READY(string.as_ptr()) } == 0 {
+        Ok(())
+    } else {
+        Err(PyErr::fetch(string.py()))
+    }
+}
+
+/// Returns the text of a str for as long as it is borrowed.
+pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
+    make_ready(string)?;
+    // SAFETY: it is a ready str, and the borrow keeps it alive.
+    Ok(unsafe { borrow_text(string.as_ptr()) })
+}
+
+/// Returns a str of what is encoded as in [`Text::Utf8`].
+pub(crate) fn string<'py>(py: Python<'py>, utf8: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let length = utf8.len().try_into()?;
+    // SAFETY: pointer and length are those of a slice, the handler's name ends
+    // with a NUL byte, and the answer is a new reference or none with an error.
+    unsafe {
+        let string =
+            ffi::PyUnicode_DecodeUTF8(utf8.as_ptr().cast(), length, c"surrogatepass".as_ptr());
+        Bound::from_owned_ptr_or_err(py, string)
+    }
+}
+
+/// A number that goes to Python as a column of its bytes.
+pub(crate) trait Column: Copy {
+    /// Returns the bytes as this machine orders them.
+    fn bytes(self) -> impl AsRef<[u8]>;
+}
+
+macro_rules! columns {
+    ($($number:ty),*) => {$(
+        impl Column for $number {
+            fn bytes(self) -> impl AsRef<[u8]> {
+                self.to_ne_bytes()
+            }
+        }
+    )*};
+}
+
+columns!(u8, u32, i64, f64);
+
+/// Returns the numbers as bytes, in the machine's order.
+pub(crate) fn column<'py, C: Column>(
+    py: Python<'py>,
+    numbers: impl ExactSizeIterator<Item = C>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, numbers.len() * size_of::<C>(), |to| {
+        fill(to, numbers);
+        Ok(())
+    })
+}
+
+/// Returns the numbers as bytes that may be written to.
+pub(crate) fn mutable_column<'py, C: Column>(
+    py: Python<'py>,
+    numbers: impl ExactSizeIterator<Item = C>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, numbers.len() * size_of::<C>(), |to| {
+        fill(to, numbers);
+        Ok(())
+    })
+}
+
+fn fill<C: Column>(to: &mut [u8], numbers: impl Iterator<Item = C>) {
+    for (place, number) in to.chunks_exact_mut(size_of::<C>()).zip(numbers) {
+        place.copy_from_slice(number.bytes().as_ref());
+    }
+}
+
+/// Returns a count as Python's columns hold it; none reaches 2^63.
+pub(crate) fn signed(count: u64) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}

@@ -1,0 +1,156 @@
+//! `budgeteer::pipeline` for Python.
+
+use budgeteer::pipeline::{self, Host, Plan, Subject};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+
+use crate::chunk::Texts;
+use crate::codes::{self, ASSEMBLED};
+use crate::convert::{column, signed, string, text};
+use crate::error::guard;
+
+/// So many code points are read in half a millisecond. Shorter calls hold the
+/// interpreter's lock: to let go of it costs 5 ms where other threads are busy.
+const DETACH_CHARS: usize = 1_200_000;
+
+/// Packs, and returns the columns of a packing; or a code and the index of a
+/// bad chunk.
+#[pyfunction]
+#[pyo3(signature = (
+    query: "str",
+    chunks: "tuple[object, ...]",
+    budget: "int",
+    kind: "int",
+    ratio: "float",
+    ask: "Callable[[str, int], int] | None",
+    ranking: "int",
+    keys: "bytes | None",
+    min_score: "float | None",
+    overflow: "int",
+    max_chunks: "int | None",
+    dedupe: "bool",
+    input_order: "bool",
+    separator: "str",
+    label: "Callable[[int], str] | None",
+    sum_of_parts: "bool",
+) -> "tuple[Any, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, input_order, separator, label, sum_of_parts)")]
+#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
+pub(crate) fn pack<'py>(
+    query: &Bound<'py, PyString>,
+    chunks: &Bound<'py, PyTuple>,
+    budget: u64,
+    kind: u8,
+    ratio: f64,
+    ask: Option<&Bound<'py, PyAny>>,
+    ranking: u8,
+    keys: Option<&[u8]>,
+    min_score: Option<f64>,
+    overflow: u8,
+    max_chunks: Option<u64>,
+    dedupe: bool,
+    input_order: bool,
+    separator: &str,
+    label: Option<&Bound<'py, PyAny>>,
+    sum_of_parts: bool,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = query.py();
+    guard(|| {
+        let ranking = codes::ranking(ranking);
+        let texts = match Texts::of_chunks(chunks, ranking != budgeteer::Ranking::Score)? {
+            Ok(texts) => texts,
+            Err((code, index)) => return (code as u8, index).into_pyobject(py),
+        };
+        let keys: Vec<f64> = keys
+            .unwrap_or_default()
+            .chunks_exact(8)
+            .map(|key| f64::from_ne_bytes(key.try_into().expect("eight bytes")))
+            .collect();
+        let plan = Plan {
+            budget,
+            counting: codes::counting(kind, ratio),
+            ranking,
+            keys: &keys,
+            min_score,
+            overflow: codes::overflow(overflow),
+            max_chunks,
+            dedupe,
+            input_order,
+            separator,
+            is_labelled: label.is_some(),
+            sum_of_parts,
+        };
+        let mut caller = Caller { py, chunks: &texts, ask, label };
+        columns(py, &pipeline::run(&plan, text(query)?, &texts, &mut caller)?)
+    })
+}
+
+/// The Python program around the pipeline.
+struct Caller<'a, 'py> {
+    py: Python<'py>,
+    chunks: &'a Texts<'a, 'py>,
+    ask: Option<&'a Bound<'py, PyAny>>,
+    label: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl Host for Caller<'_, '_> {
+    type Error = PyErr;
+
+    fn count(&mut self, subject: Subject<'_>) -> PyResult<u64> {
+        let (text, index) = match subject {
+            Subject::Chunk(index) => (self.chunks.string(self.py, index), Some(index)),
+            Subject::Piece { index, text } => (string(self.py, text)?, Some(index)),
+            Subject::Assembled(text) => (string(self.py, text)?, None),
+        };
+        let index = index.map_or(Ok(ASSEMBLED), i64::try_from)?;
+        let ask = self.ask.expect("the facade gives what is to be asked");
+        ask.call1((text, index))?.extract()
+    }
+
+    fn label(&mut self, index: usize) -> PyResult<Vec<u8>> {
+        let label = self.label.expect("the facade gives what is to be asked").call1((index,))?;
+        let mut utf8 = Vec::new();
+        text(label.cast::<PyString>()?)?.write_utf8(&mut utf8);
+        Ok(utf8)
+    }
+
+    fn work<R: Send>(&mut self, chars: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+        if chars < DETACH_CHARS {
+            return Ok(work());
+        }
+        let done = self.py.detach(work);
+        self.py.check_signals()?;
+        Ok(done)
+    }
+}
+
+/// Returns the packing as the columns that `budgeteer._packing.Packing` wraps.
+fn columns<'py>(py: Python<'py>, outcome: &pipeline::Outcome) -> PyResult<Bound<'py, PyTuple>> {
+    let pipeline::Outcome { kept, spans, dropped, .. } = outcome;
+    let duplicates = PyDict::new(py);
+    for (index, original) in &outcome.duplicates {
+        duplicates.set_item(index, original)?;
+    }
+    let cut = outcome.cut.map_or(Ok(-1), i64::try_from)?;
+    let span_column = PyBytes::new_with(py, spans.len() * 16, |to| {
+        for (place, &(start, end)) in to.chunks_exact_mut(16).zip(spans) {
+            place[..8].copy_from_slice(&signed(start as u64).to_ne_bytes());
+            place[8..].copy_from_slice(&signed(end as u64).to_ne_bytes());
+        }
+        Ok(())
+    })?;
+    (
+        string(py, &outcome.text)?,
+        outcome.total_tokens,
+        column(py, kept.iter().map(|kept| kept.index))?,
+        column(py, kept.iter().map(|kept| signed(kept.tokens)))?,
+        span_column,
+        cut,
+        column(py, outcome.scores.iter().copied())?,
+        column(py, dropped.iter().map(|dropped| dropped.index))?,
+        column(py, dropped.iter().map(|dropped| codes::reason(dropped.reason)))?,
+        column(py, dropped.iter().map(|dropped| signed(dropped.needed)))?,
+        column(py, dropped.iter().map(|dropped| signed(dropped.available)))?,
+        duplicates,
+    )
+        .into_pyobject(py)
+}

@@ -1,0 +1,48 @@
+//! `budgeteer::keyword_scores` and `budgeteer::keywords` for Python.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PySequence, PyString};
+
+use crate::chunk::Texts;
+use crate::convert::{mutable_column, string, text};
+use crate::error::guard;
+
+/// Returns the keywords of `text`, each once, in order of first occurrence.
+#[pyfunction]
+#[pyo3(signature = (text: "str") -> "list[str]", text_signature = "(text)")]
+pub(crate) fn keywords<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
+    let py = text.py();
+    guard(|| {
+        let found = budgeteer::keywords(self::text(text)?);
+        let found: PyResult<Vec<_>> = found.iter().map(|word| string(py, word)).collect();
+        PyList::new(py, found?)
+    })
+}
+
+/// Scores each text as float64; or returns a code and the index of what is no
+/// str.
+#[pyfunction]
+#[pyo3(signature = (
+    query: "str",
+    texts: "Sequence[object]",
+    titles: "Sequence[object] | None",
+) -> "bytearray | tuple[int, int]")]
+pub(crate) fn keyword_scores<'py>(
+    query: &Bound<'py, PyString>,
+    texts: &Bound<'py, PySequence>,
+    titles: Option<&Bound<'py, PySequence>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = texts.py();
+    guard(|| {
+        let texts = texts.to_tuple()?;
+        let titles = titles.map(PySequenceMethods::to_tuple).transpose()?;
+        match Texts::of_texts(&texts, titles.as_ref())? {
+            Ok(texts) => {
+                let query = text(query)?;
+                let scores = py.detach(|| budgeteer::batch_keyword_scores(query, &texts));
+                Ok(mutable_column(py, scores.into_iter())?.into_any())
+            }
+            Err((code, index)) => Ok((code as u8, index).into_pyobject(py)?.into_any()),
+        }
+    })
+}

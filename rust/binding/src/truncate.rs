@@ -1,0 +1,57 @@
+//! `budgeteer::truncate` for Python.
+
+use budgeteer::Text;
+use budgeteer::pipeline::Counting;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::codes::{self, LOOSE};
+use crate::convert::{string, text};
+use crate::error::guard;
+
+/// Returns the places, in code points, where grapheme clusters end.
+#[pyfunction]
+#[pyo3(signature = (text: "str") -> "list[int]", text_signature = "(text)")]
+pub(crate) fn grapheme_boundaries(text: &Bound<'_, PyString>) -> PyResult<Vec<usize>> {
+    guard(|| Ok(budgeteer::grapheme_boundaries(self::text(text)?)))
+}
+
+/// Cuts `text` to at most `max_tokens` tokens, marker included.
+#[pyfunction]
+#[pyo3(signature = (
+    kind: "int",
+    ratio: "float",
+    ask: "Callable[[str, int], int] | None",
+    text: "str",
+    max_tokens: "int",
+    keep: "int",
+    marker: "str",
+) -> "str", text_signature = "(kind, ratio, ask, text, max_tokens, keep, marker)")]
+pub(crate) fn truncate<'py>(
+    kind: u8,
+    ratio: f64,
+    ask: Option<&Bound<'py, PyAny>>,
+    text: &Bound<'py, PyString>,
+    max_tokens: u64,
+    keep: u8,
+    marker: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = text.py();
+    guard(|| {
+        let (whole, marker) = (self::text(text)?, self::text(marker)?);
+        let mut scratch = Vec::new();
+        let count = |piece: Text<'_>| match (codes::counting(kind, ratio), ask) {
+            (Counting::Estimate(estimate), _) => Ok(estimate.count_text(piece, &mut scratch)),
+            (Counting::Host, Some(ask)) => {
+                let mut utf8 = Vec::new();
+                piece.write_utf8(&mut utf8);
+                ask.call1((string(py, &utf8)?, LOOSE))?.extract()
+            }
+            (Counting::Host, None) => unreachable!("the facade gives what is to be asked"),
+        };
+        match budgeteer::truncate(whole, max_tokens, codes::keep(keep), marker, count)? {
+            Some(cut) => string(py, &cut),
+            None => Ok(text.clone().into_any()),
+        }
+    })
+}

@@ -1,0 +1,194 @@
+//! Chunks: what a retriever returns.
+
+use crate::text::Text;
+
+/// A piece of text that may go into the context.
+///
+/// Implemented for strings, for [`Chunk`], and for references to any of them.
+pub trait Document {
+    /// Returns the text that is packed.
+    fn text(&self) -> &str;
+
+    /// Returns the title; its words count for ranking, not for the budget.
+    fn title(&self) -> &str {
+        ""
+    }
+
+    /// Returns the relevance that a retriever gave, higher is better.
+    fn score(&self) -> Option<f64> {
+        None
+    }
+
+    /// Returns when the document was last changed, in seconds; 0 if unknown.
+    fn mtime(&self) -> f64 {
+        0.0
+    }
+
+    /// Returns what stands in front of the text under
+    /// [`Template::Tagged`](crate::Template::Tagged), as kind and identifier.
+    /// Without an identifier the index is shown.
+    fn tag(&self) -> (&str, Option<&str>) {
+        ("document", None)
+    }
+}
+
+impl Document for str {
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl Document for String {
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl<D: Document + ?Sized> Document for &D {
+    fn text(&self) -> &str {
+        (**self).text()
+    }
+
+    fn title(&self) -> &str {
+        (**self).title()
+    }
+
+    fn score(&self) -> Option<f64> {
+        (**self).score()
+    }
+
+    fn mtime(&self) -> f64 {
+        (**self).mtime()
+    }
+
+    fn tag(&self) -> (&str, Option<&str>) {
+        (**self).tag()
+    }
+}
+
+/// One retrieved piece of text, for those who have no type of their own.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Chunk;
+///
+/// let chunk = Chunk::new("Paris is the capital of France.").title("France").score(0.9);
+/// assert_eq!(chunk.title, "France");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chunk {
+    /// The text that is packed.
+    pub text: String,
+    /// Heading of the chunk.
+    pub title: String,
+    /// Identifier within its source.
+    pub id: Option<String>,
+    /// What kind of chunk it is; `document` where there is none.
+    pub kind: Option<String>,
+    /// Relevance that a retriever gave.
+    pub score: Option<f64>,
+    /// When it was last changed, in seconds.
+    pub mtime: f64,
+}
+
+impl Chunk {
+    /// Returns a chunk of that text and nothing else.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Sets the title.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets the identifier.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Sets the score.
+    #[must_use]
+    pub fn score(mut self, score: f64) -> Self {
+        self.score = Some(score);
+        self
+    }
+}
+
+impl Document for Chunk {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn score(&self) -> Option<f64> {
+        self.score
+    }
+
+    fn mtime(&self) -> f64 {
+        self.mtime
+    }
+
+    fn tag(&self) -> (&str, Option<&str>) {
+        (self.kind.as_deref().unwrap_or("document"), self.id.as_deref())
+    }
+}
+
+/// The texts of many chunks, wherever they are stored.
+///
+/// The pipeline reads a batch and answers with indices into it.
+#[allow(clippy::len_without_is_empty)] // nothing asks
+pub trait Batch: Sync {
+    /// Returns the number of chunks.
+    fn len(&self) -> usize;
+
+    /// Returns the text of chunk `index`.
+    fn text(&self, index: usize) -> Text<'_>;
+
+    /// Returns the title of chunk `index`.
+    fn title(&self, index: usize) -> Text<'_>;
+
+    /// Returns about how many code points all texts have together.
+    fn total_chars(&self) -> usize {
+        (0..self.len()).map(|index| self.text(index).chars()).sum()
+    }
+}
+
+/// A slice of documents as a batch.
+#[derive(Debug)]
+pub(crate) struct Documents<'a> {
+    texts: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Documents<'a> {
+    pub(crate) fn new<D: Document>(documents: &'a [D]) -> Self {
+        Self { texts: documents.iter().map(|chunk| (chunk.text(), chunk.title())).collect() }
+    }
+}
+
+impl Batch for Documents<'_> {
+    fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        self.texts[index].0.into()
+    }
+
+    fn title(&self, index: usize) -> Text<'_> {
+        self.texts[index].1.into()
+    }
+
+    fn total_chars(&self) -> usize {
+        self.texts.iter().map(|(text, _)| text.len()).sum()
+    }
+}

@@ -1,0 +1,146 @@
+//! How long a text is, in tokens.
+
+use crate::text::Text;
+
+/// Counts the tokens of a text.
+///
+/// Every `Fn(&str) -> usize` is one. It should answer alike for the same text;
+/// if it does not, a packing holds for the count that it answered.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::TokenCounter;
+///
+/// let bytes = |text: &str| text.len();
+/// assert_eq!(bytes.count("four"), 4);
+/// ```
+pub trait TokenCounter: Sync {
+    /// Returns the number of tokens in `text`.
+    fn count(&self, text: &str) -> usize;
+}
+
+impl<F: Fn(&str) -> usize + Sync> TokenCounter for F {
+    fn count(&self, text: &str) -> usize {
+        self(text)
+    }
+}
+
+/// An estimate of tokens by a formula.
+///
+/// Each gives 0 for the empty text and at least 1 otherwise. Characters
+/// divided by four under-counts Chinese, Japanese, Korean, emoji, code and
+/// JSON two to six times.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Estimate, TokenCounter};
+///
+/// assert_eq!(Estimate::CharsDiv4.count("Hello, world"), 3);
+/// assert_eq!(Estimate::Words.count("Hello, world"), 2);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimate {
+    /// Code points divided by four, rounded up.
+    CharsDiv4,
+    /// Words between whitespace.
+    Words,
+    /// Code points divided by that number, rounded up.
+    CharsPerToken(f64),
+}
+
+impl TokenCounter for Estimate {
+    fn count(&self, text: &str) -> usize {
+        usize::try_from(self.count_text(text.into(), &mut Vec::new())).unwrap_or(usize::MAX)
+    }
+}
+
+impl Estimate {
+    /// Returns the number of tokens in `text`. `scratch` is used where the
+    /// text is not ASCII.
+    #[must_use]
+    pub fn count_text(self, text: Text<'_>, scratch: &mut Vec<u8>) -> u64 {
+        if text.is_empty() { 0 } else { self.tokens(self.measure(text, scratch)) }
+    }
+
+    /// Returns what adds up when texts are joined by whitespace: code points,
+    /// or words.
+    pub(crate) fn measure(self, text: Text<'_>, scratch: &mut Vec<u8>) -> u64 {
+        match self {
+            Self::Words => self.measure_folded(text.fold(scratch)),
+            Self::CharsDiv4 | Self::CharsPerToken(_) => text.chars() as u64,
+        }
+    }
+
+    /// Returns the measure of a folded text.
+    pub(crate) fn measure_folded(self, folded: &[u8]) -> u64 {
+        match self {
+            Self::Words => count_words(folded),
+            Self::CharsDiv4 | Self::CharsPerToken(_) => folded.len() as u64,
+        }
+    }
+
+    /// Returns the tokens of a text that is not empty, from its measure.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // no text has 2^53 code points, and the ratio is positive
+    pub(crate) fn tokens(self, measured: u64) -> u64 {
+        match self {
+            Self::Words => measured.max(1),
+            Self::CharsDiv4 => measured.div_ceil(4),
+            Self::CharsPerToken(ratio) => (measured as f64 / ratio).ceil() as u64,
+        }
+    }
+}
+
+/// Returns the number of words in a folded text.
+///
+/// A word begins at each byte that is no space and has a space in front. Sums
+/// of at most 255 fit a byte, so that the compiler counts in whole vectors.
+fn count_words(folded: &[u8]) -> u64 {
+    let is_space = |byte: u8| (byte.wrapping_sub(9) < 5) | (byte.wrapping_sub(28) < 5);
+    let Some(&first) = folded.first() else { return 0 };
+    let mut words = u64::from(!is_space(first));
+    for (before, after) in folded.chunks(255).zip(folded[1..].chunks(255)) {
+        let starts = before.iter().zip(after).fold(0_u8, |starts, (&before, &after)| {
+            starts + u8::from(is_space(before) & !is_space(after))
+        });
+        words += u64::from(starts);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_str_split() {
+        for (text, words) in [
+            ("", 0),
+            (" ", 1),
+            ("a", 1),
+            (" a ", 1),
+            ("a\u{1c}b\u{85}c\u{3000}d", 4),
+            ("a\u{200b}b", 1),
+            ("a\tb\nc\u{b}d\u{c}e\rf", 6),
+        ] {
+            assert_eq!(words, Estimate::Words.count(text), "{text:?}");
+        }
+        for length in 0..600 {
+            let text = "ab  c".repeat(length)[..length].to_string();
+            assert_eq!(
+                text.split_whitespace().count().max(usize::from(length > 0)),
+                Estimate::Words.count(&text)
+            );
+        }
+    }
+
+    #[test]
+    fn ratios_round_up() {
+        for (ratio, text, tokens) in [(2.5, "abcde", 2), (2.5, "abcdef", 3), (100.0, "a", 1)] {
+            assert_eq!(tokens, Estimate::CharsPerToken(ratio).count(text));
+        }
+        assert_eq!(0, Estimate::CharsDiv4.count(""));
+        assert_eq!(2, Estimate::CharsDiv4.count("日本語日本"));
+    }
+}

@@ -1,0 +1,230 @@
+//! Keywords: the words that carry a query's meaning.
+//!
+//! A keyword is a lowercased word between whitespace, without punctuation at
+//! either end, longer than one code point, and no stopword. Lowercase and
+//! whitespace are those of Python's `str.lower()` and `str.split()`.
+
+use std::collections::HashSet;
+
+use memchr::memchr;
+
+use crate::text::{OTHER, Text, push_code};
+
+/// What may stand at either end of a word without being part of its keyword.
+const STRIPPED: &[u8; 16] = b".,;:!?\"'()[]{}/-";
+
+/// English words that say nothing about relevance.
+const STOPWORDS: [&str; 96] = [
+    "a", "about", "above", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be",
+    "been", "before", "being", "below", "between", "both", "but", "by", "can", "could", "did",
+    "do", "does", "during", "each", "every", "few", "for", "from", "had", "has", "have", "he",
+    "her", "here", "him", "how", "i", "if", "in", "into", "is", "it", "its", "just", "may", "me",
+    "might", "more", "most", "my", "no", "not", "of", "on", "only", "or", "other", "our", "out",
+    "own", "same", "she", "should", "so", "some", "such", "than", "that", "the", "their", "them",
+    "then", "there", "they", "this", "through", "to", "too", "up", "us", "very", "was", "we",
+    "what", "when", "where", "which", "who", "will", "with", "would", "your",
+];
+
+/// What a byte of a folded text is to a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Part of a word.
+    Word,
+    /// Ends a word.
+    Space,
+    /// Part of a word, but not of its keyword where it stands at an end.
+    Stripped,
+}
+
+/// The class of each byte of a folded text.
+pub(crate) static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Word; 256];
+    let spaces = [9, 10, 11, 12, 13, 28, 29, 30, 31, 32];
+    let mut i = 0;
+    while i < spaces.len() {
+        classes[spaces[i]] = Class::Space;
+        i += 1;
+    }
+    let mut i = 0;
+    while i < STRIPPED.len() {
+        classes[STRIPPED[i] as usize] = Class::Stripped;
+        i += 1;
+    }
+    classes
+};
+
+pub(crate) fn class(byte: u8) -> Class {
+    CLASSES[usize::from(byte)]
+}
+
+/// Returns the keywords of `text`, each once, in order of first occurrence,
+/// encoded as in [`Text::Utf8`].
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::keywords;
+///
+/// let found = keywords("What is the (remote) work policy? Remote!".into());
+/// assert_eq!(found, [&b"remote"[..], b"work", b"policy"]);
+/// ```
+#[must_use]
+pub fn keywords(text: Text<'_>) -> Vec<Vec<u8>> {
+    let mut scratch = Vec::new();
+    let folded = text.fold(&mut scratch);
+    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    for_each_word(text, folded, &mut Vec::new(), |word| {
+        if is_keyword(word) && seen.insert(word.to_vec()) {
+            found.push(word.to_vec());
+        }
+    });
+    found
+}
+
+/// Returns whether `text` has any keyword.
+pub(crate) fn has_keyword(text: Text<'_>, folded: &[u8], lowered: &mut Vec<u8>) -> bool {
+    words(folded).any(|(start, end)| is_keyword(lower_and_strip(text, folded, start, end, lowered)))
+}
+
+/// Calls `visit` with each word of `text`, lowercased and stripped.
+pub(crate) fn for_each_word(
+    text: Text<'_>,
+    folded: &[u8],
+    lowered: &mut Vec<u8>,
+    mut visit: impl FnMut(&[u8]),
+) {
+    for (start, end) in words(folded) {
+        visit(lower_and_strip(text, folded, start, end, lowered));
+    }
+}
+
+/// Calls `visit` with each word of `text` that has a character outside ASCII,
+/// lowercased and stripped, until it answers false.
+pub(crate) fn for_each_wide(
+    text: Text<'_>,
+    folded: &[u8],
+    lowered: &mut Vec<u8>,
+    mut visit: impl FnMut(&[u8]) -> bool,
+) {
+    let mut from = 0;
+    while let Some(offset) = memchr(OTHER, &folded[from..]) {
+        let at = from + offset;
+        let is_space = |&byte: &u8| class(byte) == Class::Space;
+        let start = folded[from..at].iter().rposition(is_space).map_or(from, |i| from + i + 1);
+        let end = folded[at..].iter().position(is_space).map_or(folded.len(), |i| at + i);
+        if !visit(lower_and_strip(text, folded, start, end, lowered)) {
+            return;
+        }
+        from = end;
+    }
+}
+
+/// Returns where the words of a folded text start and end.
+pub(crate) fn words(folded: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let is_space = |byte: u8| class(byte) == Class::Space;
+        at += folded[at..].iter().take_while(|&&byte| is_space(byte)).count();
+        let start = at;
+        at += folded[at..].iter().take_while(|&&byte| !is_space(byte)).count();
+        (start < at).then_some((start, at))
+    })
+}
+
+/// Returns the word from `start` to `end`, lowercased and stripped, in
+/// `lowered`.
+fn lower_and_strip<'l>(
+    text: Text<'_>,
+    folded: &[u8],
+    start: usize,
+    end: usize,
+    lowered: &'l mut Vec<u8>,
+) -> &'l [u8] {
+    lowered.clear();
+    if folded[start..end].is_ascii() {
+        // A `k` may have been the Kelvin sign, which lowercases to `k`.
+        lowered.extend(folded[start..end].iter().map(u8::to_ascii_lowercase));
+    } else {
+        lower(text.slice(start, end), lowered);
+    }
+    strip(lowered)
+}
+
+/// Appends `text` in lowercase to `out`.
+///
+/// The only context that lowercase depends on, for the final sigma, never
+/// reaches across whitespace nor across a surrogate, so lowercasing words and
+/// runs between surrogates gives the same as lowercasing the whole.
+fn lower(text: Text<'_>, out: &mut Vec<u8>) {
+    let mut run = String::new();
+    text.for_each(|code| {
+        if let Some(character) = char::from_u32(code) {
+            run.push(character);
+        } else {
+            out.extend(run.to_lowercase().as_bytes());
+            run.clear();
+            push_code(code, out);
+        }
+    });
+    out.extend(run.to_lowercase().as_bytes());
+}
+
+fn strip(word: &[u8]) -> &[u8] {
+    let inner = |&byte: &u8| class(byte) != Class::Stripped;
+    let start = word.iter().position(inner).unwrap_or(word.len());
+    let end = word.iter().rposition(inner).map_or(start, |last| last + 1);
+    &word[start..end]
+}
+
+/// Returns whether `word`, lowercased and stripped, is a keyword.
+pub(crate) fn is_keyword(word: &[u8]) -> bool {
+    // One code point of more than one byte starts with what its size says.
+    let is_single = match word {
+        [] | [_] => true,
+        [0xC0..=0xDF, _] | [0xE0..=0xEF, _, _] | [0xF0..=0xFF, _, _, _] => true,
+        _ => false,
+    };
+    !is_single && !is_stopword(word)
+}
+
+fn is_stopword(word: &[u8]) -> bool {
+    // The longest stopwords have seven letters.
+    word.len() <= 7 && STOPWORDS.binary_search_by(|stop| stop.as_bytes().cmp(word)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        keywords(text.into()).into_iter().map(|word| String::from_utf8(word).unwrap()).collect()
+    }
+
+    /// The binary search needs them sorted, and the length check needs them
+    /// short.
+    #[test]
+    fn stopwords_are_sorted_and_short() {
+        assert!(STOPWORDS.is_sorted());
+        assert!(STOPWORDS.iter().all(|word| word.len() <= 7));
+    }
+
+    #[test]
+    fn only_ends_are_stripped() {
+        assert_eq!(
+            ["e-mail", "don't", "u.s.a", "a/b/c", "**bold**"],
+            *of("e-mail don't (U.S.A.) a/b/c **bold** -- x ' 7")
+        );
+    }
+
+    #[test]
+    fn lowercase_is_that_of_unicode() {
+        assert_eq!(["kelvin", "ας", "ασβ", "i̇x"], *of("\u{212A}elvin ΑΣ. ΑΣΒ İx"));
+    }
+
+    /// One code point is no keyword, however many bytes it has; what
+    /// lowercases to two is one.
+    #[test]
+    fn length_is_in_code_points_after_lowercasing() {
+        assert_eq!(["i̇"], *of("é 日 🦀 İ"));
+    }
+}

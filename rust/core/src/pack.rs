@@ -1,0 +1,524 @@
+//! Admitting ranked chunks into a budget.
+//!
+//! This stage sees the chunks in rank order and answers with indices and
+//! numbers. Whatever it does, the law holds at its end: the counter answers at
+//! most the budget for exactly the text that is assembled.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::assemble::{self, Arrangement};
+use crate::chunk::Batch;
+use crate::count::Estimate;
+use crate::pipeline::{Counting, Host, Plan, Subject};
+use crate::text::Text;
+use crate::truncate::{Cut, Keep, Piece};
+
+/// What happens to a chunk that does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// It is dropped, and packing goes on: a smaller one may still fit.
+    #[default]
+    Skip,
+    /// It is dropped, and so is everything behind it.
+    Stop,
+    /// The first such chunk loses its end, and ` [...]` stands there.
+    TruncateEnd,
+    /// The first such chunk loses its middle, and `[...truncated...]` stands
+    /// there on a line of its own.
+    TruncateMiddle,
+}
+
+impl Overflow {
+    /// Returns what a cut keeps and its marker, or None where nothing is cut.
+    pub(crate) fn cut(self) -> Option<(Keep, &'static str)> {
+        match self {
+            Self::Skip | Self::Stop => None,
+            Self::TruncateEnd => Some((Keep::Start, " [...]")),
+            Self::TruncateMiddle => Some((Keep::Both, "\n[...truncated...]\n")),
+        }
+    }
+}
+
+/// Why a chunk is not in the packed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It scores below the minimum.
+    OutOfScope,
+    /// Its text is empty.
+    Empty,
+    /// As many chunks as allowed were kept.
+    Cap,
+    /// A kept chunk has the same text.
+    Duplicate,
+    /// It did not fit.
+    Budget,
+}
+
+/// A chunk that is in, by rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Its place in the input.
+    pub index: u32,
+    /// Tokens of its text alone, cut where it was cut.
+    pub tokens: u64,
+}
+
+/// A chunk that is not in, in the order in which that was decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropped {
+    /// Its place in the input.
+    pub index: u32,
+    /// Why it is not in.
+    pub reason: Reason,
+    /// Under [`Reason::Budget`], what it would have added, or a lower bound.
+    pub needed: u64,
+    /// Under [`Reason::Budget`], what was left.
+    pub available: u64,
+}
+
+/// So many chunks leave an over-full text one by one; after that, half of the
+/// rest at a time.
+const SINGLE_TRIES: usize = 8;
+
+/// What became of the chunks so far.
+#[derive(Debug, Default)]
+pub(crate) struct Admitted {
+    pub(crate) kept: Vec<Kept>,
+    /// What stands in front of each kept chunk; empty where nothing does.
+    pub(crate) labels: Vec<Vec<u8>>,
+    pub(crate) dropped: Vec<Dropped>,
+    /// Dropped duplicates, and the kept chunk that each one repeats.
+    pub(crate) duplicates: Vec<(u32, u32)>,
+    /// The index of the chunk that was cut, and what is left of it.
+    pub(crate) cut: Option<(u32, Vec<u8>)>,
+}
+
+/// Admits chunks in rank order.
+pub(crate) struct Packer<'p, B, H> {
+    plan: &'p Plan<'p>,
+    batch: &'p B,
+    /// The measure of each text, where the counter is an estimate; `u32::MAX`
+    /// stands for a larger one.
+    measures: Vec<u32>,
+    host: &'p mut H,
+    admitted: Admitted,
+    may_cut: Option<(Keep, &'static str)>,
+    seen: Seen,
+    scratch: Vec<u8>,
+}
+
+impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
+    pub(crate) fn new(
+        plan: &'p Plan<'p>,
+        batch: &'p B,
+        measures: Vec<u32>,
+        host: &'p mut H,
+        dropped: Vec<Dropped>,
+    ) -> Self {
+        Self {
+            plan,
+            batch,
+            measures,
+            host,
+            admitted: Admitted { dropped, ..Admitted::default() },
+            may_cut: plan.overflow.cut(),
+            seen: Seen::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Packs, and returns the number of tokens of the assembled text.
+    pub(crate) fn pack(mut self, order: &[u32]) -> Result<(Admitted, u64), H::Error> {
+        let total = match self.plan.counting {
+            Counting::Estimate(estimate) if self.plan.sum_of_parts => {
+                self.pack_sum_of_parts(estimate, order)
+            }
+            Counting::Estimate(estimate) => self.pack_estimated(estimate, order)?,
+            Counting::Host => self.pack_counted(order)?,
+        };
+        Ok((self.admitted, total))
+    }
+
+    /// Admits what fits beside everything before it. Measures of texts that
+    /// whitespace joins add up, so that the total is that of the whole text.
+    fn pack_estimated(&mut self, estimate: Estimate, order: &[u32]) -> Result<u64, H::Error> {
+        let budget = self.plan.budget;
+        let gap = estimate.measure(self.plan.separator.into(), &mut self.scratch);
+        let mut used = 0;
+        let mut before = 0;
+        for (place, &index) in order.iter().enumerate() {
+            let size = self.measure(estimate, index);
+            if self.is_refused(index, size) {
+                continue;
+            }
+            let mut start = if self.admitted.kept.is_empty() { 0 } else { used + gap };
+            let mut needed = estimate.tokens(start + size) - before;
+            let available = budget - before;
+            let mut label = Vec::new();
+            if self.plan.is_labelled && (needed <= available || self.may_cut.is_some()) {
+                label = self.host.label(index as usize)?;
+                start += estimate.measure(Text::from_utf8(&label), &mut self.scratch);
+                needed = estimate.tokens(start + size) - before;
+            }
+            if needed <= available {
+                used = start + size;
+                self.keep(index, estimate.tokens(size), label, size);
+            } else if let Some(size) = self.cut_estimated(estimate, index, start, label) {
+                used = start + size;
+            } else {
+                self.drop(index, Reason::Budget, needed, available);
+                if self.plan.overflow == Overflow::Stop {
+                    self.stop(&order[place + 1..], available);
+                    break;
+                }
+                continue;
+            }
+            before = estimate.tokens(used);
+        }
+        Ok(before)
+    }
+
+    /// Cuts chunk `index` so that it fits behind `start`, and returns the
+    /// measure of what is left; None if it can't or mayn't be cut.
+    fn cut_estimated(
+        &mut self,
+        estimate: Estimate,
+        index: u32,
+        start: u64,
+        label: Vec<u8>,
+    ) -> Option<u64> {
+        let (keep, marker) = self.may_cut?;
+        let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
+        let scratch = &mut self.scratch;
+        let best = cut.longest(self.plan.budget, |head, tail| {
+            Ok::<_, std::convert::Infallible>(
+                estimate.tokens(start + cut.measure(estimate, head, tail, scratch)),
+            )
+        });
+        let Ok(best) = best;
+        let Piece { head, tail, .. } = best?;
+        let size = cut.measure(estimate, head, tail, &mut self.scratch);
+        let original = self.measure(estimate, index);
+        self.keep_cut(index, estimate.tokens(size), label, original, cut.utf8(head, tail));
+        Some(size)
+    }
+
+    /// Admits by the sum of the counts; then counts the assembled text, and
+    /// takes out the lowest-ranked while it is over.
+    fn pack_counted(&mut self, order: &[u32]) -> Result<u64, H::Error> {
+        let mut used: u64 = 0;
+        for (place, &index) in order.iter().enumerate() {
+            let chars = self.batch.text(index as usize).chars() as u64;
+            if self.is_refused(index, chars) {
+                continue;
+            }
+            let needed = self.host.count(Subject::Chunk(index as usize))?;
+            let available = self.plan.budget.saturating_sub(used);
+            if needed <= available {
+                used += needed;
+                let label = self.label(index)?;
+                self.keep(index, needed, label, chars);
+            } else if let Some(total) = self.cut_counted(index, chars)? {
+                used = total;
+            } else {
+                self.drop(index, Reason::Budget, needed, available);
+                if self.plan.overflow == Overflow::Stop {
+                    self.stop(&order[place + 1..], available);
+                    break;
+                }
+            }
+        }
+        self.settle()
+    }
+
+    /// Cuts chunk `index` so that the assembled text fits, and returns its
+    /// count; None if the chunk can't or mayn't be cut.
+    fn cut_counted(&mut self, index: u32, chars: u64) -> Result<Option<u64>, H::Error> {
+        let Some((keep, marker)) = self.may_cut else { return Ok(None) };
+        let label = self.label(index)?;
+        let mut front = self.assembled();
+        if !self.admitted.kept.is_empty() {
+            front.extend(self.plan.separator.as_bytes());
+        }
+        front.extend(&label);
+        let taken = if front.is_empty() { 0 } else { self.count_assembled(&front)? };
+        let Some(mut room) = self.plan.budget.checked_sub(taken) else { return Ok(None) };
+
+        let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
+        for _ in 0..SINGLE_TRIES {
+            if room == 0 {
+                break;
+            }
+            let best = cut.longest(room, |head, tail| {
+                let piece = cut.utf8(head, tail);
+                self.host.count(Subject::Piece { index: index as usize, text: &piece })
+            })?;
+            let Some(Piece { head, tail, tokens }) = best else { break };
+            self.keep_cut(index, tokens, label.clone(), chars, cut.utf8(head, tail));
+            let total = self.count_assembled(&self.assembled())?;
+            if total <= self.plan.budget {
+                return Ok(Some(total));
+            }
+            self.take_out();
+            self.may_cut = Some((keep, marker));
+            room = room.saturating_sub(total - self.plan.budget);
+        }
+        Ok(None)
+    }
+
+    /// Counts the assembled text; while it is over the budget, the kept chunks
+    /// of lowest rank leave.
+    fn settle(&mut self) -> Result<u64, H::Error> {
+        let mut tries = 0;
+        while !self.admitted.kept.is_empty() {
+            let total = self.count_assembled(&self.assembled())?;
+            if total <= self.plan.budget {
+                return Ok(total);
+            }
+            let leaving =
+                if tries < SINGLE_TRIES { 1 } else { (self.admitted.kept.len() / 2).max(1) };
+            for _ in 0..leaving {
+                let Kept { index, tokens } = self.take_out();
+                let others = total.saturating_sub(tokens);
+                let available = self.plan.budget.saturating_sub(others);
+                self.drop(index, Reason::Budget, tokens, available);
+            }
+            tries += 1;
+        }
+        Ok(0)
+    }
+
+    /// Admits as theaios-context-router 0.2.2 does: neither separators nor the
+    /// marker count, and empty texts are kept.
+    fn pack_sum_of_parts(&mut self, estimate: Estimate, order: &[u32]) -> u64 {
+        let mut used = 0;
+        for (place, &index) in order.iter().enumerate() {
+            let available = self.plan.budget.saturating_sub(used);
+            if available == 0 {
+                self.stop_all(&order[place..]);
+                break;
+            }
+            let text = self.batch.text(index as usize);
+            let needed = estimate.count_text(text, &mut self.scratch);
+            if needed <= available {
+                used += needed;
+                self.admitted.kept.push(Kept { index, tokens: needed });
+            } else if let Some((keep, marker)) = self.may_cut {
+                let piece = cut_by_units(estimate, text, keep, marker, available);
+                let tokens = estimate.count_text(Text::from_utf8(&piece), &mut self.scratch);
+                used += tokens;
+                self.admitted.kept.push(Kept { index, tokens });
+                self.admitted.cut = Some((index, piece));
+            } else {
+                self.drop(index, Reason::Budget, needed, available);
+            }
+        }
+        used
+    }
+
+    /// Returns whether chunk `index` goes out before its size matters, after
+    /// dropping it. `size` is equal for equal texts.
+    fn is_refused(&mut self, index: u32, size: u64) -> bool {
+        let text = self.batch.text(index as usize);
+        let cap = self.plan.max_chunks;
+        if text.is_empty() {
+            self.drop(index, Reason::Empty, 0, 0);
+        } else if cap.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap) {
+            self.drop(index, Reason::Cap, 0, 0);
+        } else if let Some(original) = self.original_of(text, size) {
+            self.admitted.duplicates.push((index, original));
+            self.drop(index, Reason::Duplicate, 0, 0);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn original_of(&self, text: Text<'_>, size: u64) -> Option<u32> {
+        if !self.plan.dedupe {
+            return None;
+        }
+        self.seen.find(size, |index| self.batch.text(index as usize) == text)
+    }
+
+    /// Drops everything behind the chunk that did not fit, uncounted.
+    fn stop(&mut self, rest: &[u32], available: u64) {
+        for &index in rest {
+            let size = match self.plan.counting {
+                Counting::Estimate(estimate) => self.measure(estimate, index),
+                Counting::Host => self.batch.text(index as usize).chars() as u64,
+            };
+            if !self.is_refused(index, size) {
+                self.drop(index, Reason::Budget, 0, available);
+            }
+        }
+    }
+
+    fn stop_all(&mut self, rest: &[u32]) {
+        for &index in rest {
+            self.drop(index, Reason::Budget, 0, 0);
+        }
+    }
+
+    fn measure(&mut self, estimate: Estimate, index: u32) -> u64 {
+        match self.measures[index as usize] {
+            u32::MAX => estimate.measure(self.batch.text(index as usize), &mut self.scratch),
+            measured => u64::from(measured),
+        }
+    }
+
+    fn label(&mut self, index: u32) -> Result<Vec<u8>, H::Error> {
+        if self.plan.is_labelled { self.host.label(index as usize) } else { Ok(Vec::new()) }
+    }
+
+    fn keep(&mut self, index: u32, tokens: u64, label: Vec<u8>, size: u64) {
+        if self.plan.dedupe {
+            self.seen.insert(size, index);
+        }
+        if self.plan.is_labelled {
+            self.admitted.labels.push(label);
+        }
+        self.admitted.kept.push(Kept { index, tokens });
+    }
+
+    /// Keeps a cut chunk, the only one. `size` is that of the whole text: a
+    /// repetition of it is a duplicate.
+    fn keep_cut(&mut self, index: u32, tokens: u64, label: Vec<u8>, size: u64, piece: Vec<u8>) {
+        self.keep(index, tokens, label, size);
+        self.admitted.cut = Some((index, piece));
+        self.may_cut = None;
+    }
+
+    /// Removes the kept chunk of lowest rank.
+    fn take_out(&mut self) -> Kept {
+        let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
+        self.admitted.labels.pop();
+        self.admitted.cut.take_if(|(index, _)| *index == kept.index);
+        self.seen.remove_last(kept.index);
+        kept
+    }
+
+    fn drop(&mut self, index: u32, reason: Reason, needed: u64, available: u64) {
+        self.admitted.dropped.push(Dropped { index, reason, needed, available });
+    }
+
+    fn assembled(&self) -> Vec<u8> {
+        assemble::text(
+            self.plan,
+            self.batch,
+            &self.admitted,
+            &Arrangement::new(self.plan, &self.admitted),
+        )
+    }
+
+    fn count_assembled(&mut self, text: &[u8]) -> Result<u64, H::Error> {
+        self.host.count(Subject::Assembled(text))
+    }
+}
+
+/// Cuts `text` to so many units of the estimate, the marker on top: words
+/// joined by single spaces, or four code points a token.
+fn cut_by_units(
+    estimate: Estimate,
+    text: Text<'_>,
+    keep: Keep,
+    marker: &str,
+    max_tokens: u64,
+) -> Vec<u8> {
+    let max_tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
+    let mut piece = Vec::new();
+    if estimate == Estimate::Words {
+        let mut scratch = Vec::new();
+        let words: Vec<_> = crate::keywords::words(text.fold(&mut scratch)).collect();
+        let (head, tail) = halves(keep, words.len(), max_tokens);
+        write_words(text, &words[..head], &mut piece);
+        piece.extend(marker.as_bytes());
+        write_words(text, &words[tail..], &mut piece);
+    } else {
+        let chars = text.chars();
+        let (head, tail) = halves(keep, chars, max_tokens.saturating_mul(4));
+        text.slice(0, head).write_utf8(&mut piece);
+        piece.extend(marker.as_bytes());
+        text.slice(tail, chars).write_utf8(&mut piece);
+    }
+    piece
+}
+
+/// Returns where the head ends and the tail begins when `units` of `length`
+/// stay; `units` is less than `length`.
+fn halves(keep: Keep, length: usize, units: usize) -> (usize, usize) {
+    match keep {
+        Keep::Both => (units / 2, length - (units - units / 2)),
+        _ => (units, length),
+    }
+}
+
+fn write_words(text: Text<'_>, words: &[(usize, usize)], out: &mut Vec<u8>) {
+    for (place, &(start, end)) in words.iter().enumerate() {
+        if place > 0 {
+            out.push(b' ');
+        }
+        text.slice(start, end).write_utf8(out);
+    }
+}
+
+/// The kept chunks by size, so that only texts of equal size are compared.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The last kept place of that size.
+    last: HashMap<u64, u32, BuildHasherDefault<Mixer>>,
+    /// For each kept chunk its index, its size, and the place before it of the
+    /// same size.
+    kept: Vec<(u32, u64, Option<u32>)>,
+}
+
+impl Seen {
+    fn find(&self, size: u64, equals: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut place = self.last.get(&size).copied();
+        while let Some(at) = place {
+            let (index, _, before) = self.kept[at as usize];
+            if equals(index) {
+                return Some(index);
+            }
+            place = before;
+        }
+        None
+    }
+
+    fn insert(&mut self, size: u64, index: u32) {
+        let place = u32::try_from(self.kept.len()).expect("no batch has 2^32 chunks");
+        let before = self.last.insert(size, place);
+        self.kept.push((index, size, before));
+    }
+
+    fn remove_last(&mut self, index: u32) {
+        if let Some((_, size, before)) = self.kept.pop_if(|(last, _, _)| *last == index) {
+            match before {
+                Some(before) => self.last.insert(size, before),
+                None => self.last.remove(&size),
+            };
+        }
+    }
+}
+
+/// Hashes a size: they are small and come from trusted arithmetic, where the
+/// standard hasher's strength would cost a twentieth of the whole call.
+#[derive(Debug, Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only sizes are hashed");
+    }
+
+    fn write_u64(&mut self, size: u64) {
+        self.0 = size.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,376 @@
+//! Packing, for Rust programs.
+
+use std::fmt;
+
+use crate::chunk::{Document, Documents};
+use crate::count::{Estimate, TokenCounter};
+use crate::error::Error;
+use crate::pack::{Overflow, Reason};
+use crate::pipeline::{self, Counting, Host, Plan, Subject};
+use crate::rank::Ranking;
+
+/// How the kept chunks stand in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Order {
+    /// Best first.
+    #[default]
+    Rank,
+    /// As they came.
+    Input,
+}
+
+/// What the text looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Template {
+    /// Texts joined by a blank line.
+    #[default]
+    Plain,
+    /// `[kind:id] text`, joined by a newline. Nothing is escaped.
+    Tagged,
+}
+
+/// A kept chunk.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct KeptChunk {
+    /// Its place in the input.
+    pub index: usize,
+    /// Its relevance; None under [`Ranking::Score`] where it has none.
+    pub score: Option<f64>,
+    /// Tokens of its text alone, cut where it was cut.
+    pub token_count: usize,
+    /// Where its text stands in [`Packing::text`], in bytes.
+    pub span: std::ops::Range<usize>,
+    /// Whether something of its text was left out.
+    pub was_cut: bool,
+}
+
+/// A dropped chunk.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DroppedChunk {
+    /// Its place in the input.
+    pub index: usize,
+    /// Its relevance; None under [`Ranking::Score`] where it has none.
+    pub score: Option<f64>,
+    /// Why it is not in.
+    pub reason: Reason,
+    /// Under [`Reason::Budget`], what it would have added, or a lower bound.
+    pub needed_tokens: usize,
+    /// Under [`Reason::Budget`], what was left.
+    pub available_tokens: usize,
+    /// Under [`Reason::Duplicate`], the kept chunk with the same text.
+    pub duplicate_of: Option<usize>,
+}
+
+/// The best context that fits, and what became of every chunk.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Packing {
+    /// The context, ready to send.
+    pub text: String,
+    /// What the counter answers for exactly `text`; at most `budget_tokens`.
+    pub total_tokens: usize,
+    /// What could have been used.
+    pub budget_tokens: usize,
+    /// What is in the text, in its order.
+    pub kept: Vec<KeptChunk>,
+    /// What is not, in the order in which that was decided.
+    pub dropped: Vec<DroppedChunk>,
+}
+
+/// A counter, as an estimate or as the caller's own.
+enum Counter {
+    Estimate(Estimate),
+    Custom(Box<dyn TokenCounter + Send + Sync>),
+}
+
+/// Packs chunks into a budget, with options chosen once.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Overflow, Packer, Ranking};
+///
+/// let packer = Packer::new(8).ranking(Ranking::Keyword).overflow(Overflow::Skip);
+/// let packing = packer.pack("green tea", &["Coffee.", "Tea is green or black."])?;
+/// assert_eq!(packing.text, "Tea is green or black.\n\nCoffee.");
+/// assert_eq!(packing.total_tokens, 8);
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+pub struct Packer {
+    max_tokens: usize,
+    reserve_tokens: usize,
+    counter: Counter,
+    ranking: Ranking,
+    min_score: Option<f64>,
+    overflow: Overflow,
+    max_chunks: Option<usize>,
+    dedupe: bool,
+    order: Order,
+    template: Template,
+}
+
+impl fmt::Debug for Packer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packer")
+            .field("max_tokens", &self.max_tokens)
+            .field("reserve_tokens", &self.reserve_tokens)
+            .field("ranking", &self.ranking)
+            .field("overflow", &self.overflow)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Packer {
+    /// Returns a packer for at most `max_tokens` tokens, counted as
+    /// [`Estimate::CharsDiv4`] unless told otherwise.
+    #[must_use]
+    pub fn new(max_tokens: usize) -> Self {
+        Self {
+            max_tokens,
+            reserve_tokens: 0,
+            counter: Counter::Estimate(Estimate::CharsDiv4),
+            ranking: Ranking::default(),
+            min_score: None,
+            overflow: Overflow::default(),
+            max_chunks: None,
+            dedupe: true,
+            order: Order::default(),
+            template: Template::default(),
+        }
+    }
+
+    /// Takes so many tokens off the budget. Where nothing is left, the packing
+    /// is empty.
+    #[must_use]
+    pub fn reserve_tokens(mut self, tokens: usize) -> Self {
+        self.reserve_tokens = tokens;
+        self
+    }
+
+    /// Counts by a formula.
+    #[must_use]
+    pub fn estimate(mut self, estimate: Estimate) -> Self {
+        self.counter = Counter::Estimate(estimate);
+        self
+    }
+
+    /// Counts with the caller's own counter.
+    ///
+    /// It is asked once for each chunk considered and at each assembling.
+    ///
+    /// ```
+    /// use budgeteer::Packer;
+    ///
+    /// let packing = Packer::new(9).counter(|text: &str| text.len()).pack("", &["four", "five"])?;
+    /// assert_eq!(packing.text, "four");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn counter(mut self, counter: impl TokenCounter + Send + 'static) -> Self {
+        self.counter = Counter::Custom(Box::new(counter));
+        self
+    }
+
+    /// Sets what comes first.
+    #[must_use]
+    pub fn ranking(mut self, ranking: Ranking) -> Self {
+        self.ranking = ranking;
+        self
+    }
+
+    /// Drops chunks that score less.
+    #[must_use]
+    pub fn min_score(mut self, score: f64) -> Self {
+        self.min_score = Some(score);
+        self
+    }
+
+    /// Sets what happens to a chunk that does not fit.
+    #[must_use]
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = overflow;
+        self
+    }
+
+    /// Keeps at most so many chunks.
+    #[must_use]
+    pub fn max_chunks(mut self, count: usize) -> Self {
+        self.max_chunks = Some(count);
+        self
+    }
+
+    /// Sets whether a chunk whose text equals that of a kept one is dropped.
+    #[must_use]
+    pub fn dedupe(mut self, dedupe: bool) -> Self {
+        self.dedupe = dedupe;
+        self
+    }
+
+    /// Sets how the kept chunks stand in the text.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Sets what the text looks like.
+    #[must_use]
+    pub fn template(mut self, template: Template) -> Self {
+        self.template = template;
+        self
+    }
+
+    /// Packs the best of `chunks` for `query`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
+    /// score, time or minimum that is NaN, and for a ratio of
+    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    pub fn pack<D: Document>(&self, query: &str, chunks: &[D]) -> Result<Packing, Error> {
+        if let Counter::Estimate(Estimate::CharsPerToken(ratio)) = self.counter
+            && !(0.001..=1_000_000.0).contains(&ratio)
+        {
+            return Err(Error::ratio(ratio));
+        }
+        if self.min_score.is_some_and(f64::is_nan) {
+            return Err(Error::nan_min_score());
+        }
+        let keys = self.keys(chunks)?;
+        let documents = Documents::new(chunks);
+        let budget = self.max_tokens.saturating_sub(self.reserve_tokens);
+        let plan = Plan {
+            budget: budget.min(i64::MAX as usize) as u64,
+            counting: match &self.counter {
+                Counter::Estimate(estimate) => Counting::Estimate(*estimate),
+                Counter::Custom(_) => Counting::Host,
+            },
+            ranking: self.ranking,
+            keys: &keys,
+            min_score: self.min_score,
+            overflow: self.overflow,
+            max_chunks: self.max_chunks.map(|count| count as u64),
+            dedupe: self.dedupe,
+            input_order: self.order == Order::Input,
+            separator: match self.template {
+                Template::Plain => "\n\n",
+                Template::Tagged => "\n",
+            },
+            is_labelled: self.template == Template::Tagged,
+            sum_of_parts: false,
+        };
+        let mut host = Caller { packer: self, chunks };
+        let Ok(outcome) = pipeline::run(&plan, query.into(), &documents, &mut host);
+        Ok(packing(outcome, budget))
+    }
+
+    fn keys<D: Document>(&self, chunks: &[D]) -> Result<Vec<f64>, Error> {
+        let check = |index: usize, key: f64, field: &'static str| {
+            if key.is_nan() { Err(Error::nan(index, field)) } else { Ok(key) }
+        };
+        let chunks = chunks.iter().enumerate();
+        match self.ranking {
+            Ranking::Score => chunks
+                .map(|(i, chunk)| chunk.score().map_or(Ok(f64::NAN), |key| check(i, key, "score")))
+                .collect(),
+            Ranking::Recency => chunks.map(|(i, chunk)| check(i, chunk.mtime(), "mtime")).collect(),
+            Ranking::Keyword | Ranking::Input => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The Rust program around the pipeline.
+struct Caller<'a, D> {
+    packer: &'a Packer,
+    chunks: &'a [D],
+}
+
+impl<D: Document> Host for Caller<'_, D> {
+    type Error = std::convert::Infallible;
+
+    fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error> {
+        let Counter::Custom(counter) = &self.packer.counter else {
+            unreachable!("an estimate is never asked of the host");
+        };
+        Ok(match subject {
+            Subject::Chunk(index) => counter.count(self.chunks[index].text()),
+            Subject::Piece { text, .. } | Subject::Assembled(text) => counter.count(utf8(text)),
+        } as u64)
+    }
+
+    fn label(&mut self, index: usize) -> Result<Vec<u8>, Self::Error> {
+        let (kind, id) = self.chunks[index].tag();
+        Ok(match id {
+            Some(id) => format!("[{kind}:{id}] "),
+            None => format!("[{kind}:{index}] "),
+        }
+        .into_bytes())
+    }
+
+    fn work<R: Send>(
+        &mut self,
+        _: usize,
+        work: impl FnOnce() -> R + Send,
+    ) -> Result<R, Self::Error> {
+        Ok(work())
+    }
+}
+
+fn utf8(text: &[u8]) -> &str {
+    std::str::from_utf8(text).expect("whole characters of strings make a string")
+}
+
+fn packing(outcome: pipeline::Outcome, budget: usize) -> Packing {
+    let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
+    let text = String::from_utf8(outcome.text).expect("whole strings make a string");
+    // Spans come in code points; walk the text once to have them in bytes.
+    let mut bytes = 0;
+    let mut chars = 0;
+    let mut byte_of = |at: usize| {
+        let rest = &text[bytes..];
+        bytes += rest.char_indices().nth(at - chars).map_or(rest.len(), |(offset, _)| offset);
+        chars = at;
+        bytes
+    };
+    let kept = outcome.kept.iter().zip(&outcome.spans).enumerate();
+    let kept = kept
+        .map(|(place, (kept, &(start, end)))| KeptChunk {
+            index: kept.index as usize,
+            score: score(kept.index),
+            token_count: tokens(kept.tokens),
+            span: byte_of(start)..byte_of(end),
+            was_cut: outcome.cut == Some(place),
+        })
+        .collect();
+    let mut duplicates = outcome.duplicates.iter();
+    let dropped = outcome.dropped.iter();
+    let dropped = dropped
+        .map(|dropped| DroppedChunk {
+            index: dropped.index as usize,
+            score: score(dropped.index),
+            reason: dropped.reason,
+            needed_tokens: tokens(dropped.needed),
+            available_tokens: tokens(dropped.available),
+            // Both lists are in the order of the decisions.
+            duplicate_of: (dropped.reason == Reason::Duplicate)
+                .then(|| duplicates.next().map(|&(_, kept)| kept as usize))
+                .flatten(),
+        })
+        .collect();
+    Packing {
+        total_tokens: tokens(outcome.total_tokens),
+        budget_tokens: budget,
+        kept,
+        dropped,
+        text,
+    }
+}

@@ -1,0 +1,243 @@
+//! The order of the stages: count, score, rank, pack, assemble.
+//!
+//! This is the interface for bindings, which bring texts and counters of their
+//! own. Rust programs use [`Packer`](crate::Packer).
+
+use crate::assemble::{self, Arrangement};
+use crate::chunk::Batch;
+use crate::count::Estimate;
+use crate::pack::{self, Dropped, Kept, Overflow, Reason};
+use crate::rank::{Ranking, sort_descending};
+use crate::score::{KeywordScorer, Scratch};
+use crate::text::Text;
+
+/// How texts are counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Counting {
+    /// By a formula.
+    Estimate(Estimate),
+    /// By [`Host::count`].
+    Host,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// The whole text of that chunk.
+    Chunk(usize),
+    /// What a cut leaves of a chunk, encoded as in [`Text::Utf8`].
+    Piece {
+        /// The chunk.
+        index: usize,
+        /// What is left of it.
+        text: &'a [u8],
+    },
+    /// The assembled text, encoded as in [`Text::Utf8`].
+    Assembled(&'a [u8]),
+}
+
+/// What the pipeline asks of the program around it.
+pub trait Host {
+    /// What may go wrong there.
+    type Error;
+
+    /// Returns the number of tokens of `subject`.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the host's counter from answering.
+    fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error>;
+
+    /// Returns what stands in front of chunk `index`, encoded as in
+    /// [`Text::Utf8`]. It must end with whitespace.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the host from telling.
+    fn label(&mut self, index: usize) -> Result<Vec<u8>, Self::Error>;
+
+    /// Does `work`, which reads about `chars` code points and needs nothing of
+    /// the host. A host may let go of its locks meanwhile, and afterwards
+    /// refuse to go on.
+    ///
+    /// # Errors
+    ///
+    /// The host does not want to go on.
+    fn work<R: Send>(
+        &mut self,
+        chars: usize,
+        work: impl FnOnce() -> R + Send,
+    ) -> Result<R, Self::Error>;
+}
+
+/// What to do, validated.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// Upper bound for the assembled text, in tokens; below 2^63.
+    pub budget: u64,
+    /// How texts are counted.
+    pub counting: Counting,
+    /// What comes first.
+    pub ranking: Ranking,
+    /// A key for each chunk under [`Ranking::Recency`] and [`Ranking::Score`],
+    /// not needed otherwise. NaN stands for none.
+    pub keys: &'a [f64],
+    /// Chunks that score below it are out of scope.
+    pub min_score: Option<f64>,
+    /// What happens to a chunk that does not fit.
+    pub overflow: Overflow,
+    /// So many chunks are kept at most.
+    pub max_chunks: Option<u64>,
+    /// Whether a text equal to a kept one is dropped.
+    pub dedupe: bool,
+    /// Whether the kept chunks stand in input order rather than by rank.
+    pub input_order: bool,
+    /// What stands between two chunks: ASCII whitespace.
+    pub separator: &'a str,
+    /// Whether [`Host::label`] is asked.
+    pub is_labelled: bool,
+    /// Whether separators and markers go uncounted, as theaios-context-router
+    /// 0.2.2 has it. Breaks the law; for estimates only.
+    pub sum_of_parts: bool,
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The assembled text, encoded as in [`Text::Utf8`].
+    pub text: Vec<u8>,
+    /// Its tokens.
+    pub total_tokens: u64,
+    /// What is in it, in the order of the text.
+    pub kept: Vec<Kept>,
+    /// Where each of them stands, in code points.
+    pub spans: Vec<(usize, usize)>,
+    /// The place in `kept` of the chunk that was cut.
+    pub cut: Option<usize>,
+    /// What is not in it, in the order in which that was decided.
+    pub dropped: Vec<Dropped>,
+    /// Dropped duplicates, and the kept chunk that each one repeats.
+    pub duplicates: Vec<(u32, u32)>,
+    /// The score of each chunk of the batch; NaN stands for none.
+    pub scores: Vec<f64>,
+}
+
+/// So many code points are read in one go, so that a host can look up between:
+/// a few milliseconds' work, or a tenth of a second on the slowest path.
+const SLICE_CHARS: usize = 8 << 20;
+
+/// Packs `batch` for `query`.
+///
+/// # Errors
+///
+/// Whatever the host answers.
+///
+/// # Panics
+///
+/// When the batch has 2^32 chunks or more, or `keys` has not one for each where
+/// the ranking asks for them.
+pub fn run<B: Batch, H: Host>(
+    plan: &Plan<'_>,
+    query: Text<'_>,
+    batch: &B,
+    host: &mut H,
+) -> Result<Outcome, H::Error> {
+    let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
+    let (scores, measures) = read(plan, query, batch, host)?;
+
+    let mut dropped = Vec::new();
+    let mut order: Vec<u32> = (0..count).collect();
+    if let Some(min_score) = plan.min_score {
+        order.retain(|&index| {
+            let score = scores[index as usize];
+            // Without a score of its own (NaN) a chunk is the lowest there is.
+            let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
+            if score < min_score {
+                let reason = Reason::OutOfScope;
+                dropped.push(Dropped { index, reason, needed: 0, available: 0 });
+            }
+            score >= min_score
+        });
+    }
+    match plan.ranking {
+        Ranking::Input => {}
+        Ranking::Keyword => sort_descending(&mut order, &scores),
+        Ranking::Recency | Ranking::Score => sort_descending(&mut order, plan.keys),
+    }
+
+    let packer = pack::Packer::new(plan, batch, measures, host, dropped);
+    let (admitted, total_tokens) = packer.pack(&order)?;
+    drop(order);
+    let arrangement = Arrangement::new(plan, &admitted);
+    let text = assemble::text(plan, batch, &admitted, &arrangement);
+    let mut spans = Vec::with_capacity(admitted.kept.len());
+    let mut kept = Vec::with_capacity(admitted.kept.len());
+    let (mut cut, mut at) = (None, 0);
+    for (i, place) in arrangement.iter().enumerate() {
+        let part = assemble::part(batch, &admitted, place);
+        let start = at + Text::from_utf8(part.label).chars();
+        let end = start + part.body.chars();
+        at = end + plan.separator.len();
+        spans.push((start, end));
+        kept.push(admitted.kept[place]);
+        if admitted.cut.as_ref().is_some_and(|(index, _)| *index == admitted.kept[place].index) {
+            cut = Some(i);
+        }
+    }
+    let pack::Admitted { dropped, duplicates, .. } = admitted;
+    Ok(Outcome { text, total_tokens, kept, spans, cut, dropped, duplicates, scores })
+}
+
+/// Reads every text once, and returns scores and measures.
+fn read<B: Batch, H: Host>(
+    plan: &Plan<'_>,
+    query: Text<'_>,
+    batch: &B,
+    host: &mut H,
+) -> Result<(Vec<f64>, Vec<u32>), H::Error> {
+    let count = batch.len();
+    let scorer = (plan.ranking != Ranking::Score).then(|| KeywordScorer::new(query));
+    let estimate = match plan.counting {
+        Counting::Estimate(estimate) => Some(estimate),
+        Counting::Host => None,
+    };
+    let mut scores = Vec::with_capacity(count);
+    let mut measures = Vec::with_capacity(if estimate.is_some() { count } else { 0 });
+    let mut scratch = Scratch::default();
+    let mut words = Vec::new();
+    let total = batch.total_chars();
+    let mut from = 0;
+    while from < count {
+        let (to, chars) =
+            if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
+        let (scores, measures) = (&mut scores, &mut measures);
+        let (scratch, words, scorer) = (&mut scratch, &mut words, scorer.as_ref());
+        host.work(chars, move || {
+            for index in from..to {
+                let text = batch.text(index);
+                if let Some(estimate) = estimate {
+                    let measured = estimate.measure(text, words);
+                    measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
+                }
+                if let Some(scorer) = scorer {
+                    scores.push(scorer.score(text, batch.title(index), scratch));
+                }
+            }
+        })?;
+        from = to;
+    }
+    if scorer.is_none() {
+        scores.extend_from_slice(plan.keys);
+    }
+    Ok((scores, measures))
+}
+
+/// Returns where the slice that starts at `from` ends, and its code points.
+fn slice_from(batch: &impl Batch, from: usize) -> (usize, usize) {
+    let mut chars = 0;
+    let last = (from..batch.len()).find(|&index| {
+        chars += batch.text(index).chars();
+        chars >= SLICE_CHARS
+    });
+    (last.map_or(batch.len(), |index| index + 1), chars)
+}

@@ -1,0 +1,223 @@
+//! Which of a few ASCII keywords a folded text contains as words.
+//!
+//! No index and no set is built for a text: one pass looks for places where a
+//! word may begin and the next three bytes may begin a keyword, by table
+//! look-ups on as many bytes at once as a vector register holds ("Teddy"), and
+//! compares the few candidates. The instructions are chosen at run time:
+//! AVX-512 or AVX2 on `x86_64`, NEON on `aarch64`. Elsewhere each keyword is
+//! searched in a lowercased copy.
+
+use memchr::memmem::Finder;
+
+use crate::keywords::{Class, class};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod kernel;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
+/// So many keywords a [`Scanner`] takes at most: one bit each.
+pub(crate) const MAX_KEYWORDS: usize = 64;
+
+/// How to look for keywords, from the slowest to the fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// Search for each keyword in a lowercased copy.
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+impl Method {
+    /// Returns what this machine can do, best last.
+    pub(crate) fn available() -> Vec<Self> {
+        #[allow(unused_mut)]
+        let mut methods = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") {
+                methods.push(Self::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+                methods.push(Self::Avx512);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            methods.push(Self::Neon);
+        }
+        methods
+    }
+}
+
+/// Looks for a fixed set of keywords in many texts.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    method: Method,
+    keywords: Vec<Vec<u8>>,
+    tables: kernel::Tables,
+    finders: Vec<Finder<'static>>,
+    all: u64,
+}
+
+impl Scanner {
+    /// Prepares to look for `keywords`: lowercase ASCII, at least two bytes
+    /// each, no whitespace in them and no stripped punctuation at their ends,
+    /// and at most [`MAX_KEYWORDS`] of them.
+    pub(crate) fn new(keywords: Vec<Vec<u8>>) -> Self {
+        let best = *Method::available().last().expect("the portable method is always there");
+        Self::with_method(keywords, best)
+    }
+
+    pub(crate) fn with_method(keywords: Vec<Vec<u8>>, method: Method) -> Self {
+        assert!(keywords.len() <= MAX_KEYWORDS, "a scanner takes at most 64 keywords");
+        let finders = match method {
+            Method::Portable => {
+                keywords.iter().map(|word| Finder::new(word).into_owned()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let all = u64::MAX.checked_shr(64 - u32::try_from(keywords.len()).expect("at most 64"));
+        Self {
+            method,
+            tables: kernel::Tables::new(&keywords),
+            finders,
+            all: all.unwrap_or(0),
+            keywords,
+        }
+    }
+
+    /// Returns the keywords found in `folded`, keyword `i` as bit `i`, and
+    /// those of `found`, which are not looked for again. `scratch` is for the
+    /// portable method.
+    pub(crate) fn scan(&self, folded: &[u8], found: u64, scratch: &mut Vec<u8>) -> u64 {
+        if found == self.all || folded.is_empty() {
+            return found;
+        }
+        match self.method {
+            Method::Portable => self.scan_portable(folded, found, scratch),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx2 => avx2::scan(self, folded, found),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx512 => avx512::scan(self, folded, found),
+            #[cfg(target_arch = "aarch64")]
+            Method::Neon => neon::scan(self, folded, found),
+        }
+    }
+
+    fn scan_portable(&self, folded: &[u8], mut found: u64, lowered: &mut Vec<u8>) -> u64 {
+        lowered.clear();
+        lowered.extend(folded.iter().map(u8::to_ascii_lowercase));
+        for (i, finder) in self.finders.iter().enumerate() {
+            if found >> i & 1 == 0
+                && finder
+                    .find_iter(lowered)
+                    .any(|at| is_word(lowered, at, at + self.keywords[i].len()))
+            {
+                found |= 1 << i;
+            }
+        }
+        found
+    }
+
+    /// Returns whether keyword `i` stands at `at` as a word.
+    fn matches(&self, folded: &[u8], at: usize, i: usize) -> bool {
+        let keyword = &self.keywords[i];
+        let end = at + keyword.len();
+        folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(keyword))
+            && is_word(folded, at, end)
+    }
+}
+
+/// Returns whether only punctuation that is stripped stands between the bytes
+/// from `start` to `end` and the whitespace around them.
+fn is_word(folded: &[u8], start: usize, end: usize) -> bool {
+    let ends = |mut bytes: std::iter::Copied<std::slice::Iter<'_, u8>>, reversed: bool| {
+        let next = |byte: u8| class(byte) != Class::Stripped;
+        let first =
+            if reversed { bytes.rfind(|&byte| next(byte)) } else { bytes.find(|&b| next(b)) };
+        first.is_none_or(|byte| class(byte) == Class::Space)
+    };
+    ends(folded[end..].iter().copied(), false) && ends(folded[..start].iter().copied(), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keywords::words;
+
+    fn scanners(keywords: &[&str]) -> Vec<Scanner> {
+        let keywords: Vec<_> = keywords.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let methods = Method::available().into_iter();
+        methods.map(|method| Scanner::with_method(keywords.clone(), method)).collect()
+    }
+
+    /// Every method finds a keyword at every offset and beside every kind of
+    /// byte just where it is a word.
+    #[test]
+    fn every_offset_and_neighbour() {
+        for scanner in scanners(&["ab", "x-ray", "zebra"]) {
+            for before in 0..150 {
+                for (left, right, is_word) in [
+                    ("", "", true),
+                    (" (", ").\n", true),
+                    ("q", "", false),
+                    (" ", "q", false),
+                    (" -", "-q", false),
+                    ("\u{1c}", "\u{1f}", true),
+                ] {
+                    let filler = "fill ".repeat(before).as_bytes()[..before].to_vec();
+                    let separated = before == 0
+                        || filler[before - 1] == b' '
+                        || left.starts_with(|c: char| c.is_whitespace() || c == '\u{1c}');
+                    for (i, keyword) in ["Ab", "X-RAY", "zebra"].into_iter().enumerate() {
+                        let mut text = filler.clone();
+                        text.extend([left, keyword, right].concat().as_bytes());
+                        let expected = if is_word && separated { 1 << i } else { 0 };
+                        let found = scanner.scan(&text, 0, &mut Vec::new());
+                        assert_eq!(expected, found, "{:?} {text:?}", scanner.method);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a scanner finds is what looking at each word finds.
+    #[test]
+    fn methods_agree_on_noise() {
+        let keywords: Vec<String> = (0..64)
+            .map(|i: u8| format!("{}{}", (b'a' + i % 8) as char, (b'a' + i / 8) as char))
+            .collect();
+        let keywords: Vec<&str> = keywords.iter().map(String::as_str).collect();
+        let mut state = 7_u32;
+        let mut next = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as usize
+        };
+        for _ in 0..2_000 {
+            let text: Vec<u8> =
+                (0..next() % 200).map(|_| b"abcdefghABCDEFGH .-(\x80\t"[next() % 22]).collect();
+            let mut expected = 0;
+            for (start, end) in words(&text) {
+                let lowered = text[start..end].to_ascii_lowercase();
+                let word: Vec<u8> = String::from_utf8_lossy(&lowered)
+                    .trim_matches(|c: char| ".-(".contains(c))
+                    .bytes()
+                    .collect();
+                if let Some(i) = keywords.iter().position(|keyword| keyword.as_bytes() == word) {
+                    expected |= 1 << i;
+                }
+            }
+            for scanner in scanners(&keywords) {
+                assert_eq!(expected, scanner.scan(&text, 0, &mut Vec::new()), "{text:?}");
+            }
+        }
+    }
+}

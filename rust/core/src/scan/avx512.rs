@@ -1,0 +1,81 @@
+//! The scan on 64 bytes at once.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m128i, __m512i, _mm_loadu_si128, _mm512_and_si512, _mm512_broadcast_i32x4,
+    _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_set1_epi8, _mm512_shuffle_epi8,
+    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi8_mask,
+};
+
+use super::Scanner;
+use super::kernel::{self, Lanes, MAX_WIDTH};
+
+struct Avx512;
+
+// SAFETY of every block below: the trait's callers vouch for AVX-512 F and BW;
+// loads and stores are unaligned ones, of memory that the trait's contract
+// makes valid.
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+impl Lanes for Avx512 {
+    type Bytes = __m512i;
+
+    const WIDTH: usize = 64;
+
+    #[inline(always)]
+    unsafe fn splat(byte: u8) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_set1_epi8(byte.cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn table(table: &[u8; 16]) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast::<__m128i>())) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(start: *const u8) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_loadu_si512(start.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(bytes: __m512i, to: &mut [u8; MAX_WIDTH]) {
+        // SAFETY: see the impl; `to` has 64 bytes.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), bytes) }
+    }
+
+    #[inline(always)]
+    unsafe fn look_up(low: __m512i, high: __m512i, bytes: __m512i) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe {
+            let nibble = _mm512_set1_epi8(15);
+            let low = _mm512_shuffle_epi8(low, _mm512_and_si512(bytes, nibble));
+            let shifted = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble);
+            _mm512_and_si512(low, _mm512_shuffle_epi8(high, shifted))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn and(a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_and_si512(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn both_nonzero(a: __m512i, b: __m512i) -> u64 {
+        // SAFETY: see the impl.
+        unsafe { _mm512_mask_test_epi8_mask(_mm512_test_epi8_mask(b, b), a, a) }
+    }
+}
+
+/// Scans as [`Scanner::scan`] does, on a processor with AVX-512 F and BW.
+pub(super) fn scan(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn with_avx512(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
+        // SAFETY: this function has AVX-512 F and BW.
+        unsafe { kernel::scan::<Avx512>(scanner, folded, found) }
+    }
+    // SAFETY: this method is chosen only where both were detected.
+    unsafe { with_avx512(scanner, folded, found) }
+}

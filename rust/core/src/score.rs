@@ -1,0 +1,155 @@
+//! Relevance of texts to a query.
+
+use std::collections::HashMap;
+
+use crate::chunk::Batch;
+use crate::keywords::{self, for_each_wide, for_each_word, has_keyword, keywords};
+use crate::scan::{MAX_KEYWORDS, Scanner};
+use crate::text::Text;
+
+/// Scores texts by the share of a query's keywords that they contain.
+#[derive(Debug)]
+pub(crate) struct KeywordScorer {
+    search: Search,
+    wanted: usize,
+}
+
+#[derive(Debug)]
+enum Search {
+    /// A query as people write them: its ASCII keywords are scanned for, and
+    /// only words that are not ASCII are compared with the others.
+    Few { scanner: Scanner, wide: HashMap<Vec<u8>, u64> },
+    /// A whole text as the query: every word is looked up.
+    Many { wanted: HashMap<Vec<u8>, usize> },
+}
+
+/// Buffers that are used for one text after another.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    folded: Vec<u8>,
+    folded_title: Vec<u8>,
+    lowered: Vec<u8>,
+    found: Vec<u64>,
+}
+
+impl KeywordScorer {
+    pub(crate) fn new(query: Text<'_>) -> Self {
+        let wanted = keywords(query);
+        let count = wanted.len();
+        let search = if count > MAX_KEYWORDS {
+            Search::Many { wanted: wanted.into_iter().zip(0..).collect() }
+        } else {
+            let (ascii, wide): (Vec<_>, Vec<_>) =
+                wanted.into_iter().partition(|word| word.is_ascii());
+            let wide = wide.into_iter().enumerate().map(|(i, word)| (word, 1 << i)).collect();
+            Search::Few { scanner: Scanner::new(ascii), wide }
+        };
+        Self { search, wanted: count }
+    }
+
+    /// Returns the score of `text` with its title, from 0 to 1.
+    ///
+    /// A text without any keyword scores 0, whatever its title.
+    #[allow(clippy::cast_precision_loss)] // no query has 2^53 keywords
+    pub(crate) fn score(&self, text: Text<'_>, title: Text<'_>, scratch: &mut Scratch) -> f64 {
+        let matched = match &self.search {
+            _ if self.wanted == 0 => 0,
+            Search::Few { scanner, wide } => few(scanner, wide, text, title, scratch),
+            Search::Many { wanted } => many(wanted, text, title, scratch),
+        };
+        if matched == 0 { 0.0 } else { matched as f64 / self.wanted as f64 }
+    }
+}
+
+fn few(
+    scanner: &Scanner,
+    wide: &HashMap<Vec<u8>, u64>,
+    text: Text<'_>,
+    title: Text<'_>,
+    scratch: &mut Scratch,
+) -> usize {
+    let Scratch { folded, folded_title, lowered, .. } = scratch;
+    let folded = text.fold(folded);
+    let mut found = scanner.scan(folded, 0, lowered);
+    let mut found_wide = find_wide(wide, text, folded, 0, lowered);
+    if !title.is_empty() {
+        let without_title = found | found_wide;
+        let folded_title = title.fold(folded_title);
+        found = scanner.scan(folded_title, found, lowered);
+        found_wide = find_wide(wide, title, folded_title, found_wide, lowered);
+        if without_title == 0 && (found | found_wide) != 0 && !has_keyword(text, folded, lowered) {
+            return 0;
+        }
+    }
+    (found.count_ones() + found_wide.count_ones()) as usize
+}
+
+/// Returns `found` and the bits of the keywords in `wide` that `text` contains.
+fn find_wide(
+    wide: &HashMap<Vec<u8>, u64>,
+    text: Text<'_>,
+    folded: &[u8],
+    mut found: u64,
+    lowered: &mut Vec<u8>,
+) -> u64 {
+    if !wide.is_empty() && !matches!(text, Text::Ascii(_)) {
+        for_each_wide(text, folded, lowered, |word| {
+            found |= wide.get(word).copied().unwrap_or(0);
+            found.count_ones() as usize != wide.len()
+        });
+    }
+    found
+}
+
+fn many(
+    wanted: &HashMap<Vec<u8>, usize>,
+    text: Text<'_>,
+    title: Text<'_>,
+    scratch: &mut Scratch,
+) -> usize {
+    let Scratch { folded, folded_title, lowered, found } = scratch;
+    found.clear();
+    found.resize(wanted.len().div_ceil(64), 0);
+    let mut any = false;
+    for_each_word(text, text.fold(folded), lowered, |word| {
+        any |= keywords::is_keyword(word);
+        if let Some(&i) = wanted.get(word) {
+            found[i / 64] |= 1 << (i % 64);
+        }
+    });
+    if !any {
+        return 0;
+    }
+    for_each_word(title, title.fold(folded_title), lowered, |word| {
+        if let Some(&i) = wanted.get(word) {
+            found[i / 64] |= 1 << (i % 64);
+        }
+    });
+    found.iter().map(|bits| bits.count_ones() as usize).sum()
+}
+
+/// Returns the share of the keywords of `query` that each text or its title
+/// contains, from 0 to 1.
+///
+/// A text without any keyword scores 0, whatever its title.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{keyword_scores, Chunk};
+///
+/// let chunks = [Chunk::new("Remote work is allowed.").title("Policy"), Chunk::new("Lunch.")];
+/// assert_eq!(keyword_scores("remote work policy", &chunks), [1.0, 0.0]);
+/// ```
+#[must_use]
+pub fn keyword_scores<D: crate::Document>(query: &str, chunks: &[D]) -> Vec<f64> {
+    batch_keyword_scores(query.into(), &crate::chunk::Documents::new(chunks))
+}
+
+/// Returns what [`keyword_scores`] does, for any batch.
+#[must_use]
+pub fn batch_keyword_scores(query: Text<'_>, batch: &impl Batch) -> Vec<f64> {
+    let scorer = KeywordScorer::new(query);
+    let mut scratch = Scratch::default();
+    (0..batch.len()).map(|i| scorer.score(batch.text(i), batch.title(i), &mut scratch)).collect()
+}

@@ -1,0 +1,211 @@
+//! Cutting a text without splitting what a reader sees as one character.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::count::Estimate;
+use crate::text::Text;
+
+/// Which part of a text a cut keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Its start.
+    Start,
+    /// Its end.
+    End,
+    /// Both; the middle is cut out.
+    Both,
+}
+
+/// Returns the places, in code points, where grapheme clusters end, 0 and the
+/// length among them.
+#[must_use]
+pub fn grapheme_boundaries(text: Text<'_>) -> Vec<usize> {
+    let mut string = String::with_capacity(text.chars());
+    // A surrogate stands alone, like the line separator that replaces it.
+    text.for_each(|code| string.push(char::from_u32(code).unwrap_or('\u{2028}')));
+    let mut at = 0;
+    let mut boundaries = vec![0];
+    boundaries.extend(string.graphemes(true).map(|cluster| {
+        at += cluster.chars().count();
+        at
+    }));
+    boundaries
+}
+
+/// A text, and the pieces of it that a cut may leave.
+#[derive(Debug)]
+pub(crate) struct Cut<'a> {
+    text: Text<'a>,
+    chars: usize,
+    keep: Keep,
+    marker: Text<'a>,
+    /// None for ASCII, where only a line end of two bytes is a cluster.
+    boundaries: Option<Vec<usize>>,
+}
+
+/// What a cut leaves of a text: code points up to `head`, the marker, and code
+/// points from `tail` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) head: usize,
+    pub(crate) tail: usize,
+    pub(crate) tokens: u64,
+}
+
+impl<'a> Cut<'a> {
+    pub(crate) fn new(text: Text<'a>, keep: Keep, marker: Text<'a>) -> Self {
+        let boundaries = match text {
+            Text::Ascii(_) => None,
+            _ => Some(grapheme_boundaries(text)),
+        };
+        Self { text, chars: text.chars(), keep, marker, boundaries }
+    }
+
+    /// Returns the longest piece of at most `max_tokens` tokens by `count`.
+    ///
+    /// It is never longer than the text. Bisection takes it that a longer
+    /// piece costs no less; where that is not so, the answer still fits, but a
+    /// longer one might have.
+    pub(crate) fn longest<E>(
+        &self,
+        max_tokens: u64,
+        mut count: impl FnMut(usize, usize) -> Result<u64, E>,
+    ) -> Result<Option<Piece>, E> {
+        let mut best = None;
+        let (mut low, mut high) = (0, self.chars.saturating_sub(self.marker.chars()));
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let Some((head, tail)) = self.ends(middle) else {
+                low = middle;
+                continue;
+            };
+            let tokens = count(head, tail)?;
+            if tokens <= max_tokens {
+                low = middle;
+                best = Some(Piece { head, tail, tokens });
+            } else {
+                high = middle - 1;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Returns where the head ends and the tail begins when at most `size` code
+    /// points stay, or None where nothing would.
+    fn ends(&self, size: usize) -> Option<(usize, usize)> {
+        let head = match self.keep {
+            Keep::Start => size,
+            Keep::End => 0,
+            Keep::Both => size - size / 2,
+        };
+        let tail = self.chars - (size - head);
+        let (head, tail) = match (&self.boundaries, self.text) {
+            (Some(boundaries), _) => (
+                boundaries[boundaries.partition_point(|&at| at <= head) - 1],
+                boundaries[boundaries.partition_point(|&at| at < tail)],
+            ),
+            (None, Text::Ascii(bytes)) => {
+                let splits = |at: usize| at > 0 && bytes[at - 1..].starts_with(b"\r\n");
+                (head - usize::from(splits(head)), tail + usize::from(splits(tail)))
+            }
+            _ => unreachable!("only ASCII goes without boundaries"),
+        };
+        (head > 0 || tail < self.chars).then_some((head, tail))
+    }
+
+    /// Returns the measure of a piece.
+    pub(crate) fn measure(
+        &self,
+        estimate: Estimate,
+        head: usize,
+        tail: usize,
+        scratch: &mut Vec<u8>,
+    ) -> u64 {
+        if estimate == Estimate::Words {
+            scratch.clear();
+            self.text.slice(0, head).fold_onto(scratch);
+            self.marker.fold_onto(scratch);
+            self.text.slice(tail, self.chars).fold_onto(scratch);
+            estimate.measure_folded(scratch)
+        } else {
+            (head + self.marker.chars() + self.chars - tail) as u64
+        }
+    }
+
+    /// Returns a piece, encoded as in [`Text::Utf8`].
+    pub(crate) fn utf8(&self, head: usize, tail: usize) -> Vec<u8> {
+        let mut piece = Vec::new();
+        self.text.slice(0, head).write_utf8(&mut piece);
+        self.marker.write_utf8(&mut piece);
+        self.text.slice(tail, self.chars).write_utf8(&mut piece);
+        piece
+    }
+}
+
+/// Returns `text` cut to at most `max_tokens` tokens, the marker included; or
+/// None where it fits as it is.
+///
+/// The piece is encoded as in [`Text::Utf8`]. It never splits a grapheme
+/// cluster and is never longer than the text. It is empty where not even one
+/// cluster fits beside the marker.
+///
+/// # Errors
+///
+/// What `count` answers for a text; an [`Estimate`] never fails.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Estimate, Keep, truncate};
+///
+/// let cut = truncate("A long sentence.".into(), 3, Keep::Start, " [...]".into(), |text| {
+///     Ok::<_, ()>(Estimate::CharsDiv4.count_text(text, &mut Vec::new()))
+/// });
+/// assert_eq!(cut, Ok(Some(b"A long [...]".to_vec())));
+/// ```
+pub fn truncate<E>(
+    text: Text<'_>,
+    max_tokens: u64,
+    keep: Keep,
+    marker: Text<'_>,
+    mut count: impl FnMut(Text<'_>) -> Result<u64, E>,
+) -> Result<Option<Vec<u8>>, E> {
+    if count(text)? <= max_tokens {
+        return Ok(None);
+    }
+    let cut = Cut::new(text, keep, marker);
+    let best =
+        cut.longest(max_tokens, |head, tail| count(Text::from_utf8(&cut.utf8(head, tail))))?;
+    Ok(Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str, max_tokens: u64, keep: Keep, marker: &str) -> Option<String> {
+        let count = |text: Text<'_>| Ok::<_, ()>(text.chars() as u64);
+        truncate(text.into(), max_tokens, keep, marker.into(), count)
+            .unwrap()
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn clusters_stay_whole() {
+        assert_eq!(Some("e\u{301}"), cut("e\u{301}🇷🇸🇮🇴", 3, Keep::Start, "").as_deref());
+        assert_eq!(Some("🇮🇴"), cut("e\u{301}🇷🇸🇮🇴", 3, Keep::End, "").as_deref());
+        assert_eq!(Some("a"), cut("a\r\nb", 2, Keep::Start, "").as_deref());
+        assert_eq!(Some("b"), cut("a\r\nb", 2, Keep::End, "").as_deref());
+    }
+
+    #[test]
+    fn both_ends_stay() {
+        assert_eq!(Some("abc..ij"), cut("abcdefghij", 7, Keep::Both, "..").as_deref());
+        assert_eq!(None, cut("abc", 3, Keep::Both, ".."));
+    }
+
+    #[test]
+    fn nothing_is_left_where_the_marker_does_not_fit() {
+        assert_eq!(Some(""), cut("abcdef", 2, Keep::Start, " [...]").as_deref());
+    }
+}

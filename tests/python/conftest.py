@@ -1,0 +1,41 @@
+"""Backends, Hypothesis profiles and markers of the whole suite."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # for support.py under every import mode
+
+from support import BACKENDS, using
+
+settings.register_profile("default", max_examples=100, deadline=None)
+settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
+settings.register_profile("thorough", max_examples=5_000, deadline=None)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
+)
+
+
+def pytest_configure(config):
+    """Register the markers, for strict ones."""
+    config.addinivalue_line("markers", "slow: takes seconds")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    """Run the test on each backend; the value is the backend's module."""
+    with using(request.param) as module:
+        yield module
+
+
+@pytest.fixture(autouse=True)
+def _same_backend_behind():
+    """No test leaves another backend behind than it found."""
+    from budgeteer import _count, _pack, ranking
+
+    before = [module.backend for module in (_pack, _count, ranking)]
+    yield
+    assert before == [module.backend for module in (_pack, _count, ranking)]

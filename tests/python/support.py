@@ -1,0 +1,212 @@
+"""What the tests of packing, counting and ranking share: backends, counters, strategies."""
+
+import importlib
+import os
+import unicodedata
+import zlib
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from unittest import mock
+
+from hypothesis import strategies as st
+
+from budgeteer import Chunk, _count, _pack, ranking
+
+ONLY_REFERENCE = os.environ.get("BUDGETEER_BACKEND") == "reference"
+"""Whether this run was asked to leave the native backend out."""
+
+BACKENDS = ("reference",) if ONLY_REFERENCE else ("native", "reference")
+
+FACADES = (_pack, _count, ranking)
+"""The modules that hold a backend of their own."""
+
+END_MARKER = " [...]"
+MIDDLE_MARKER = "\n[...truncated...]\n"
+
+
+def backend_named(name):
+    """Return a backend; a missing native one is an error, not a reason to skip."""
+    return importlib.import_module(f"budgeteer._{name}")
+
+
+@contextmanager
+def using(name):
+    """Let the public API run on the backend called *name*."""
+    module = backend_named(name)
+    with ExitStack() as stack:
+        for facade in FACADES:
+            stack.enter_context(mock.patch.object(facade, "backend", module))
+        yield module
+
+
+def outcome(function, *args, **kwargs):
+    """Return what *function* answers, or the class and message of what it raises."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001
+        return type(error), str(error)
+
+
+@dataclass(frozen=True)
+class Pure:
+    """A counter that always answers the same for the same text, however odd the answer."""
+
+    kind: str
+    factor: int
+
+    def __call__(self, text):
+        data = text.encode("utf-8", "surrogatepass")
+        return {
+            "chars": len(text),
+            "bytes": len(data),
+            "words": len(text.split()),
+            "joints": len(text) + self.factor * text.count("\n"),
+            "hash": zlib.crc32(data) % self.factor,
+            "constant": self.factor,
+            "nothing": 0,
+            "falling": max(0, self.factor - len(text)),
+            "only_joined": self.factor * ("\n" in text),
+            "odd": self.factor * (len(text) % 2),
+        }[self.kind]
+
+
+@dataclass
+class Recorder:
+    """A counter that remembers what it was asked."""
+
+    counter: object
+    asked: list
+
+    def __call__(self, text):
+        self.asked.append(text)
+        return self.counter(text)
+
+
+FORMULAS = ("chars_div4", "words", "whitespace", "chars_per_token:2.5", "chars_per_token:0.3")
+
+pure_counters = st.builds(
+    Pure,
+    st.sampled_from(
+        ["chars", "bytes", "words", "joints", "hash", "constant", "nothing", "falling"]
+        + ["only_joined", "odd"]
+    ),
+    st.integers(1, 40),
+)
+formula_counters = st.sampled_from(FORMULAS) | st.floats(0.001, 50).map("chars_per_token:{}".format)
+counters = formula_counters | pure_counters
+
+WHITESPACE = [
+    *"\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000",
+    *map(chr, range(0x2000, 0x200B)),
+]
+"""The 29 characters at which str.split() splits."""
+
+ODD_CHARACTERS = [
+    "\x00", "\x7f", "\u180e", "\u200b", "\u2060", "\ufeff",  # nearly whitespace
+    "\u03a3", "\u03c3", "\u03c2", "\u0130", "\u0131", "i\u0307", "\u212a", "\u212b", "\u1e9e",
+    "\u00df", "\u01c5", "\u01c4", "\u1f88", "\u1fbc", "\ufb01", "\uff21", "\u10a0", "\u13a0",
+    "\U00010400", "\U0001e900", "\ua7ae",  # special under lower()
+    "\u0301", "\u0308", "\u0345", "\u00ad", "\u2019", "\u00b7", "\u05f4", "\u0387",  # ignorable
+    "\ud800", "\udbff", "\udc00", "\udfff",  # lone surrogates
+    "\U0001f1e9", "\U0001f1ea", "\U0001f468", "\u200d", "\U0001f469", "\U0001f467", "\U0001f3fd",
+    "\ufe0f", "\u20e3", "\u2764",  # emoji and what joins them
+    "\u1100", "\u1161", "\u11a8", "\uac00", "\uac01",  # Hangul
+    "\u0915", "\u094d", "\u0937", "\u093f", "\u0d4e", "\u0600",  # Indic, prepended
+    "\r\n", "\r", "\n",
+]  # fmt: skip
+
+PUNCTUATION = list(".,;:!?\"'()[]{}/-")
+NOT_STRIPPED = list("*`#_<>@&%$^~|\\+=\u2018\u2019\u201c\u201d\u2014\u3002\u00bf")
+
+VOCABULARY = [
+    "tea", "green", "Green", "TEA", "Tea,", "(tea)", "tea-time", "don't", "the", "The", "of", "a",
+    "I", "x", "x1", "42", "e-mail", "U.S.A.", "a/b", "remote", "work", "policy", "POLICY?",
+    "\u041c\u043e\u0441\u043a\u0432\u0430", "\u043c\u043e\u0441\u043a\u0432\u0430",
+    "\u039f\u0394\u039f\u03a3", "\u03bf\u03b4\u03bf\u03c2", "\u03bf\u03b4\u03bf\u03c3",
+    "\u8336", "\u7eff\u8336", "caf\u00e9", "CAF\u00c9", "cafe\u0301", "na\u00efve",
+    "Stra\u00dfe", "STRA\u1e9eE", "\u0130stanbul", "\u212aelvin", "kelvin",
+]  # fmt: skip
+
+KNOWN_CLUSTERS = (
+    "\U0001f1e9\U0001f1ea",  # a flag
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466",  # a family
+    "\U0001f44d\U0001f3fd",  # a thumb with a skin tone
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",  # England
+    "\u1112\u1161\u11ab",  # Hangul jamo: han
+    "\uac00\u11a8",  # a Hangul syllable and a final consonant
+    "\u0915\u094d\u0937\u093f",  # Devanagari: kshi
+    "e\u0301\u0323",  # an e with two marks
+    "1\ufe0f\u20e3",  # a keycap
+    "\r\n",
+)
+"""Texts of exactly one grapheme cluster each, from Unicode's own examples."""
+
+
+def is_assigned(character):
+    """Return whether the running Python's Unicode assigns *character*; surrogates count."""
+    return unicodedata.category(character) != "Cn"
+
+
+any_character = st.characters(exclude_categories=["Cn"])
+pieces = (
+    st.sampled_from(VOCABULARY)
+    | st.sampled_from(WHITESPACE)
+    | st.sampled_from([text for text in ODD_CHARACTERS if all(map(is_assigned, text))])
+    | st.sampled_from(PUNCTUATION + NOT_STRIPPED)
+    | st.sampled_from(KNOWN_CLUSTERS)
+    | any_character
+)
+plain_texts = st.lists(st.sampled_from(VOCABULARY), max_size=25).map(" ".join)
+odd_texts = st.lists(pieces, max_size=25).map("".join)
+texts = st.sampled_from(["", " ", "tea", "green tea"]) | plain_texts | odd_texts
+queries = st.sampled_from(["", "the of", "green tea"]) | plain_texts | odd_texts
+
+scores = (
+    st.none()
+    | st.sampled_from([0.0, -0.0, 1.0, 0.5, float("inf"), float("-inf"), 10**30, -3, 5e-324])
+    | st.floats(allow_nan=False)
+)
+mtimes = scores | st.booleans() | st.sampled_from(["3", [], 10**300])
+
+
+@st.composite
+def chunk_lists(draw, max_size=8):
+    """Lists of chunks of every type, with repeated texts."""
+    pool = draw(st.lists(texts, min_size=1, max_size=max_size))
+    return draw(st.lists(_chunks(st.sampled_from(pool) | texts), max_size=max_size))
+
+
+def _chunks(of_texts):
+    metadata = st.none() | st.fixed_dictionaries({}, optional={"mtime": mtimes, "kind": texts})
+    fields = {"title": texts, "score": scores, "metadata": metadata, "id": st.none() | texts}
+    return (
+        of_texts
+        | st.builds(Chunk, of_texts, **fields)
+        | st.fixed_dictionaries({"text": of_texts}, optional=fields)
+        | st.fixed_dictionaries({"content": of_texts}, optional=fields)
+    )
+
+
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "reserve_tokens": st.integers(0, 10),
+        "ranking": st.sampled_from(["keyword", "recency", "input", "score"]),
+        "min_score": st.none() | st.sampled_from([0.0, 0.5, 1.0, float("-inf"), float("inf")]),
+        "overflow": st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
+        "max_chunks": st.none() | st.integers(0, 6),
+        "dedupe": st.sampled_from(["exact", None]),
+        "order": st.sampled_from(["rank", "input"]),
+        "template": st.sampled_from(["plain", "tagged"]),
+    },
+)
+budgets = st.integers(0, 60) | st.sampled_from([0, 10**9, 2**63 - 1])
+
+
+def text_of(chunk):
+    """Return the text of a chunk that `chunk_lists` drew."""
+    if isinstance(chunk, str):
+        return chunk
+    if isinstance(chunk, dict):
+        return chunk["text"] if "text" in chunk else chunk["content"]
+    return chunk.text

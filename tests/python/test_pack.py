@@ -1,0 +1,456 @@
+"""Packing: one table of cases, answered by both backends as the contract says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pytest
+from support import END_MARKER, KNOWN_CLUSTERS, MIDDLE_MARKER
+
+from budgeteer import Chunk, Packer, pack
+
+FAMILY = KNOWN_CLUSTERS[1]
+TALL = "a" + "\u0301" * 29
+"""One grapheme cluster of 30 code points."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call and its answer; *dropped* holds index and reason in the order decided."""
+
+    name: str
+    chunks: Sequence[object]
+    max_tokens: int
+    kept: list[int]
+    text: str
+    total_tokens: int
+    query: str = ""
+    dropped: list[tuple[int, str]] = field(default_factory=list)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def scored(*scores):
+    return [{"text": f"text{i}", "score": score} for i, score in enumerate(scores)]
+
+
+def modified(*mtimes):
+    return [{"text": f"text{i}", "metadata": {"mtime": mtime}} for i, mtime in enumerate(mtimes)]
+
+
+def joined(*places):
+    return "\n\n".join(f"text{i}" for i in places)
+
+
+A, B, C = "a" * 12, "b" * 40, "c" * 8
+BUDGET, CAP, DUPLICATE, EMPTY, SCOPE = "budget", "cap", "duplicate", "empty", "out_of_scope"
+
+CASES = [
+    Case("no chunks", [], 5, [], "", 0, query="tea"),
+    Case("all fit", ["tea pot", "rye bread"], 10, [0, 1], "tea pot\n\nrye bread", 5),
+    Case("max_tokens=0", ["tea"], 0, [], "", 0, dropped=[(0, BUDGET)]),
+    Case("max_tokens=10**9", [A, B], 10**9, [0, 1], f"{A}\n\n{B}", 14),
+    Case("the separator counts", ["aaaa", "bbbb"], 2, [0], "aaaa", 1, dropped=[(1, BUDGET)]),
+    # What does not fit.
+    Case("skip", [A, B, C], 6, [0, 2], f"{A}\n\n{C}", 6, dropped=[(1, BUDGET)]),
+    Case(
+        "stop", [A, B, C], 6, [0], A, 3, dropped=[(1, BUDGET), (2, BUDGET)],
+        options={"overflow": "stop"},
+    ),
+    Case(
+        "truncate_end", [A, B, C], 6, [0, 1], f"{A}\n\nbbbb{END_MARKER}", 6,
+        dropped=[(2, BUDGET)], options={"overflow": "truncate_end"},
+    ),
+    Case(
+        "truncate_middle", ["0123456789" * 5], 10, [0],
+        f"01234567890{MIDDLE_MARKER}0123456789", 10, options={"overflow": "truncate_middle"},
+    ),
+    Case(
+        "only the first that does not fit is cut", [TALL * 3, "b" * 100, "c"], 15, [0, 2],
+        f"{TALL}{END_MARKER}\n\nc", 10, dropped=[(1, BUDGET)],
+        options={"overflow": "truncate_end"},
+    ),
+    Case(
+        "a family stays whole", [FAMILY * 10], 6, [0], FAMILY * 2 + END_MARKER, 5,
+        options={"overflow": "truncate_end"},
+    ),
+    Case(
+        "not one grapheme fits", [TALL * 2], 5, [], "", 0, dropped=[(0, BUDGET)],
+        options={"overflow": "truncate_end"},
+    ),
+    Case(
+        "a cut is never longer", ["1234567"], 1, [], "", 0, dropped=[(0, BUDGET)],
+        options={"overflow": "truncate_end"},
+    ),
+    Case(
+        "a cut by words keeps the whitespace", ["one two  three\tfour five"], 3, [0],
+        f"one two  {END_MARKER}", 3, options={"overflow": "truncate_end", "counter": "words"},
+    ),
+    Case(
+        "a cut by a callable", ["x" * 20], 10, [0], f"xxxx{END_MARKER}", 10,
+        options={"overflow": "truncate_end", "counter": len},
+    ),
+    Case(
+        "a cut in the middle by a callable", ["0123456789" * 5], 30, [0],
+        f"012345{MIDDLE_MARKER}56789", 30,
+        options={"overflow": "truncate_middle", "counter": len},
+    ),
+    # The budget.
+    Case(
+        "reserve", [A, B, C], 10, [0, 2], f"{A}\n\n{C}", 6, dropped=[(1, BUDGET)],
+        options={"reserve_tokens": 4},
+    ),
+    Case(
+        "reserve takes all", ["tea"], 5, [], "", 0, dropped=[(0, BUDGET)],
+        options={"reserve_tokens": 9},
+    ),
+    # What is not considered.
+    Case("empty", ["", "tea"], 5, [1], "tea", 1, dropped=[(0, EMPTY)]),
+    Case("whitespace is text", ["   "], 5, [0], "   ", 1),
+    Case("cap", ["a", "b"], 9, [0], "a", 1, dropped=[(1, CAP)], options={"max_chunks": 1}),
+    Case("cap of 0", ["a"], 9, [], "", 0, dropped=[(0, CAP)], options={"max_chunks": 0}),
+    Case(
+        "duplicate", ["tea", "tea", "tea pot"], 9, [0, 2], "tea\n\ntea pot", 3,
+        dropped=[(1, DUPLICATE)],
+    ),
+    Case(
+        "dedupe=None", ["tea", "tea", "tea pot"], 9, [0, 1, 2], "tea\n\ntea\n\ntea pot", 5,
+        options={"dedupe": None},
+    ),
+    Case(
+        "equal to a dropped text is no duplicate", [B, B], 2, [], "", 0,
+        dropped=[(0, BUDGET), (1, BUDGET)],
+    ),
+    Case(
+        "min_score keeps what reaches it", ["green", "rye", "tea"], 9, [0, 2], "green\n\ntea", 3,
+        query="green tea", dropped=[(1, SCOPE)], options={"min_score": 0.5},
+    ),
+    Case(
+        "min_score under ranking input", ["rye", "tea"], 9, [1], "tea", 1, query="tea",
+        dropped=[(0, SCOPE)], options={"min_score": 1, "ranking": "input"},
+    ),
+    Case("zero scores are packed", ["rye"], 9, [0], "rye", 1, query="tea"),
+    # Ranking.
+    Case(
+        "keyword", ["Coffee.", "Green tea.", "tea"], 9, [1, 2, 0], "Green tea.\n\ntea\n\nCoffee.",
+        6, query="green tea",
+    ),
+    Case(
+        "a title counts for keywords", ["Tea", {"text": "Rye.", "title": "Green tea"}], 9, [1, 0],
+        "Rye.\n\nTea", 3, query="green tea",
+    ),
+    Case("ties keep the input order", ["text0", "text1", "text2"], 9, [0, 1, 2], joined(0, 1, 2),
+         5, query="tea"),
+    Case(
+        "recency", [*modified(1, 3.5, True, 2), "text4"], 9, [1, 3, 0, 2, 4],
+        joined(1, 3, 0, 2, 4), 9, options={"ranking": "recency"},
+    ),
+    Case(
+        "recency takes other types and none as 0", [*modified("9", None, -1, 1), "text4"], 9,
+        [3, 0, 1, 4, 2], joined(3, 0, 1, 4, 2), 9, options={"ranking": "recency"},
+    ),
+    Case(
+        "input", ["rye", "tea"], 9, [0, 1], "rye\n\ntea", 2, query="tea",
+        options={"ranking": "input"},
+    ),
+    Case(
+        "score", scored(0.5, None, 2, -1), 9, [2, 0, 3, 1], joined(2, 0, 3, 1), 7,
+        options={"ranking": "score"},
+    ),
+    Case(
+        "-0.0 counts as 0.0", scored(-0.0, 0.0, -0.0, 0), 9, [0, 1, 2, 3], joined(0, 1, 2, 3), 7,
+        options={"ranking": "score"},
+    ),
+    Case(
+        "infinite scores", scored(float("-inf"), 1, float("inf")), 9, [2, 1, 0],
+        joined(2, 1, 0), 5, options={"ranking": "score"},
+    ),
+    Case(
+        "no score is below every min_score", scored(None, -5), 9, [1], "text1", 2,
+        dropped=[(0, SCOPE)], options={"ranking": "score", "min_score": -9},
+    ),
+    # Order and template.
+    Case(
+        "order=input", ["rye", "tea"], 9, [0, 1], "rye\n\ntea", 2, query="tea",
+        options={"order": "input"},
+    ),
+    Case("order=rank", ["rye", "tea"], 9, [1, 0], "tea\n\nrye", 2, query="tea"),
+    Case(
+        "order=input still chooses by rank", ["rye bread", "tea"], 1, [1], "tea", 1, query="tea",
+        dropped=[(0, BUDGET)], options={"order": "input"},
+    ),
+    Case(
+        "tagged by default", ["Green tea.", "Rye."], 11, [0, 1],
+        "[document:0] Green tea.\n[document:1] Rye.", 11, options={"template": "tagged"},
+    ),
+    Case(
+        "tagged with kind and id",
+        [{"text": "Green tea.", "id": "t1", "metadata": {"kind": "note"}}], 9, [0],
+        "[note:t1] Green tea.", 5, options={"template": "tagged"},
+    ),
+    Case(
+        "the label counts", ["aaaa"], 3, [], "", 0, dropped=[(0, BUDGET)],
+        options={"template": "tagged"},
+    ),
+    # Counters.
+    Case(
+        "words", ["a b c", "d e", "f"], 4, [0, 2], "a b c\n\nf", 4, dropped=[(1, BUDGET)],
+        options={"counter": "words"},
+    ),
+    Case(
+        "whitespace", ["a b c", "d e", "\u3000"], 4, [0, 2], "a b c\n\n\u3000", 3,
+        dropped=[(1, BUDGET)], options={"counter": "whitespace"},
+    ),
+    Case(
+        "chars_per_token", ["abcde", "f", "g"], 3, [0], "abcde", 2,
+        dropped=[(1, BUDGET), (2, BUDGET)], options={"counter": "chars_per_token:2.5"},
+    ),
+    Case("callable", ["abc", "de"], 7, [0, 1], "abc\n\nde", 7, options={"counter": len}),
+    Case(
+        "callable, over once assembled", ["abc", "de"], 6, [0], "abc", 3, dropped=[(1, BUDGET)],
+        options={"counter": len},
+    ),
+    Case("chunks that count nothing", ["a", "b"], 0, [0, 1], "a\n\nb", 0,
+         options={"counter": lambda _: 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(backend, case):
+    """Each backend answers each case of the table."""
+    packing = pack(case.query, case.chunks, case.max_tokens, **case.options)
+
+    assert case.text == packing.text
+    assert case.kept == [kept.index for kept in packing.kept]
+    assert case.dropped == [(dropped.index, dropped.reason) for dropped in packing.dropped]
+    assert case.total_tokens == packing.total_tokens
+    assert len(case.dropped) == packing.dropped_count
+
+
+class Shouting(str):
+    """A str whose methods lie about its characters."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        return "LOUD " * 100
+
+    def __len__(self):
+        return 1_000
+
+    def lower(self):
+        return "loud"
+
+
+class Pair(NamedTuple):
+    """An object with .text."""
+
+    text: str
+    title: str = ""
+
+
+@dataclass
+class Document:
+    """An object with .page_content, and metadata."""
+
+    page_content: str
+    metadata: dict
+
+
+class Node:
+    """An object with .content, which it computes."""
+
+    def __init__(self, content):
+        self._content = content
+
+    @property
+    def content(self):
+        return self._content
+
+
+class Slotted:
+    """An object with slots, with .text before .content."""
+
+    __slots__ = ("content", "text")
+
+    def __init__(self, text, content):
+        self.text, self.content = text, content
+
+
+class FrozenMapping(Mapping):
+    """A mapping that is no dict."""
+
+    def __init__(self, **items):
+        self._items = items
+
+    def __getitem__(self, key):
+        return self._items[key]
+
+    def __iter__(self):
+        return iter(self._items)
+
+    def __len__(self):
+        return len(self._items)
+
+
+OF_EVERY_TYPE = [
+    "tea",
+    Shouting("tea"),
+    Chunk("tea"),
+    {"text": "tea"},
+    {"content": "tea"},
+    {"content": "not this", "text": "tea"},
+    FrozenMapping(content="tea"),
+    Pair("tea"),
+    Document("tea", {}),
+    Node("tea"),
+    Slotted("tea", "not this"),
+]
+
+
+@pytest.mark.parametrize("chunk", OF_EVERY_TYPE, ids=lambda chunk: type(chunk).__name__)
+@pytest.mark.parametrize("counter", ["chars_div4", "words", len])
+def test_chunk_type(backend, chunk, counter):
+    """A chunk of any type is packed by its text, and handed back as the caller's own object."""
+    packing = pack("tea", ["rye", chunk], 8, counter=counter)
+
+    assert "tea\n\nrye" == packing.text
+    assert chunk is packing.kept[0].chunk
+    assert "tea" == packing.kept[0].text
+    assert str is type(packing.kept[0].text)
+    assert 1.0 == packing.kept[0].score
+
+
+def test_mixed_types(backend):
+    """Chunks of all types may be mixed."""
+    packing = pack("", OF_EVERY_TYPE, 99, dedupe=None)
+
+    assert "\n\n".join(["tea"] * len(OF_EVERY_TYPE)) == packing.text
+
+
+def test_dropped_text_of_every_type(backend):
+    """What dropped chunks count is counted on the texts that packing looked at."""
+    packing = pack("", OF_EVERY_TYPE, 0)
+
+    assert len(OF_EVERY_TYPE) == packing.dropped_total_tokens
+
+
+class Late:
+    """An object whose instances differ in what they have."""
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+def test_attribute_is_decided_once_per_type(backend):
+    """The attribute found on a type's first object is taken on all of them, everywhere."""
+    chunks = [Late(content="a"), Late(content="bb", text="c" * 400)]
+
+    assert "a\n\nbb" == pack("", chunks, 9).text
+    assert 2 == pack("", chunks, 0).dropped_total_tokens
+
+
+def test_kept_chunk(backend):
+    """A kept chunk carries its figures; the span leaves out label and separator."""
+    chunks = [Chunk("Rye bread.", id="r"), {"text": "Green tea.", "title": "Tea"}]
+    packing = pack("tea", chunks, 20, template="tagged")
+    kept = packing.kept[0]
+
+    assert "[document:1] Green tea.\n[document:r] Rye bread." == packing.text
+    assert (1, "Green tea.", 1.0, 3, 0, (13, 23), False) == (
+        kept.index,
+        kept.text,
+        kept.score,
+        kept.token_count,
+        kept.citation_tokens,
+        kept.span,
+        kept.was_cut,
+    )
+    assert (37, 47) == packing.kept[1].span
+
+
+def test_dropped_chunk(backend):
+    """A dropped chunk carries what it needed and what was left."""
+    packing = pack("", ["a" * 12, "b" * 40, "a" * 12], 6)
+    budget, duplicate = packing.dropped
+
+    assert (1, "budget", 11, 3, None) == (
+        budget.index,
+        budget.reason,
+        budget.needed_tokens,
+        budget.available_tokens,
+        budget.duplicate_of,
+    )
+    assert (2, "duplicate", 0) == (duplicate.index, duplicate.reason, duplicate.duplicate_of)
+
+
+def test_was_truncated(backend):
+    """A packing says whether anything was dropped or cut."""
+    assert not pack("", ["tea"], 1).was_truncated
+    assert pack("", ["tea", ""], 1).was_truncated
+    assert pack("", ["t" * 90], 9, overflow="truncate_end").was_truncated
+
+
+def test_no_chunks_no_truncation(backend):
+    """Without chunks nothing was truncated, whatever the budget."""
+    assert not pack("tea", [], 0).was_truncated
+
+
+def test_a_duplicate_of_what_left_is_none(backend):
+    """What is a duplicate is a duplicate of a chunk that is in the text."""
+    packing = pack("", ["aaaa", "bbbb", "bbbb"], 8, counter=len)
+
+    assert [0] == [kept.index for kept in packing.kept]
+    assert [] == [
+        dropped.index for dropped in packing.dropped if dropped.reason == "duplicate"
+    ]
+
+
+def test_explained_cap(backend):
+    """The sentence about the cap names the cap, also when the assembled text was over."""
+    packing = pack("", ["aaaa", "bbbb", "cccc"], 8, counter=len, max_chunks=2)
+
+    assert "max_chunks was reached with 2 chunks kept" in packing.explain(2)
+
+
+def test_zero_token_chunk_that_left_is_not_called_stopped(backend):
+    """A chunk that left the assembled text was not reached too late; explain() says so."""
+    packing = pack("", ["a", "b"], 10, counter=lambda text: 100 * ("\n" in text))
+
+    assert [0] == [kept.index for kept in packing.kept]
+    assert "stopped" not in packing.explain(1)
+
+
+def test_tagged_text_parses_back(backend):
+    """Different chunks never give the same tagged text."""
+    one = pack("", ["Green tea.\n[document:1] Rye."], 99, template="tagged")
+    two = pack("", ["Green tea.", "Rye."], 99, template="tagged")
+
+    assert one.text != two.text
+
+
+def test_max_tokens_of_a_call(backend):
+    """max_tokens of a call replaces the packer's; the reserve still comes off."""
+    packing = Packer(100, reserve_tokens=2).pack("", ["aaaa", "bbbb"], max_tokens=3)
+
+    assert ("aaaa", 1) == (packing.text, packing.budget_tokens)
+
+
+def test_pack_batch(backend):
+    """pack_batch answers each request in order, as pack does."""
+    packer = Packer(5)
+    requests = [("tea", ["rye", "tea"]), {"query": "", "chunks": ["rye"], "max_tokens": 0}]
+
+    assert ["tea\n\nrye", ""] == [packing.text for packing in packer.pack_batch(requests)]
+
+
+def test_is_exact(backend):
+    """A packing says when its counts are estimates."""
+    assert not pack("", ["tea"], 1).is_exact
+
+
+def test_span_of_a_cut(backend):
+    """The span of a cut chunk covers its text with the marker."""
+    kept = pack("", ["a" * 8, "b" * 90], 8, overflow="truncate_end").kept[1]
+
+    assert (10, 32, True) == (*kept.span, kept.was_cut)
+    assert kept.text.endswith(END_MARKER)

@@ -1,0 +1,481 @@
+"""Packing: the laws hold for every input and every counter, on both backends."""
+
+import json
+import pickle
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support import (
+    BACKENDS,
+    END_MARKER,
+    FORMULAS,
+    KNOWN_CLUSTERS,
+    MIDDLE_MARKER,
+    Pure,
+    Recorder,
+    budgets,
+    chunk_lists,
+    counters,
+    formula_counters,
+    odd_texts,
+    options,
+    pure_counters,
+    queries,
+    text_of,
+    texts,
+    using,
+)
+
+from budgeteer import (
+    CounterError,
+    InvalidArgumentError,
+    Packer,
+    get_counter,
+    pack,
+)
+
+on_both = pytest.mark.parametrize("name", BACKENDS)
+SEPARATORS = {"plain": "\n\n", "tagged": "\n"}
+
+
+@dataclass
+class Call:
+    """The arguments of a call of pack."""
+
+    query: str
+    chunks: list
+    max_tokens: int
+    counter: object = "chars_div4"
+    options: dict = field(default_factory=dict)
+
+    def __call__(self, **changed):
+        return pack(
+            self.query,
+            self.chunks,
+            self.max_tokens,
+            **{"counter": self.counter, **self.options, **changed},
+        )
+
+
+calls = st.builds(Call, queries, chunk_lists(), budgets, counters, options)
+formula_calls = st.builds(Call, queries, chunk_lists(), budgets, formula_counters, options)
+pure_calls = st.builds(Call, queries, chunk_lists(), st.integers(0, 60), pure_counters, options)
+cutting_calls = st.builds(
+    Call,
+    st.just(""),
+    chunk_lists(),
+    st.integers(0, 60),
+    counters,
+    st.fixed_dictionaries(
+        {"overflow": st.sampled_from(["truncate_end", "truncate_middle"])},
+        optional={"order": st.just("input"), "template": st.just("tagged")},
+    ),
+)
+any_call = calls | formula_calls | pure_calls | cutting_calls
+
+
+@on_both
+@given(call=any_call)
+def test_the_text_fits(name, call):
+    """total_tokens is what the counter answers for exactly the text, and within the budget."""
+    with using(name):
+        packing = call()
+        counted = get_counter(call.counter).count(packing.text) if packing.text else 0
+
+    assert counted == packing.total_tokens
+    assert packing.total_tokens <= packing.budget_tokens
+    assert max(0, call.max_tokens - call.options.get("reserve_tokens", 0)) == packing.budget_tokens
+
+
+@on_both
+@given(call=any_call)
+def test_every_chunk_is_answered_once(name, call):
+    """Each index is either kept or dropped, once."""
+    with using(name):
+        packing = call()
+
+    indices = [chunk.index for chunk in (*packing.kept, *packing.dropped)]
+    assert list(range(len(call.chunks))) == sorted(indices)
+    for chunk in (*packing.kept, *packing.dropped):
+        assert chunk.chunk is call.chunks[chunk.index]
+
+
+@on_both
+@given(call=any_call)
+def test_same_input_same_output(name, call):
+    """The same input gives the same output."""
+    with using(name):
+        assert call().to_dict() == call().to_dict()
+
+
+@on_both
+@given(call=any_call)
+def test_the_text_is_the_kept_texts(name, call):
+    """The text is the kept texts in order, separated; spans point at them."""
+    with using(name):
+        packing = call()
+
+    separator = SEPARATORS[call.options.get("template", "plain")]
+    place = 0
+    for nth, kept in enumerate(packing.kept):
+        start, end = kept.span
+        between = packing.text[place:start]
+        assert kept.text == packing.text[start:end]
+        assert between.startswith(separator if nth else "")
+        if separator == "\n\n":
+            assert between == ("\n\n" if nth else "")
+        place = end
+    assert packing.text[place:] == ""
+
+
+@on_both
+@given(call=any_call)
+def test_kept_in_the_order_asked_for(name, call):
+    """Kept chunks stand by (-score, index), or in input order."""
+    with using(name):
+        packing = call()
+
+    order = [kept.index for kept in packing.kept]
+    ranking = call.options.get("ranking", "keyword")
+    if call.options.get("order") == "input" or ranking == "input":
+        assert sorted(order) == order
+    elif ranking == "keyword":
+        keys = [(-kept.score, kept.index) for kept in packing.kept]
+        assert sorted(keys) == keys
+
+
+@on_both
+@given(call=any_call)
+def test_a_kept_text_is_whole_or_cut(name, call):
+    """A kept text is the chunk's, or a cut of it: one per packing, marked, never longer."""
+    with using(name):
+        packing = call()
+
+    overflow = call.options.get("overflow", "skip")
+    cut = [kept for kept in packing.kept if kept.was_cut]
+    assert len(cut) <= (1 if overflow.startswith("truncate") else 0)
+    for kept in packing.kept:
+        if not kept.was_cut:
+            assert text_of(kept.chunk) == kept.text
+    for kept in cut:
+        assert len(kept.text) <= len(text_of(kept.chunk))
+        assert any(rest in kept.text for rest in (END_MARKER, MIDDLE_MARKER))
+
+
+@on_both
+@given(call=cutting_calls)
+def test_a_cut_never_splits_a_grapheme_cluster(name, call):
+    """A cut is a start, the marker and an end of the text, all of whole grapheme clusters."""
+    with using(name) as backend:
+        packing = call()
+
+        for kept in packing.kept:
+            if kept.was_cut:
+                assert kept.text in _cuts(backend, text_of(kept.chunk), call.options["overflow"])
+
+
+def _cuts(backend, text, overflow):
+    """Return every cut that the contract allows."""
+    places = backend.grapheme_boundaries(text)
+    if overflow == "truncate_end":
+        return {text[:place] + END_MARKER for place in places[1:]}
+    return {
+        text[:head] + MIDDLE_MARKER + text[tail:]
+        for head in places
+        for tail in places
+        if head <= tail and (head, tail) != (0, len(text))
+    }
+
+
+@on_both
+@given(
+    clusters=st.lists(st.sampled_from(KNOWN_CLUSTERS), min_size=9, max_size=40),
+    overflow=st.sampled_from(["truncate_end", "truncate_middle"]),
+    counter=st.sampled_from([*FORMULAS, Pure("bytes", 1), Pure("hash", 30)]),
+    max_tokens=st.integers(1, 80),
+)
+def test_known_clusters_stay_whole(name, clusters, overflow, counter, max_tokens):
+    """Flags, families, Hangul, conjuncts, marks and CR LF are not split; no table is asked."""
+    spaced = [cluster + "." for cluster in clusters]
+    with using(name):
+        packing = pack("", ["".join(spaced)], max_tokens, overflow=overflow, counter=counter)
+
+    for kept in packing.kept:
+        marker = END_MARKER if overflow == "truncate_end" else MIDDLE_MARKER
+        head, _, tail = kept.text.partition(marker)
+        allowed = [*clusters, "."]
+        assert _is_made_of(head, allowed)
+        assert _is_made_of(tail, allowed)
+
+
+def _is_made_of(text, parts):
+    """Return whether *text* is a row of *parts*."""
+    reached = {0}
+    for place in range(len(text)):
+        if place in reached:
+            reached |= {place + len(part) for part in parts if text.startswith(part, place)}
+    return len(text) in reached
+
+
+@on_both
+@given(call=any_call)
+def test_dropped_for_the_budget(name, call):
+    """A chunk dropped for the budget needed more than was left, unless packing had stopped."""
+    with using(name):
+        packing = call()
+
+    stopped = False
+    for dropped in packing.dropped:
+        if dropped.reason != "budget":
+            assert (0, 0) == (dropped.needed_tokens, dropped.available_tokens)
+        elif not stopped:
+            assert dropped.needed_tokens > dropped.available_tokens >= 0
+            stopped = call.options.get("overflow") == "stop"
+
+
+@on_both
+@given(call=any_call)
+def test_dropped_total_tokens(name, call):
+    """dropped_total_tokens is the sum of the counts of all dropped texts."""
+    with using(name):
+        packing = call()
+        counter = get_counter(call.counter)
+        expected = sum(counter.count(text_of(dropped.chunk)) for dropped in packing.dropped)
+
+        assert expected == packing.dropped_total_tokens
+
+
+@on_both
+@given(call=any_call)
+@example(call=Call("", ["aaaa", "bbbb", "bbbb"], 8, Pure("chars", 1)))
+def test_a_duplicate_names_its_kept_twin(name, call):
+    """duplicate_of is a kept chunk with an equal text; None for every other reason."""
+    with using(name):
+        packing = call()
+
+    kept = {kept.index for kept in packing.kept}
+    for dropped in packing.dropped:
+        if dropped.reason == "duplicate":
+            assert dropped.duplicate_of in kept
+            assert text_of(call.chunks[dropped.duplicate_of]) == text_of(dropped.chunk)
+        else:
+            assert dropped.duplicate_of is None
+
+
+@on_both
+@given(call=any_call)
+def test_no_text_is_kept_twice(name, call):
+    """Under dedupe="exact" no two kept chunks have the same text, and no kept text is empty."""
+    with using(name):
+        packing = call(dedupe="exact")
+
+    kept = [text_of(kept.chunk) for kept in packing.kept]
+    assert len(set(kept)) == len(kept)
+    assert "" not in kept
+
+
+@on_both
+@given(call=any_call)
+def test_limits(name, call):
+    """No more than max_chunks are kept, and none that scores below min_score."""
+    with using(name):
+        packing = call()
+
+    if call.options.get("max_chunks") is not None:
+        assert len(packing.kept) <= call.options["max_chunks"]
+    if call.options.get("min_score") is not None:
+        for kept in packing.kept:
+            assert kept.score is None or kept.score >= call.options["min_score"]
+
+
+@on_both
+@given(call=pure_calls)
+def test_how_often_a_callable_is_asked(name, call):
+    """A callable is asked once per chunk considered and once per assembling, never for ""."""
+    if call.options.get("overflow", "skip").startswith("truncate"):
+        call.options["overflow"] = "skip"
+    recorder = Recorder(call.counter, [])
+    with using(name):
+        packing = call(counter=recorder)
+
+    considered = [
+        chunk
+        for chunk in (*packing.kept, *packing.dropped)
+        if getattr(chunk, "reason", "budget") == "budget"
+    ]
+    left = sum(dropped.reason == "budget" for dropped in packing.dropped)
+    assert "" not in recorder.asked
+    assert len(recorder.asked) <= len(considered) + 1 + left
+
+
+@on_both
+@given(st.integers(1, 12).map(lambda n: [f"chunk {i}" for i in range(n)]))
+def test_a_callable_that_adds_up_is_asked_once_each(name, chunks):
+    """Where all fits, a callable is asked for each chunk and for the text, and no more."""
+    recorder = Recorder(Pure("words", 1), [])
+    with using(name):
+        packing = pack("", chunks, 10**9, counter=recorder)
+
+    assert [*chunks, packing.text] == recorder.asked
+
+
+@on_both
+def test_reading_a_packing_asks_nothing(name):
+    """Nothing by default counts what packing did not count; dropped_total_tokens does."""
+    recorder = Recorder(len, [])
+    with using(name):
+        packing = pack("", ["a", "b", "c"], 9, counter=recorder, max_chunks=1)
+        before = len(recorder.asked)
+        repr(packing)
+        packing.to_dict()
+        packing.explain(2)
+        assert before == len(recorder.asked)
+        assert 2 == packing.dropped_total_tokens == packing.dropped_total_tokens
+
+    assert before + 2 == len(recorder.asked)
+
+
+@on_both
+@pytest.mark.parametrize("bad", [-1, 1.5, None, "3", True, 2**64, -(2**70), 2**63])
+def test_what_is_no_count(name, bad):
+    """What is no int from 0 on is a CounterError that names the chunk, and quotes no text."""
+    with (
+        using(name),
+        pytest.raises(CounterError, match=r"chunks\[2\]") as caught,
+    ):
+        pack("", ["a", "b", "secret", "d"], 9, counter=lambda text: bad if text == "secret" else 1)
+
+    assert "secret" not in str(caught.value)
+
+
+@on_both
+def test_what_is_no_count_of_the_text(name):
+    """A bad count of the assembled text is a CounterError too."""
+    with using(name), pytest.raises(CounterError, match="assembled text"):
+        pack("", ["a", "b"], 9, counter=lambda text: -1 if "\n" in text else 1)
+
+
+@on_both
+def test_what_is_no_count_of_a_dropped_chunk(name):
+    """A bad count met by dropped_total_tokens names the chunk by its own index."""
+    with using(name):
+        packing = pack("", ["a", "b"], 9, counter=lambda text: 1 - 2 * (text == "b"), max_chunks=1)
+        with pytest.raises(CounterError, match=r"chunks\[1\]"):
+            _ = packing.dropped_total_tokens
+
+
+@on_both
+@pytest.mark.parametrize("overflow", ["skip", "truncate_end"])
+@pytest.mark.parametrize("raising", ["x" * 40, "a\n\nb", "a\n\nb\n\n"])
+def test_the_callables_own_exception(name, overflow, raising):
+    """A callable's own exception passes unchanged, wherever it is raised."""
+    error = KeyError("mine")
+
+    def counter(text):
+        if text == raising:
+            raise error
+        return len(text)
+
+    with using(name):
+        try:
+            pack("", ["a", "b", "x" * 40], 20, counter=counter, overflow=overflow)
+        except KeyError as caught:
+            assert error is caught  # noqa: PT017
+        else:
+            assert (overflow, raising) in [
+                ("skip", "a\n\nb\n\n"),
+                ("truncate_end", "a\n\nb"),
+            ]
+
+
+@on_both
+@given(call=any_call)
+def test_packer_pickles(name, call):
+    """A packer comes back from pickling equal, and packs alike."""
+    packer = Packer(call.max_tokens, counter=call.counter, **call.options)
+    again = pickle.loads(pickle.dumps(packer))
+    with using(name):
+        one = packer.pack(call.query, call.chunks)
+        two = again.pack(call.query, call.chunks)
+
+    assert packer == again
+    assert one.to_dict() == two.to_dict()
+
+
+@on_both
+@given(call=any_call)
+def test_packing_pickles(name, call):
+    """A packing comes back from pickling with its texts, figures and reasons."""
+    with using(name):
+        packing = call()
+    again = pickle.loads(pickle.dumps(packing))
+
+    assert packing.to_dict() == again.to_dict()
+    assert [kept.text for kept in packing.kept] == [kept.chunk for kept in again.kept]
+    assert [None] * packing.dropped_count == [dropped.chunk for dropped in again.dropped]
+    for index in range(len(call.chunks)):
+        assert packing.explain(index) == again.explain(index)
+
+
+@on_both
+@given(call=any_call)
+def test_explain(name, call):
+    """explain answers one sentence for every chunk, which quotes no text, and none beyond."""
+    with using(name):
+        packing = call()
+
+    for index in range(len(call.chunks)):
+        sentence = packing.explain(index)
+        assert sentence.startswith(f"Chunk {index} ")
+        assert sentence.endswith(".")
+        assert ". " not in sentence
+        assert "\n" not in sentence
+    for beyond in (len(call.chunks), -1, 2**63):
+        with pytest.raises(InvalidArgumentError):
+            packing.explain(beyond)
+
+
+@on_both
+@given(call=any_call)
+def test_to_dict_is_json(name, call):
+    """to_dict gives what JSON can hold, and comes back from it."""
+    with using(name):
+        data = call().to_dict()
+
+    assert data == json.loads(json.dumps(data))
+
+
+@on_both
+@given(chunks=st.lists(texts | odd_texts, max_size=9), max_tokens=budgets)
+def test_repr_quotes_no_text(name, chunks, max_tokens):
+    """The repr of a packing gives figures, never texts."""
+    with using(name):
+        packing = pack("", ["SECRET" + chunk for chunk in chunks], max_tokens)
+
+    assert "SECRET" not in repr(packing)
+    assert "\n" not in repr(packing)
+
+
+@on_both
+@pytest.mark.parametrize("cluster", KNOWN_CLUSTERS)
+def test_known_cluster(name, cluster):
+    """A known cluster is one, between others too."""
+    with using(name) as backend:
+        assert [0, len(cluster)] == backend.grapheme_boundaries(cluster)
+        assert [0, 1, 1 + len(cluster), 2 + len(cluster)] == backend.grapheme_boundaries(
+            f"\u4e00{cluster}\u4e00"
+        )
+
+
+@on_both
+def test_more_than_eight_leave(name):
+    """After 8 tries half of the rest leaves at a time, and the bound holds."""
+    recorder = Recorder(Pure("only_joined", 5), [])
+    with using(name):
+        packing = pack("", [str(i) for i in range(64)], 4, counter=recorder)
+
+    assert [0] == [kept.index for kept in packing.kept]
+    assert 64 + 15 >= len(recorder.asked)
+    assert [63, 62, 61] == [dropped.index for dropped in packing.dropped][:3]
