@@ -158,6 +158,9 @@ pieces = (
 )
 plain_texts = st.lists(st.sampled_from(VOCABULARY), max_size=25).map(" ".join)
 odd_texts = st.lists(pieces, max_size=25).map("".join)
+long_texts = st.builds(
+    "".join, st.lists(st.sampled_from(VOCABULARY + WHITESPACE) | pieces, min_size=24, max_size=60)
+)
 texts = st.sampled_from(["", " ", "tea", "green tea"]) | plain_texts | odd_texts
 queries = st.sampled_from(["", "the of", "green tea"]) | plain_texts | odd_texts
 
@@ -170,10 +173,12 @@ mtimes = scores | st.booleans() | st.sampled_from(["3", [], 10**300])
 
 
 @st.composite
-def chunk_lists(draw, max_size=8):
-    """Lists of chunks of every type, with repeated texts."""
-    pool = draw(st.lists(texts, min_size=1, max_size=max_size))
-    return draw(st.lists(_chunks(st.sampled_from(pool) | texts), max_size=max_size))
+def chunk_lists(draw, of_texts=texts, max_size=8):
+    """Lists of chunks of every type, with repeated texts; never empty."""
+    pool = draw(st.lists(of_texts, min_size=1, max_size=4))
+    size = draw(st.integers(1, max_size))
+    repeated = st.sampled_from(pool) | of_texts
+    return draw(st.lists(_chunks(repeated), min_size=size, max_size=size))
 
 
 def _chunks(of_texts):

@@ -19,6 +19,7 @@ from support import (
     chunk_lists,
     counters,
     formula_counters,
+    long_texts,
     odd_texts,
     options,
     pure_counters,
@@ -61,19 +62,19 @@ class Call:
 
 calls = st.builds(Call, queries, chunk_lists(), budgets, counters, options)
 formula_calls = st.builds(Call, queries, chunk_lists(), budgets, formula_counters, options)
-pure_calls = st.builds(Call, queries, chunk_lists(), st.integers(0, 60), pure_counters, options)
+pure_calls = st.builds(Call, queries, chunk_lists(), st.integers(0, 30), pure_counters, options)
 cutting_calls = st.builds(
     Call,
     st.just(""),
-    chunk_lists(),
-    st.integers(0, 60),
+    chunk_lists(long_texts | texts, max_size=4),
+    st.integers(5, 40),
     counters,
     st.fixed_dictionaries(
         {"overflow": st.sampled_from(["truncate_end", "truncate_middle"])},
         optional={"order": st.just("input"), "template": st.just("tagged")},
     ),
 )
-any_call = calls | formula_calls | pure_calls | cutting_calls
+any_call = st.one_of(calls, formula_calls, pure_calls, cutting_calls)
 
 
 @on_both

@@ -3,6 +3,7 @@
 mod assemble;
 mod chunk;
 mod count;
+mod duplicate;
 mod error;
 mod keywords;
 mod pack;

@@ -4,13 +4,11 @@
 //! numbers. Whatever it does, the law holds at its end: the counter answers at
 //! most the budget for exactly the text that is assembled.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use crate::assemble::{self, Arrangement};
 use crate::chunk::Batch;
 use crate::count::Estimate;
-use crate::pipeline::{Counting, Host, Plan, Subject};
+use crate::duplicate::Seen;
+use crate::pipeline::{Counting, Host, Plan, Reading, Subject};
 use crate::text::Text;
 use crate::truncate::{Cut, Keep, Piece};
 
@@ -103,6 +101,8 @@ pub(crate) struct Packer<'p, B, H> {
     /// The measure of each text, where the counter is an estimate; `u32::MAX`
     /// stands for a larger one.
     measures: Vec<u32>,
+    /// The fingerprint of each text, where duplicates are dropped.
+    prints: Vec<u32>,
     host: &'p mut H,
     admitted: Admitted,
     may_cut: Option<(Keep, &'static str)>,
@@ -114,7 +114,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     pub(crate) fn new(
         plan: &'p Plan<'p>,
         batch: &'p B,
-        measures: Vec<u32>,
+        Reading { measures, prints }: Reading,
         host: &'p mut H,
         dropped: Vec<Dropped>,
     ) -> Self {
@@ -122,6 +122,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             plan,
             batch,
             measures,
+            prints,
             host,
             admitted: Admitted { dropped, ..Admitted::default() },
             may_cut: plan.overflow.cut(),
@@ -150,10 +151,10 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         let mut used = 0;
         let mut before = 0;
         for (place, &index) in order.iter().enumerate() {
-            let size = self.measure(estimate, index);
-            if self.is_refused(index, size) {
+            if self.is_refused(index) {
                 continue;
             }
+            let size = self.measure(estimate, index);
             let mut start = if self.admitted.kept.is_empty() { 0 } else { used + gap };
             let mut needed = estimate.tokens(start + size) - before;
             let available = budget - before;
@@ -165,7 +166,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             }
             if needed <= available {
                 used = start + size;
-                self.keep(index, estimate.tokens(size), label, size);
+                self.keep(index, estimate.tokens(size), label);
             } else if let Some(size) = self.cut_estimated(estimate, index, start, label) {
                 used = start + size;
             } else {
@@ -201,8 +202,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         let Ok(best) = best;
         let Piece { head, tail, .. } = best?;
         let size = cut.measure(estimate, head, tail, &mut self.scratch);
-        let original = self.measure(estimate, index);
-        self.keep_cut(index, estimate.tokens(size), label, original, cut.utf8(head, tail));
+        self.keep_cut(index, estimate.tokens(size), label, cut.utf8(head, tail));
         Some(size)
     }
 
@@ -211,8 +211,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     fn pack_counted(&mut self, order: &[u32]) -> Result<u64, H::Error> {
         let mut used: u64 = 0;
         for (place, &index) in order.iter().enumerate() {
-            let chars = self.batch.text(index as usize).chars() as u64;
-            if self.is_refused(index, chars) {
+            if self.is_refused(index) {
                 continue;
             }
             let needed = self.host.count(Subject::Chunk(index as usize))?;
@@ -220,8 +219,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             if needed <= available {
                 used += needed;
                 let label = self.label(index)?;
-                self.keep(index, needed, label, chars);
-            } else if let Some(total) = self.cut_counted(index, chars)? {
+                self.keep(index, needed, label);
+            } else if let Some(total) = self.cut_counted(index)? {
                 used = total;
             } else {
                 self.drop(index, Reason::Budget, needed, available);
@@ -236,7 +235,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     /// Cuts chunk `index` so that the assembled text fits, and returns its
     /// count; None if the chunk can't or mayn't be cut.
-    fn cut_counted(&mut self, index: u32, chars: u64) -> Result<Option<u64>, H::Error> {
+    fn cut_counted(&mut self, index: u32) -> Result<Option<u64>, H::Error> {
         let Some((keep, marker)) = self.may_cut else { return Ok(None) };
         let label = self.label(index)?;
         let mut front = self.assembled();
@@ -257,7 +256,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                 self.host.count(Subject::Piece { index: index as usize, text: &piece })
             })?;
             let Some(Piece { head, tail, tokens }) = best else { break };
-            self.keep_cut(index, tokens, label.clone(), chars, cut.utf8(head, tail));
+            self.keep_cut(index, tokens, label.clone(), cut.utf8(head, tail));
             let total = self.count_assembled(&self.assembled())?;
             if total <= self.plan.budget {
                 return Ok(Some(total));
@@ -320,15 +319,15 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     }
 
     /// Returns whether chunk `index` goes out before its size matters, after
-    /// dropping it. `size` is equal for equal texts.
-    fn is_refused(&mut self, index: u32, size: u64) -> bool {
+    /// dropping it.
+    fn is_refused(&mut self, index: u32) -> bool {
         let text = self.batch.text(index as usize);
         let cap = self.plan.max_chunks;
         if text.is_empty() {
             self.drop(index, Reason::Empty, 0, 0);
         } else if cap.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap) {
             self.drop(index, Reason::Cap, 0, 0);
-        } else if let Some(original) = self.original_of(text, size) {
+        } else if let Some(original) = self.original_of(index) {
             self.admitted.duplicates.push((index, original));
             self.drop(index, Reason::Duplicate, 0, 0);
         } else {
@@ -337,21 +336,16 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         true
     }
 
-    fn original_of(&self, text: Text<'_>, size: u64) -> Option<u32> {
-        if !self.plan.dedupe {
-            return None;
-        }
-        self.seen.find(size, |index| self.batch.text(index as usize) == text)
+    /// Returns the kept chunk with the same text as `index`.
+    fn original_of(&self, index: u32) -> Option<u32> {
+        let print = self.prints.get(index as usize)?;
+        self.seen.find(*print, index, |index| self.batch.text(index as usize))
     }
 
     /// Drops everything behind the chunk that did not fit, uncounted.
     fn stop(&mut self, rest: &[u32], available: u64) {
         for &index in rest {
-            let size = match self.plan.counting {
-                Counting::Estimate(estimate) => self.measure(estimate, index),
-                Counting::Host => self.batch.text(index as usize).chars() as u64,
-            };
-            if !self.is_refused(index, size) {
+            if !self.is_refused(index) {
                 self.drop(index, Reason::Budget, 0, available);
             }
         }
@@ -374,9 +368,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         if self.plan.is_labelled { self.host.label(index as usize) } else { Ok(Vec::new()) }
     }
 
-    fn keep(&mut self, index: u32, tokens: u64, label: Vec<u8>, size: u64) {
-        if self.plan.dedupe {
-            self.seen.insert(size, index);
+    fn keep(&mut self, index: u32, tokens: u64, label: Vec<u8>) {
+        if let Some(print) = self.prints.get(index as usize) {
+            self.seen.insert(*print, index, |index| self.batch.text(index as usize));
         }
         if self.plan.is_labelled {
             self.admitted.labels.push(label);
@@ -384,10 +378,10 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.admitted.kept.push(Kept { index, tokens });
     }
 
-    /// Keeps a cut chunk, the only one. `size` is that of the whole text: a
-    /// repetition of it is a duplicate.
-    fn keep_cut(&mut self, index: u32, tokens: u64, label: Vec<u8>, size: u64, piece: Vec<u8>) {
-        self.keep(index, tokens, label, size);
+    /// Keeps a cut chunk, the only one. A repetition of its whole text is a
+    /// duplicate.
+    fn keep_cut(&mut self, index: u32, tokens: u64, label: Vec<u8>, piece: Vec<u8>) {
+        self.keep(index, tokens, label);
         self.admitted.cut = Some((index, piece));
         self.may_cut = None;
     }
@@ -397,7 +391,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
         self.admitted.labels.pop();
         self.admitted.cut.take_if(|(index, _)| *index == kept.index);
-        self.seen.remove_last(kept.index);
+        if let Some(print) = self.prints.get(kept.index as usize) {
+            self.seen.remove(*print, kept.index, |index| self.batch.text(index as usize));
+        }
         kept
     }
 
@@ -462,63 +458,5 @@ fn write_words(text: Text<'_>, words: &[(usize, usize)], out: &mut Vec<u8>) {
             out.push(b' ');
         }
         text.slice(start, end).write_utf8(out);
-    }
-}
-
-/// The kept chunks by size, so that only texts of equal size are compared.
-#[derive(Debug, Default)]
-struct Seen {
-    /// The last kept place of that size.
-    last: HashMap<u64, u32, BuildHasherDefault<Mixer>>,
-    /// For each kept chunk its index, its size, and the place before it of the
-    /// same size.
-    kept: Vec<(u32, u64, Option<u32>)>,
-}
-
-impl Seen {
-    fn find(&self, size: u64, equals: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut place = self.last.get(&size).copied();
-        while let Some(at) = place {
-            let (index, _, before) = self.kept[at as usize];
-            if equals(index) {
-                return Some(index);
-            }
-            place = before;
-        }
-        None
-    }
-
-    fn insert(&mut self, size: u64, index: u32) {
-        let place = u32::try_from(self.kept.len()).expect("no batch has 2^32 chunks");
-        let before = self.last.insert(size, place);
-        self.kept.push((index, size, before));
-    }
-
-    fn remove_last(&mut self, index: u32) {
-        if let Some((_, size, before)) = self.kept.pop_if(|(last, _, _)| *last == index) {
-            match before {
-                Some(before) => self.last.insert(size, before),
-                None => self.last.remove(&size),
-            };
-        }
-    }
-}
-
-/// Hashes a size: they are small and come from trusted arithmetic, where the
-/// standard hasher's strength would cost a twentieth of the whole call.
-#[derive(Debug, Default)]
-struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only sizes are hashed");
-    }
-
-    fn write_u64(&mut self, size: u64) {
-        self.0 = size.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -143,7 +143,7 @@ pub fn run<B: Batch, H: Host>(
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
     let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
-    let (scores, measures) = read(plan, query, batch, host)?;
+    let (scores, reading) = read(plan, query, batch, host)?;
 
     let mut dropped = Vec::new();
     let mut order: Vec<u32> = (0..count).collect();
@@ -165,7 +165,7 @@ pub fn run<B: Batch, H: Host>(
         Ranking::Recency | Ranking::Score => sort_descending(&mut order, plan.keys),
     }
 
-    let packer = pack::Packer::new(plan, batch, measures, host, dropped);
+    let packer = pack::Packer::new(plan, batch, reading, host, dropped);
     let (admitted, total_tokens) = packer.pack(&order)?;
     drop(order);
     let arrangement = Arrangement::new(plan, &admitted);
@@ -188,13 +188,23 @@ pub fn run<B: Batch, H: Host>(
     Ok(Outcome { text, total_tokens, kept, spans, cut, dropped, duplicates, scores })
 }
 
-/// Reads every text once, and returns scores and measures.
+/// What packing needs to know of each text, read while the text is at hand.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    /// Measures under an estimate, else empty; `u32::MAX` stands for a larger
+    /// one.
+    pub(crate) measures: Vec<u32>,
+    /// Fingerprints where duplicates are dropped, else empty.
+    pub(crate) prints: Vec<u32>,
+}
+
+/// Reads every text once, and returns the scores and what packing needs.
 fn read<B: Batch, H: Host>(
     plan: &Plan<'_>,
     query: Text<'_>,
     batch: &B,
     host: &mut H,
-) -> Result<(Vec<f64>, Vec<u32>), H::Error> {
+) -> Result<(Vec<f64>, Reading), H::Error> {
     let count = batch.len();
     let scorer = (plan.ranking != Ranking::Score).then(|| KeywordScorer::new(query));
     let estimate = match plan.counting {
@@ -202,7 +212,10 @@ fn read<B: Batch, H: Host>(
         Counting::Host => None,
     };
     let mut scores = Vec::with_capacity(count);
-    let mut measures = Vec::with_capacity(if estimate.is_some() { count } else { 0 });
+    let mut reading = Reading {
+        measures: Vec::with_capacity(if estimate.is_some() { count } else { 0 }),
+        prints: Vec::with_capacity(if plan.dedupe { count } else { 0 }),
+    };
     let mut scratch = Scratch::default();
     let mut words = Vec::new();
     let total = batch.total_chars();
@@ -210,14 +223,17 @@ fn read<B: Batch, H: Host>(
     while from < count {
         let (to, chars) =
             if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
-        let (scores, measures) = (&mut scores, &mut measures);
+        let (scores, reading) = (&mut scores, &mut reading);
         let (scratch, words, scorer) = (&mut scratch, &mut words, scorer.as_ref());
         host.work(chars, move || {
             for index in from..to {
                 let text = batch.text(index);
                 if let Some(estimate) = estimate {
                     let measured = estimate.measure(text, words);
-                    measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
+                    reading.measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
+                }
+                if plan.dedupe {
+                    reading.prints.push(text.fingerprint());
                 }
                 if let Some(scorer) = scorer {
                     scores.push(scorer.score(text, batch.title(index), scratch));
@@ -229,7 +245,7 @@ fn read<B: Batch, H: Host>(
     if scorer.is_none() {
         scores.extend_from_slice(plan.keys);
     }
-    Ok((scores, measures))
+    Ok((scores, reading))
 }
 
 /// Returns where the slice that starts at `from` ends, and its code points.

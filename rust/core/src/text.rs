@@ -4,6 +4,8 @@
 //! lone surrogates with them. The core reads each where it lies, so that no
 //! text is copied before it is known to be kept.
 
+use std::hash::{Hash, Hasher};
+
 /// Stands in a folded text for a character that is neither ASCII nor
 /// whitespace, nor becomes ASCII when lowercased.
 pub(crate) const OTHER: u8 = 0x80;
@@ -104,6 +106,25 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns a number that equal texts in equal storage share, and few
+    /// others do. Reads only a few places of the text.
+    pub(crate) fn fingerprint(&self) -> u32 {
+        match self {
+            Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => sample(units),
+            Self::Ucs2(units) => sample(units),
+            Self::Ucs4(units) => sample(units),
+        }
+    }
+
+    /// Feeds the whole text to `hasher`.
+    pub(crate) fn hash(&self, hasher: &mut impl Hasher) {
+        match self {
+            Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => units.hash(hasher),
+            Self::Ucs2(units) => units.hash(hasher),
+            Self::Ucs4(units) => units.hash(hasher),
+        }
+    }
+
     /// Returns one byte for each code point: ASCII as it is, Unicode
     /// whitespace as a space, the Kelvin sign (which lowercases to ASCII) as
     /// `k`, everything else as [`OTHER`].
@@ -201,6 +222,28 @@ fn write_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
             block.iter().for_each(|&unit| push_code(unit.into(), out));
         }
     }
+}
+
+/// So many code points are sampled at each of so many places.
+const SAMPLE: usize = 8;
+const SAMPLES: usize = 5;
+
+fn sample<U: Unit>(units: &[U]) -> u32 {
+    let mix =
+        |print: u64, word: u64| (print ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    let pack = |units: &[U]| {
+        units.iter().fold(0_u64, |word, &unit| word.rotate_left(8) ^ u64::from(unit.into()))
+    };
+    let mut print = mix(0, units.len() as u64);
+    if let Some(range) = units.len().checked_sub(SAMPLE) {
+        for place in 0..SAMPLES {
+            let start = range * place / (SAMPLES - 1);
+            print = mix(print, pack(&units[start..start + SAMPLE]));
+        }
+    } else {
+        print = mix(print, pack(units));
+    }
+    (print >> 32) as u32
 }
 
 #[inline]
