@@ -67,6 +67,62 @@ pub(crate) fn string<'py>(py: Python<'py>, utf8: &[u8]) -> PyResult<Bound<'py, P
     }
 }
 
+/// Joins strings into one, each copied once and none encoded.
+pub(crate) struct Joiner<'py> {
+    parts: Vec<Bound<'py, PyAny>>,
+    chars: usize,
+    /// The largest code point that the parts' storage may hold.
+    largest: u32,
+}
+
+impl<'py> Joiner<'py> {
+    /// Returns a joiner for about so many parts.
+    pub(crate) fn with_capacity(parts: usize) -> Self {
+        Self { parts: Vec::with_capacity(2 * parts), chars: 0, largest: 0x7F }
+    }
+
+    /// Adds a str.
+    pub(crate) fn push(&mut self, part: Bound<'py, PyAny>) -> PyResult<()> {
+        let text = text(part.cast::<PyString>()?)?;
+        let largest = match text {
+            Text::Ascii(_) => 0x7F,
+            Text::Latin1(_) => 0xFF,
+            Text::Ucs2(_) => 0xFFFF,
+            Text::Ucs4(_) | Text::Utf8(_) => 0x10_FFFF,
+        };
+        self.chars += text.chars();
+        self.largest = self.largest.max(largest);
+        self.parts.push(part);
+        Ok(())
+    }
+
+    /// Returns the number of code points so far.
+    pub(crate) fn chars(&self) -> usize {
+        self.chars
+    }
+
+    /// Returns the str of all parts.
+    pub(crate) fn join(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: a new str that nobody else has seen may be written to; it has
+        // room for all parts, in storage as wide as the widest of them.
+        unsafe {
+            let joined = ffi::PyUnicode_New(self.chars.try_into()?, self.largest);
+            let joined = Bound::from_owned_ptr_or_err(py, joined)?;
+            let mut at = 0;
+            for part in &self.parts {
+                let length = ffi::PyUnicode_GET_LENGTH(part.as_ptr());
+                let copied =
+                    ffi::PyUnicode_CopyCharacters(joined.as_ptr(), at, part.as_ptr(), 0, length);
+                if copied < 0 {
+                    return Err(PyErr::fetch(py));
+                }
+                at += length;
+            }
+            Ok(joined)
+        }
+    }
+}
+
 /// A number that goes to Python as a column of its bytes.
 pub(crate) trait Column: Copy {
     /// Returns the bytes as this machine orders them.

@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::Texts;
 use crate::codes::{self, ASSEMBLED};
-use crate::convert::{column, signed, string, text};
+use crate::convert::{Joiner, column, signed, string, text};
 use crate::error::guard;
 
 /// So many code points are read in half a millisecond. Shorter calls hold the
@@ -80,7 +80,7 @@ pub(crate) fn pack<'py>(
             sum_of_parts,
         };
         let mut caller = Caller { py, chunks: &texts, ask, label };
-        columns(py, &pipeline::run(&plan, text(query)?, &texts, &mut caller)?)
+        columns(py, &pipeline::run(&plan, text(query)?, &texts, &mut caller)?, &texts, separator)
     })
 }
 
@@ -124,26 +124,44 @@ impl Host for Caller<'_, '_> {
 }
 
 /// Returns the packing as the columns that `budgeteer._packing.Packing` wraps.
-fn columns<'py>(py: Python<'py>, outcome: &pipeline::Outcome) -> PyResult<Bound<'py, PyTuple>> {
-    let pipeline::Outcome { kept, spans, dropped, .. } = outcome;
+fn columns<'py>(
+    py: Python<'py>,
+    outcome: &pipeline::Outcome,
+    texts: &Texts<'_, 'py>,
+    separator: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let mut joiner = Joiner::with_capacity(outcome.parts().len());
+    let gap = PyString::new(py, separator);
+    let mut spans = Vec::with_capacity(2 * outcome.parts().len());
+    let mut cut = -1;
+    for (place, part) in outcome.parts().enumerate() {
+        if place > 0 {
+            joiner.push(gap.as_any().clone())?;
+        }
+        if !part.label.is_empty() {
+            joiner.push(string(py, part.label)?)?;
+        }
+        spans.push(signed(joiner.chars() as u64));
+        match part.cut {
+            Some(piece) => {
+                cut = i64::try_from(place)?;
+                joiner.push(string(py, piece)?)?;
+            }
+            None => joiner.push(texts.string(py, part.index))?,
+        }
+        spans.push(signed(joiner.chars() as u64));
+    }
+    let dropped = outcome.dropped();
     let duplicates = PyDict::new(py);
-    for (index, original) in &outcome.duplicates {
+    for (index, original) in outcome.duplicates() {
         duplicates.set_item(index, original)?;
     }
-    let cut = outcome.cut.map_or(Ok(-1), i64::try_from)?;
-    let span_column = PyBytes::new_with(py, spans.len() * 16, |to| {
-        for (place, &(start, end)) in to.chunks_exact_mut(16).zip(spans) {
-            place[..8].copy_from_slice(&signed(start as u64).to_ne_bytes());
-            place[8..].copy_from_slice(&signed(end as u64).to_ne_bytes());
-        }
-        Ok(())
-    })?;
     (
-        string(py, &outcome.text)?,
+        joiner.join(py)?,
         outcome.total_tokens,
-        column(py, kept.iter().map(|kept| kept.index))?,
-        column(py, kept.iter().map(|kept| signed(kept.tokens)))?,
-        span_column,
+        column(py, outcome.kept().map(|kept| kept.index))?,
+        column(py, outcome.kept().map(|kept| signed(kept.tokens)))?,
+        column(py, spans.into_iter())?,
         cut,
         column(py, outcome.scores.iter().copied())?,
         column(py, dropped.iter().map(|dropped| dropped.index))?,

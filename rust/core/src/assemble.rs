@@ -1,74 +1,63 @@
 //! Making one text of what was kept.
 
 use crate::chunk::Batch;
-use crate::pack::Admitted;
-use crate::pipeline::Plan;
+use crate::pack::{Admitted, Kept};
 use crate::text::Text;
-
-/// The order in which kept chunks stand in the text, as places in rank order.
-#[derive(Debug)]
-pub(crate) enum Arrangement {
-    /// By rank.
-    Rank(usize),
-    /// Any other.
-    Places(Vec<u32>),
-}
-
-impl Arrangement {
-    pub(crate) fn new(plan: &Plan<'_>, admitted: &Admitted) -> Self {
-        let count = admitted.kept.len();
-        if !plan.input_order {
-            return Self::Rank(count);
-        }
-        let mut places: Vec<u32> = (0..).take(count).collect();
-        places.sort_unstable_by_key(|&place| admitted.kept[place as usize].index);
-        Self::Places(places)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
-        let (count, places) = match self {
-            Self::Rank(count) => (*count, None),
-            Self::Places(places) => (places.len(), Some(places)),
-        };
-        (0..count).map(move |i| places.map_or(i, |places| places[i] as usize))
-    }
-}
 
 /// What stands in the text for a kept chunk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'a> {
-    pub(crate) label: &'a [u8],
-    pub(crate) body: Text<'a>,
+pub struct Part<'a> {
+    /// What stands in front of the text, encoded as in [`Text::Utf8`].
+    pub label: &'a [u8],
+    /// The chunk.
+    pub index: usize,
+    /// What is left of its text if it was cut, encoded as in [`Text::Utf8`].
+    pub cut: Option<&'a [u8]>,
 }
 
-/// Returns what stands in the text for the kept chunk at `place` in rank order.
-pub(crate) fn part<'a, B: Batch>(batch: &'a B, admitted: &'a Admitted, place: usize) -> Part<'a> {
-    let index = admitted.kept[place].index;
-    let label = admitted.labels.get(place).map_or(&[][..], Vec::as_slice);
-    let body = match &admitted.cut {
-        Some((cut, piece)) if *cut == index => Text::from_utf8(piece),
-        _ => batch.text(index as usize),
-    };
-    Part { label, body }
+impl<'a> Part<'a> {
+    /// Returns the text of the chunk, cut where it was cut.
+    pub fn body<B: Batch>(&self, batch: &'a B) -> Text<'a> {
+        self.cut.map_or_else(|| batch.text(self.index), Text::from_utf8)
+    }
+}
+
+impl Admitted {
+    /// Returns what stands in the text for the kept chunk at `place`.
+    pub(crate) fn part(&self, place: usize) -> Part<'_> {
+        let Kept { index, .. } = self.kept[place];
+        let cut = self.cut.as_ref().filter(|(cut, _)| *cut == index);
+        Part {
+            label: self.labels.get(place).map_or(&[][..], Vec::as_slice),
+            index: index as usize,
+            cut: cut.map(|(_, piece)| piece.as_slice()),
+        }
+    }
+
+    /// Returns the places of the kept chunks in the order of the text.
+    pub(crate) fn arranged(&self, input_order: bool) -> Vec<u32> {
+        let mut places: Vec<u32> = (0..).take(self.kept.len()).collect();
+        if input_order {
+            places.sort_unstable_by_key(|&place| self.kept[place as usize].index);
+        }
+        places
+    }
 }
 
 /// Returns the assembled text, encoded as in [`Text::Utf8`].
-pub(crate) fn text<B: Batch>(
-    plan: &Plan<'_>,
-    batch: &B,
-    admitted: &Admitted,
-    arrangement: &Arrangement,
+pub(crate) fn text<'a, B: Batch>(
+    batch: &'a B,
+    separator: &str,
+    parts: impl Iterator<Item = Part<'a>> + Clone,
 ) -> Vec<u8> {
-    let parts = || arrangement.iter().map(|place| part(batch, admitted, place));
-    let size: usize =
-        parts().map(|part| part.label.len() + part.body.chars() + plan.separator.len()).sum();
-    let mut text = Vec::with_capacity(size);
-    for (i, part) in parts().enumerate() {
+    let size = |part: Part<'a>| part.label.len() + part.body(batch).chars() + separator.len();
+    let mut text = Vec::with_capacity(parts.clone().map(size).sum());
+    for (i, part) in parts.enumerate() {
         if i > 0 {
-            text.extend_from_slice(plan.separator.as_bytes());
+            text.extend_from_slice(separator.as_bytes());
         }
         text.extend_from_slice(part.label);
-        part.body.write_utf8(&mut text);
+        part.body(batch).write_utf8(&mut text);
     }
     text
 }

@@ -173,6 +173,11 @@ impl<'a> Documents<'a> {
     pub(crate) fn new<D: Document>(documents: &'a [D]) -> Self {
         Self { texts: documents.iter().map(|chunk| (chunk.text(), chunk.title())).collect() }
     }
+
+    /// Returns the bytes of text `index`.
+    pub(crate) fn bytes(&self, index: usize) -> usize {
+        self.texts[index].0.len()
+    }
 }
 
 impl Batch for Documents<'_> {

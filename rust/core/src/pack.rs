@@ -4,7 +4,7 @@
 //! numbers. Whatever it does, the law holds at its end: the counter answers at
 //! most the budget for exactly the text that is assembled.
 
-use crate::assemble::{self, Arrangement};
+use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::Estimate;
 use crate::duplicate::Seen;
@@ -402,12 +402,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     }
 
     fn assembled(&self) -> Vec<u8> {
-        assemble::text(
-            self.plan,
-            self.batch,
-            &self.admitted,
-            &Arrangement::new(self.plan, &self.admitted),
-        )
+        let places = self.admitted.arranged(self.plan.input_order);
+        let parts = places.iter().map(|&place| self.admitted.part(place as usize));
+        assemble::text(self.batch, self.plan.separator, parts)
     }
 
     fn count_assembled(&mut self, text: &[u8]) -> Result<u64, H::Error> {

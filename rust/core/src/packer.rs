@@ -269,7 +269,7 @@ impl Packer {
         };
         let mut host = Caller { packer: self, chunks };
         let Ok(outcome) = pipeline::run(&plan, query.into(), &documents, &mut host);
-        Ok(packing(outcome, budget))
+        Ok(packing(&outcome, &plan, &documents, budget))
     }
 
     fn keys<D: Document>(&self, chunks: &[D]) -> Result<Vec<f64>, Error> {
@@ -328,49 +328,46 @@ fn utf8(text: &[u8]) -> &str {
     std::str::from_utf8(text).expect("whole characters of strings make a string")
 }
 
-fn packing(outcome: pipeline::Outcome, budget: usize) -> Packing {
+fn packing(
+    outcome: &pipeline::Outcome,
+    plan: &Plan<'_>,
+    documents: &Documents<'_>,
+    budget_tokens: usize,
+) -> Packing {
     let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
-    let text = String::from_utf8(outcome.text).expect("whole strings make a string");
-    // Spans come in code points; walk the text once to have them in bytes.
-    let mut bytes = 0;
-    let mut chars = 0;
-    let mut byte_of = |at: usize| {
-        let rest = &text[bytes..];
-        bytes += rest.char_indices().nth(at - chars).map_or(rest.len(), |(offset, _)| offset);
-        chars = at;
-        bytes
-    };
-    let kept = outcome.kept.iter().zip(&outcome.spans).enumerate();
-    let kept = kept
-        .map(|(place, (kept, &(start, end)))| KeptChunk {
-            index: kept.index as usize,
+    let text = outcome.text(plan, documents);
+    let text = String::from_utf8(text).expect("whole strings make a string");
+    let mut at = 0;
+    let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
+        let start = at + part.label.len();
+        let end = start + part.cut.map_or(documents.bytes(part.index), <[u8]>::len);
+        at = end + plan.separator.len();
+        KeptChunk {
+            index: part.index,
             score: score(kept.index),
             token_count: tokens(kept.tokens),
-            span: byte_of(start)..byte_of(end),
-            was_cut: outcome.cut == Some(place),
-        })
-        .collect();
-    let mut duplicates = outcome.duplicates.iter();
-    let dropped = outcome.dropped.iter();
-    let dropped = dropped
-        .map(|dropped| DroppedChunk {
-            index: dropped.index as usize,
-            score: score(dropped.index),
-            reason: dropped.reason,
-            needed_tokens: tokens(dropped.needed),
-            available_tokens: tokens(dropped.available),
-            // Both lists are in the order of the decisions.
-            duplicate_of: (dropped.reason == Reason::Duplicate)
-                .then(|| duplicates.next().map(|&(_, kept)| kept as usize))
-                .flatten(),
-        })
-        .collect();
+            span: start..end,
+            was_cut: part.cut.is_some(),
+        }
+    });
+    // Both lists are in the order of the decisions.
+    let mut duplicates = outcome.duplicates().iter();
+    let dropped = outcome.dropped().iter().map(|dropped| DroppedChunk {
+        index: dropped.index as usize,
+        score: score(dropped.index),
+        reason: dropped.reason,
+        needed_tokens: tokens(dropped.needed),
+        available_tokens: tokens(dropped.available),
+        duplicate_of: (dropped.reason == Reason::Duplicate)
+            .then(|| duplicates.next().map(|&(_, kept)| kept as usize))
+            .flatten(),
+    });
     Packing {
         total_tokens: tokens(outcome.total_tokens),
-        budget_tokens: budget,
-        kept,
-        dropped,
+        budget_tokens,
+        kept: kept.collect(),
+        dropped: dropped.collect(),
         text,
     }
 }

@@ -3,7 +3,8 @@
 //! This is the interface for bindings, which bring texts and counters of their
 //! own. Rust programs use [`Packer`](crate::Packer).
 
-use crate::assemble::{self, Arrangement};
+use crate::assemble;
+pub use crate::assemble::Part;
 use crate::chunk::Batch;
 use crate::count::Estimate;
 use crate::pack::{self, Dropped, Kept, Overflow, Reason};
@@ -104,22 +105,43 @@ pub struct Plan<'a> {
 /// What became of a batch.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The assembled text, encoded as in [`Text::Utf8`].
-    pub text: Vec<u8>,
-    /// Its tokens.
+    /// The tokens of the assembled text.
     pub total_tokens: u64,
-    /// What is in it, in the order of the text.
-    pub kept: Vec<Kept>,
-    /// Where each of them stands, in code points.
-    pub spans: Vec<(usize, usize)>,
-    /// The place in `kept` of the chunk that was cut.
-    pub cut: Option<usize>,
-    /// What is not in it, in the order in which that was decided.
-    pub dropped: Vec<Dropped>,
-    /// Dropped duplicates, and the kept chunk that each one repeats.
-    pub duplicates: Vec<(u32, u32)>,
     /// The score of each chunk of the batch; NaN stands for none.
     pub scores: Vec<f64>,
+    admitted: pack::Admitted,
+    /// The places of the kept chunks in the order of the text.
+    places: Vec<u32>,
+}
+
+impl Outcome {
+    /// Returns what is in the text, in its order.
+    pub fn kept(&self) -> impl ExactSizeIterator<Item = Kept> {
+        self.places.iter().map(|&place| self.admitted.kept[place as usize])
+    }
+
+    /// Returns what stands in the text for each kept chunk, in its order.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = Part<'_>> + Clone {
+        self.places.iter().map(|&place| self.admitted.part(place as usize))
+    }
+
+    /// Returns what is not in the text, in the order in which that was decided.
+    #[must_use]
+    pub fn dropped(&self) -> &[Dropped] {
+        &self.admitted.dropped
+    }
+
+    /// Returns the dropped duplicates, each with the kept chunk that it
+    /// repeats, in the order in which that was decided.
+    #[must_use]
+    pub fn duplicates(&self) -> &[(u32, u32)] {
+        &self.admitted.duplicates
+    }
+
+    /// Returns the assembled text, encoded as in [`Text::Utf8`].
+    pub fn text<B: Batch>(&self, plan: &Plan<'_>, batch: &B) -> Vec<u8> {
+        assemble::text(batch, plan.separator, self.parts())
+    }
 }
 
 /// So many code points are read in one go, so that a host can look up between:
@@ -167,25 +189,8 @@ pub fn run<B: Batch, H: Host>(
 
     let packer = pack::Packer::new(plan, batch, reading, host, dropped);
     let (admitted, total_tokens) = packer.pack(&order)?;
-    drop(order);
-    let arrangement = Arrangement::new(plan, &admitted);
-    let text = assemble::text(plan, batch, &admitted, &arrangement);
-    let mut spans = Vec::with_capacity(admitted.kept.len());
-    let mut kept = Vec::with_capacity(admitted.kept.len());
-    let (mut cut, mut at) = (None, 0);
-    for (i, place) in arrangement.iter().enumerate() {
-        let part = assemble::part(batch, &admitted, place);
-        let start = at + Text::from_utf8(part.label).chars();
-        let end = start + part.body.chars();
-        at = end + plan.separator.len();
-        spans.push((start, end));
-        kept.push(admitted.kept[place]);
-        if admitted.cut.as_ref().is_some_and(|(index, _)| *index == admitted.kept[place].index) {
-            cut = Some(i);
-        }
-    }
-    let pack::Admitted { dropped, duplicates, .. } = admitted;
-    Ok(Outcome { text, total_tokens, kept, spans, cut, dropped, duplicates, scores })
+    let places = admitted.arranged(plan.input_order);
+    Ok(Outcome { total_tokens, scores, admitted, places })
 }
 
 /// What packing needs to know of each text, read while the text is at hand.

@@ -1,0 +1,338 @@
+"""
+presets.context_router: bit-identical to theaios-context-router 0.2.2.
+
+The oracle is the installed package, run as its engine runs it: estimate, score, rank, trim.
+"""
+
+import random
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import (
+    BACKENDS,
+    NOT_STRIPPED,
+    ODD_CHARACTERS,
+    PUNCTUATION,
+    VOCABULARY,
+    WHITESPACE,
+    long_texts,
+    queries,
+    texts,
+    using,
+)
+from theaios.context_router import budget
+from theaios.context_router.types import ContextChunk, ContextResponse
+
+from budgeteer import InvalidArgumentError, _reference, get_counter, presets
+from budgeteer._reference import _keywords
+
+ESTIMATORS = ["chars_div4", "words", "whitespace"]
+RANKINGS = ["relevance", "recency", "manual"]
+TRUNCATIONS = ["drop", "truncate_end", "truncate_middle"]
+
+on_both = pytest.mark.parametrize("name", BACKENDS)
+every_setting = pytest.mark.parametrize(
+    ("estimator", "ranking", "truncation"),
+    [(e, r, t) for e in ESTIMATORS for r in RANKINGS for t in TRUNCATIONS],
+)
+
+mtimes = (
+    st.integers(-5, 5)
+    | st.booleans()
+    | st.sampled_from([0.0, -0.0, 2.5, 1e300, float("inf"), float("-inf"), "9", None, [1]])
+)
+metadata = st.just({}) | st.fixed_dictionaries({"mtime": mtimes})
+
+
+@st.composite
+def chunk_lists(draw):
+    """Lists of the oracle's chunks."""
+    size = draw(st.integers(0, 8))
+    contents = texts | long_texts
+    chunk = st.builds(
+        ContextChunk,
+        content=contents,
+        source=st.just("docs"),
+        title=st.just("") | texts,
+        metadata=metadata,
+    )
+    return draw(st.lists(chunk, min_size=size, max_size=size))
+
+
+def expected_response(query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation):
+    """Return the oracle's answer, the indices that it kept, and the scores of all."""
+    scores = [budget.score_relevance(query, chunk) for chunk in chunks]
+    entries = [
+        ContextChunk(
+            content=chunk.content,
+            source=str(index),
+            title=chunk.title,
+            relevance_score=score,
+            metadata=chunk.metadata,
+        )
+        for index, (chunk, score) in enumerate(zip(chunks, scores, strict=True))
+    ]
+    kept, was_truncated = budget.apply_budget(
+        budget.rank_chunks(entries, ranking),
+        max_tokens,
+        truncation=truncation,
+        reserve_tokens=reserve_tokens,
+        estimator=estimator,
+    )
+    for chunk in kept:
+        chunk.token_count = chunk.token_count or budget.estimate_tokens(chunk.content, estimator)
+    response = ContextResponse(
+        chunks=kept,
+        total_tokens=sum(chunk.token_count for chunk in kept),
+        was_truncated=was_truncated,
+    )
+    return response, [int(chunk.source) for chunk in kept], scores
+
+
+def check(query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation):
+    """Compare one packing with the oracle, to the bit."""
+    response, kept, scores = expected_response(
+        query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation
+    )
+    packing = presets.context_router(
+        max_tokens,
+        reserve_tokens=reserve_tokens,
+        estimator=estimator,
+        ranking=ranking,
+        truncation=truncation,
+    ).pack(query, chunks)
+
+    assert kept == [chunk.index for chunk in packing.kept]
+    assert [chunk.content for chunk in response.chunks] == [chunk.text for chunk in packing.kept]
+    assert [chunk.token_count for chunk in response.chunks] == [
+        chunk.token_count for chunk in packing.kept
+    ]
+    assert response.text == packing.text
+    assert response.total_tokens == packing.total_tokens
+    assert response.was_truncated == packing.was_truncated
+    assert [scores[chunk.index].hex() for chunk in packing.kept] == [
+        chunk.score.hex() for chunk in packing.kept
+    ]
+    assert [scores[chunk.index].hex() for chunk in packing.dropped] == [
+        chunk.score.hex() for chunk in packing.dropped
+    ]
+    indices = [chunk.index for chunk in (*packing.kept, *packing.dropped)]
+    assert list(range(len(chunks))) == sorted(indices)
+    for chunk in packing.kept:
+        assert chunk.text == packing.text[slice(*chunk.span)]
+
+
+@on_both
+@every_setting
+@given(
+    query=queries,
+    chunks=chunk_lists(),
+    max_tokens=st.integers(1, 60) | st.just(10**9),
+    reserve_tokens=st.just(0) | st.integers(0, 20),
+)
+def test_differential(
+    name, estimator, ranking, truncation, query, chunks, max_tokens, reserve_tokens
+):
+    """Kept indices, texts, counts, scores, truncation and the joined text are the oracle's."""
+    with using(name):
+        check(query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation)
+
+
+def random_chunks(rng):
+    """Return a query and chunks out of words, odd characters and any assigned ones."""
+    parts = VOCABULARY * 4 + WHITESPACE + PUNCTUATION + NOT_STRIPPED + ODD_CHARACTERS
+
+    def text():
+        drawn = rng.choices(parts, k=rng.choice([0, 1, 3, 10, 40]))
+        glue = rng.choice(["", " ", " ", "\u3000"])
+        anything = "".join(map(chr, rng.choices(range(0x11_0000), k=rng.choice([0, 0, 5]))))
+        assigned = "".join(c for c in anything if unicodedata.category(c) != "Cn")
+        return glue.join(drawn) + assigned
+
+    chunks = [
+        ContextChunk(
+            text(),
+            "docs",
+            title=rng.choice(["", text()]),
+            metadata=rng.choice([{}, {"mtime": rng.choice([0, 1, 1.0, True, -0.0, 7.5, "x"])}]),
+        )
+        for _ in range(rng.randrange(12))
+    ]
+    return text(), chunks
+
+
+@on_both
+@every_setting
+def test_thousands(name, estimator, ranking, truncation):
+    """The same holds over thousands of seeded inputs, whatever the profile."""
+    rng = random.Random(f"{estimator} {ranking} {truncation}")
+    with using(name):
+        for _ in range(200):
+            query, chunks = random_chunks(rng)
+            max_tokens, reserve = rng.choice([1, 3, 10, 30, 100]), rng.choice([0, 0, 2, 50])
+            check(query, chunks, max_tokens, reserve, estimator, ranking, truncation)
+
+
+@on_both
+def test_zero_token_empties_are_kept(name):
+    """An empty text is kept at 0 tokens while there is room, and not once there is none."""
+    with using(name):
+        packing = presets.context_router(1, ranking="manual").pack("", ["", "tea", "", ""])
+
+    assert [0, 1] == [kept.index for kept in packing.kept]
+    assert "\n\ntea" == packing.text
+    assert 1 == packing.total_tokens
+    assert packing.was_truncated
+
+
+@on_both
+@pytest.mark.parametrize("reserve_tokens", [5, 6, 10**9])
+def test_nothing_available(name, reserve_tokens):
+    """Where the reserve takes all, nothing is kept, not even what is empty."""
+    with using(name):
+        packer = presets.context_router(5, reserve_tokens=reserve_tokens)
+
+        assert not packer.pack("tea", []).was_truncated
+        packing = packer.pack("tea", ["tea", ""])
+
+    assert ("", 0, 2, True) == (
+        packing.text,
+        packing.total_tokens,
+        packing.dropped_count,
+        packing.was_truncated,
+    )
+
+
+@on_both
+@pytest.mark.parametrize(
+    ("estimator", "truncation", "text", "total_tokens"),
+    [
+        ("chars_div4", "truncate_end", "a" * 8 + " [...]", 4),
+        ("chars_div4", "truncate_middle", "aaaa\n[...truncated...]\naaaa", 7),
+        ("words", "truncate_end", "b b [...]", 3),
+        ("words", "truncate_middle", "b\n[...truncated...]\nb", 3),
+    ],
+)
+def test_the_marker_overruns(name, estimator, truncation, text, total_tokens):
+    """The marker comes on top of the budget, as it does in the document's program."""
+    chunk = "a" * 40 if estimator == "chars_div4" else "b\t b\n b b"
+    packer = presets.context_router(2, estimator=estimator, truncation=truncation)
+    with using(name):
+        packing = packer.pack("", [chunk])
+        check("", [ContextChunk(chunk, "docs")], 2, 0, estimator, "manual", truncation)
+
+    assert (text, total_tokens, 2) == (packing.text, packing.total_tokens, packing.budget_tokens)
+
+
+@on_both
+def test_the_joiners_overrun(name):
+    """The blank lines between chunks are not counted: 100 tokens make a text of 150."""
+    with using(name):
+        packing = presets.context_router(100).pack("", ["aaaa"] * 100)
+        counted = get_counter("chars_div4").count(packing.text)
+
+    assert (100, 150, False) == (packing.total_tokens, counted, packing.was_truncated)
+
+
+@on_both
+def test_a_cut_may_be_longer_and_split_a_cluster(name):
+    """A cut may be longer than its text and may split a grapheme cluster."""
+    with using(name):
+        packing = presets.context_router(1, truncation="truncate_end").pack("", ["abce\u0301"])
+
+    assert "abce [...]" == packing.text
+
+
+@on_both
+def test_duplicates_are_kept(name):
+    """The preset fixes every option: nothing is deduplicated."""
+    with using(name):
+        packing = presets.context_router(9).pack("", ["tea", "tea"])
+
+    assert "tea\n\ntea" == packing.text
+
+
+@on_both
+def test_defaults(name):
+    """The defaults are the document's."""
+    packer = presets.context_router()
+
+    with using(name):
+        assert 8_000 == packer.pack("", []).budget_tokens
+    assert packer == presets.context_router(
+        8_000,
+        reserve_tokens=0,
+        estimator="chars_div4",
+        ranking="relevance",
+        truncation="drop",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_tokens": 0}, "max_tokens must be from 1"),
+        ({"max_tokens": True}, "max_tokens must be an int, not bool"),
+        ({"reserve_tokens": -1}, "reserve_tokens must be from 0"),
+        ({"estimator": "word"}, "did you mean 'words'"),
+        ({"ranking": "keyword"}, "ranking must be one of 'relevance', 'recency', 'manual'"),
+        ({"ranking": "relevence"}, "did you mean 'relevance'"),
+        ({"truncation": "skip"}, "truncation must be one of 'drop'"),
+        ({"truncation": None}, "truncation must be one of .*, not None"),
+    ],
+)
+def test_bad_argument(arguments, message):
+    """A bad argument is refused in the document's own words."""
+    with pytest.raises(InvalidArgumentError, match=message):
+        presets.context_router(**arguments)
+
+
+def test_stopwords():
+    """The stopwords are those of the document's program: 96."""
+    assert budget._STOPWORDS == _keywords.STOPWORDS
+    assert 96 == len(_keywords.STOPWORDS)
+
+
+@on_both
+def test_stopwords_count_for_nothing(name):
+    """No stopword is a keyword, in either backend."""
+    with using(name) as backend:
+        assert [] == backend.keywords(" ".join(sorted(budget._STOPWORDS)).upper())
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\n\t ", "a", "abcd", "abcde", "a b", " a  b ", "\x1c", "a\x1fb", "a\u200bb", "\ud800"],
+)
+def test_estimators(backend, estimator, text):
+    """Estimates are 0 for the empty text, else at least 1, and the oracle's."""
+    expected = budget.estimate_tokens(text, estimator)
+
+    assert expected == get_counter(estimator).count(text)
+    assert (expected == 0) == (text == "")
+
+
+@on_both
+def test_example_of_the_document(name):
+    """The document's example scores 1.0, a third and 0.0."""
+    chunks = [
+        "## Office Hours\nThe office is open...",
+        "## Remote Work Policy\nEmployees may work...",
+        "## PTO Policy\nAll employees receive...",
+    ]
+    with using(name):
+        packing = presets.context_router().pack("What is the remote work policy?", chunks)
+
+    assert [(1, 1.0), (2, 1 / 3), (0, 0.0)] == [(kept.index, kept.score) for kept in packing.kept]
+
+
+@given(texts | long_texts)
+def test_the_reference_extracts_the_same_keywords(text):
+    """The reference's keywords are the oracle's, each once."""
+    keywords = _reference.keywords(text)
+
+    assert budget._extract_keywords(text) == set(keywords)
+    assert len(set(keywords)) == len(keywords)
