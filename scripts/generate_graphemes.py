@@ -52,7 +52,7 @@ def main() -> None:
     )
     ranges["Linker"] = [linker.lower() for linker in linkers]
     lines = [
-        f'"""Grapheme cluster properties of Unicode {version}; by scripts/generate_graphemes.py."""',
+        f'"""Grapheme cluster properties of Unicode {version} (generate_graphemes.py)."""',
         "",
         "RANGES = {",
     ]

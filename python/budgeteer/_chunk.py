@@ -90,9 +90,7 @@ def score_keys(chunks: Sequence[object]) -> bytes:
     keys = array("d", bytes(8 * len(chunks)))
     for i, chunk in enumerate(chunks):
         score = field(chunk, "score")
-        keys[i] = (
-            float("nan") if score is None else _validate.number(f"chunks[{i}].score", score)
-        )
+        keys[i] = float("nan") if score is None else _validate.number(f"chunks[{i}].score", score)
     return keys.tobytes()
 
 
@@ -115,7 +113,9 @@ def labeller(chunks: Sequence[object]) -> Callable[[int], str]:
         if kind is None and isinstance(chunk, Mapping):
             kind = chunk.get("kind")
         identifier = field(chunk, "id")
-        return f"[{'document' if kind is None else kind}:{i if identifier is None else identifier}] "
+        return (
+            f"[{'document' if kind is None else kind}:{i if identifier is None else identifier}] "
+        )
 
     return label
 

@@ -23,7 +23,7 @@ SEPARATORS = {"plain": "\n\n", "tagged": "\n"}
 
 @dataclass(frozen=True, slots=True)
 class Packer:
-    """
+    r"""
     Packs chunks into a budget, with options chosen once.
 
     Immutable, safe to share between threads, picklable unless its counter is not. Every packing
@@ -57,7 +57,7 @@ class Packer:
     Examples:
         >>> packer = Packer(12, overflow="truncate_end")
         >>> packer.pack("green tea", ["All about green tea and its many kinds.", "Coffee."]).text
-        'All about green tea and its many kinds.\\n\\nCoffee.'
+        'All about green tea and its many kinds.\n\nCoffee.'
 
     """
 
@@ -99,7 +99,7 @@ class Packer:
         max_tokens: int | None = None,
         vectors: None = None,
     ) -> Packing[T]:
-        """
+        r"""
         Pack the best of *chunks* for *query*.
 
         Args:
@@ -118,7 +118,7 @@ class Packer:
         Examples:
             >>> packing = Packer(6).pack("tea", [{"text": "Bread."}, {"text": "Green tea."}])
             >>> packing.text
-            'Green tea.\\n\\nBread.'
+            'Green tea.\n\nBread.'
 
         """
         _validate.text("query", query)

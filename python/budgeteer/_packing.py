@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from budgeteer import _validate
 from budgeteer._chunk import text_of
@@ -20,6 +20,17 @@ V = TypeVar("V")
 
 REASONS = ("out_of_scope", "empty", "cap", "duplicate", "budget")
 """Why a chunk may be dropped, by the code that a backend answers."""
+
+_COLUMNS: dict[str, Literal["I", "q", "d"]] = {
+    "_kept": "I",
+    "_counts": "q",
+    "_spans": "q",
+    "_scores": "d",
+    "_dropped": "I",
+    "_needed": "q",
+    "_available": "q",
+}
+"""The attributes of a packing that are columns of a backend's answer, and what they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,14 +355,9 @@ class Packing(Generic[T]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore what `__getstate__` kept."""
         count = state.pop("_count")
-        formats = {
-            "_kept": "I", "_counts": "q", "_spans": "q", "_scores": "d", "_dropped": "I",
-            "_needed": "q", "_available": "q",
-        }  # fmt: skip
-        for name, value in state.items():
-            self.__dict__[name] = (
-                memoryview(value).cast(formats[name]) if name in formats else value
-            )
+        self.__dict__.update(state)
+        for name, code in _COLUMNS.items():
+            self.__dict__[name] = memoryview(state[name]).cast(code)
         self._counter = None
         chunks: list[Any] = [None] * count
         for place, index in enumerate(self._kept):

@@ -1,1 +1,148 @@
+//! Laws of packing that hold for every input.
 
+use budgeteer::{
+    Chunk, ErrorKind, Estimate, Order, Overflow, Packer, Packing, Ranking, Reason, Template,
+    TokenCounter,
+};
+use proptest::prelude::*;
+
+/// Texts with what tells counters and cuts apart: several scripts, clusters of
+/// several characters, whitespace of all kinds, repetition.
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    let text = prop_oneof![
+        "[a-c .\u{301}\u{3000}é日🇷🇸\r\n\u{1c}-]{0,60}",
+        "(tea|green|Tea\\.|x) (tea|black) [a-z ]{0,200}",
+        Just("tea".to_string()),
+        Just(String::new()),
+    ];
+    prop::collection::vec(text, 0..40)
+}
+
+fn overflows() -> impl Strategy<Value = Overflow> {
+    prop::sample::select(vec![
+        Overflow::Skip,
+        Overflow::Stop,
+        Overflow::TruncateEnd,
+        Overflow::TruncateMiddle,
+    ])
+}
+
+fn estimates() -> impl Strategy<Value = Estimate> {
+    prop_oneof![
+        Just(Estimate::CharsDiv4),
+        Just(Estimate::Words),
+        (0.3_f64..9.0).prop_map(Estimate::CharsPerToken),
+    ]
+}
+
+/// Every index is answered once, and every span shows the text it is of.
+fn assert_complete(packing: &Packing, texts: &[String]) {
+    let mut all: Vec<usize> = packing.kept.iter().map(|kept| kept.index).collect();
+    all.extend(packing.dropped.iter().map(|dropped| dropped.index));
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..texts.len()));
+    for kept in &packing.kept {
+        let shown = &packing.text[kept.span.clone()];
+        if kept.was_cut {
+            assert!(
+                shown.contains("[...")
+                    && shown.chars().count() <= texts[kept.index].chars().count()
+            );
+        } else {
+            assert_eq!(texts[kept.index], shown);
+        }
+    }
+}
+
+proptest! {
+    /// The estimate of the text is the total, and at most the budget.
+    #[test]
+    fn estimates_hold(
+        texts in texts(), max_tokens in 0_usize..80, overflow in overflows(),
+        estimate in estimates(), tagged: bool, by_input: bool,
+    ) {
+        let packing = Packer::new(max_tokens)
+            .estimate(estimate)
+            .overflow(overflow)
+            .order(if by_input { Order::Input } else { Order::Rank })
+            .template(if tagged { Template::Tagged } else { Template::Plain })
+            .pack("green tea", &texts)?;
+        prop_assert_eq!(estimate.count(&packing.text), packing.total_tokens);
+        prop_assert!(packing.total_tokens <= max_tokens);
+        assert_complete(&packing, &texts);
+    }
+
+    /// A counter that neither adds up nor grows with the text holds as well.
+    #[test]
+    fn wild_counters_hold(
+        texts in texts(), max_tokens in 0_usize..200, overflow in overflows(), salt: u8,
+    ) {
+        let counter = move |text: &str| {
+            let mix = |hash: usize, byte: u8| (hash * 31 + usize::from(byte)) % 9973;
+            text.bytes().fold(usize::from(salt), mix) % 97
+        };
+        let packing = Packer::new(max_tokens).counter(counter).overflow(overflow)
+            .pack("green tea", &texts)?;
+        if !packing.kept.is_empty() {
+            prop_assert_eq!(counter(&packing.text), packing.total_tokens);
+        }
+        prop_assert!(packing.total_tokens <= max_tokens);
+        assert_complete(&packing, &texts);
+    }
+
+    /// What was dropped for the budget did not fit when its turn came.
+    #[test]
+    fn nothing_that_fitted_is_dropped(texts in texts(), max_tokens in 0_usize..80) {
+        let packing = Packer::new(max_tokens).pack("green tea", &texts)?;
+        for dropped in packing.dropped.iter().filter(|dropped| dropped.reason == Reason::Budget) {
+            prop_assert!(dropped.needed_tokens > dropped.available_tokens);
+        }
+    }
+}
+
+#[test]
+fn a_repeated_text_names_the_kept_one() -> Result<(), budgeteer::Error> {
+    let packing = Packer::new(100).pack("bb", &["a", "bb", "a", "a"])?;
+    assert_eq!("bb\n\na", packing.text);
+    let of: Vec<_> = packing.dropped.iter().map(|dropped| dropped.duplicate_of).collect();
+    assert_eq!([Some(0), Some(0)], *of);
+    Ok(())
+}
+
+#[test]
+fn scores_rank_and_filter() -> Result<(), budgeteer::Error> {
+    let chunks = [Chunk::new("none"), Chunk::new("low").score(0.1), Chunk::new("high").score(0.9)];
+    let packer = Packer::new(100).ranking(Ranking::Score);
+    assert_eq!("high\n\nlow\n\nnone", packer.pack("", &chunks)?.text);
+    assert_eq!("high", packer.min_score(0.5).pack("", &chunks)?.text);
+    Ok(())
+}
+
+#[test]
+fn what_is_not_a_number_is_refused() {
+    let nan = [Chunk::new("x").score(f64::NAN)];
+    let error = Packer::new(9).ranking(Ranking::Score).pack("", &nan).unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    assert_eq!("chunks[0].score must be a number, not NaN", error.to_string());
+    let none: [&str; 0] = [];
+    assert!(Packer::new(9).min_score(f64::NAN).pack("", &none).is_err());
+    assert!(Packer::new(9).estimate(Estimate::CharsPerToken(0.0)).pack("", &none).is_err());
+}
+
+#[test]
+fn the_tag_counts() -> Result<(), budgeteer::Error> {
+    let chunks = [Chunk::new("tea").id("x"), Chunk::new("tree")];
+    let packer = Packer::new(9).template(Template::Tagged);
+    let packing = packer.pack("tea", &chunks)?;
+    assert_eq!("[document:x] tea\n[document:1] tree", packing.text);
+    assert_eq!(9, packing.total_tokens);
+    Ok(())
+}
+
+#[test]
+fn types_may_cross_threads() {
+    fn assert_all<T: Send + Sync>() {}
+    assert_all::<Packer>();
+    assert_all::<Packing>();
+    assert_all::<budgeteer::Error>();
+}

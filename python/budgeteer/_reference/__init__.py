@@ -1,10 +1,11 @@
 """Pure-Python backend: the readable definition of what the native backend must do."""
 
 from budgeteer._reference._count import count, count_batch
+from budgeteer._reference._graphemes import grapheme_boundaries
 from budgeteer._reference._keywords import keywords
 from budgeteer._reference._pack import pack
 from budgeteer._reference._score import keyword_scores
-from budgeteer._reference._truncate import grapheme_boundaries, truncate
+from budgeteer._reference._truncate import truncate
 
 __all__ = [
     "count",

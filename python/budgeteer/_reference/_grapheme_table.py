@@ -1,4 +1,4 @@
-"""Grapheme cluster properties of Unicode 17.0.0; by scripts/generate_graphemes.py."""
+"""Grapheme cluster properties of Unicode 17.0.0 (generate_graphemes.py)."""
 
 RANGES = {
     "Control": (
@@ -76,9 +76,7 @@ RANGES = {
         "11144 11147 11380-11389 1138b 1138e 11390-113b5 11900-11906 11909 1190c-11913 "
         "11915-11916 11918-1192f 11a00 11a0b-11a32 11a50 11a5c-11a83 11f04-11f10 11f12-11f33"
     ),
-    "L": (
-        "1100-115f a960-a97c"
-    ),
+    "L": ("1100-115f a960-a97c"),
     "Linker": (
         "94d 9cd acd b4d c4d d4d 1039 17d2 1a60 1b44 1bab a9c0 aaf6 10a3f 11133 113d0 1193e "
         "11a47 11a99 11f42"
@@ -87,9 +85,7 @@ RANGES = {
         "600-605 6dd 70f 890-891 8e2 d4e 110bd 110cd 111c2-111c3 113d1 1193f 11941 11a84-11a89 "
         "11d46 11f02"
     ),
-    "Regional_Indicator": (
-        "1f1e6-1f1ff"
-    ),
+    "Regional_Indicator": ("1f1e6-1f1ff"),
     "SpacingMark": (
         "903 93b 93e-940 949-94c 94e-94f 982-983 9bf-9c0 9c7-9c8 9cb-9cc a03 a3e-a40 a83 abe- "
         "ac0 ac9 acb-acc b02-b03 b40 b47-b48 b4b-b4c bbf bc1-bc2 bc6-bc8 bca-bcc c01-c03 "
@@ -108,10 +104,6 @@ RANGES = {
         "11b65 11b67 11c2f 11c3e 11ca9 11cb1 11cb4 11d8a-11d8e 11d93-11d94 11d96 11ef5-11ef6 "
         "11f03 11f34-11f35 11f3e-11f3f 1612a-1612c 16f51-16f87"
     ),
-    "T": (
-        "11a8-11ff d7cb-d7fb"
-    ),
-    "V": (
-        "1160-11a7 d7b0-d7c6 16d63 16d67-16d6a"
-    ),
+    "T": ("11a8-11ff d7cb-d7fb"),
+    "V": ("1160-11a7 d7b0-d7c6 16d63 16d67-16d6a"),
 }

@@ -4,6 +4,7 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from budgeteer._codes import (
@@ -80,7 +81,7 @@ def pack(
 ) -> tuple[Any, ...]:
     """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
     texts, titles = read(chunks, ranking != SCORE)
-    if isinstance(texts, int):
+    if isinstance(texts, int) or isinstance(titles, int):
         return texts, titles
 
     key = list(memoryview(keys).cast("d")) if keys is not None else []
@@ -93,8 +94,8 @@ def pack(
     outcome = Outcome()
     order = rank(ranking, scores, key, min_score, outcome)
     packer = _Packer(
-        texts, budget, kind, ratio, ask, overflow, max_chunks, dedupe, input_order, separator,
-        label, outcome,
+        texts, budget, kind, ratio, ask or _never, overflow, max_chunks, dedupe, input_order,
+        separator, label, outcome,
     )  # fmt: skip
     if sum_of_parts:
         total = packer.pack_sum_of_parts(order)
@@ -103,6 +104,10 @@ def pack(
     else:
         total = packer.pack_formula(order)
     return _columns(packer, total, scores)
+
+
+def _never(_text: str, _index: int) -> int:
+    raise AssertionError("only a callable is asked")  # pragma: no cover
 
 
 def rank(
@@ -135,7 +140,7 @@ class _Packer:
     budget: int
     kind: int
     ratio: float
-    ask: Callable[[str, int], int] | None
+    ask: Callable[[str, int], int]
     overflow: int
     max_chunks: int | None
     dedupe: bool
@@ -177,11 +182,9 @@ class _Packer:
         kept = self.outcome.kept
         kind, ratio = self.kind, self.ratio
         used = 0
+        total = partial(tokens, kind, ratio)
         gap = measure(kind, self.separator)
         self.may_cut = self.overflow in MARKERS
-
-        def total(measured: int) -> int:
-            return tokens(kind, ratio, measured)
 
         rest = self.considered(order)
         for i in rest:
@@ -199,9 +202,8 @@ class _Packer:
                 kept.append(Piece(i, label, self.texts[i], total(size)))
                 continue
             if self.may_cut:
-                best = self.cut(i).longest(
-                    lambda piece, start=start: total(start + measure(kind, piece)), self.budget
-                )
+                room = partial(self.total_behind, start)
+                best = self.cut(i).longest(room, self.budget)
                 if best is not None:
                     self.may_cut = False
                     size = measure(kind, best[0])
@@ -213,13 +215,16 @@ class _Packer:
                 self.stop(rest, self.budget - before)
         return total(used) if kept else 0
 
+    def total_behind(self, start: int, piece: str) -> int:
+        """Return the tokens of the whole text with *piece* behind what measures *start*."""
+        return tokens(self.kind, self.ratio, start + measure(self.kind, piece))
+
     def cut(self, i: int) -> Cut:
         keep = START if self.overflow == TRUNCATE_END else BOTH
         return Cut(self.texts[i], keep, MARKERS[self.overflow])
 
     def pack_callable(self, order: Sequence[int]) -> int:
         """Admit by the sum of the counts; then count the text, and take out while it is over."""
-        assert self.ask is not None
         kept = self.outcome.kept
         used = 0
         self.may_cut = self.overflow in MARKERS
@@ -241,8 +246,7 @@ class _Packer:
         return self.settle()
 
     def cut_callable(self, i: int) -> int | None:
-        """Cut chunk *i* so that the assembled text fits, and return its count; None if it can't."""
-        assert self.ask is not None
+        """Cut chunk *i* so that the assembled text fits, and return its count; None: no cut."""
         ask = self.ask
         label = self.label_of(i)
         front = (self.assembled() + self.separator if self.outcome.kept else "") + label
@@ -262,7 +266,6 @@ class _Packer:
 
     def settle(self) -> int:
         """Count the assembled text; while it is over, the lowest-ranked kept chunks leave."""
-        assert self.ask is not None
         kept = self.outcome.kept
         tries = 0
         while kept:

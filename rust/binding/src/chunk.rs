@@ -13,8 +13,8 @@ use crate::convert::{borrow_text, make_ready};
 /// The texts of a batch, and the titles where there are any.
 pub(crate) struct Texts<'a, 'py> {
     /// Ready strings, each kept alive by `chunks` or by `owned`.
-    texts: Vec<*mut ffi::PyObject>,
-    /// As `texts`, null for no title; empty where no chunk has one.
+    strings: Vec<*mut ffi::PyObject>,
+    /// As `strings`, null for no title; empty where no chunk has one.
     titles: Vec<*mut ffi::PyObject>,
     /// Strings that may have no other owner: a field of a chunk can be set
     /// while we read.
@@ -30,12 +30,12 @@ unsafe impl Sync for Texts<'_, '_> {}
 
 impl Batch for Texts<'_, '_> {
     fn len(&self) -> usize {
-        self.texts.len()
+        self.strings.len()
     }
 
     fn text(&self, index: usize) -> Text<'_> {
         // SAFETY: a ready string that lives as long as `self`.
-        unsafe { borrow_text(self.texts[index]) }
+        unsafe { borrow_text(self.strings[index]) }
     }
 
     fn title(&self, index: usize) -> Text<'_> {
@@ -133,12 +133,12 @@ impl<'a, 'py> Texts<'a, 'py> {
     /// Returns the text of chunk `index` as the str that it is.
     pub(crate) fn string(&self, py: Python<'py>, index: usize) -> Bound<'py, PyAny> {
         // SAFETY: a str that lives as long as `self`.
-        unsafe { Bound::from_borrowed_ptr(py, self.texts[index]) }
+        unsafe { Bound::from_borrowed_ptr(py, self.strings[index]) }
     }
 
     fn with_capacity(chunks: &'a Bound<'py, PyTuple>) -> Self {
         Self {
-            texts: Vec::with_capacity(chunks.len()),
+            strings: Vec::with_capacity(chunks.len()),
             titles: Vec::new(),
             owned: Vec::new(),
             total_chars: 0,
@@ -151,7 +151,7 @@ impl<'a, 'py> Texts<'a, 'py> {
         make_ready(text)?;
         // SAFETY: it is a ready str.
         self.total_chars += unsafe { ffi::PyUnicode_GET_LENGTH(text.as_ptr()) }.cast_unsigned();
-        self.texts.push(text.as_ptr());
+        self.strings.push(text.as_ptr());
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl<'a, 'py> Texts<'a, 'py> {
     fn push_title(&mut self, title: Bound<'py, PyString>) -> PyResult<()> {
         make_ready(&title)?;
         if title.len()? > 0 {
-            self.titles.resize(self.texts.len() - 1, std::ptr::null_mut());
+            self.titles.resize(self.strings.len() - 1, std::ptr::null_mut());
             self.titles.push(title.as_ptr());
             self.owned.push(title);
         }

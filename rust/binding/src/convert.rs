@@ -142,10 +142,10 @@ macro_rules! columns {
 columns!(u8, u32, i64, f64);
 
 /// Returns the numbers as bytes, in the machine's order.
-pub(crate) fn column<'py, C: Column>(
-    py: Python<'py>,
+pub(crate) fn column<C: Column>(
+    py: Python<'_>,
     numbers: impl ExactSizeIterator<Item = C>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     PyBytes::new_with(py, numbers.len() * size_of::<C>(), |to| {
         fill(to, numbers);
         Ok(())
@@ -153,10 +153,10 @@ pub(crate) fn column<'py, C: Column>(
 }
 
 /// Returns the numbers as bytes that may be written to.
-pub(crate) fn mutable_column<'py, C: Column>(
-    py: Python<'py>,
+pub(crate) fn mutable_column<C: Column>(
+    py: Python<'_>,
     numbers: impl ExactSizeIterator<Item = C>,
-) -> PyResult<Bound<'py, PyByteArray>> {
+) -> PyResult<Bound<'_, PyByteArray>> {
     PyByteArray::new_with(py, numbers.len() * size_of::<C>(), |to| {
         fill(to, numbers);
         Ok(())

@@ -20,7 +20,7 @@ pub(crate) fn count(kind: u8, ratio: f64, text: &Bound<'_, PyString>) -> PyResul
 /// Counts each of `texts`, as int64; or returns the index of the first that is
 /// no str.
 #[pyfunction]
-#[pyo3(signature = (kind: "int", ratio: "float", texts: "Sequence[object]") -> "bytearray | int")]
+#[pyo3(signature = (kind: "int", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int")]
 pub(crate) fn count_batch<'py>(
     kind: u8,
     ratio: f64,

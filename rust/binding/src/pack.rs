@@ -2,7 +2,7 @@
 
 use budgeteer::pipeline::{self, Host, Plan, Subject};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::chunk::Texts;
 use crate::codes::{self, ASSEMBLED};
@@ -22,7 +22,7 @@ const DETACH_CHARS: usize = 1_200_000;
     budget: "int",
     kind: "int",
     ratio: "float",
-    ask: "Callable[[str, int], int] | None",
+    ask: "object | None",
     ranking: "int",
     keys: "bytes | None",
     min_score: "float | None",
@@ -31,9 +31,9 @@ const DETACH_CHARS: usize = 1_200_000;
     dedupe: "bool",
     input_order: "bool",
     separator: "str",
-    label: "Callable[[int], str] | None",
+    label: "object | None",
     sum_of_parts: "bool",
-) -> "tuple[Any, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, input_order, separator, label, sum_of_parts)")]
+) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, input_order, separator, label, sum_of_parts)")]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
 pub(crate) fn pack<'py>(
     query: &Bound<'py, PyString>,

@@ -24,8 +24,8 @@ pub(crate) fn keywords<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, 
 #[pyfunction]
 #[pyo3(signature = (
     query: "str",
-    texts: "Sequence[object]",
-    titles: "Sequence[object] | None",
+    texts: "list[object] | tuple[object, ...]",
+    titles: "list[object] | tuple[object, ...] | None",
 ) -> "bytearray | tuple[int, int]")]
 pub(crate) fn keyword_scores<'py>(
     query: &Bound<'py, PyString>,

@@ -21,7 +21,7 @@ pub(crate) fn grapheme_boundaries(text: &Bound<'_, PyString>) -> PyResult<Vec<us
 #[pyo3(signature = (
     kind: "int",
     ratio: "float",
-    ask: "Callable[[str, int], int] | None",
+    ask: "object | None",
     text: "str",
     max_tokens: "int",
     keep: "int",

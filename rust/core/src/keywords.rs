@@ -179,11 +179,8 @@ fn strip(word: &[u8]) -> &[u8] {
 /// Returns whether `word`, lowercased and stripped, is a keyword.
 pub(crate) fn is_keyword(word: &[u8]) -> bool {
     // One code point of more than one byte starts with what its size says.
-    let is_single = match word {
-        [] | [_] => true,
-        [0xC0..=0xDF, _] | [0xE0..=0xEF, _, _] | [0xF0..=0xFF, _, _, _] => true,
-        _ => false,
-    };
+    let is_single =
+        matches!(word, [] | [_] | [0xC0..=0xDF, _] | [0xE0..=0xEF, _, _] | [0xF0..=0xFF, _, _, _]);
     !is_single && !is_stopword(word)
 }
 

@@ -248,7 +248,7 @@ impl Packer {
         let documents = Documents::new(chunks);
         let budget = self.max_tokens.saturating_sub(self.reserve_tokens);
         let plan = Plan {
-            budget: budget.min(i64::MAX as usize) as u64,
+            budget: (budget as u64).min(i64::MAX.cast_unsigned()),
             counting: match &self.counter {
                 Counter::Estimate(estimate) => Counting::Estimate(*estimate),
                 Counter::Custom(_) => Counting::Host,

@@ -73,6 +73,7 @@ pub trait Host {
 
 /// What to do, validated.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct Plan<'a> {
     /// Upper bound for the assembled text, in tokens; below 2^63.
     pub budget: u64,
@@ -116,11 +117,13 @@ pub struct Outcome {
 
 impl Outcome {
     /// Returns what is in the text, in its order.
+    #[must_use]
     pub fn kept(&self) -> impl ExactSizeIterator<Item = Kept> {
         self.places.iter().map(|&place| self.admitted.kept[place as usize])
     }
 
     /// Returns what stands in the text for each kept chunk, in its order.
+    #[must_use]
     pub fn parts(&self) -> impl ExactSizeIterator<Item = Part<'_>> + Clone {
         self.places.iter().map(|&place| self.admitted.part(place as usize))
     }
@@ -211,7 +214,7 @@ fn read<B: Batch, H: Host>(
     host: &mut H,
 ) -> Result<(Vec<f64>, Reading), H::Error> {
     let count = batch.len();
-    let scorer = (plan.ranking != Ranking::Score).then(|| KeywordScorer::new(query));
+    let relevance = (plan.ranking != Ranking::Score).then(|| KeywordScorer::new(query));
     let estimate = match plan.counting {
         Counting::Estimate(estimate) => Some(estimate),
         Counting::Host => None,
@@ -229,7 +232,7 @@ fn read<B: Batch, H: Host>(
         let (to, chars) =
             if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
         let (scores, reading) = (&mut scores, &mut reading);
-        let (scratch, words, scorer) = (&mut scratch, &mut words, scorer.as_ref());
+        let (scratch, words, relevance) = (&mut scratch, &mut words, relevance.as_ref());
         host.work(chars, move || {
             for index in from..to {
                 let text = batch.text(index);
@@ -240,14 +243,14 @@ fn read<B: Batch, H: Host>(
                 if plan.dedupe {
                     reading.prints.push(text.fingerprint());
                 }
-                if let Some(scorer) = scorer {
-                    scores.push(scorer.score(text, batch.title(index), scratch));
+                if let Some(relevance) = relevance {
+                    scores.push(relevance.score(text, batch.title(index), scratch));
                 }
             }
         })?;
         from = to;
     }
-    if scorer.is_none() {
+    if relevance.is_none() {
         scores.extend_from_slice(plan.keys);
     }
     Ok((scores, reading))

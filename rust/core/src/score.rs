@@ -18,7 +18,7 @@ pub(crate) struct KeywordScorer {
 enum Search {
     /// A query as people write them: its ASCII keywords are scanned for, and
     /// only words that are not ASCII are compared with the others.
-    Few { scanner: Scanner, wide: HashMap<Vec<u8>, u64> },
+    Few { scanner: Box<Scanner>, wide: HashMap<Vec<u8>, u64> },
     /// A whole text as the query: every word is looked up.
     Many { wanted: HashMap<Vec<u8>, usize> },
 }
@@ -42,7 +42,7 @@ impl KeywordScorer {
             let (ascii, wide): (Vec<_>, Vec<_>) =
                 wanted.into_iter().partition(|word| word.is_ascii());
             let wide = wide.into_iter().enumerate().map(|(i, word)| (word, 1 << i)).collect();
-            Search::Few { scanner: Scanner::new(ascii), wide }
+            Search::Few { scanner: Box::new(Scanner::new(ascii)), wide }
         };
         Self { search, wanted: count }
     }

@@ -219,7 +219,9 @@ fn write_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
         if is_ascii(block) {
             out.extend(block.iter().map(|unit| unit.narrow()));
         } else {
-            block.iter().for_each(|&unit| push_code(unit.into(), out));
+            for &unit in block {
+                push_code(unit.into(), out);
+            }
         }
     }
 }

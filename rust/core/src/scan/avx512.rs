@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m128i, __m512i, _mm_loadu_si128, _mm512_and_si512, _mm512_broadcast_i32x4,
-    _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_set1_epi8, _mm512_shuffle_epi8,
-    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi8_mask,
+    __m512i, _mm_loadu_si128, _mm512_and_si512, _mm512_broadcast_i32x4, _mm512_loadu_si512,
+    _mm512_mask_test_epi8_mask, _mm512_set1_epi8, _mm512_shuffle_epi8, _mm512_srli_epi16,
+    _mm512_storeu_si512, _mm512_test_epi8_mask,
 };
 
 use super::Scanner;
@@ -30,7 +30,7 @@ impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn table(table: &[u8; 16]) -> __m512i {
         // SAFETY: see the impl.
-        unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast::<__m128i>())) }
+        unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) }
     }
 
     #[inline(always)]

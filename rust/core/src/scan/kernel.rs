@@ -56,17 +56,13 @@ impl Tables {
             let bucket = usize::from(number) % BUCKETS;
             tables.buckets[bucket].push(number);
             for (place, nibbles) in tables.first.iter_mut().enumerate() {
-                match keyword.get(place) {
-                    Some(&byte) => {
-                        for byte in [byte, byte.to_ascii_uppercase()] {
-                            nibbles.low[usize::from(byte & 15)] |= 1 << bucket;
-                            nibbles.high[usize::from(byte >> 4)] |= 1 << bucket;
-                        }
-                    }
-                    None => {
-                        nibbles.low.iter_mut().for_each(|bits| *bits |= 1 << bucket);
-                        nibbles.high.iter_mut().for_each(|bits| *bits |= 1 << bucket);
-                    }
+                let bytes = match keyword.get(place) {
+                    Some(byte) => vec![*byte, byte.to_ascii_uppercase()],
+                    None => (0..=u8::MAX).collect(), // too short to rule any out
+                };
+                for byte in bytes {
+                    nibbles.low[usize::from(byte & 15)] |= 1 << bucket;
+                    nibbles.high[usize::from(byte >> 4)] |= 1 << bucket;
                 }
             }
         }

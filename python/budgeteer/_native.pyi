@@ -1,0 +1,43 @@
+"""
+Native backend of `budgeteer`. Private: import from `budgeteer`.
+"""
+
+__all__ = ["count", "count_batch", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "truncate"]
+
+def count(kind: "int", ratio: "float", text: "str") -> "int":
+    """
+    Counts the tokens of `text`.
+    """
+
+def count_batch(kind: "int", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int":
+    """
+    Counts each of `texts`, as int64; or returns the index of the first that is
+    no str.
+    """
+
+def grapheme_boundaries(text: "str") -> "list[int]":
+    """
+    Returns the places, in code points, where grapheme clusters end.
+    """
+
+def keyword_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None") -> "bytearray | tuple[int, int]":
+    """
+    Scores each text as float64; or returns a code and the index of what is no
+    str.
+    """
+
+def keywords(text: "str") -> "list[str]":
+    """
+    Returns the keywords of `text`, each once, in order of first occurrence.
+    """
+
+def pack(query: "str", chunks: "tuple[object, ...]", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", input_order: "bool", separator: "str", label: "object | None", sum_of_parts: "bool") -> "tuple[object, ...]":
+    """
+    Packs, and returns the columns of a packing; or a code and the index of a
+    bad chunk.
+    """
+
+def truncate(kind: "int", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", keep: "int", marker: "str") -> "str":
+    """
+    Cuts `text` to at most `max_tokens` tokens, marker included.
+    """

@@ -1,0 +1,34 @@
+"""Type-checked, never run: the public API as a caller writes it."""
+
+from dataclasses import dataclass
+
+from budgeteer import Chunk, KeptChunk, Packer, Packing, get_counter, pack
+from budgeteer.presets import context_router
+from budgeteer.ranking import keyword_scores
+
+
+@dataclass
+class Document:
+    """A caller's own type."""
+
+    page_content: str
+
+
+packing: Packing[str] = pack("query", ["a", "b"], 10, overflow="truncate_end")
+text: str = packing.text
+kept: KeptChunk[str] = packing.kept[0]
+chunk: str = kept.chunk
+reason: str = packing.dropped[0].reason
+span: tuple[int, int] = kept.span
+
+packer = Packer(8_000, reserve_tokens=500, counter=len, ranking="recency", min_score=0.1)
+documents: Packing[Document] = packer.pack("query", (Document("a"), Document("b")))
+content: str = documents.kept[0].chunk.page_content
+chunks: Packing[Chunk] = context_router(100, truncation="drop").pack("", [Chunk("a")])
+
+counter = get_counter("chars_per_token:3")
+count: int = counter.count("text")
+limited: int | None = counter.count_till_limit("text", 3)
+total: int = int(counter.count_batch(["a", "b"]).sum())
+cut: str = counter.truncate("text", 1, keep="both", marker="…")
+best: int = int(keyword_scores("query", ["a"]).argmax())
