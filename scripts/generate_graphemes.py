@@ -58,7 +58,7 @@ def main() -> None:
     ]
     for name in sorted(ranges):
         lines.append(f'    "{name}": (')
-        wrapped = textwrap.wrap(" ".join(ranges[name]), 86)
+        wrapped = textwrap.wrap(" ".join(ranges[name]), 86, break_on_hyphens=False)
         lines += [f'        "{line} "' for line in wrapped[:-1]] + [f'        "{wrapped[-1]}"']
         lines.append("    ),")
     lines += ["}", ""]

@@ -6,8 +6,6 @@ dropped. What they return provably fits: the counter answers at most the budget 
 text that is returned.
 """
 
-from importlib.metadata import version as _version
-
 from budgeteer._chunk import Chunk
 from budgeteer._count import TokenCounter, get_counter
 from budgeteer._pack import Packer, pack
@@ -19,8 +17,6 @@ from budgeteer.errors import (
     InternalError,
     InvalidArgumentError,
 )
-
-__version__ = _version("budgeteer")
 
 __all__ = [
     "BudgetExhaustedError",
@@ -37,3 +33,12 @@ __all__ = [
     "get_counter",
     "pack",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """Look the version up when it is asked for: what reads it loads half the standard library."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("budgeteer")
+    raise AttributeError(f"module 'budgeteer' has no attribute {name!r}")

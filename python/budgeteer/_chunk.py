@@ -80,9 +80,24 @@ def text_name(chunk: object) -> str:
     return next(name for name in TEXT_ATTRIBUTES if hasattr(chunk, name))
 
 
-def text_of(chunk: object) -> str:
-    """Return the text of a chunk that a backend has accepted."""
-    return chunk if isinstance(chunk, str) else str(field(chunk, text_name(chunk)))
+def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
+    """
+    Return the function that gives the text of a chunk that a backend has accepted.
+
+    As there, the first object of a type decides which attribute holds the text.
+    """
+    names: dict[type, str] = {}
+    for chunk in chunks:
+        if type(chunk) not in names and not isinstance(chunk, (str, Mapping)):
+            names[type(chunk)] = text_name(chunk)
+
+    def text(i: int) -> str:
+        chunk = chunks[i]
+        if not isinstance(chunk, str):
+            chunk = field(chunk, names.get(type(chunk)) or text_name(chunk))
+        return str.__str__(chunk)
+
+    return text
 
 
 def score_keys(chunks: Sequence[object]) -> bytes:

@@ -67,7 +67,7 @@ class TokenCounter:
             2
 
         """
-        _validate.text("text", text)
+        text = _validate.text("text", text)
         if self._function is not None:
             return self._ask(text, LOOSE)
         return int(backend.count(self._kind, self._ratio, text))
@@ -89,9 +89,9 @@ class TokenCounter:
 
         items = _validate.batch("texts", texts)
         if self._function is not None:
-            for i, item in enumerate(items):
-                _validate.text(f"texts[{i}]", item)
-            return np.array([self._ask(item, i) for i, item in enumerate(items)], dtype=np.int64)
+            items = [_validate.text(f"texts[{i}]", item) for i, item in enumerate(items)]
+            counts = [self._ask(item, i, "texts") for i, item in enumerate(items)]
+            return np.array(counts, dtype=np.int64)
         counts = backend.count_batch(self._kind, self._ratio, items)
         if isinstance(counts, int):
             _validate.text(f"texts[{counts}]", items[counts])
@@ -143,22 +143,28 @@ class TokenCounter:
             'A long [...]'
 
         """
-        _validate.text("text", text)
+        text = _validate.text("text", text)
         max_tokens = _validate.tokens("max_tokens", max_tokens)
         _validate.choice("keep", keep, KEEP)
-        _validate.text("marker", marker)
+        marker = _validate.text("marker", marker)
         asked = None if self._function is None else self._ask
         cut = backend.truncate(
             self._kind, self._ratio, asked, text, max_tokens, KEEP.index(keep), marker
         )
         return str(cut)
 
-    def _ask(self, text: str, chunk: int) -> int:
-        """Return what the caller's function counts; *chunk* is for the message."""
+    def count_chunk(self, text: str, index: int) -> int:
+        """Return the number of tokens in the text of chunk *index*, which is for the message."""
+        if self._function is not None:
+            return self._ask(text, index)
+        return int(backend.count(self._kind, self._ratio, text))
+
+    def _ask(self, text: str, index: int, name: str = "chunks") -> int:
+        """Return what the caller's function counts; *index* and *name* are for the message."""
         count = self._function(text)  # type: ignore[misc]  # else nobody asks
         if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
             return count
-        where = {LOOSE: "a text", ASSEMBLED: "the assembled text"}.get(chunk, f"chunks[{chunk}]")
+        where = {LOOSE: "a text", ASSEMBLED: "the assembled text"}.get(index, f"{name}[{index}]")
         if isinstance(count, bool) or not hasattr(type(count), "__index__"):
             found = _validate.type_name(count)
         else:

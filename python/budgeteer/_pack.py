@@ -88,8 +88,11 @@ class Packer:
             set_field(self, "min_score", _validate.number("min_score", self.min_score))
         if self.max_chunks is not None:
             set_field(self, "max_chunks", _validate.tokens("max_chunks", self.max_chunks))
-        if self.dedupe is not None and self.dedupe != "exact":
-            raise InvalidArgumentError(f"dedupe must be 'exact' or None, not {self.dedupe!r:.80}")
+        if not (self.dedupe is None or (isinstance(self.dedupe, str) and self.dedupe == "exact")):
+            found = f"{self.dedupe[:80]!r}" if isinstance(self.dedupe, str) else None
+            raise InvalidArgumentError(
+                f"dedupe must be 'exact' or None, not {found or _validate.type_name(self.dedupe)}"
+            )
 
     def pack(
         self,
@@ -121,7 +124,7 @@ class Packer:
             'Green tea.\n\nBread.'
 
         """
-        _validate.text("query", query)
+        query = _validate.text("query", query)
         items = _validate.batch("chunks", chunks)
         if type(items) is not tuple:  # the caller's list may change while we or a packing use it
             items = tuple(items)
@@ -160,7 +163,7 @@ class Packer:
         )
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
-        return Packing(items, result, counter, budget)
+        return Packing(items, result, counter, budget, self.max_chunks)
 
     def pack_batch(
         self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
@@ -180,7 +183,7 @@ class Packer:
             [3, 3]
 
         """
-        for i, request in enumerate(requests):
+        for i, request in enumerate(_validate.iterable("requests", requests)):
             if isinstance(request, Mapping):
                 unknown = set(request) - {"query", "chunks", "max_tokens", "vectors"}
                 if unknown or not {"query", "chunks"} <= set(request):

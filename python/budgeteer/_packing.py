@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from budgeteer import _validate
-from budgeteer._chunk import text_of
+from budgeteer._chunk import texts_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -153,13 +153,19 @@ class Packing(Generic[T]):
     """
 
     def __init__(
-        self, chunks: Sequence[T], result: tuple[Any, ...], counter: TokenCounter, budget: int
+        self,
+        chunks: Sequence[T],
+        result: tuple[Any, ...],
+        counter: TokenCounter,
+        budget: int,
+        max_chunks: int | None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = result[0]
         self.total_tokens: int = result[1]
         self.budget_tokens = budget
         self.is_exact = counter.is_exact
+        self._max_chunks = max_chunks
         self._counter: TokenCounter | None = counter
         self._chunks: Sequence[T | None] = chunks
         self._kept = memoryview(result[2]).cast("I")
@@ -207,8 +213,8 @@ class Packing(Generic[T]):
                 "dropped_total_tokens was not read before the packing was pickled, and a pickled "
                 "packing has no dropped texts"
             )
-        texts = [text_of(self._chunks[i]) for i in self._dropped]
-        return sum(self._counter.count_batch(texts).tolist())
+        texts = texts_of(self._chunks)
+        return sum(self._counter.count_chunk(texts(i), i) for i in self._dropped)
 
     def _score(self, index: int) -> float | None:
         score = self._scores[index]
@@ -283,7 +289,7 @@ class Packing(Generic[T]):
         if dropped.reason == "empty":
             return "its text is empty"
         if dropped.reason == "cap":
-            return f"max_chunks was reached with {_chunks(len(self._kept))} kept"
+            return f"max_chunks was reached with {_chunks(self._max_chunks or 0)} kept"
         if dropped.reason == "duplicate":
             return f"its text equals that of chunk {dropped.duplicate_of}, which is kept"
         if dropped.needed_tokens <= dropped.available_tokens:

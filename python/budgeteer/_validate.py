@@ -8,7 +8,8 @@ a retrieved text.
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import index
 from typing import Any
 
@@ -23,11 +24,19 @@ def type_name(value: object) -> str:
     return "None" if value is None else type(value).__name__
 
 
+def is_bool(value: object) -> bool:
+    """Return whether *value* is a truth value, Python's or numpy's, rather than a number."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
 def tokens(name: str, value: object, *, minimum: int = 0) -> int:
     """Return *value* as a number of tokens."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+    number = None
+    if not is_bool(value):
+        with suppress(TypeError):  # not all that has __index__ is a number: an array has it
+            number = index(value)  # type: ignore[arg-type]
+    if number is None:
         raise InvalidArgumentError(f"{name} must be an int, not {type_name(value)}")
-    number = index(value)  # type: ignore[arg-type]
     if not minimum <= number <= MAX_TOKENS:
         raise InvalidArgumentError(
             f"{name} must be from {minimum} to {MAX_TOKENS}, not {shown(number)}"
@@ -39,36 +48,38 @@ def shown(number: int) -> str:
     """Return *number* in digits, or its size where the digits would fill the screen."""
     if number.bit_length() <= 128:
         return str(number)
-    return f"{'-' if number < 0 else ''}an int of {number.bit_length()} bits"
+    return f"{'a negative' if number < 0 else 'an'} int of {number.bit_length()} bits"
 
 
 def number(name: str, value: object) -> float:
     """Return *value* as a float. Infinities pass; NaN, bool, text and what is no number do not."""
-    kind = type(value)
-    if kind is not float:
-        if isinstance(value, bool) or not (
-            hasattr(kind, "__float__") or hasattr(kind, "__index__")
-        ):
-            raise InvalidArgumentError(f"{name} must be a float, not {type_name(value)}")
+    number = value if type(value) is float else None
+    if number is None and not is_bool(value) and not isinstance(value, (str, bytes, bytearray)):
         try:
-            value = float(value)  # type: ignore[arg-type]
+            number = float(value)  # type: ignore[arg-type]
         except OverflowError:
             raise InvalidArgumentError(f"{name} is beyond the range of a float") from None
-    if math.isnan(value):  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = None
+    if number is None:
+        raise InvalidArgumentError(f"{name} must be a float, not {type_name(value)}")
+    if math.isnan(number):
         raise InvalidArgumentError(f"{name} must be a number, not NaN")
-    return value  # type: ignore[return-value]
+    return number
 
 
 def text(name: str, value: object) -> str:
-    """Return *value*, which must be a str."""
+    """Return *value*, which must be a str; what a subclass of it redefines does not count."""
+    if type(value) is str:
+        return value
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a str, not {type_name(value)}")
-    return value
+    return str.__str__(value)
 
 
 def choice(name: str, value: object, allowed: Sequence[str]) -> str:
     """Return *value*, which must be one of *allowed*."""
-    listed = ", ".join(repr(item) for item in allowed)
+    listed = ", ".join(map(repr, allowed))
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be one of {listed}, not {type_name(value)}")
     if value not in allowed:
@@ -87,6 +98,11 @@ def batch(name: str, value: object) -> Sequence[Any]:
     """Return the items of *value* as a list or tuple; a lone text or mapping is no batch."""
     if isinstance(value, (list, tuple)):
         return value
-    if isinstance(value, (str, bytes, bytearray, dict)) or not hasattr(type(value), "__iter__"):
+    return list(iterable(name, value))
+
+
+def iterable(name: str, value: object) -> Iterable[Any]:
+    """Return *value*, which must be iterable; a lone text or mapping is no batch."""
+    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
         raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(value)}")
-    return list(value)  # type: ignore[call-overload, no-any-return]
+    return value

@@ -44,7 +44,7 @@ def keyword_scores(
     """
     import numpy as np
 
-    _validate.text("query", query)
+    query = _validate.text("query", query)
     items = _validate.batch("texts", texts)
     headings = None if titles is None else _validate.batch("titles", titles)
     if headings is not None and len(headings) != len(items):

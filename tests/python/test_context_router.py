@@ -61,7 +61,9 @@ def chunk_lists(draw):
     return draw(st.lists(chunk, min_size=size, max_size=size))
 
 
-def expected_response(query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation):
+def expected_response(
+    query, chunks, *, max_tokens, reserve_tokens, estimator, ranking, truncation
+):
     """Return the oracle's answer, the indices that it kept, and the scores of all."""
     scores = [budget.score_relevance(query, chunk) for chunk in chunks]
     entries = [
@@ -91,18 +93,10 @@ def expected_response(query, chunks, max_tokens, reserve_tokens, estimator, rank
     return response, [int(chunk.source) for chunk in kept], scores
 
 
-def check(query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation):
+def check(query, chunks, **settings):
     """Compare one packing with the oracle, to the bit."""
-    response, kept, scores = expected_response(
-        query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation
-    )
-    packing = presets.context_router(
-        max_tokens,
-        reserve_tokens=reserve_tokens,
-        estimator=estimator,
-        ranking=ranking,
-        truncation=truncation,
-    ).pack(query, chunks)
+    response, kept, scores = expected_response(query, chunks, **settings)
+    packing = presets.context_router(**settings).pack(query, chunks)
 
     assert kept == [chunk.index for chunk in packing.kept]
     assert [chunk.content for chunk in response.chunks] == [chunk.text for chunk in packing.kept]
@@ -124,20 +118,23 @@ def check(query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncat
         assert chunk.text == packing.text[slice(*chunk.span)]
 
 
-@on_both
-@every_setting
-@given(
-    query=queries,
-    chunks=chunk_lists(),
-    max_tokens=st.integers(1, 60) | st.just(10**9),
-    reserve_tokens=st.just(0) | st.integers(0, 20),
+settings = st.fixed_dictionaries(
+    {
+        "max_tokens": st.integers(1, 60) | st.just(10**9),
+        "reserve_tokens": st.just(0) | st.integers(0, 20),
+        "ranking": st.sampled_from(RANKINGS),
+        "truncation": st.sampled_from(TRUNCATIONS),
+    }
 )
-def test_differential(
-    name, estimator, ranking, truncation, query, chunks, max_tokens, reserve_tokens
-):
+
+
+@on_both
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@given(query=queries, chunks=chunk_lists(), settings=settings)
+def test_differential(name, estimator, query, chunks, settings):
     """Kept indices, texts, counts, scores, truncation and the joined text are the oracle's."""
     with using(name):
-        check(query, chunks, max_tokens, reserve_tokens, estimator, ranking, truncation)
+        check(query, chunks, estimator=estimator, **settings)
 
 
 def random_chunks(rng):
@@ -171,8 +168,15 @@ def test_thousands(name, estimator, ranking, truncation):
     with using(name):
         for _ in range(200):
             query, chunks = random_chunks(rng)
-            max_tokens, reserve = rng.choice([1, 3, 10, 30, 100]), rng.choice([0, 0, 2, 50])
-            check(query, chunks, max_tokens, reserve, estimator, ranking, truncation)
+            check(
+                query,
+                chunks,
+                max_tokens=rng.choice([1, 3, 10, 30, 100]),
+                reserve_tokens=rng.choice([0, 0, 2, 50]),
+                estimator=estimator,
+                ranking=ranking,
+                truncation=truncation,
+            )
 
 
 @on_both
@@ -221,7 +225,15 @@ def test_the_marker_overruns(name, estimator, truncation, text, total_tokens):
     packer = presets.context_router(2, estimator=estimator, truncation=truncation)
     with using(name):
         packing = packer.pack("", [chunk])
-        check("", [ContextChunk(chunk, "docs")], 2, 0, estimator, "manual", truncation)
+        check(
+            "",
+            [ContextChunk(chunk, "docs")],
+            max_tokens=2,
+            reserve_tokens=0,
+            estimator=estimator,
+            ranking="manual",
+            truncation=truncation,
+        )
 
     assert (text, total_tokens, 2) == (packing.text, packing.total_tokens, packing.budget_tokens)
 
@@ -305,7 +317,20 @@ def test_stopwords_count_for_nothing(name):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "\n\t ", "a", "abcd", "abcde", "a b", " a  b ", "\x1c", "a\x1fb", "a\u200bb", "\ud800"],
+    [
+        "",
+        " ",
+        "\n\t ",
+        "a",
+        "abcd",
+        "abcde",
+        "a b",
+        " a  b ",
+        "\x1c",
+        "a\x1fb",
+        "a\u200bb",
+        "\ud800",
+    ],
 )
 def test_estimators(backend, estimator, text):
     """Estimates are 0 for the empty text, else at least 1, and the oracle's."""

@@ -4,6 +4,7 @@ Identity: the native backend answers what the reference answers, on every input.
 Code points that the running Python does not assign are left out: there the tables differ.
 """
 
+import random
 import sys
 from types import SimpleNamespace
 
@@ -29,6 +30,7 @@ from support import (
     odd_texts,
     options,
     outcome,
+    pure_counters,
     queries,
     texts,
     using,
@@ -124,21 +126,22 @@ def test_keyword_scores(query, items, titles):
 
 @compared
 @given(
-    kinds | st.just(_codes.CALLABLE),
-    ratios,
-    counters.filter(callable) | st.just(Pure("bytes", 1)),
+    st.tuples(kinds | st.just(_codes.CALLABLE), ratios),
+    pure_counters,
     texts | long_texts,
     st.integers(0, 40),
-    st.sampled_from([_codes.START, _codes.END, _codes.BOTH]),
-    st.sampled_from(["", " [...]", "\u2026", "\n[...truncated...]\n", "\u0301", "\ud800"]),
+    st.tuples(
+        st.sampled_from([_codes.START, _codes.END, _codes.BOTH]),
+        st.sampled_from(["", " [...]", "\u2026", "\n[...truncated...]\n", "\u0301", "\ud800"]),
+    ),
 )
-def test_truncate(kind, ratio, counter, text, max_tokens, keep, marker):
+def test_truncate(kind, counter, text, max_tokens, cut):
     """Cuts are equal, and so is what a callable is asked on the way."""
     answers = []
     for name in ("reference", "native"):
         asked = []
         result = backend_named(name).truncate(
-            kind, ratio, asking(counter, asked), text, max_tokens, keep, marker
+            *kind, asking(counter, asked), text, max_tokens, *cut
         )
         answers.append((result, asked))
 
@@ -175,15 +178,14 @@ BAD_CHUNKS = [
 
 @compared
 @given(
-    queries,
-    chunk_lists(),
-    budgets,
+    st.tuples(queries, chunk_lists(), budgets),
     counters | st.sampled_from([Pure("falling", -3), Pure("odd", -1), Pure("constant", 2**70)]),
     options,
     st.none() | st.tuples(st.integers(0, 9), st.sampled_from(BAD_CHUNKS)),
 )
-def test_pack(query, chunks, max_tokens, counter, chosen, bad):
+def test_pack(call, counter, chosen, bad):
     """Packings are equal in every field, and so are errors and what a callable is asked."""
+    query, chunks, max_tokens = call
     if bad is not None:
         chunks.insert(*bad)
     answers = []
@@ -296,7 +298,9 @@ FILLERS = ["ab cd ", "k", "keywor ", "\u00e9\u00e8 ", "\u8336 ", ". - ", "K\u212
 
 
 @pytest.mark.parametrize("filler", FILLERS)
-@pytest.mark.parametrize("word", ["keyword", "kw", "\u043a\u043b\u044e\u0447", "caf\u00e9", "\u7eff\u8336"])
+@pytest.mark.parametrize(
+    "word", ["keyword", "kw", "\u043a\u043b\u044e\u0447", "caf\u00e9", "\u7eff\u8336"]
+)
 def test_keyword_at_every_offset(backend, filler, word):
     """A keyword is found wherever it stands, and not where it is glued to a letter."""
     fill = filler * 60
@@ -344,3 +348,61 @@ def test_queries_of_many_odd_keywords(size, words, random):
     expected, actual = both("keyword_scores", " ".join(query), items, items[::-1])
 
     assert expected == actual
+
+
+def large_batch(seed, size):
+    """Return chunks of words of all scripts, a third of them repeated, some empty or long."""
+    rng = random.Random(seed)
+    parts = VOCABULARY * 3 + [c for c in ODD_CHARACTERS if all(map(is_assigned, c))] + WHITESPACE
+    chunks = []
+    for index in range(size):
+        text = " ".join(rng.choices(parts, k=rng.choice([0, 2, 10, 100])))
+        if chunks and rng.random() < 1 / 3:
+            text = rng.choice(chunks)["text"]
+        chunks.append(
+            {
+                "text": text,
+                "title": rng.choice(["", "Green tea"]),
+                "score": rng.choice([None, 0.0, -0.0, rng.random(), index]),
+                "metadata": {"mtime": rng.randrange(9)},
+            }
+        )
+    return chunks
+
+
+@compared
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", ["keyword", "recency", "input", "score"])
+@pytest.mark.parametrize("overflow", ["skip", "stop", "truncate_end", "truncate_middle"])
+def test_large_batches(chosen, overflow):
+    """Packings of thousands of chunks are equal in every field."""
+    chunks = large_batch(f"{chosen} {overflow}", 3_000)
+    for counter in ("words", Pure("bytes", 1)):
+        for max_tokens in (300, 10_000):
+            for dedupe in ("exact", None):
+                answers = []
+                for name in ("reference", "native"):
+                    with using(name):
+                        packing = pack(
+                            "green tea policy \u8336",
+                            chunks,
+                            max_tokens,
+                            counter=counter,
+                            ranking=chosen,
+                            overflow=overflow,
+                            dedupe=dedupe,
+                        )
+                    answers.append(packing.to_dict())
+
+                assert answers[0] == answers[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filler", ["ab cd ", "\u00e9\u00e8 ", "\u8336\u8336 ", "\U0001f600 "])
+def test_keyword_at_the_end_of_a_long_text(backend, filler):
+    """A keyword at the very end or start of a text of a million characters is found."""
+    long = filler * 170_000
+    items = [f"{long}keyword", f"keyword {long}", long, f"{long}keywordx", f"xkeyword {long}"]
+
+    scores = memoryview(backend.keyword_scores("keyword", items, None)).cast("d")
+    assert [1.0, 1.0, 0.0, 0.0, 0.0] == scores.tolist()

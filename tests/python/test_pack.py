@@ -1,13 +1,14 @@
 """Packing: one table of cases, answered by both backends as the contract says."""
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
-from support import END_MARKER, KNOWN_CLUSTERS, MIDDLE_MARKER
+from support import END_MARKER, KNOWN_CLUSTERS, MIDDLE_MARKER, Liar
 
-from budgeteer import Chunk, Packer, pack
+from budgeteer import BudgeteerError, Chunk, Packer, pack
 
 FAMILY = KNOWN_CLUSTERS[1]
 TALL = "a" + "\u0301" * 29
@@ -226,21 +227,6 @@ def test_case(backend, case):
     assert len(case.dropped) == packing.dropped_count
 
 
-class Shouting(str):
-    """A str whose methods lie about its characters."""
-
-    __slots__ = ()
-
-    def __str__(self):
-        return "LOUD " * 100
-
-    def __len__(self):
-        return 1_000
-
-    def lower(self):
-        return "loud"
-
-
 class Pair(NamedTuple):
     """An object with .text."""
 
@@ -294,7 +280,7 @@ class FrozenMapping(Mapping):
 
 OF_EVERY_TYPE = [
     "tea",
-    Shouting("tea"),
+    Liar("tea"),
     Chunk("tea"),
     {"text": "tea"},
     {"content": "tea"},
@@ -318,6 +304,11 @@ def test_chunk_type(backend, chunk, counter):
     assert "tea" == packing.kept[0].text
     assert str is type(packing.kept[0].text)
     assert 1.0 == packing.kept[0].score
+
+
+def test_query_of_a_str_subclass(backend):
+    """A query counts by its characters, whatever its methods say."""
+    assert "tea\n\nloud" == pack(Liar("tea"), ["loud", "tea"], 9).text
 
 
 def test_mixed_types(backend):
@@ -400,9 +391,7 @@ def test_a_duplicate_of_what_left_is_none(backend):
     packing = pack("", ["aaaa", "bbbb", "bbbb"], 8, counter=len)
 
     assert [0] == [kept.index for kept in packing.kept]
-    assert [] == [
-        dropped.index for dropped in packing.dropped if dropped.reason == "duplicate"
-    ]
+    assert [] == [dropped.index for dropped in packing.dropped if dropped.reason == "duplicate"]
 
 
 def test_explained_cap(backend):
@@ -441,6 +430,16 @@ def test_pack_batch(backend):
     requests = [("tea", ["rye", "tea"]), {"query": "", "chunks": ["rye"], "max_tokens": 0}]
 
     assert ["tea\n\nrye", ""] == [packing.text for packing in packer.pack_batch(requests)]
+
+
+def test_pickled_dropped_total_tokens(backend):
+    """A pickled packing knows dropped_total_tokens if it was read before, else it says so."""
+    packing = pack("", ["tea", "rye bread"], 1)
+    with pytest.raises(BudgeteerError, match="dropped_total_tokens was not read"):
+        _ = pickle.loads(pickle.dumps(packing)).dropped_total_tokens
+
+    assert 3 == packing.dropped_total_tokens
+    assert 3 == pickle.loads(pickle.dumps(packing)).dropped_total_tokens
 
 
 def test_is_exact(backend):

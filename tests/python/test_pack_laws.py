@@ -222,6 +222,7 @@ def _is_made_of(text, parts):
 
 @on_both
 @given(call=any_call)
+@example(call=Call("", ["a", "b"], 10, Pure("only_joined", 40)))
 def test_dropped_for_the_budget(name, call):
     """A chunk dropped for the budget needed more than was left, unless packing had stopped."""
     with using(name):

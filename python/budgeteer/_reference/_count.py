@@ -23,6 +23,7 @@ def tokens(kind: int, ratio: float, measured: int) -> int:
 
 def count(kind: int, ratio: float, text: str) -> int:
     """Count the tokens of *text*."""
+    text = str.__str__(text)  # what a subclass redefines does not count
     return tokens(kind, ratio, measure(kind, text)) if text else 0
 
 
@@ -32,5 +33,5 @@ def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray |
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             return i
-        counts.append(count(kind, ratio, str(text)))
+        counts.append(count(kind, ratio, text))
     return bytearray(counts.tobytes())

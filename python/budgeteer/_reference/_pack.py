@@ -60,6 +60,14 @@ class Outcome:
     def drop(self, index: int, reason: int, needed: int = 0, available: int = 0) -> None:
         self.dropped.append((index, reason, needed, available))
 
+    def leave(self, index: int, needed: int, available: int) -> None:
+        """Drop a kept chunk; what repeated it goes for the same reason now."""
+        for place, (other, *_) in enumerate(self.dropped):
+            if self.duplicates.get(other) == index:
+                del self.duplicates[other]
+                self.dropped[place] = (other, BUDGET, needed, available)
+        self.drop(index, BUDGET, needed, available)
+
 
 def pack(
     query: str,
@@ -275,7 +283,7 @@ class _Packer:
             for _ in range(1 if tries < SINGLE_TRIES else max(1, len(kept) // 2)):
                 piece = kept.pop()
                 left = max(0, self.budget - max(0, total - piece.tokens))
-                self.outcome.drop(piece.index, BUDGET, piece.tokens, left)
+                self.outcome.leave(piece.index, max(1, piece.tokens), left)
             tries += 1
         return 0
 

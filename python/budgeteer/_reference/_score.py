@@ -29,5 +29,5 @@ def keyword_scores(
             return TEXT_TYPE, i
         if not isinstance(title, str):
             return TITLE_TYPE, i
-        scores.append(overlap(wanted, text, title))
+        scores.append(overlap(wanted, str.__str__(text), str.__str__(title)))
     return bytearray(scores.tobytes())

@@ -72,7 +72,7 @@ impl<'a, 'py> Texts<'a, 'py> {
         let mut types: Vec<(*mut ffi::PyTypeObject, Access)> = Vec::new();
         for (index, chunk) in chunks.iter_borrowed().enumerate() {
             if let Ok(string) = chunk.cast::<PyString>() {
-                texts.push_borrowed(&string)?;
+                texts.push(&string)?;
                 continue;
             }
             let (text, title) = if let Ok(dict) = chunk.cast_exact::<PyDict>() {
@@ -103,7 +103,7 @@ impl<'a, 'py> Texts<'a, 'py> {
                 Some(Ok(title)) => Some(title),
                 Some(Err(_)) => return Ok(Err((Unreadable::TitleType, index))),
             };
-            texts.push_owned(text, title)?;
+            texts.push_owned(&text, title)?;
         }
         Ok(Ok(texts))
     }
@@ -118,7 +118,7 @@ impl<'a, 'py> Texts<'a, 'py> {
             let Ok(text) = text.cast::<PyString>() else {
                 return Ok(Err((Unreadable::TextType, index)));
             };
-            read.push_borrowed(&text)?;
+            read.push(&text)?;
             if let Some(titles) = titles {
                 let title = titles.get_item(index)?;
                 let Ok(title) = title.cast_into::<PyString>() else {
@@ -147,6 +147,13 @@ impl<'a, 'py> Texts<'a, 'py> {
     }
 
     /// Adds a text that the batch itself keeps alive.
+    fn push(&mut self, text: &Bound<'py, PyString>) -> PyResult<()> {
+        if text.is_exact_instance_of::<PyString>() {
+            return self.push_borrowed(text);
+        }
+        self.push_owned(text, None)
+    }
+
     fn push_borrowed(&mut self, text: &Bound<'py, PyString>) -> PyResult<()> {
         make_ready(text)?;
         // SAFETY: it is a ready str.
@@ -157,9 +164,10 @@ impl<'a, 'py> Texts<'a, 'py> {
 
     fn push_owned(
         &mut self,
-        text: Bound<'py, PyString>,
+        text: &Bound<'py, PyString>,
         title: Option<Bound<'py, PyString>>,
     ) -> PyResult<()> {
+        let text = exact(text)?;
         self.push_borrowed(&text)?;
         self.owned.push(text);
         title.map_or(Ok(()), |title| self.push_title(title))
@@ -175,6 +183,21 @@ impl<'a, 'py> Texts<'a, 'py> {
         }
         Ok(())
     }
+}
+
+/// Returns a str of the class itself: a subclass may have redefined anything,
+/// and callers' counters would see it.
+fn exact<'py>(string: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
+    if string.is_exact_instance_of::<PyString>() {
+        return Ok(string.clone());
+    }
+    // SAFETY: the argument is a str; the answer is a new reference or none with
+    // an error.
+    let copy = unsafe {
+        let copy = ffi::PyUnicode_FromObject(string.as_ptr());
+        Bound::from_owned_ptr_or_err(string.py(), copy)?
+    };
+    Ok(copy.cast_into()?)
 }
 
 type Fields<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);

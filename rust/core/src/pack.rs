@@ -283,7 +283,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                 let Kept { index, tokens } = self.take_out();
                 let others = total.saturating_sub(tokens);
                 let available = self.plan.budget.saturating_sub(others);
-                self.drop(index, Reason::Budget, tokens, available);
+                self.leave(index, tokens.max(1), available);
             }
             tries += 1;
         }
@@ -399,6 +399,20 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     fn drop(&mut self, index: u32, reason: Reason, needed: u64, available: u64) {
         self.admitted.dropped.push(Dropped { index, reason, needed, available });
+    }
+
+    /// Drops a kept chunk; what repeated it goes for the same reason now.
+    fn leave(&mut self, index: u32, needed: u64, available: u64) {
+        let Admitted { dropped, duplicates, .. } = &mut self.admitted;
+        duplicates.retain(|&(other, original)| {
+            if original == index
+                && let Some(dropped) = dropped.iter_mut().find(|dropped| dropped.index == other)
+            {
+                *dropped = Dropped { index: other, reason: Reason::Budget, needed, available };
+            }
+            original != index
+        });
+        self.drop(index, Reason::Budget, needed, available);
     }
 
     fn assembled(&self) -> Vec<u8> {

@@ -1,0 +1,396 @@
+r"""
+The command line: ``budgeteer query``, ``budgeteer pack`` and ``budgeteer count``.
+
+An answer goes to standard output whole, or not at all: an error is one line on standard error and
+exit status 2. Everything is read and written as UTF-8; a lone surrogate is written as ``\udXXX``,
+which in JSON is its own escape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import budgeteer
+from budgeteer import _pack, _validate, config
+from budgeteer._chunk import field
+from budgeteer._packing import REASONS
+from budgeteer._sources import decode, json_lines, one_line, parse_json, reason
+from budgeteer.errors import BudgeteerError, InternalError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from budgeteer import Packing, TokenCounter
+
+__all__ = ["main"]
+
+_FAILED, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
+_STDIN = "-"
+_OUTPUTS = ("text", "json")
+_DEDUPES = ("exact", "none")
+_DEFAULTS: dict[str, Any] = {
+    option.name: option.default for option in dataclasses.fields(_pack.Packer)
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the command line and return its exit status.
+
+    Args:
+        argv: The arguments; None takes those of the process.
+
+    Returns:
+        0, or 2 after an error that was said in one line on standard error, 130 after Ctrl-C, and
+        141 where nobody read the output. What is no error of the input is raised.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "chunks.json")
+        ...     _ = path.write_text('["Rye bread.", "Green tea."]')
+        ...     arguments = ["--query", "tea", "--max-tokens", "3", "--input", str(path)]
+        ...     status = main(["pack", *arguments])
+        Green tea.
+        >>> status
+        0
+
+    """
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        answer = _answer(argv)
+    except InternalError:
+        raise
+    except BudgeteerError as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(reason(error))
+    try:
+        _write(answer)
+    except BrokenPipeError:
+        _abandon_output()
+        return _BROKEN_PIPE
+    except OSError as error:
+        _abandon_output()
+        return _fail(f"cannot write the output: {error.strerror or error}")
+    return 0
+
+
+def _answer(argv: Sequence[str] | None) -> str:
+    """Return all that goes to standard output."""
+    parser = _parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except _Help as answer:
+        return str(answer)
+    if arguments.version:
+        return f"budgeteer {budgeteer.__version__}\n"
+    if arguments.command is None:
+        parser.error("a command is required: query, pack or count")
+    run: Callable[[argparse.Namespace], str] = arguments.run
+    return run(arguments)
+
+
+def _query(arguments: argparse.Namespace) -> str:
+    loaded = config.load(arguments.config)
+    chunks = loaded.chunks()
+    packing, elapsed_ms = _timed(loaded.packer, arguments.text, chunks)
+    return _json(packing, elapsed_ms) if arguments.output == "json" else _report(packing)
+
+
+def _pack_input(arguments: argparse.Namespace) -> str:
+    options = {
+        name: getattr(arguments, name)
+        for name in _DEFAULTS
+        if getattr(arguments, name, None) is not None
+    }
+    if arguments.dedupe == "none":
+        options["dedupe"] = None
+    packer = _pack.Packer(**options)
+    chunks = _chunks(_read(arguments.input), _shown(arguments.input))
+    packing, elapsed_ms = _timed(packer, arguments.query, chunks)
+    if arguments.output == "json":
+        return _json(packing, elapsed_ms)
+    # Exactly what was counted; only a person at a terminal gets a line end.
+    return packing.text + ("\n" if sys.stdout is not None and sys.stdout.isatty() else "")
+
+
+def _count(arguments: argparse.Namespace) -> str:
+    counter: TokenCounter = arguments.counter
+    if not arguments.files:
+        return f"{counter.count(_read(_STDIN))}\n"
+    counts = [(counter.count(_read(name)), one_line(_shown(name))) for name in arguments.files]
+    if len(counts) > 1:
+        counts.append((sum(count for count, _ in counts), "total"))
+    return "".join(f"{count}\t{name}\n" for count, name in counts)
+
+
+def _timed(packer: _pack.Packer, query: str, chunks: Sequence[Any]) -> tuple[Packing[Any], float]:
+    """Return a packing and the milliseconds that it took."""
+    start = time.perf_counter()
+    packing = packer.pack(query, chunks)
+    return packing, round((time.perf_counter() - start) * 1000, 3)
+
+
+def _chunks(text: str, where: str) -> list[Any]:
+    """Return the chunks of a JSON array, or of a line of JSON each."""
+    try:
+        if text.lstrip()[:1] == "[":
+            items: list[Any] = parse_json(text)
+            places = [f"chunks[{i}]" for i in range(len(items))]
+        else:
+            lines = list(json_lines(text))
+            items = [item for _, item in lines]
+            places = [f"line {n}" for n, _ in lines]
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{where}: {error}") from None
+    for place, item in zip(places, items, strict=True):
+        if not isinstance(item, (str, dict)):
+            found = _validate.type_name(item)
+            raise InvalidArgumentError(
+                f"{where}: {place} must be a str or a JSON object, not {found}"
+            )
+    return items
+
+
+def _json(packing: Packing[Any], elapsed_ms: float) -> str:
+    answer = {
+        "total_tokens": packing.total_tokens,
+        "budget_tokens": packing.budget_tokens,
+        "was_truncated": packing.was_truncated,
+        "is_exact": packing.is_exact,
+        "chunks": [
+            {
+                "content": kept.text,
+                "source": field(kept.chunk, "source") or "",
+                "title": field(kept.chunk, "title") or "",
+                "path": _metadata(kept.chunk).get("path"),
+                "relevance_score": _rounded(kept.score),
+                "token_count": kept.token_count,
+                "was_cut": kept.was_cut,
+                "metadata": _metadata(kept.chunk),
+            }
+            for kept in packing.kept
+        ],
+        "dropped": [
+            {
+                "source": field(dropped.chunk, "source") or "",
+                "title": field(dropped.chunk, "title") or "",
+                "relevance_score": _rounded(dropped.score),
+                "reason": dropped.reason,
+                "needed_tokens": dropped.needed_tokens,
+                "available_tokens": dropped.available_tokens,
+            }
+            for dropped in packing.dropped
+        ],
+        "dropped_count": packing.dropped_count,
+        "elapsed_ms": elapsed_ms,
+    }
+    return json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _report(packing: Packing[Any]) -> str:
+    counted = "" if packing.is_exact else " (estimated)"
+    reasons = Counter(dropped.reason for dropped in packing.dropped)
+    details = ", ".join(f"{name}: {reasons[name]}" for name in REASONS if reasons[name])
+    lines = [
+        f"{packing.total_tokens} of {packing.budget_tokens} tokens{counted}: "
+        f"{len(packing.kept)} kept, {packing.dropped_count} dropped"
+        + (f" ({details})" if details else "")
+    ]
+    for kept in packing.kept:
+        title = field(kept.chunk, "title") or field(kept.chunk, "id") or "untitled"
+        score = "none" if kept.score is None else f"{kept.score:.2f}"
+        cut = ", cut" if kept.was_cut else ""
+        lines.append(
+            one_line(
+                f"  [{field(kept.chunk, 'source')}] {title}: "
+                f"score={score}, tokens={kept.token_count}{cut}"
+            )
+        )
+    return "\n".join([*lines, *(["", packing.text] if packing.text else []), ""])
+
+
+def _metadata(chunk: object) -> Any:
+    """Return the metadata of a chunk, which may be anything in a caller's own JSON."""
+    metadata = field(chunk, "metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, 4)
+
+
+class _Help(Exception):  # noqa: N818 - an answer, not an error
+    """Carries the help text to where output is written."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line, and whose help goes out like any answer."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidArgumentError(message)
+
+    def print_help(self, file: object = None) -> NoReturn:  # noqa: ARG002 - argparse's own name
+        raise _Help(self.format_help())
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="budgeteer",
+        description="Decides what goes into an LLM's context window: the best that provably fits.",
+    )
+    parser.add_argument("--version", action="store_true", help="say the version")
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="COMMAND")
+
+    query = commands.add_parser("query", help="pack the sources of a configuration for a query")
+    query.set_defaults(run=_query)
+    query.add_argument("-c", "--config", required=True, metavar="FILE", help="a YAML file")
+    query.add_argument("-t", "--text", required=True, help="the query")
+    _add_output(query)
+
+    pack = commands.add_parser("pack", help="pack chunks given as JSON or JSON Lines")
+    pack.set_defaults(run=_pack_input)
+    pack.add_argument("--query", required=True, metavar="TEXT", help="the query; may be empty")
+    pack.add_argument("--max-tokens", required=True, type=int, metavar="N", help="the budget")
+    pack.add_argument("--reserve-tokens", type=int, metavar="N", help="taken off the budget")
+    _add_counter(pack, None)
+    _add_choice(pack, "ranking", _pack.RANKINGS, "what comes first")
+    pack.add_argument("--min-score", type=float, metavar="X", help="drop what scores below")
+    _add_choice(pack, "overflow", _pack.OVERFLOWS, "what becomes of a chunk that does not fit")
+    pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")
+    _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts are kept once")
+    _add_choice(pack, "order", _pack.ORDERS, "how the kept chunks stand in the text")
+    _add_choice(pack, "template", tuple(_pack.SEPARATORS), "how a chunk is written")
+    pack.add_argument(
+        "--input",
+        default=_STDIN,
+        metavar="FILE",
+        help="a JSON array, or a string or object a line (default: standard input)",
+    )
+    _add_output(pack)
+
+    count = commands.add_parser("count", help="count the tokens of files or of standard input")
+    count.set_defaults(run=_count)
+    _add_counter(count, _DEFAULTS["counter"])
+    count.add_argument("files", nargs="*", metavar="FILE", help="default: standard input")
+    return parser
+
+
+def _add_choice(parser: _Parser, name: str, allowed: tuple[str, ...], meaning: str) -> None:
+    """Add an option of `Packer` that takes one of *allowed*; the default is the packer's own."""
+    parser.add_argument(
+        f"--{name}",
+        type=_one_of(allowed),
+        metavar="{" + ",".join(allowed) + "}",
+        help=f"{meaning} (default: {_DEFAULTS[name]})",
+    )
+
+
+def _add_counter(parser: _Parser, default: str | None) -> None:
+    shown = f"the name of a counter (default: {_DEFAULTS['counter']})"
+    parser.add_argument("--counter", type=_counter, default=default, metavar="NAME", help=shown)
+
+
+def _add_output(parser: _Parser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=_one_of(_OUTPUTS),
+        default=_OUTPUTS[0],
+        metavar="{" + ",".join(_OUTPUTS) + "}",
+        help=f"how the answer is written (default: {_OUTPUTS[0]})",
+    )
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
+    """Return what checks an argument, in the words of the facade and with its hint."""
+
+    def choice(value: str) -> str:
+        if value in allowed:
+            return value
+        hint = _validate.did_you_mean(value, allowed)
+        listed = ", ".join(map(repr, allowed))
+        raise argparse.ArgumentTypeError(f"must be one of {listed}, not {value[:80]!r}{hint}")
+
+    return choice
+
+
+def _counter(name: str) -> TokenCounter:
+    try:
+        return budgeteer.get_counter(name)
+    except BudgeteerError as error:
+        # Only a name can be given here, so the error must not offer a callable.
+        raise argparse.ArgumentTypeError(str(error).replace(" or a callable", "")) from None
+
+
+def _read(name: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    if name != _STDIN:
+        data = Path(name).read_bytes()
+    elif sys.stdin is None:
+        raise InvalidArgumentError("standard input is closed")
+    elif not hasattr(sys.stdin, "buffer"):
+        return sys.stdin.read()
+    else:
+        data = sys.stdin.buffer.read()
+    try:
+        return decode(data)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{_shown(name)}: {error}") from None
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == _STDIN else name
+
+
+def _write(text: str) -> None:
+    """Write the whole of *text* to standard output, at once."""
+    if not text:
+        return
+    data = text.encode("utf-8", "backslashreplace")
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(data.decode())
+    else:
+        rest = memoryview(data)
+        while rest:  # an unbuffered stream may take a part only
+            rest = rest[buffer.write(rest) or 0 :]
+    sys.stdout.flush()
+
+
+def _abandon_output() -> None:
+    """Let what is still buffered go nowhere, so that exiting does not fail again."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):  # closed, or no file behind it
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stdout)
+    os.close(nowhere)
+
+
+def _fail(message: str) -> int:
+    if sys.stderr is not None:
+        sys.stderr.write(f"budgeteer: error: {one_line(message)}\n")
+    return _FAILED

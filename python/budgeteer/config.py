@@ -1,0 +1,376 @@
+"""
+The YAML configuration: a budget and the sources that its chunks come from.
+
+.. code-block:: yaml
+
+    budget:
+      max_tokens: 8000        # from 1 on
+      reserve_tokens: 0       # taken off max_tokens
+      ranking: relevance      # or recency, manual, embedding
+      truncation: drop        # or truncate_end, truncate_middle
+      estimator: chars_div4   # or any other name that get_counter knows
+      embedding: null         # settings of ranking: embedding
+    sources:
+      - {type: directory, path: docs, name: handbook, priority: 10, pattern: "**/*.md"}
+      - {type: jsonl, path: chunks.jsonl, name: tickets}
+      - {type: inline, text: "The office is closed on Friday.", name: note}
+
+What stands above under ``budget`` are the defaults. Paths are relative to the file. A directory's
+Markdown files are read in the order of their relative paths and split at H2 headings; hidden ones
+are read like all others, links to directories are not followed. Sources of a higher ``priority``
+(default 0) come first, which decides under ``manual`` and between equal scores.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from budgeteer import _validate
+from budgeteer._count import get_counter
+from budgeteer._pack import Packer
+from budgeteer._sources import (
+    Source,
+    decode,
+    join,
+    mapping,
+    one_line,
+    reason,
+    source_of,
+)
+from budgeteer.errors import BudgeteerError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._chunk import Chunk
+    from budgeteer._packing import Packing
+
+__all__ = ["Config", "ConfigError", "load"]
+
+_RANKINGS = {"relevance": "keyword", "recency": "recency", "manual": "input"}
+_TRUNCATIONS = {
+    "drop": "skip",
+    "truncate_end": "truncate_end",
+    "truncate_middle": "truncate_middle",
+}
+_BUDGET = ("max_tokens", "ranking", "truncation", "estimator", "reserve_tokens", "embedding")
+_EMBEDDING = ("model", "api_key_env", "url", "cache_dir")
+_YAML = "tag:yaml.org,2002:"
+
+
+class ConfigError(BudgeteerError, ValueError):
+    """A configuration, or a source that it names, cannot be read. The message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """
+    A configuration as `load` has read it: immutable, its sources not yet read.
+
+    Attributes:
+        path: The file that it was read from.
+        packer: A strict `Packer` with the options of ``budget``.
+        sources: The sources in the order of the file. Each has ``name``, ``priority`` and
+            ``read()``, which returns its chunks; besides, a directory has ``path`` and
+            ``pattern``, a JSONL file ``path``, an inline text ``text``.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "budgeteer.yaml")
+        ...     _ = path.write_text("sources: [{type: inline, text: Green tea.}]")
+        ...     config = load(path)
+        >>> config.packer.max_tokens, config.sources[0].name
+        (8000, 'inline')
+
+    """
+
+    path: Path
+    packer: Packer
+    sources: tuple[Source, ...]
+
+    def chunks(self) -> list[Chunk]:
+        """
+        Read the sources and return their chunks, in order.
+
+        The order is priority, highest first, then that of the file, then that within the source.
+        Each call reads again, so that it sees what has changed. To pack several times without
+        reading, keep the list and give it to ``packer.pack``.
+
+        Returns:
+            The chunks, each with its source's name. Those of a directory have ``mtime`` and
+            ``path`` in their metadata and ``path#n`` as id, n being the section's number.
+
+        Raises:
+            ConfigError: A source cannot be read; the message names the file, and the line of a
+                JSONL file.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = pathlib.Path(folder, "budgeteer.yaml")
+            ...     _ = path.write_text(
+            ...         "sources: [{type: inline, text: Low.}, "
+            ...         "{type: inline, text: High., priority: 1}]"
+            ...     )
+            ...     config = load(path)
+            >>> [chunk.text for chunk in config.chunks()]
+            ['High.', 'Low.']
+
+        """
+        try:
+            return [
+                chunk
+                for source in sorted(self.sources, key=lambda source: -source.priority)
+                for chunk in source.read()
+            ]
+        except OSError as error:
+            raise ConfigError(reason(error)) from error
+        except InvalidArgumentError as error:
+            raise ConfigError(str(error)) from None
+
+    def query(self, text: str) -> Packing[Chunk]:
+        """
+        Read the sources and pack the best of their chunks for the query *text*.
+
+        Args:
+            text: What the chunks should answer. May be empty: then every score is 0.
+
+        Returns:
+            A packing whose text holds at most ``max_tokens - reserve_tokens`` tokens.
+
+        Raises:
+            ConfigError: A source cannot be read.
+            InvalidArgumentError: *text* is not a str.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = pathlib.Path(folder, "budgeteer.yaml")
+            ...     _ = path.write_text(
+            ...         "{budget: {max_tokens: 3}, sources: [{type: inline, text: Green tea.}]}"
+            ...     )
+            ...     packing = load(path).query("tea")
+            >>> packing.text, packing.total_tokens, packing.budget_tokens
+            ('Green tea.', 3, 3)
+
+        """
+        _validate.text("text", text)
+        return self.packer.pack(text, self.chunks())
+
+
+def load(path: str | os.PathLike[str]) -> Config:
+    r"""
+    Read a configuration from a YAML file.
+
+    Needs PyYAML: ``pip install 'budgeteer[cli]'``. The file is UTF-8, and no tag in it can make
+    anything but plain data.
+
+    Args:
+        path: The file. Paths in it are relative to its directory.
+
+    Returns:
+        The configuration. Its sources are there, but not read yet.
+
+    Raises:
+        ConfigError: The file cannot be read, is not YAML, or says what it must not: the message
+            names the key, what was found and what is allowed. Or PyYAML is not installed.
+        InvalidArgumentError: *path* is not a path.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "tea.md").write_text("## Green tea\nIt is mild.")
+        ...     path = pathlib.Path(folder, "budgeteer.yaml")
+        ...     _ = path.write_text("sources: [{type: directory, path: ., name: drinks}]")
+        ...     packing = load(path).query("green tea")
+        >>> packing.kept[0].chunk.title, packing.kept[0].score
+        ('Green tea', 1.0)
+
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgumentError(
+            f"path must be a str or a path, not {_validate.type_name(path)}"
+        )
+    path = Path(path)
+    try:
+        return _config(_document(decode(path.read_bytes())), path)
+    except OSError as error:
+        raise ConfigError(reason(error)) from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _config(document: object, path: Path) -> Config:
+    if document is None:
+        raise InvalidArgumentError("the file is empty; it must be a mapping with 'sources'")
+    top = mapping("", document, ("budget", "sources"))
+    packer = _packer({} if top.get("budget") is None else top["budget"])
+    entries = top.get("sources")
+    if entries is None or entries == []:
+        raise InvalidArgumentError("sources is required and must list at least one source")
+    if not isinstance(entries, list):
+        raise InvalidArgumentError(f"sources must be a list, not {_validate.type_name(entries)}")
+    sources = [source_of(f"sources[{i}]", entry, path.parent) for i, entry in enumerate(entries)]
+    return Config(path, packer, tuple(sources))
+
+
+def _packer(value: object) -> Packer:
+    budget = mapping("budget", value, _BUDGET)
+    embedding = budget.get("embedding")
+    if embedding is not None:
+        for key, setting in mapping("budget.embedding", embedding, _EMBEDDING).items():
+            _validate.text(f"budget.embedding.{key}", setting)
+    ranking = _validate.choice(
+        "budget.ranking", budget.get("ranking", "relevance"), (*_RANKINGS, "embedding")
+    )
+    if ranking == "embedding":
+        if embedding is None:
+            raise InvalidArgumentError(
+                "budget.embedding is required when budget.ranking is 'embedding'"
+            )
+        raise InvalidArgumentError(
+            "budget.ranking: 'embedding' is not available in this version; "
+            f"available are {', '.join(map(repr, _RANKINGS))}"
+        )
+    truncation = _validate.choice(
+        "budget.truncation", budget.get("truncation", "drop"), tuple(_TRUNCATIONS)
+    )
+    # The document's defaults, whatever those of Packer are or become: every option is given.
+    return Packer(
+        _validate.tokens("budget.max_tokens", budget.get("max_tokens", 8000), minimum=1),
+        reserve_tokens=_validate.tokens("budget.reserve_tokens", budget.get("reserve_tokens", 0)),
+        counter=_estimator("budget.estimator", budget.get("estimator", "chars_div4")),
+        ranking=_RANKINGS[ranking],
+        min_score=None,
+        overflow=_TRUNCATIONS[truncation],
+        max_chunks=None,
+        dedupe="exact",
+        order="rank",
+        template="plain",
+    )
+
+
+def _estimator(key: str, value: object) -> str:
+    """Return the name of a counter; what is wrong with it is said of *key*."""
+    name = _validate.text(key, value)
+    try:
+        get_counter(name)
+    except BudgeteerError as error:
+        # Only a name can stand in a file, so the error must not offer a callable.
+        message = str(error).replace(" or a callable", "")
+        if message.startswith("counter "):
+            message = key + message.removeprefix("counter")
+        else:
+            message = f"{key}: {message}"
+        raise InvalidArgumentError(message) from None
+    return name
+
+
+def _document(text: str) -> object:
+    """Return the one document of a YAML text as plain data."""
+    try:
+        yaml = importlib.import_module("yaml")
+    except ImportError:
+        raise InvalidArgumentError(
+            "reading it needs PyYAML: pip install 'budgeteer[cli]'"
+        ) from None
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            return None if node is None else _Reader(loader).value(node, "")
+        finally:
+            loader.dispose()
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, error.position - before.rfind("\n")
+        message = f"the character #x{error.character:04x} is not allowed"
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = mark.line + 1, mark.column + 1
+        message = error.problem + (f" ({error.context})" if error.context else "")
+    except RecursionError:
+        raise InvalidArgumentError("nested too deeply") from None
+    raise InvalidArgumentError(f"line {line}, column {column}: {message}")
+
+
+class _Reader:
+    """
+    Makes plain data of YAML nodes as ``SafeLoader`` does, and refuses what that lets pass.
+
+    A key that is given twice is an error here. Each node is made once, however many aliases name
+    it, and merging (``<<``) is bounded by the number of keys, so that a short file stays cheap.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+        self.made: dict[Any, object] = {}
+        self.open: set[Any] = set()
+
+    def value(self, node: Any, key: str) -> Any:
+        if node in self.made:
+            return self.made[node]
+        if node in self.open:
+            raise InvalidArgumentError(f"{key} contains itself")
+        self.open.add(node)
+        if node.id == "scalar":
+            made = self._scalar(node, key)
+        elif node.tag == _YAML + "seq":
+            made = [self.value(item, f"{key}[{i}]") for i, item in enumerate(node.value)]
+        elif node.tag == _YAML + "map":
+            made = self._mapping(node, key)
+        else:
+            raise InvalidArgumentError(f"{key or 'the file'} has the unknown tag {node.tag!r:.80}")
+        self.open.discard(node)
+        self.made[node] = made
+        return made
+
+    def _scalar(self, node: Any, key: str) -> object:
+        try:
+            return self.loader.construct_object(node, deep=True)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            kind = node.tag.removeprefix(_YAML)
+            raise InvalidArgumentError(
+                f"{key} cannot be read as {kind}; quote it if it is text"
+            ) from None
+
+    def _mapping(self, node: Any, key: str) -> dict[str, object]:
+        own: dict[str, object] = {}
+        merged: dict[str, object] | None = None
+        for name_node, value_node in node.value:
+            is_merge = name_node.tag == _YAML + "merge"
+            name = "<<" if is_merge else self.value(name_node, f"a key of {key or 'the file'}")
+            if not isinstance(name, str):
+                found = _validate.type_name(name)
+                raise InvalidArgumentError(
+                    f"{key or 'the file'} has a key that is {found}, not str"
+                )
+            path = join(key, name)
+            if name in own:
+                line = name_node.start_mark.line + 1
+                raise InvalidArgumentError(f"{path} is given twice, again in line {line}")
+            own[name] = self.value(value_node, path)
+            if is_merge:
+                merged = _merged(own[name], path)
+        if merged is None:
+            return own
+        del own["<<"]
+        return merged | own
+
+
+def _merged(value: object, key: str) -> dict[str, object]:
+    """Return what merging the mapping or mappings *value* brings; the first one wins."""
+    merged: dict[str, object] = {}
+    for part in reversed(value if isinstance(value, list) else [value]):
+        if not isinstance(part, dict):
+            raise InvalidArgumentError(
+                f"{key} must be a mapping or a list of mappings, not {_validate.type_name(part)}"
+            )
+        merged |= part
+    return merged

@@ -1,0 +1,735 @@
+"""The YAML configuration: its defaults, its sources, and what it says when it cannot be read."""
+
+import dataclasses
+import json
+import os
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+from budgeteer import BudgeteerError, InvalidArgumentError, Packer, _pack
+from budgeteer._sources import Directory, matches, split_markdown
+from budgeteer.config import Config, ConfigError, load
+
+NOTE = "sources: [{type: inline, text: A note.}]"
+POLICY = "What is the remote work policy?"
+
+DOCUMENT = """\
+## Remote Work Policy
+Employees may work...
+
+## PTO Policy
+All employees receive...
+
+## Office Hours
+The office is open...
+"""
+"""The three chunks of the document's own example, which score 1.0, 0.33 and 0.0."""
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Write files and a configuration beside them, and load it."""
+
+    def configured(text, **files):
+        for name, content in files.items():
+            path = tmp_path / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path = tmp_path / "budgeteer.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load(path)
+
+    return configured
+
+
+@pytest.fixture
+def refused(configured, tmp_path):
+    """Load a configuration that must be refused, and return the message without the file."""
+
+    def refused(text, **files):
+        with pytest.raises(ConfigError) as caught:
+            configured(text, **files).chunks()
+        message = str(caught.value)
+        assert "\n" not in message
+        return message.removeprefix(f"{tmp_path / 'budgeteer.yaml'}: ")
+
+    return refused
+
+
+def texts(config):
+    return [chunk.text for chunk in config.chunks()]
+
+
+# The budget.
+
+
+@pytest.mark.parametrize(
+    "budget", ["", "budget:\n", "budget: {}\n", "budget: {embedding: null}\n"]
+)
+def test_defaults_are_the_documents(configured, budget):
+    """An absent, null or empty budget is 8000, relevance, drop, chars_div4 and 0."""
+    packer = configured(budget + NOTE).packer
+    assert 8000 == packer.max_tokens
+    assert "keyword" == packer.ranking
+    assert "skip" == packer.overflow
+    assert "chars_div4" == packer.counter
+    assert 0 == packer.reserve_tokens
+    assert (None, None, "exact", "rank", "plain") == (
+        packer.min_score, packer.max_chunks, packer.dedupe, packer.order, packer.template,
+    )  # fmt: skip
+
+
+def test_every_option_of_packer_is_given(configured, monkeypatch):
+    """No default of Packer reaches a configuration, so that a new one changes none."""
+    given = {}
+
+    def record(max_tokens, **options):
+        given.update(options, max_tokens=max_tokens)
+        return Packer(max_tokens, **options)
+
+    monkeypatch.setattr("budgeteer.config.Packer", record)
+    configured(NOTE)
+    public = {
+        option.name
+        for option in dataclasses.fields(_pack.Packer)
+        if option.init and not option.name.startswith("_")
+    }
+    assert public == set(given)
+
+
+@pytest.mark.parametrize(
+    ("said", "option", "meant"),
+    [
+        ("max_tokens: 1", "max_tokens", 1),
+        ("max_tokens: 1000000000", "max_tokens", 10**9),
+        ("reserve_tokens: 500", "reserve_tokens", 500),
+        ("ranking: relevance", "ranking", "keyword"),
+        ("ranking: recency", "ranking", "recency"),
+        ("ranking: manual", "ranking", "input"),
+        ("truncation: drop", "overflow", "skip"),
+        ("truncation: truncate_end", "overflow", "truncate_end"),
+        ("truncation: truncate_middle", "overflow", "truncate_middle"),
+    ],
+)
+def test_the_documents_words_are_translated(configured, said, option, meant):
+    """Each value of the document's table has its option of Packer."""
+    assert meant == getattr(configured(f"budget: {{{said}}}\n{NOTE}").packer, option)
+
+
+@pytest.mark.parametrize("name", ["chars_div4", "words", "whitespace", "chars_per_token:2.5"])
+def test_the_estimator_counts_whole_chunks(configured, name):
+    """Estimator takes what get_counter takes, and every figure is in its tokens."""
+    packing = configured(f"budget: {{estimator: '{name}'}}\n{NOTE}").query("note")
+    assert {"chars_div4": 2, "chars_per_token:2.5": 3}.get(name, 2) == packing.total_tokens
+    assert packing.kept[0].token_count == packing.total_tokens
+
+
+def test_embedding_settings_may_stay_under_another_ranking(configured):
+    """Switching back from embedding is one line: its settings are checked, then ignored."""
+    said = "{model: m, api_key_env: K, url: 'https://e.example', cache_dir: c}"
+    config = configured(f"budget: {{ranking: manual, embedding: {said}}}\n{NOTE}")
+    assert "input" == config.packer.ranking
+
+
+def test_packing_is_strict(configured):
+    """The text holds its budget where the document's program would overrun it."""
+    text = "budget: {max_tokens: 9, truncation: truncate_middle}\nsources:\n" + "".join(
+        f"  - {{type: inline, text: {letter * 20}}}\n" for letter in "abc"
+    )
+    packing = configured(text).query("")
+    assert packing.total_tokens <= 9
+    assert (len(packing.text) + 3) // 4 == packing.total_tokens
+
+
+def test_reserve_of_the_whole_budget_leaves_nothing(configured):
+    """A reserve of max_tokens or more returns no chunks."""
+    packing = configured(f"budget: {{max_tokens: 5, reserve_tokens: 9}}\n{NOTE}").query("note")
+    assert ("", 0, 0) == (packing.text, packing.budget_tokens, len(packing.kept))
+
+
+# Sources.
+
+
+def test_the_documents_example_scores(configured):
+    """The document's example query scores its three chunks 1.0, 0.33 and 0.0."""
+    packing = configured("sources: [{type: directory, path: .}]", **{"a.md": DOCUMENT})
+    kept = packing.query(POLICY).kept
+    assert [1.0, 0.33, 0.0] == [round(chunk.score, 2) for chunk in kept]
+    assert ["Remote Work Policy", "PTO Policy", "Office Hours"] == [
+        chunk.chunk.title for chunk in kept
+    ]
+
+
+def test_a_directory_chunk_has_all_its_fields(configured, tmp_path):
+    """Title, id, source, path and mtime say where a section comes from."""
+    config = configured(
+        "sources: [{type: directory, path: docs, name: handbook}]",
+        **{"docs__sub__leave.md": "# Leave\n\nIntro.\n\n## PTO\nDays.\n"},
+    )
+    os.utime(tmp_path / "docs/sub/leave.md", (0, 1234.5))
+    first, second = config.chunks()
+    assert ("# Leave\n\nIntro.", "Leave", "sub/leave.md#0") == (first.text, first.title, first.id)
+    assert ("## PTO\nDays.", "PTO", "sub/leave.md#1") == (second.text, second.title, second.id)
+    assert "handbook" == first.source
+    assert {"mtime": 1234.5, "path": "sub/leave.md"} == second.metadata
+
+
+def test_names_default_to_what_is_written(configured):
+    """A source without a name is called by its path as written, an inline text inline."""
+    config = configured(
+        "sources: [{type: directory, path: ./docs/}, {type: jsonl, path: a.jsonl},"
+        " {type: inline, text: x}]",
+        **{"docs__a.md": "A", "a.jsonl": '{"text": "B"}'},
+    )
+    assert ["./docs/", "a.jsonl", "inline"] == [chunk.source for chunk in config.chunks()]
+    assert ["./docs/", "a.jsonl", "inline"] == [source.name for source in config.sources]
+
+
+def test_files_come_in_the_order_of_their_paths(configured, monkeypatch):
+    """The order is that of the relative paths as text, whatever the file system's is."""
+    names = ["b.md", "a/z.md", "a.md", "B.md", "a/b/c.md", "a-b.md"]
+    config = configured(
+        "sources: [{type: directory, path: docs}]",
+        **{f"docs/{name}": name for name in names},
+    )
+    assert sorted(names) == texts(config)
+    walk = os.walk
+
+    def reversed_walk(*args, **kwargs):
+        for folder, folders, files in reversed(list(walk(*args, **kwargs))):
+            yield folder, folders[::-1], files[::-1]
+
+    monkeypatch.setattr(os, "walk", reversed_walk)
+    assert sorted(names) == texts(config)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (None, [".hidden/h.md", "sub/deep/c.md", "sub/b.md", "top.md"]),
+        ("*.md", ["top.md"]),
+        ("sub/**/*.md", ["sub/deep/c.md", "sub/b.md"]),
+        ("./**/[ab].m?", ["sub/b.md"]),
+        ("**", [".hidden/h.md", "sub/deep/c.md", "sub/b.md", "top.MD", "top.md", "x.txt"]),
+        ("**/**/*.txt", ["x.txt"]),
+        ("nothing/*.md", []),
+    ],
+)
+def test_the_pattern_chooses_files(configured, pattern, expected):
+    """A glob is matched against relative paths, ** includes the top, and case counts."""
+    names = ["top.md", "top.MD", "x.txt", "sub/b.md", "sub/deep/c.md", ".hidden/h.md"]
+    said = "" if pattern is None else f", pattern: '{pattern}'"
+    config = configured(
+        f"sources: [{{type: directory, path: docs{said}}}]",
+        **{f"docs/{name}": name for name in names},
+    )
+    assert sorted(expected) == texts(config)
+
+
+def test_matching_many_wildcards_is_quick():
+    """A pattern of many ** is matched in time that grows with its length, not beyond."""
+    assert not matches(("a",) * 60, ["**", "a"] * 30 + ["b"])
+
+
+def test_links_are_followed_to_files_only(configured, tmp_path):
+    """A loop of links does not hang, a link to nowhere is left out, one to a file is read."""
+    config = configured("sources: [{type: directory, path: docs}]", **{"docs__a.md": "A"})
+    try:
+        (tmp_path / "docs/loop").symlink_to(tmp_path / "docs", target_is_directory=True)
+    except OSError:
+        pytest.skip("this system makes no links")
+    (tmp_path / "docs/self.md").symlink_to("self.md")
+    (tmp_path / "docs/nowhere.md").symlink_to("gone.md")
+    (tmp_path / "docs/b.md").symlink_to("a.md")
+    (tmp_path / "docs/folder.md").mkdir()
+    assert ["a.md#0", "b.md#0"] == [chunk.id for chunk in config.chunks()]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \n\t\n", []),
+        ("Text.", [("stem", "Text.")]),
+        ("# One #\nText.\n# Two", [("One", "# One #\nText.\n# Two")]),
+        ("#\nText.", [("stem", "#\nText.")]),
+        ("\n\n## A\n1\n\n\n## B ##\n2\n", [("A", "## A\n1"), ("B", "## B ##\n2")]),
+        ("## A#\n1", [("A#", "## A#\n1")]),
+        ("## C# ##\n1", [("C#", "## C# ##\n1")]),
+        ("## \n1", [("", "## \n1")]),
+        ("##A\n### B\n ## C\n\t## D", [("stem", "##A\n### B\n ## C\n\t## D")]),
+        ("## A\r\n1\r\n\r\n## B\r2", [("A", "## A\n1"), ("B", "## B\n2")]),
+        ("## A\n```\n## no\n```\n## B", [("A", "## A\n```\n## no\n```"), ("B", "## B")]),
+        ("~~~ sh\n## no\n```\n~~~\n## B", [("stem", "~~~ sh\n## no\n```\n~~~"), ("B", "## B")]),
+        ("````\n```\n## no\n`````\n## B", [("stem", "````\n```\n## no\n`````"), ("B", "## B")]),
+        ("```\n## no\n``` x\n## no", [("stem", "```\n## no\n``` x\n## no")]),
+        ("``` a`b\n## B", [("stem", "``` a`b"), ("B", "## B")]),
+        ("~~~ a`b\n## no", [("stem", "~~~ a`b\n## no")]),
+        ("   ```\n## no\n  ```  \n## B", [("stem", "```\n## no\n  ```"), ("B", "## B")]),
+        ("    ```\n## B", [("stem", "```"), ("B", "## B")]),
+        ("```\n# no\n```\n# Yes", [("Yes", "```\n# no\n```\n# Yes")]),
+        ("## A\u2028## no\x0b## no", [("A\u2028## no\x0b## no", "## A\u2028## no\x0b## no")]),
+    ],
+)  # fmt: skip
+def test_markdown_is_split_at_second_level_headings(text, expected):
+    """A section starts at ``## `` outside fenced code and keeps its heading line."""
+    assert expected == split_markdown(text, "stem")
+
+
+def test_a_long_heading_is_read_in_linear_time():
+    """A heading of many spaces and hashes costs no more than its length."""
+    ((title, _),) = split_markdown("## a" + " #" * 200_000 + " b", "stem")
+    assert title.endswith("# b")
+
+
+def test_sections_are_numbered_by_file(configured):
+    """The number in an id starts from 0 in each file and counts what is there."""
+    config = configured(
+        "sources: [{type: directory, path: .}]",
+        **{"a.md": "\n\n## A\n## B\n", "b.md": " ", "c.md": "C"},
+    )
+    assert ["a.md#0", "a.md#1", "c.md#0"] == [chunk.id for chunk in config.chunks()]
+
+
+def test_odd_bytes_in_markdown_are_replaced(configured):
+    """A byte order mark goes, and what is not UTF-8 becomes U+FFFD; neither is an error."""
+    config = configured(
+        "sources: [{type: directory, path: .}]",
+        **{"a.md": b"\xef\xbb\xbf## Tea\r\nGr\xfcn.\r\n"},
+    )
+    (chunk,) = config.chunks()
+    assert ("Tea", "## Tea\nGr\ufffdn.") == (chunk.title, chunk.text)
+
+
+def test_json_lines_are_read_field_by_field(configured):
+    """A line gives a chunk's fields; unknown keys and blank lines are passed over."""
+    rows = [
+        {"text": "A", "id": 7, "title": "T", "source": "s", "score": 0.5, "metadata": {"k": [1]}},
+        {"content": "B", "id": None, "title": None, "url": "x", "metadata": None},
+        {"text": "C\u2028c", "content": "not this", "id": "seven"},
+    ]
+    lines = "\ufeff" + "\r\n\n \n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    config = configured("sources: [{type: jsonl, path: a.jsonl, name: n}]", **{"a.jsonl": lines})
+    a, b, c = config.chunks()
+    assert ("A", "7", "s", "T", 0.5, {"k": [1]}) == (
+        a.text, a.id, a.source, a.title, a.score, a.metadata,
+    )  # fmt: skip
+    assert ("B", None, "n", "", None, None) == (
+        b.text, b.id, b.source, b.title, b.score, b.metadata,
+    )  # fmt: skip
+    assert ("C\u2028c", "seven") == (c.text, c.id)
+
+
+def test_priority_orders_sources_and_ties_keep_the_order(configured):
+    """Higher priority first, then the order of the file, then that within the source."""
+    config = configured(
+        """
+        budget: {ranking: manual}
+        sources:
+          - {type: inline, text: low, priority: -1.5}
+          - {type: inline, text: first}
+          - {type: directory, path: docs, priority: 10}
+          - {type: inline, text: second, priority: 0}
+          - {type: inline, text: high too, priority: 10}
+        """,
+        **{"docs__a.md": "a1\n## a2", "docs__b.md": "b"},
+    )
+    expected = ["a1", "## a2", "b", "high too", "first", "second", "low"]
+    assert expected == texts(config)
+    assert "\n\n".join(expected) == config.query("second low").text
+
+
+def test_priority_decides_between_equal_scores(configured):
+    """Under relevance a tie goes to the source of higher priority."""
+    config = configured(
+        "sources: [{type: inline, text: tea one}, {type: inline, text: tea two, priority: 1}]"
+    )
+    assert ["tea two", "tea one"] == [kept.text for kept in config.query("tea").kept]
+
+
+def test_recency_goes_by_modification_time(configured, tmp_path):
+    """The file changed last comes first; what has no time comes last."""
+    config = configured(
+        "budget: {ranking: recency}\n"
+        "sources: [{type: inline, text: note}, {type: directory, path: docs}]",
+        **{"docs__a.md": "old", "docs__b.md": "new", "docs__c.md": "middle"},
+    )
+    for name, mtime in [("a", 100), ("b", 300), ("c", 200)]:
+        os.utime(tmp_path / f"docs/{name}.md", (0, mtime))
+    assert ["new", "middle", "old", "note"] == [kept.text for kept in config.query("").kept]
+
+
+def test_each_query_sees_the_files_as_they_are(configured, tmp_path):
+    """Sources are read anew by each call, and two calls give the same chunks."""
+    config = configured("sources: [{type: directory, path: docs}]", **{"docs__a.md": "one"})
+    assert config.chunks() == config.chunks()
+    (tmp_path / "docs/b.md").write_text("two", encoding="utf-8")
+    assert "one\n\ntwo" == config.query("").text
+
+
+def test_paths_are_relative_to_the_file(configured, tmp_path, monkeypatch):
+    """Where the process stands does not matter to a configuration."""
+    config = configured("sources: [{type: directory, path: docs}]", **{"docs__a.md": "one"})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert ["one"] == texts(config)
+    assert ["one"] == texts(load("../budgeteer.yaml"))
+    assert Path("../budgeteer.yaml") == load("../budgeteer.yaml").path
+
+
+def test_aliases_and_merges_are_plain_yaml(configured):
+    """Anchors, aliases and merge keys mean what they mean to safe_load."""
+    config = configured(
+        """
+        sources:
+          - &a {type: inline, text: one, name: n}
+          - *a
+          - {<<: *a, text: two}
+          - {<<: [{priority: 1}, *a], name: m}
+        """
+    )
+    assert ["one", "one", "one", "two"] == texts(config)
+    assert [("n", 0), ("n", 0), ("n", 0), ("m", 1)] == [
+        (source.name, source.priority) for source in config.sources
+    ]
+
+
+@pytest.mark.parametrize("merge", ["[{}]", "{{<<: [{}]}}"])
+def test_a_small_file_of_many_aliases_stays_cheap(refused, merge):
+    """Aliases of aliases, in lists or merges, cost no more than the file is long."""
+    lines = [f"a{i}: &a{i} " + merge.format(", ".join([f"*a{i - 1}"] * 9)) for i in range(1, 40)]
+    assert refused("\n".join(["a0: &a0 {x: 1}", *lines])).startswith("a0 is not a known key")
+
+
+def test_a_config_is_a_value(configured):
+    """A configuration is frozen and can be pickled."""
+    config = configured(NOTE)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.path = Path()
+    assert config.chunks() == pickle.loads(pickle.dumps(config)).chunks()
+    assert isinstance(config, Config)
+
+
+def test_a_byte_order_mark_and_line_ends_are_no_matter(tmp_path):
+    """A configuration saved by any editor is read."""
+    path = tmp_path / "budgeteer.yaml"
+    path.write_bytes(b"\xef\xbb\xbfbudget:\r\n  max_tokens: 7\r\n" + NOTE.encode() + b"\r\n")
+    assert 7 == load(str(path)).packer.max_tokens
+
+
+def test_the_query_must_be_text(configured):
+    """A query that is no str is refused before a source is read."""
+    with pytest.raises(InvalidArgumentError, match="text must be a str, not int"):
+        configured(NOTE).query(5)
+
+
+# What is refused.
+
+
+def unknown(key, known, hint=None):
+    hint = f"; did you mean {hint!r}?" if hint else ""
+    return f"{key} is not a known key; known are {', '.join(map(repr, known.split()))}{hint}"
+
+
+def one_of(key, allowed, found, hint=None):
+    hint = f"; did you mean {hint!r}?" if hint else ""
+    return f"{key} must be one of {', '.join(map(repr, allowed.split()))}, not {found}{hint}"
+
+
+TOP = "budget sources"
+BUDGET = "max_tokens ranking truncation estimator reserve_tokens embedding"
+EMBEDDING = "model api_key_env url cache_dir"
+JSONL = "type path name priority"
+INLINE = "type text name priority"
+RANKINGS = "relevance recency manual embedding"
+TRUNCATIONS = "drop truncate_end truncate_middle"
+ESTIMATORS = "chars_div4 words whitespace chars_per_token:X"
+TYPES = "directory jsonl inline"
+EMPTY = "the file is empty; it must be a mapping with 'sources'"
+NO_SOURCES = "sources is required and must list at least one source"
+PATTERN = "sources[0].pattern must be a glob below the directory, such as '**/*.md', not "
+MOST = 2**63 - 1
+
+WRONG_KEYS = [
+    ("", EMPTY),
+    ("# only a comment", EMPTY),
+    ("[]", "the file must be a mapping, not list"),
+    ("source: []", unknown("source", TOP, "sources")),
+    ("permissions: []", unknown("permissions", TOP)),
+    ("1: []", "the file has a key that is int, not str"),
+    ("[a]: []", "the file has a key that is list, not str"),
+    ("budget: {rankng: manual}", unknown("budget.rankng", BUDGET, "ranking")),
+    ("budget: {yes: 1}", "budget has a key that is bool, not str"),
+    (
+        "budget: {embedding: {modle: m}}",
+        unknown("budget.embedding.modle", EMBEDDING, "model"),
+    ),
+    (
+        "sources: [{type: inline, text: x}, {type: inline, text: x, path: y}]",
+        unknown("sources[1].path", INLINE),
+    ),
+    (
+        "sources: [{type: jsonl, path: x, pattern: y}]",
+        unknown("sources[0].pattern", JSONL),
+    ),
+    ("sources: []\nsources: []", "sources is given twice, again in line 2"),
+    (
+        "budget:\n  ranking: manual\n  ranking: manual",
+        "budget.ranking is given twice, again in line 3",
+    ),
+    (
+        "sources:\n- {type: inline,\n   type: inline}",
+        "sources[0].type is given twice, again in line 3",
+    ),
+    ("budget: {<<: {}, <<: {}}", "budget.<< is given twice, again in line 1"),
+    ("a: {deep: [{a: 1, a: 2}]}", "a.deep[0].a is given twice, again in line 1"),
+]
+
+WRONG_BUDGETS = [
+    ("8000", "budget must be a mapping, not int"),
+    ("{max_tokens: 0}", f"budget.max_tokens must be from 1 to {MOST}, not 0"),
+    ("{max_tokens: -1}", f"budget.max_tokens must be from 1 to {MOST}, not -1"),
+    (f"{{max_tokens: {2**63}}}", f"budget.max_tokens must be from 1 to {MOST}, not {2**63}"),
+    ("{max_tokens: true}", "budget.max_tokens must be an int, not bool"),
+    ("{max_tokens: 8e3}", "budget.max_tokens must be an int, not str"),
+    ("{max_tokens: 8000.0}", "budget.max_tokens must be an int, not float"),
+    ("{max_tokens: '8000'}", "budget.max_tokens must be an int, not str"),
+    ("{max_tokens: }", "budget.max_tokens must be an int, not None"),
+    ("{reserve_tokens: -1}", f"budget.reserve_tokens must be from 0 to {MOST}, not -1"),
+    ("{reserve_tokens: false}", "budget.reserve_tokens must be an int, not bool"),
+    ("{ranking: relevence}", one_of("budget.ranking", RANKINGS, "'relevence'", "relevance")),
+    ("{ranking: bm25}", one_of("budget.ranking", RANKINGS, "'bm25'")),
+    ("{ranking: [a]}", one_of("budget.ranking", RANKINGS, "list")),
+    ('{ranking: "a\\nb"}', one_of("budget.ranking", RANKINGS, r"'a\nb'")),
+    (
+        "{ranking: embedding}",
+        "budget.embedding is required when budget.ranking is 'embedding'",
+    ),
+    (
+        "{ranking: embedding, embedding: {model: m}}",
+        "budget.ranking: 'embedding' is not available in this version; "
+        "available are 'relevance', 'recency', 'manual'",
+    ),
+    ("{embedding: yes}", "budget.embedding must be a mapping, not bool"),
+    ("{embedding: {url: 1}}", "budget.embedding.url must be a str, not int"),
+    (
+        "{truncation: truncate}",
+        one_of("budget.truncation", TRUNCATIONS, "'truncate'", "truncate_end"),
+    ),
+    ("{estimator: word}", one_of("budget.estimator", ESTIMATORS, "'word'", "words")),
+    (
+        "{estimator: 'chars_per_token:x'}",
+        "budget.estimator 'chars_per_token:x' must have a number of characters from 0.001 to "
+        "1000000 after the colon",
+    ),
+    ("{estimator: 4}", "budget.estimator must be a str, not int"),
+]
+
+WRONG_SOURCES = [
+    ("", NO_SOURCES),
+    ("[]", NO_SOURCES),
+    ("{}", "sources must be a list, not dict"),
+    ("docs", "sources must be a list, not str"),
+    ("[docs]", "sources[0] must be a mapping, not str"),
+    ("[{}]", "sources[0].type is required: one of 'directory', 'jsonl', 'inline'"),
+    ("[{type: http_api}]", one_of("sources[0].type", TYPES, "'http_api'")),
+    ("[{type: dirctory}]", one_of("sources[0].type", TYPES, "'dirctory'", "directory")),
+    ("[{type: }]", one_of("sources[0].type", TYPES, "None")),
+    ("[{type: directory}]", "sources[0].path is required"),
+    ("[{type: jsonl}]", "sources[0].path is required"),
+    ("[{type: inline}]", "sources[0].text is required"),
+    ("[{type: directory, path: 5}]", "sources[0].path must be a str, not int"),
+    ("[{type: directory, path: ''}]", "sources[0].path must not be empty"),
+    ("[{type: inline, text: 5}]", "sources[0].text must be a str, not int"),
+    ("[{type: inline, text: x, name: 3}]", "sources[0].name must be a str, not int"),
+    (
+        "[{type: inline, text: x, priority: high}]",
+        "sources[0].priority must be a float, not str",
+    ),
+    (
+        "[{type: inline, text: x, priority: true}]",
+        "sources[0].priority must be a float, not bool",
+    ),
+    (
+        "[{type: inline, text: x, priority: .nan}]",
+        "sources[0].priority must be a number, not NaN",
+    ),
+    ("[{type: directory, path: ., pattern: ''}]", PATTERN + "''"),
+    ("[{type: directory, path: ., pattern: /etc/*}]", PATTERN + "'/etc/*'"),
+    ("[{type: directory, path: ., pattern: a/../*}]", PATTERN + "'a/../*'"),
+    (
+        "[{type: inline, text: 2024-13-45}]",
+        "sources[0].text cannot be read as timestamp; quote it if it is text",
+    ),
+]
+
+NOT_PLAIN_YAML = [
+    (
+        "budget: [",
+        "line 1, column 10: expected the node content, but found '<stream end>' "
+        "(while parsing a flow node)",
+    ),
+    ("a: b: c", "line 1, column 5: mapping values are not allowed here"),
+    (
+        "sources:\n\t- x",
+        r"line 2, column 1: found character '\t' that cannot start any token "
+        "(while scanning for the next token)",
+    ),
+    ("a: *b", "line 1, column 4: found undefined alias 'b'"),
+    (
+        "a: 1\n---\nb: 1",
+        "line 2, column 1: but found another document (expected a single document in the stream)",
+    ),
+    ("a: \x07", "line 1, column 4: the character #x0007 is not allowed"),
+    ("a: 1\nbb\x00", "line 2, column 3: the character #x0000 is not allowed"),
+    (
+        "a: !!python/name:os.system ''",
+        "line 1, column 4: could not determine a constructor for the tag "
+        "'tag:yaml.org,2002:python/name:os.system'",
+    ),
+    (
+        "a: !!python/object/apply:os.system ['true']",
+        "a has the unknown tag 'tag:yaml.org,2002:python/object/apply:os.system'",
+    ),
+    ("a: !!set {b}", "a has the unknown tag 'tag:yaml.org,2002:set'"),
+    ("!!omap []", "the file has the unknown tag 'tag:yaml.org,2002:omap'"),
+    ("a: !!int ''", "a cannot be read as int; quote it if it is text"),
+    ("a: !!bool x", "a cannot be read as bool; quote it if it is text"),
+    ("a: !!map x", "line 1, column 4: expected a mapping node, but found scalar"),
+    ("a: &a [*a]", "a[0] contains itself"),
+    ("a: &a {b: *a}", "a.b contains itself"),
+    ("budget: {<<: 5}", "budget.<< must be a mapping or a list of mappings, not int"),
+    ("budget: {<<: [{}, x]}", "budget.<< must be a mapping or a list of mappings, not str"),
+    ("budget: " + "[" * 20_000, "nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *WRONG_KEYS,
+        *((f"budget: {text}", why) for text, why in WRONG_BUDGETS),
+        *((f"sources: {text}", why) for text, why in WRONG_SOURCES),
+        *NOT_PLAIN_YAML,
+    ],
+)
+def test_a_bad_configuration_is_refused_in_one_line(refused, text, message):
+    """The message names the key, what was found and what is allowed, and hints at a near miss."""
+    assert message == refused(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{type: directory, path: gone}", "sources[0].path: {}gone does not exist"),
+        ("{type: jsonl, path: gone}", "sources[0].path: {}gone does not exist"),
+        (
+            "{type: directory, path: a.txt}",
+            "sources[0].path must be a directory, but {}a.txt is a file",
+        ),
+        ("{type: jsonl, path: docs}", "sources[0].path must be a file, but {}docs is a directory"),
+    ],
+)
+def test_a_path_that_does_not_fit_is_refused_by_load(refused, tmp_path, source, message):
+    """What a source needs is there when load returns, and of the kind that it needs."""
+    found = refused(f"sources: [{source}]", **{"a.txt": "", "docs__a.md": ""})
+    assert message.format(f"{tmp_path}{os.sep}") == found
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": ', "line 2, column 10: invalid JSON: Expecting value"),
+        ("text", "line 2, column 1: invalid JSON: Expecting value"),
+        ('{"text": NaN}', "line 2: invalid JSON: NaN is not a JSON number"),
+        ('{"score": 1e999}', "line 2: invalid JSON: a number is beyond the range of a float"),
+        ("[" * 200_000, "line 2: invalid JSON: nested too deeply"),
+        ('"text"', "line 2: must be a JSON object, not str"),
+        ("null", "line 2: must be a JSON object, not None"),
+        ('{"body": "x"}', "line 2: must have a key 'text' or 'content'"),
+        ('{"text": null}', "line 2: text must be a str, not None"),
+        ('{"content": 5}', "line 2: content must be a str, not int"),
+        ('{"text": "x", "id": true}', "line 2: id must be a str, not bool"),
+        ('{"text": "x", "title": 5}', "line 2: title must be a str, not int"),
+        ('{"text": "x", "source": []}', "line 2: source must be a str, not list"),
+        ('{"text": "x", "score": "0.5"}', "line 2: score must be a float, not str"),
+        ('{"text": "x", "metadata": "k"}', "line 2: metadata must be a mapping, not str"),
+        (b'{"text": "Gr\xfcn"}', "line 2: not UTF-8"),
+    ],
+)
+def test_a_bad_line_is_named(refused, tmp_path, line, message):
+    """The message names the JSONL file, the line and what is wrong with it."""
+    data = line if isinstance(line, bytes) else line.encode()
+    found = refused(
+        "sources: [{type: jsonl, path: a.jsonl}]",
+        **{"a.jsonl": b'{"text": "fine"}\n' + data + b'\n{"text": "fine"}\n'},
+    )
+    assert f"{tmp_path / 'a.jsonl'}: {message}" == found
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    """A missing configuration, and a directory in its place, are named in one line."""
+    with pytest.raises(ConfigError, match=r"cannot read .*gone\.yaml: No such file") as caught:
+        load(tmp_path / "gone.yaml")
+    assert isinstance(caught.value, BudgeteerError)
+    assert isinstance(caught.value, ValueError)
+    with pytest.raises(ConfigError, match=r"cannot read "):
+        load(tmp_path)
+    with pytest.raises(ConfigError, match=r"^a\\x00b: embedded null"):
+        load("a\0b")
+    (tmp_path / "a.yaml").write_bytes(b"a: 1\nb: \xff")
+    with pytest.raises(ConfigError, match=r"a\.yaml: line 2: not UTF-8"):
+        load(tmp_path / "a.yaml")
+
+
+def test_the_path_must_be_a_path():
+    """What is no path is an argument error, not one of the configuration."""
+    with pytest.raises(InvalidArgumentError, match="path must be a str or a path, not int"):
+        load(5)
+
+
+def test_a_newline_in_a_name_stays_in_one_line(tmp_path):
+    """A message is one line even where a path has a newline in it."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "a\nb.yaml")
+    assert r"a\nb.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_source_that_goes_away_is_named(configured, tmp_path):
+    """A file deleted after load is one clear error at the next reading."""
+    config = configured("sources: [{type: jsonl, path: a.jsonl}]", **{"a.jsonl": '{"text": "x"}'})
+    (tmp_path / "a.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"cannot read .*a\.jsonl: No such file"):
+        config.query("x")
+
+
+def test_a_directory_that_cannot_be_listed_is_an_error(tmp_path):
+    """What cannot be listed is not passed over in silence."""
+    config = Config(tmp_path, Packer(5), (Directory(tmp_path / "gone", "docs"),))
+    with pytest.raises(ConfigError, match=r"cannot read .*gone: No such file"):
+        config.chunks()
+
+
+def test_without_pyyaml_the_message_says_what_to_install(refused, monkeypatch):
+    """PyYAML is an extra, and its absence is named with the command that ends it."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert "reading it needs PyYAML: pip install 'budgeteer[cli]'" == refused(NOTE)
+
+
+# The example that comes with the library.
+
+
+def test_the_example_answers_its_question():
+    """The handbook of the examples ranks its remote work policy first."""
+    examples = Path(__file__).parents[2] / "examples"
+    packing = load(examples / "budgeteer.yaml").query(POLICY)
+    first = packing.kept[0]
+    assert ("Remote Work Policy", 1.0) == (first.chunk.title, first.score)
+    assert packing.total_tokens <= packing.budget_tokens
+    assert {"handbook", "tickets"} <= {kept.chunk.source for kept in packing.kept}
+    assert all(kept.score < 1 for kept in packing.kept[1:])

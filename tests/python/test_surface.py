@@ -1,0 +1,172 @@
+"""Surface: what is public is there, documented, on both backends, and light to import."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import ONLY_REFERENCE, backend_named
+
+import budgeteer
+from budgeteer import _codes, _reference, presets, ranking
+
+PACKAGE = Path(budgeteer.__file__).parent
+INTERNAL = {
+    "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",
+    "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
+}
+"""Functions of a backend that the facade does not call, each with its reason."""
+
+compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
+
+
+def public(module):
+    return {
+        name
+        for name in dir(module)
+        if not name.startswith("_") and callable(getattr(module, name))
+    }
+
+
+@compared
+def test_every_native_function_has_a_reference():
+    """The native backend and the reference have the same functions."""
+    native = backend_named("native")
+
+    assert {*_reference.__all__} == public(native)
+
+
+@compared
+@pytest.mark.parametrize("name", _reference.__all__)
+def test_parameters(name):
+    """A function has the same parameters in the same order on both backends."""
+    native, reference = (
+        list(inspect.signature(getattr(backend_named(module), name)).parameters)
+        for module in ("native", "reference")
+    )
+
+    assert reference == native
+
+
+def test_the_facade_uses_every_function():
+    """Each function of a backend is used by the facade, but for the internal ones."""
+    sources = [path.read_text("utf-8") for path in PACKAGE.glob("*.py")]
+    used = {name for source in sources for name in re.findall(r"\bbackend\.(\w+)\(", source)}
+
+    assert {*_reference.__all__} - set(INTERNAL) == used
+
+
+def test_reference_is_sorted():
+    """The reference lists what it offers, sorted."""
+    assert sorted(_reference.__all__) == _reference.__all__
+
+
+@pytest.mark.parametrize(
+    "module", [budgeteer, presets, ranking], ids=lambda module: module.__name__
+)
+def test_all(module):
+    """__all__ is sorted, importable and documented."""
+    assert sorted(module.__all__) == module.__all__
+    assert inspect.getdoc(module)
+    for name in module.__all__:
+        item = getattr(module, name)
+        assert (inspect.getdoc(item) or "").strip(), name
+
+
+@pytest.mark.parametrize("name", ["Chunk", "Packer", "Packing", "TokenCounter"])
+def test_members_are_documented(name):
+    """Every public member of a public class is documented."""
+    item = getattr(budgeteer, name)
+    fields = set(getattr(item, "__dataclass_fields__", ()))
+    for member, value in vars(item).items():
+        if not member.startswith("_") and member not in fields:
+            assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_public_names():
+    """The names of the contract that exist today are public."""
+    names = {"pack", "Packer", "Chunk", "Packing", "KeptChunk", "DroppedChunk", "get_counter"}
+    errors = {
+        "BudgeteerError",
+        "InvalidArgumentError",
+        "BudgetExhaustedError",
+        "CounterError",
+        "InternalError",
+    }
+
+    assert names | errors <= {*budgeteer.__all__}
+
+
+def test_errors():
+    """Every error is a BudgeteerError; a bad argument is a ValueError as well."""
+    for name in ("InvalidArgumentError", "BudgetExhaustedError", "CounterError", "InternalError"):
+        assert issubclass(getattr(budgeteer, name), budgeteer.BudgeteerError)
+    assert issubclass(budgeteer.InvalidArgumentError, ValueError)
+
+
+HEAVY = ["numpy", "yaml", "rich", "socket", "ssl", "http.client", "urllib.request", "asyncio"]
+
+
+@pytest.mark.parametrize("work", ["", "budgeteer.pack('tea', ['tea', 'rye'], 3).to_dict()"])
+def test_import_is_light(work):
+    """Neither the import nor a packing loads numpy, yaml or anything of the network."""
+    code = f"import sys, budgeteer; {work}\nprint([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ("[]", "", 0) == (done.stdout.strip(), done.stderr, done.returncode)
+
+
+@pytest.mark.parametrize("name", ["", "nativ", "python"])
+def test_unknown_backend(name, monkeypatch):
+    """An unknown BUDGETEER_BACKEND is an ImportError that names the two there are."""
+    monkeypatch.setenv("BUDGETEER_BACKEND", name)
+    done = subprocess.run(
+        [sys.executable, "-c", "import budgeteer"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.returncode != 0
+    assert "BUDGETEER_BACKEND must be 'native' or 'reference'" in done.stderr
+
+
+def test_chosen_backend(monkeypatch):
+    """BUDGETEER_BACKEND=reference runs without the extension module."""
+    monkeypatch.setenv("BUDGETEER_BACKEND", "reference")
+    code = "import sys, budgeteer; print('budgeteer._native' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ("False", 0) == (done.stdout.strip(), done.returncode)
+
+
+def test_codes_of_the_binding():
+    """The binding names where a chunk holds its text as the facade does."""
+    source = PACKAGE.parents[1] / "rust/binding/src/codes.rs"
+    if not source.exists():
+        pytest.skip("the package is installed without its sources")
+    rust = source.read_text("utf-8")
+
+    for name in ("TEXT_KEYS", "TEXT_ATTRIBUTES"):
+        listed = re.search(rf"{name}: .*= \[(.*)\];", rust)[1]
+        assert getattr(_codes, name) == tuple(re.findall(r'"(\w+)"', listed))
+    for name in ("ASSEMBLED", "LOOSE"):
+        assert str(getattr(_codes, name)) == re.search(rf"{name}: i64 = (.*);", rust)[1]
+    for name in ("NoText", "TextType", "TitleType"):
+        constant = re.sub("(?<=.)([A-Z])", r"_\1", name).upper()
+        assert str(getattr(_codes, constant)) == re.search(rf"\b{name} = (\d)", rust)[1]
+    for kinds in (
+        ["Estimate::CharsDiv4", "Estimate::Words", "Estimate::CharsPerToken", "Counting::Host"],
+        ["Ranking::Keyword", "Ranking::Recency", "Ranking::Input", "Ranking::Score"],
+        ["Overflow::Skip", "Overflow::Stop", "Overflow::TruncateEnd", "Overflow::TruncateMiddle"],
+        ["Keep::Start", "Keep::End", "Keep::Both"],
+    ):
+        for code, kind in enumerate(kinds):
+            assert re.search(rf"\b{code} => .*{kind}\b", rust), kind
