@@ -216,7 +216,8 @@ def _config(document: object, path: Path) -> Config:
         raise InvalidArgumentError("sources is required and must list at least one source")
     if not isinstance(entries, list):
         raise InvalidArgumentError(f"sources must be a list, not {_validate.type_name(entries)}")
-    sources = [source_of(f"sources[{i}]", entry, path.parent) for i, entry in enumerate(entries)]
+    base = path.absolute().parent  # the process may stand elsewhere when the sources are read
+    sources = [source_of(f"sources[{i}]", entry, base) for i, entry in enumerate(entries)]
     return Config(path, packer, tuple(sources))
 
 

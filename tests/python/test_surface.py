@@ -112,7 +112,10 @@ HEAVY = ["numpy", "yaml", "rich", "socket", "ssl", "http.client", "urllib.reques
 @pytest.mark.parametrize("work", ["", "budgeteer.pack('tea', ['tea', 'rye'], 3).to_dict()"])
 def test_import_is_light(work):
     """Neither the import nor a packing loads numpy, yaml or anything of the network."""
-    code = f"import sys, budgeteer; {work}\nprint([m for m in {HEAVY} if m in sys.modules])"
+    code = (
+        f"import sys; before = {{*sys.modules}}; import budgeteer; {work}\n"
+        f"print([m for m in {HEAVY} if m in {{*sys.modules}} - before])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )

@@ -96,6 +96,7 @@ def test_large_batch_beside_busy_threads(name):
 
 @on_both
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # 3.12 on: forking beside threads
 @pytest.mark.parametrize("size", [50, 20_000])
 def test_fork(name, size):
     """A child forked after a pack packs too, and ends."""

@@ -11,7 +11,7 @@ def read(
     """Return texts and titles; or a code and the index of the first chunk that cannot be read."""
     texts: list[str] = []
     titles: list[str] = []
-    attributes: dict[type, str | None] = {}
+    attributes: dict[type, tuple[str | None, bool]] = {}
     for i, chunk in enumerate(chunks):
         text: object
         title: object = None
@@ -27,14 +27,13 @@ def read(
         else:
             kind = type(chunk)
             if kind not in attributes:
-                attributes[kind] = next(
-                    (name for name in TEXT_ATTRIBUTES if hasattr(chunk, name)), None
-                )
-            name = attributes[kind]
+                name = next((name for name in TEXT_ATTRIBUTES if hasattr(chunk, name)), None)
+                attributes[kind] = name, with_titles and hasattr(chunk, "title")
+            name, has_title = attributes[kind]
             if name is None or not hasattr(chunk, name):
                 return NO_TEXT, i
             text = getattr(chunk, name)
-            if with_titles:
+            if has_title:
                 title = getattr(chunk, "title", None)
         if not isinstance(text, str):
             return TEXT_TYPE, i

@@ -158,6 +158,10 @@ pub trait Batch: Sync {
     /// Returns the title of chunk `index`.
     fn title(&self, index: usize) -> Text<'_>;
 
+    /// Tells the processor that chunk `index` is read soon. Does nothing where
+    /// that cannot be told; `index` may be beyond the last.
+    fn prefetch(&self, _index: usize) {}
+
     /// Returns about how many code points all texts have together.
     fn total_chars(&self) -> usize {
         (0..self.len()).map(|index| self.text(index).chars()).sum()

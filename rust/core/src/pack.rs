@@ -321,9 +321,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     /// Returns whether chunk `index` goes out before its size matters, after
     /// dropping it.
     fn is_refused(&mut self, index: u32) -> bool {
-        let text = self.batch.text(index as usize);
         let cap = self.plan.max_chunks;
-        if text.is_empty() {
+        if self.is_empty(index) {
             self.drop(index, Reason::Empty, 0, 0);
         } else if cap.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap) {
             self.drop(index, Reason::Cap, 0, 0);
@@ -334,6 +333,13 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             return false;
         }
         true
+    }
+
+    fn is_empty(&self, index: u32) -> bool {
+        // Most chunks are only dropped: to look at each text again would cost
+        // a cache miss each.
+        let may_be = self.measures.get(index as usize).is_none_or(|&measured| measured == 0);
+        may_be && self.batch.text(index as usize).is_empty()
     }
 
     /// Returns the kept chunk with the same text as `index`.

@@ -151,6 +151,9 @@ impl Outcome {
 /// a few milliseconds' work, or a tenth of a second on the slowest path.
 const SLICE_CHARS: usize = 8 << 20;
 
+/// So many chunks ahead the processor is told what is read next.
+const PREFETCH: usize = 2;
+
 /// Packs `batch` for `query`.
 ///
 /// # Errors
@@ -235,6 +238,7 @@ fn read<B: Batch, H: Host>(
         let (scratch, words, relevance) = (&mut scratch, &mut words, relevance.as_ref());
         host.work(chars, move || {
             for index in from..to {
+                batch.prefetch(index + PREFETCH);
                 let text = batch.text(index);
                 if let Some(estimate) = estimate {
                     let measured = estimate.measure(text, words);

@@ -1,0 +1,215 @@
+"""
+Packing beside the pure-Python reference and theaios-context-router, interleaved in one run.
+
+    python benches/bench_pack.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE]
+
+Every call gets fresh strings: CPython caches what it has computed of a str. Times are medians, and
+only their ratios within one run mean anything. The text is the language reference that ships
+with Python, or what FILE holds (JSONL as the evaluation data, or plain text).
+
+Under pytest the same cases run with pytest-benchmark: ``pytest benches --benchmark-enable``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+from theaios.context_router import budget as peer
+from theaios.context_router.types import ContextChunk
+
+import budgeteer
+from budgeteer import Packer, _native, _pack, _reference
+
+QUERY = (
+    "who was the first president of the association which published journal of psychotherapy "
+    "integration"
+)
+MAX_TOKENS = 8_000
+CHARS = 800
+SIZES = (500, 5_000, 50_000)
+
+
+@dataclass
+class Document:
+    """A caller's own type."""
+
+    text: str
+
+
+def real_text(path: Path | None = None) -> str:
+    """Return the text that chunks are cut from."""
+    if path is None:
+        return "\n".join(topics.values())
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if path.suffix != ".jsonl":
+        return "\n".join(lines)
+    records = [json.loads(line) for line in lines]
+    chunks = [c for r in records for c in r.get("corpus", []) + r.get("chunks", [])]
+    return "\n".join(chunk["text"] for chunk in chunks)
+
+
+def fresh(text: str, count: int) -> list[str]:
+    """Return *count* new strings of real text, at different places of it."""
+    last = len(text) - CHARS
+    starts = (i * 797 % last for i in range(count))
+    return [text[start : start + CHARS] for start in starts]
+
+
+def run_ours(packer: Packer, backend: Any, chunks: Sequence[Any]) -> int:
+    """Pack on a backend."""
+    _pack.backend = backend
+    return packer.pack(QUERY, chunks).total_tokens
+
+
+def run_peer(chunks: Sequence[ContextChunk]) -> int:
+    """Do what theaios-context-router does with fetched chunks."""
+    for chunk in chunks:
+        chunk.token_count = peer.estimate_tokens(chunk.content)
+        chunk.relevance_score = peer.score_relevance(QUERY, chunk)
+    ranked = peer.rank_chunks(list(chunks), "relevance")
+    kept, _ = peer.apply_budget(ranked, MAX_TOKENS)
+    return sum(chunk.token_count for chunk in kept)
+
+
+def as_is(texts: list[str]) -> list[Any]:
+    """Return the strings themselves."""
+    return texts
+
+
+PACKER = Packer(MAX_TOKENS, counter="chars_div4", ranking="keyword")
+NATIVE = partial(run_ours, PACKER, _native)
+CASES: dict[str, tuple[Callable[[Any], int], Callable[[list[str]], list[Any]]]] = {
+    "native": (NATIVE, as_is),
+    "native, dicts": (NATIVE, lambda texts: [{"text": text} for text in texts]),
+    "native, dataclasses": (NATIVE, lambda texts: [Document(text) for text in texts]),
+    "native, Chunk": (NATIVE, lambda texts: [budgeteer.Chunk(text) for text in texts]),
+    "reference": (partial(run_ours, PACKER, _reference), as_is),
+    "theaios": (run_peer, lambda texts: [ContextChunk(content=t, source="") for t in texts]),
+}
+OURS_PER_ROUND = {500: 20, 5_000: 5}
+
+
+def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
+    """Return the median time of each case in seconds."""
+    times: dict[str, list[float]] = {name: [] for name in CASES}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, (run, make) in CASES.items():
+                # The quick get as many tries as their noise needs.
+                for _ in range(OURS_PER_ROUND.get(count, 1) if name.startswith("native") else 1):
+                    chunks = make(fresh(text, count))
+                    start = time.perf_counter()
+                    run(chunks)
+                    times[name].append(time.perf_counter() - start)
+                    del chunks
+    finally:
+        gc.enable()
+        _pack.backend = _native
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def median_beside(text: str, threads: int, calls: int = 400) -> float:
+    """Return the median time of packing 500 chunks beside so many busy Python threads."""
+    over = threading.Event()
+
+    def busy() -> None:
+        n = 0
+        while not over.is_set():
+            n += 1
+
+    workers = [threading.Thread(target=busy) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    times = []
+    try:
+        for _ in range(calls):
+            chunks = fresh(text, 500)
+            start = time.perf_counter()
+            NATIVE(chunks)
+            times.append(time.perf_counter() - start)
+    finally:
+        over.set()
+        for worker in workers:
+            worker.join()
+    return statistics.median(times)
+
+
+def memory_per_chunk(text: str, count: int = 1_000_000, chars: int = 100) -> float:
+    """Return the bytes per chunk that packing takes at its peak, the result included."""
+    chunks = tuple(text[i % 9_000 : i % 9_000 + chars] for i in range(count))
+    NATIVE(chunks[:1000])
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak
+    before = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    NATIVE(chunks)
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
+    return (peak - before * resource.getpagesize()) / count
+
+
+@pytest.mark.parametrize("count", SIZES)
+@pytest.mark.parametrize("name", CASES)
+def test_pack(benchmark: Any, name: str, count: int) -> None:
+    """One case at one size, on fresh strings each round."""
+    run, make = CASES[name]
+    text = real_text()
+    rounds = max(2, 10_000 // count) if name.startswith("native") else 2
+    benchmark.group = f"pack {count}"
+    try:
+        benchmark.pedantic(run, setup=lambda: ((make(fresh(text, count)),), {}), rounds=rounds)
+    finally:
+        _pack.backend = _native
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--rounds", type=int, default=0, help="0: as many as the size asks for")
+    parser.add_argument("--texts", type=Path)
+    parser.add_argument("--skip-memory", action="store_true")
+    arguments = parser.parse_args()
+    text = real_text(arguments.texts)
+    sample = fresh(text, 5_000)
+    wide = sum(not chunk.isascii() for chunk in sample) / len(sample)
+    print(f"Python {sys.version.split()[0]}, {wide:.0%} of the chunks not ASCII")
+    for count in map(int, arguments.sizes.split(",")):
+        rounds = arguments.rounds or max(5, 15_000 // count)
+        medians = interleaved(text, count, rounds)
+        print(f"\n{count} chunks of {CHARS} characters, {rounds} rounds")
+        print(f"{'':22}{'ms':>10}{'ns/chunk':>10}{'theaios is':>12}{'reference is':>14}")
+        for name, seconds in medians.items():
+            print(
+                f"{name:22}{seconds * 1e3:10.3f}{seconds / count * 1e9:10.0f}"
+                f"{medians['theaios'] / seconds:11.1f}x{medians['reference'] / seconds:13.1f}x"
+            )
+    idle, beside = median_beside(text, 0), median_beside(text, 4)
+    print(
+        f"\n500 chunks, p50: idle {idle * 1e3:.3f} ms, beside 4 busy threads {beside * 1e3:.3f} ms"
+        f" ({beside / idle:.2f} times)"
+    )
+    if not arguments.skip_memory and Path("/proc/self/clear_refs").exists():
+        print(
+            f"peak memory at 1,000,000 chunks: {memory_per_chunk(text):.1f} bytes per chunk, "
+            "result included"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,655 @@
+"""The command line: what it answers, and what it says on one line when it cannot."""
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import budgeteer
+from budgeteer import InternalError, _pack, cli
+from budgeteer.cli import main
+from budgeteer.config import load
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "budgeteer.yaml")
+POLICY = "What is the remote work policy?"
+NEEDS_FILES = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
+CHUNKS = [
+    {"text": "Rye bread.", "source": "kitchen", "title": "Bread", "metadata": {"path": "b.md"}},
+    {"content": "Green tea is mild.", "id": 7, "metadata": {"mtime": 5, "tags": ["é"]}},
+    "tea",
+    "tea",
+    "",
+]
+FIXED = ("--counter", "chars_div4", "--ranking", "keyword")
+"""What the answers below are written for, whatever the defaults are."""
+ANSWER_KEYS = [
+    "total_tokens", "budget_tokens", "was_truncated", "is_exact", "chunks", "dropped",
+    "dropped_count", "elapsed_ms",
+]  # fmt: skip
+CHUNK_KEYS = [
+    "content", "source", "title", "path", "relevance_score", "token_count", "was_cut", "metadata",
+]  # fmt: skip
+DROPPED_KEYS = [
+    "source", "title", "relevance_score", "reason", "needed_tokens", "available_tokens",
+]  # fmt: skip
+
+
+class Stdin:
+    """Standard input that holds some bytes."""
+
+    def __init__(self, data):
+        self.buffer = io.BytesIO(data)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command line with some input; return status, output and errors."""
+
+    def run(*arguments, stdin=None):
+        if stdin is not None:
+            data = stdin if isinstance(stdin, bytes) else stdin.encode()
+            monkeypatch.setattr(sys, "stdin", Stdin(data))
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def refused(run):
+    """Run what must fail; return the message, which is one line, with nothing written."""
+
+    def refused(*arguments, stdin=None):
+        status, out, err = run(*arguments, stdin=stdin)
+        assert (2, "") == (status, out)
+        assert err.startswith("budgeteer: error: ")
+        assert err.endswith("\n")
+        assert 1 == len(err.splitlines())
+        return err.removeprefix("budgeteer: error: ").removesuffix("\n")
+
+    return refused
+
+
+@pytest.fixture
+def packed(run):
+    """Pack the chunks above, and return the JSON answer."""
+
+    def packed(*options, chunks=CHUNKS, query="tea"):
+        status, out, err = run(
+            "pack", "--query", query, "-o", "json", *FIXED, *options, stdin=json.dumps(chunks)
+        )
+        assert (0, "") == (status, err)
+        return json.loads(out)
+
+    return packed
+
+
+def process(*arguments, **options):
+    """Run the program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "budgeteer", *arguments],
+        capture_output=True, check=False, timeout=60, **options,
+    )  # fmt: skip
+
+
+# query
+
+
+def test_query_reports_what_is_in_and_then_the_context(run):
+    """Text output is the totals, a line for each kept chunk, and the context itself."""
+    status, out, err = run("query", "--config", EXAMPLE, "--text", POLICY)
+    assert (0, "") == (status, err)
+    packing = load(EXAMPLE).query(POLICY)
+    head, *listed = out.split("\n\n", 1)[0].splitlines()
+    assert head == (
+        f"{packing.total_tokens} of {packing.budget_tokens} tokens (estimated): "
+        f"{len(packing.kept)} kept, {packing.dropped_count} dropped "
+        f"(budget: {packing.dropped_count})"
+    )
+    assert "  [handbook] Remote Work Policy: score=1.00, tokens=79" == listed[0]
+    assert [f"  [{k.chunk.source}] {k.chunk.title}" for k in packing.kept] == [
+        line.rsplit(":", 1)[0] for line in listed
+    ]
+    assert out.endswith(f"\n\n{packing.text}\n")
+
+
+def test_query_answers_in_json(run):
+    """JSON output has the documented keys in their order, and says what packing said."""
+    status, out, err = run("query", "-c", EXAMPLE, "-t", POLICY, "-o", "json")
+    assert (0, "") == (status, err)
+    assert out.startswith('{\n  "total_tokens": ')
+    answer = json.loads(out)
+    packing = load(EXAMPLE).query(POLICY)
+    assert ANSWER_KEYS == list(answer)
+    assert all(CHUNK_KEYS == list(chunk) for chunk in answer["chunks"])
+    assert all(DROPPED_KEYS == list(chunk) for chunk in answer["dropped"])
+    assert packing.total_tokens == answer["total_tokens"]
+    assert packing.budget_tokens == answer["budget_tokens"]
+    assert packing.text == "\n\n".join(chunk["content"] for chunk in answer["chunks"])
+    assert packing.dropped_count == answer["dropped_count"] == len(answer["dropped"])
+    assert [1.0, 0.6667] == [chunk["relevance_score"] for chunk in answer["chunks"][:2]]
+    first = answer["chunks"][0]
+    assert ("remote-work.md", first["metadata"]["path"]) == (first["path"], "remote-work.md")
+    assert 0 <= answer["elapsed_ms"] == round(answer["elapsed_ms"], 3)
+
+
+def test_query_is_deterministic(run):
+    """Two runs answer the same, but for the time that they took."""
+    answers = []
+    for _ in range(2):
+        answer = json.loads(run("query", "-c", EXAMPLE, "-t", POLICY, "-o", "json")[1])
+        del answer["elapsed_ms"]
+        answers.append(answer)
+    assert answers[0] == answers[1]
+
+
+def test_query_lists_odd_titles_on_one_line(run, tmp_path):
+    """A line of the listing stays one line, shows the id for want of a title, and says cut."""
+    rows = [
+        {"text": "tea a", "title": "two\nlines\x1b[2J", "source": "s\u2028"},
+        {"text": "tea b", "id": 5},
+        {"text": "tea c " * 30},
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (tmp_path / "c.yaml").write_text(
+        "budget: {max_tokens: 20, truncation: truncate_end}\n"
+        "sources: [{type: jsonl, path: a.jsonl, name: n}]",
+        encoding="utf-8",
+    )
+    _, out, _ = run("query", "-c", tmp_path / "c.yaml", "-t", "tea")
+    head, *listed = out.split("\n\n", 1)[0].split("\n")
+    assert head.endswith(": 3 kept, 0 dropped")
+    assert [
+        r"  [s\u2028] two\nlines\x1b[2J: score=1.00, tokens=2",
+        "  [n] 5: score=1.00, tokens=2",
+        "  [n] untitled: score=1.00, tokens=17, cut",
+    ] == listed
+
+
+def test_query_of_an_empty_packing_has_no_context(run, tmp_path):
+    """Where nothing fits, the report is its first line."""
+    path = tmp_path / "c.yaml"
+    path.write_text("budget: {max_tokens: 1}\nsources: [{type: inline, text: A note.}]")
+    expected = "0 of 1 tokens (estimated): 0 kept, 1 dropped (budget: 1)\n"
+    assert (0, expected, "") == run("query", "-c", path, "-t", "note")
+
+
+@pytest.mark.parametrize("name", ["gone.yaml", "."])
+def test_query_names_a_configuration_that_cannot_be_read(refused, tmp_path, name):
+    """A missing file and a directory in its place are one line."""
+    message = refused("query", "-c", tmp_path / name, "-t", "x")
+    assert message.startswith(f"cannot read {tmp_path / name}: ")
+
+
+def test_query_says_what_is_wrong_with_a_configuration(refused, tmp_path):
+    """An error of the configuration, or of a source, is one line and no output."""
+    path = tmp_path / "c.yaml"
+    path.write_text("budget: {ranking: relevence}\nsources: []")
+    assert refused("query", "-c", path, "-t", "x").endswith("; did you mean 'relevance'?")
+    path.write_text("sources: [{type: inline, text: x}, {type: jsonl, path: a.jsonl}]")
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n{"text": 5}')
+    message = refused("query", "-c", path, "-t", "x")
+    assert f"{tmp_path / 'a.jsonl'}: line 2: text must be a str, not int" == message
+
+
+# pack
+
+
+def test_pack_prints_just_the_text(run):
+    """Text output is exactly what was counted, without so much as a line end."""
+    arguments = ("pack", "--query", "tea", "--max-tokens", 100, *FIXED)
+    expected = "Green tea is mild.\n\ntea\n\nRye bread."
+    assert (0, expected, "") == run(*arguments, stdin=json.dumps(CHUNKS))
+
+
+def test_pack_ends_the_line_at_a_terminal(run, monkeypatch):
+    """A person at a terminal gets the prompt back on a line of its own."""
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    assert "tea\n" == run("pack", "--query", "", "--max-tokens", 5, stdin='["tea"]')[1]
+
+
+def test_pack_answers_in_json(packed):
+    """JSON output says of each chunk what it is, and of each dropped one why."""
+    answer = packed("--max-tokens", 6)
+    assert ANSWER_KEYS == list(answer)
+    assert {
+        "content": "Green tea is mild.", "source": "", "title": "", "path": None,
+        "relevance_score": 1.0, "token_count": 5, "was_cut": False,
+        "metadata": {"mtime": 5, "tags": ["é"]},
+    } == answer["chunks"][0]  # fmt: skip
+    assert [("tea", {}), ("duplicate", 0), ("budget", 3), ("empty", 0)] == [
+        (answer["chunks"][1]["content"], answer["chunks"][1]["metadata"]),
+        *((chunk["reason"], chunk["needed_tokens"]) for chunk in answer["dropped"]),
+    ]
+    assert ("kitchen", "Bread") == (answer["dropped"][1]["source"], answer["dropped"][1]["title"])
+    assert (True, False, 3) == (
+        answer["was_truncated"], answer["is_exact"], answer["dropped_count"],
+    )  # fmt: skip
+
+
+def contents(answer):
+    return [chunk["content"] for chunk in answer["chunks"]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reserve_tokens": 7}, {"counter": "words"}, {"counter": "chars_per_token:1"},
+        *({"ranking": name} for name in ("keyword", "recency", "input")),
+        {"min_score": 0.5}, *({"overflow": name} for name in _pack.OVERFLOWS),
+        {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": None},
+        *({"order": name} for name in _pack.ORDERS),
+        *({"template": name} for name in ("plain", "tagged")),
+    ],
+)  # fmt: skip
+def test_each_option_of_pack_is_packers_own(packed, options):
+    """An option given on the command line does what it does in Python."""
+    arguments = []
+    for name, value in options.items():
+        arguments += [f"--{name.replace('_', '-')}", "none" if value is None else str(value)]
+    options = {"counter": "chars_div4", "ranking": "keyword", **options}
+    for max_tokens in (5, 9, 40):
+        expected = budgeteer.pack("tea", CHUNKS, max_tokens, **options)
+        answer = packed("--max-tokens", str(max_tokens), *arguments)
+        assert [kept.text for kept in expected.kept] == contents(answer)
+        assert expected.total_tokens == answer["total_tokens"]
+        assert [d.reason for d in expected.dropped] == [d["reason"] for d in answer["dropped"]]
+
+
+def test_the_choices_are_the_facades(run):
+    """Help lists what the facade takes, so that the two cannot drift."""
+    status, out, err = run("pack", "--help")
+    assert (0, "") == (status, err)
+    for names in (_pack.RANKINGS, _pack.OVERFLOWS, _pack.ORDERS, tuple(_pack.SEPARATORS)):
+        assert "{" + ",".join(names) + "}" in out
+    assert out.startswith("usage: budgeteer pack ")
+
+
+def test_own_scores_may_be_missing(packed):
+    """Under ranking score a chunk without one has null, in JSON as in Python."""
+    chunks = [{"text": "a"}, {"text": "b", "score": 2.5}]
+    answer = packed("--max-tokens", 9, "--ranking", "score", chunks=chunks)
+    assert [("b", 2.5), ("a", None)] == [
+        (chunk["content"], chunk["relevance_score"]) for chunk in answer["chunks"]
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"text": "tea"}, "bread"]',
+        ' \n[\n{"text": "tea"},\n"bread"\n]\n',
+        '{"text": "tea"}\n"bread"',
+        '\n{"content": "tea"}\r\n\r\n  "bread"\n\n',
+        '\ufeff["tea", "bread"]',
+        '\ufeff"tea"\n"bread"',
+    ],
+)
+def test_pack_reads_an_array_or_lines(run, tmp_path, text):
+    """The first character says whether the input is an array; a file is read like a pipe."""
+    arguments = ("pack", "--query", "", "--max-tokens", 9)
+    assert (0, "tea\n\nbread", "") == run(*arguments, stdin=text)
+    (tmp_path / "chunks").write_text(text, encoding="utf-8")
+    assert (0, "tea\n\nbread", "") == run(*arguments, "--input", tmp_path / "chunks")
+
+
+def test_a_line_of_json_ends_at_a_newline_only(run):
+    """Other line separators may stand in a string, raw as JSON allows."""
+    text = '"a\u2028b\x85c"\n"d"'
+    assert "a\u2028b\x85c\n\nd" == run("pack", "--query", "", "--max-tokens", 9, stdin=text)[1]
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "[]"])
+def test_no_chunks_pack_to_nothing(run, text):
+    """Empty input is no error, and its packing is empty."""
+    assert (0, "", "") == run("pack", "--query", "x", "--max-tokens", 9, stdin=text)
+
+
+def test_input_may_come_from_a_stream_without_bytes(run, monkeypatch):
+    """A standard input that was replaced by a text stream is read too."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO('["tea"]'))
+    assert (0, "tea", "") == run("pack", "--query", "", "--max-tokens", 9)
+
+
+def test_lone_surrogates_are_escaped(run):
+    """What UTF-8 cannot hold is written as an escape, which in JSON reads back as itself."""
+    arguments = ("pack", "--query", "", "--max-tokens", 9)
+    chunk = r'["x\ud800y"]'
+    assert (0, r"x\ud800y", "") == run(*arguments, stdin=chunk)
+    out = run(*arguments, "-o", "json", stdin=chunk)[1]
+    assert "x\ud800y" == json.loads(out)["chunks"][0]["content"]
+
+
+BAD_ITEM = "must be a str or a JSON object, not"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1", "standard input: line 1, column 3: invalid JSON: "),
+        ('\n["a",\n', "standard input: line 3, column 1: invalid JSON: "),
+        ('"a"\n{"text": }', "standard input: line 2, column 10: invalid JSON: Expecting value"),
+        ('"a"\nplain', "standard input: line 2, column 1: invalid JSON: Expecting value"),
+        ('["a", NaN]', "standard input: line 1: invalid JSON: NaN is not a JSON number"),
+        ("[" * 200_000, "standard input: line 1: invalid JSON: nested too deeply"),
+        ('["a", 5]', f"standard input: chunks[1] {BAD_ITEM} int"),
+        ('["a", null]', f"standard input: chunks[1] {BAD_ITEM} None"),
+        ('"a"\n\n[1]', f"standard input: line 3 {BAD_ITEM} list"),
+        ('["a", {"body": "x"}]', "chunks[1] must have a key 'text' or 'content'"),
+        ('[{"text": 5}]', "chunks[0].text must be a str, not int"),
+        (b'"a"\n"\xff"', "standard input: line 2: not UTF-8"),
+    ],
+)
+def test_bad_input_is_refused(refused, text, message):
+    """The message says where the input is wrong, and nothing is written."""
+    arguments = ("pack", "--query", "", "--max-tokens", 9, "-o", "json")
+    assert refused(*arguments, stdin=text).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--max-tokens", -1], f"max_tokens must be from 0 to {2**63 - 1}, not -1"),
+        (["--max-tokens", "x"], "argument --max-tokens: invalid int value: 'x'"),
+        (["--max-tokens", "1.5"], "argument --max-tokens: invalid int value: '1.5'"),
+        (["--reserve-tokens", -2], f"reserve_tokens must be from 0 to {2**63 - 1}, not -2"),
+        (["--min-score", "nan"], "min_score must be a number, not NaN"),
+        (["--min-score", "high"], "argument --min-score: invalid float value: 'high'"),
+        (
+            ["--overflow", "truncate"],
+            (
+                "argument --overflow: must be one of 'skip', 'stop', 'truncate_end', "
+                "'truncate_middle', not 'truncate'; did you mean 'truncate_end'?"
+            ),
+        ),
+        (
+            ["--dedupe", "off"],
+            "argument --dedupe: must be one of 'exact', 'none', not 'off'",
+        ),
+        (
+            ["-o", "jsno"],
+            (
+                "argument -o/--output: must be one of 'text', 'json', not 'jsno'; "
+                "did you mean 'json'?"
+            ),
+        ),
+        (["--max", "5"], "unrecognized arguments: --max 5"),
+        (["--bad\n"], r"unrecognized arguments: --bad\n"),
+    ],
+)
+def test_bad_options_are_refused_before_input_is_read(refused, monkeypatch, options, message):
+    """A bad option is one line, in the words of the facade where it is the facade's."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert message == refused("pack", "--query", "x", "--max-tokens", 5, *options)
+
+
+@pytest.mark.parametrize("command", [["pack", "--query", "", "--max-tokens", 5], ["count"]])
+def test_an_unknown_counter_is_refused(refused, command):
+    """A near miss of a counter's name is named; a callable is not offered."""
+    message = refused(*command, "--counter", "wrods", stdin="")
+    assert message.endswith("not 'wrods'; did you mean 'words'?")
+    assert "callable" not in message
+
+
+@pytest.mark.parametrize("name", ["gone.json", "."])
+def test_pack_names_a_file_that_cannot_be_read(refused, tmp_path, name):
+    """A missing input, and a directory given as one, are one line."""
+    message = refused("pack", "--query", "", "--max-tokens", 5, "--input", tmp_path / name)
+    assert message.startswith(f"cannot read {tmp_path / name}: ")
+
+
+# count
+
+
+def test_count_counts_standard_input(run):
+    """Without files the answer is the number alone."""
+    assert (0, "3\n", "") == run("count", "--counter", "chars_div4", stdin="Hello, world")
+    assert (0, "2\n", "") == run("count", "--counter", "words", stdin="Hello, world\r\n")
+    assert (0, "0\n", "") == run("count", stdin="")
+
+
+def test_count_uses_the_default_of_packer(run):
+    """The counter is Packer's own where none is named."""
+    text = "What is the remote work policy?"
+    assert (
+        f"{budgeteer.get_counter(budgeteer.Packer(1).counter).count(text)}\n"
+        == (run("count", stdin=text)[1])
+    )
+
+
+def test_count_lists_files_and_their_total(run, tmp_path):
+    """A file is a line, several have a total; standard input may be one of them."""
+    one, two = tmp_path / "one\n", tmp_path / "two"
+    one.write_bytes("\ufeffGrün".encode())
+    two.write_bytes(b"two words")
+    words = ("count", "--counter", "words")
+    shown = str(one).replace("\n", r"\n")
+    assert f"1\t{shown}\n" == run(*words, one)[1]
+    assert f"1\t{shown}\n2\t{two}\n3\ttotal\n" == run(*words, one, two)[1]
+    out = run(*words, "-", two, stdin="a b c")[1]
+    assert f"3\tstandard input\n2\t{two}\n5\ttotal\n" == out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("gone", "cannot read {}: "), (".", "cannot read {}: "), ("bad", "{}: line 2: not UTF-8")],
+)
+def test_count_of_a_bad_file_counts_none(refused, tmp_path, name, message):
+    """One file that cannot be read is an error of the whole, and no line is written."""
+    (tmp_path / "good").write_text("a")
+    (tmp_path / "bad").write_bytes(b"a\n\xff")
+    found = refused("count", tmp_path / "good", tmp_path / name)
+    assert found.startswith(message.format(tmp_path / name))
+
+
+def test_a_file_without_permission_is_one_line(refused, tmp_path, monkeypatch):
+    """What may not be read is named with the reason."""
+
+    def denied(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    path = tmp_path / "a"
+    assert f"cannot read {path}: Permission denied" == refused("count", path)
+
+
+# The program as a whole.
+
+
+def test_version_and_help(run):
+    """The version and the help are answers: status 0, nothing on standard error."""
+    assert (0, f"budgeteer {budgeteer.__version__}\n", "") == run("--version")
+    status, out, err = run("-h")
+    assert (0, "") == (status, err)
+    assert all(f"    {command} " in out for command in ("query", "pack", "count"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a command is required: query, pack or count"),
+        (["quarry"], "argument COMMAND: invalid choice: 'quarry'"),
+        (["query"], "the following arguments are required: -c/--config, -t/--text"),
+        (["query", "-c"], "argument -c/--config: expected one argument"),
+        (["pack"], "the following arguments are required: --query, --max-tokens"),
+        (["query", "--conf", "x", "-t", "x"], "the following arguments are required: -c/--config"),
+        (["--nothing"], "unrecognized arguments: --nothing"),
+    ],
+)
+def test_bad_arguments_are_one_line(refused, arguments, message):
+    """An error of the arguments is one line without the usage."""
+    assert refused(*arguments).startswith(message)
+
+
+def test_importing_it_is_light():
+    """Neither PyYAML nor numpy is imported before it is needed."""
+    code = (
+        "import sys, budgeteer.cli as cli; cli.main(['--version']); "
+        "sys.exit(bool({'yaml', 'numpy'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
+
+
+def test_an_interrupt_is_status_130(run, monkeypatch):
+    """Ctrl-C ends it without a traceback."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_read", interrupted)
+    assert (130, "", "") == run("count", "x")
+
+
+@pytest.mark.parametrize("error", [InternalError("a defect"), ZeroDivisionError()])
+def test_a_defect_is_not_hidden(monkeypatch, error):
+    """What is no error of the input is raised, with its traceback."""
+
+    def broken(*_):
+        raise error
+
+    monkeypatch.setattr(cli, "_read", broken)
+    with pytest.raises(type(error)):
+        main(["count", "x"])
+
+
+class Stream:
+    """A standard output whose bytes go where *write* puts them."""
+
+    encoding = "utf-8"
+
+    def __init__(self, write):
+        self.buffer = self
+        self.write = write
+
+    def flush(self):
+        pass
+
+
+def test_output_that_is_taken_in_parts_goes_out_whole(monkeypatch):
+    """An unbuffered stream may take less than it is given, or nothing for now."""
+    taken = []
+
+    def write(data):
+        if len(taken) % 2:
+            taken.append(b"")
+            return None
+        taken.append(bytes(data[:7]))
+        return len(taken[-1])
+
+    monkeypatch.setattr(sys, "stdout", Stream(write))
+    assert 0 == main(["--version"])
+    assert f"budgeteer {budgeteer.__version__}\n".encode() == b"".join(taken)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
+        (
+            OSError(errno.ENOSPC, "No space left"),
+            2,
+            "budgeteer: error: cannot write the output: No space left\n",
+        ),
+    ],
+)
+def test_a_failed_write_is_quiet_or_one_line(monkeypatch, capsys, error, status, message):
+    """Nobody reading is no error worth a word; a full disk is."""
+
+    def write(_):
+        raise error
+
+    monkeypatch.setattr(sys, "stdout", Stream(write))
+    assert status == main(["--version"])
+    assert message == capsys.readouterr().err
+
+
+def test_closed_streams_are_one_line(monkeypatch, capsys):
+    """A process started without standard streams does not fall over them."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert 2 == main(["count"])
+    assert "budgeteer: error: standard input is closed\n" == capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdout", None)
+    assert 2 == main(["--version"])
+    expected = "budgeteer: error: cannot write the output: standard output is closed\n"
+    assert expected == capsys.readouterr().err
+    monkeypatch.setattr(sys, "stderr", None)
+    assert 2 == main(["--version"])
+
+
+# In a process of its own.
+
+
+def test_the_module_runs():
+    """``python -m budgeteer`` is the program; its output is UTF-8 wherever it runs."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = process("query", "-c", EXAMPLE, "-t", POLICY, env=environment)
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert b"  [handbook] Remote Work Policy: score=1.00, tokens=79" in done.stdout
+    arguments = ("pack", "--query", "", "--max-tokens", "9")
+    done = process(*arguments, input='["Grün 茶"]'.encode(), env=environment)
+    assert (0, "Grün 茶".encode(), b"") == (done.returncode, done.stdout, done.stderr)
+
+
+def test_the_program_fails_with_one_line():
+    """A failure is status 2, one line on standard error and nothing on standard output."""
+    done = process("pack", "--query", "", "--max-tokens", "9", input=b'["tea", 5]')
+    assert (2, b"") == (done.returncode, done.stdout)
+    expected = (
+        "budgeteer: error: standard input: chunks[1] must be a str or a JSON object, not int"
+    )
+    assert [expected] == done.stderr.decode().splitlines()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes break otherwise there")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away_is_no_traceback(unbuffered):
+    """Where the reader closes the pipe, the program ends quietly."""
+    data = json.dumps(["tea " * 100_000]).encode()
+    with subprocess.Popen(
+        [sys.executable, "-m", "budgeteer", "pack", "--query", "", "--max-tokens", "1000000"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    ) as child:
+        child.stdout.close()
+        child.stdin.write(data)
+        child.stdin.close()
+        assert b"" == child.stderr.read()
+        assert 141 == child.wait(60)
+
+
+@NEEDS_FILES
+def test_a_full_disk_is_one_line():
+    """Output that cannot be written is an error, said once."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "budgeteer", "--version"],
+            stdout=full, stderr=subprocess.PIPE, check=False, timeout=60,
+        )  # fmt: skip
+    assert 2 == done.returncode
+    expected = b"budgeteer: error: cannot write the output: No space left on device"
+    assert [expected] == done.stderr.splitlines()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals differ there")
+def test_ctrl_c_ends_it_quietly():
+    """An interrupt while it waits for input is status 130, without a traceback."""
+    code = (
+        "import os, signal, sys, threading, budgeteer.cli as cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "sys.exit(cli.main(['count']))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        assert 130 == child.wait(60)
+        assert (b"", b"") == (child.stdout.read(), child.stderr.read())
