@@ -1,6 +1,7 @@
 //! How long a text is, in tokens.
 
 use crate::text::Text;
+use crate::wide::with_avx2;
 
 /// Counts the tokens of a text.
 ///
@@ -97,6 +98,12 @@ impl Estimate {
 /// A word begins at each byte that is no space and has a space in front. Sums
 /// of at most 255 fit a byte, so that the compiler counts in whole vectors.
 fn count_words(folded: &[u8]) -> u64 {
+    with_avx2!(count_starts(folded: &[u8]) -> u64)
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn count_starts(folded: &[u8]) -> u64 {
     let is_space = |byte: u8| (byte.wrapping_sub(9) < 5) | (byte.wrapping_sub(28) < 5);
     let Some(&first) = folded.first() else { return 0 };
     let mut words = u64::from(!is_space(first));

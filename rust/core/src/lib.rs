@@ -14,6 +14,7 @@ mod scan;
 mod score;
 mod text;
 mod truncate;
+mod wide;
 
 pub use chunk::{Batch, Chunk, Document};
 pub use count::{Estimate, TokenCounter};

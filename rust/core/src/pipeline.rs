@@ -244,11 +244,12 @@ fn read<B: Batch, H: Host>(
                     let measured = estimate.measure(text, words);
                     reading.measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
                 }
-                if plan.dedupe {
-                    reading.prints.push(text.fingerprint());
-                }
                 if let Some(relevance) = relevance {
                     scores.push(relevance.score(text, batch.title(index), scratch));
+                }
+                if plan.dedupe {
+                    // Last, when the whole text is in the cache.
+                    reading.prints.push(text.fingerprint());
                 }
             }
         })?;

@@ -15,6 +15,8 @@ use crate::keywords::{Class, class};
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_vbmi;
 mod kernel;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -31,6 +33,8 @@ pub(crate) enum Method {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vbmi,
     #[cfg(target_arch = "aarch64")]
     Neon,
 }
@@ -47,6 +51,9 @@ impl Method {
             }
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
                 methods.push(Self::Avx512);
+                if is_x86_feature_detected!("avx512vbmi") {
+                    methods.push(Self::Avx512Vbmi);
+                }
             }
         }
         #[cfg(target_arch = "aarch64")]
@@ -107,6 +114,8 @@ impl Scanner {
             Method::Avx2 => avx2::scan(self, folded, found),
             #[cfg(target_arch = "x86_64")]
             Method::Avx512 => avx512::scan(self, folded, found),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx512Vbmi => avx512_vbmi::scan(self, folded, found),
             #[cfg(target_arch = "aarch64")]
             Method::Neon => neon::scan(self, folded, found),
         }

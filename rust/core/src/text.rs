@@ -6,6 +6,8 @@
 
 use std::hash::{Hash, Hasher};
 
+use crate::wide::with_avx2;
+
 /// Stands in a folded text for a character that is neither ASCII nor
 /// whitespace, nor becomes ASCII when lowercased.
 pub(crate) const OTHER: u8 = 0x80;
@@ -171,28 +173,28 @@ impl<'a> Text<'a> {
 }
 
 /// A stored code point.
-trait Unit: Copy + Into<u32> {
-    /// The code point as a byte; meant for ASCII.
-    fn narrow(self) -> u8;
+trait Unit: Copy + Ord + Hash + Into<u32> {
+    /// Returns the code point if it is less than `limit`, else `limit`.
+    fn at_most(self, limit: u8) -> u8;
 }
 
 impl Unit for u8 {
-    fn narrow(self) -> u8 {
-        self
+    fn at_most(self, limit: u8) -> u8 {
+        self.min(limit)
     }
 }
 
 impl Unit for u16 {
-    #[allow(clippy::cast_possible_truncation)] // ASCII only
-    fn narrow(self) -> u8 {
-        self as u8
+    #[allow(clippy::cast_possible_truncation)] // the limit fits
+    fn at_most(self, limit: u8) -> u8 {
+        self.min(u16::from(limit)) as u8
     }
 }
 
 impl Unit for u32 {
-    #[allow(clippy::cast_possible_truncation)] // ASCII only
-    fn narrow(self) -> u8 {
-        self as u8
+    #[allow(clippy::cast_possible_truncation)] // the limit fits
+    fn at_most(self, limit: u8) -> u8 {
+        self.min(u32::from(limit)) as u8
     }
 }
 
@@ -200,24 +202,51 @@ impl Unit for u32 {
 /// instructions of the test and of the narrowing.
 const BLOCK: usize = 32;
 
+/// Folds units with the widest instructions that the processor has.
 fn fold_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
+    with_avx2!(fold_blocks::<U>(units: &[U], out: &mut Vec<u8>));
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>) {
     out.reserve(units.len());
-    let mut blocks = units.chunks_exact(BLOCK);
-    for block in &mut blocks {
-        if is_ascii(block) {
-            out.extend(block.iter().map(|unit| unit.narrow()));
-        } else {
-            out.extend(block.iter().map(|&unit| fold_code(unit.into())));
+    let (blocks, rest) = units.as_chunks::<BLOCK>();
+    for block in blocks {
+        let mut folded = [0; BLOCK];
+        let mut all = 0;
+        for (to, unit) in folded.iter_mut().zip(block) {
+            *to = unit.at_most(OTHER);
+            all |= *to;
+        }
+        if all >= OTHER {
+            fold_others(&mut folded, block);
+        }
+        out.extend_from_slice(&folded);
+    }
+    out.extend(rest.iter().map(|&unit| fold_code(unit.into())));
+}
+
+/// Mends what is [`OTHER`] in `folded` for whitespace and the Kelvin sign.
+fn fold_others<U: Unit>(folded: &mut [u8; BLOCK], units: &[U; BLOCK]) {
+    // They are few in most texts: find them by their high bits, eight bytes at
+    // once.
+    let (words, _) = folded.as_chunks_mut::<8>();
+    for (word, units) in words.iter_mut().zip(units.as_chunks::<8>().0) {
+        let mut others = u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+        while others != 0 {
+            let place = others.trailing_zeros() as usize / 8;
+            others &= others - 1;
+            word[place] = fold_code(units[place].into());
         }
     }
-    out.extend(blocks.remainder().iter().map(|&unit| fold_code(unit.into())));
 }
 
 fn write_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
     out.reserve(units.len());
     for block in units.chunks(BLOCK) {
         if is_ascii(block) {
-            out.extend(block.iter().map(|unit| unit.narrow()));
+            out.extend(block.iter().map(|unit| unit.at_most(OTHER)));
         } else {
             for &unit in block {
                 push_code(unit.into(), out);

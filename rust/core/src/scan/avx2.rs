@@ -8,7 +8,7 @@ use std::arch::x86_64::{
 };
 
 use super::Scanner;
-use super::kernel::{self, Lanes, MAX_WIDTH};
+use super::kernel::{self, ByteTable, Lanes, MAX_WIDTH};
 
 struct Avx2;
 
@@ -26,10 +26,15 @@ impl Lanes for Avx2 {
         unsafe { _mm256_set1_epi8(byte.cast_signed()) }
     }
 
+    type Table = (__m256i, __m256i);
+
     #[inline(always)]
-    unsafe fn table(table: &[u8; 16]) -> __m256i {
-        // SAFETY: see the impl.
-        unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())) }
+    unsafe fn table(table: &ByteTable) -> Self::Table {
+        let load = |table: &[u8; 16]| {
+            // SAFETY: see the impl.
+            unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())) }
+        };
+        (load(&table.low), load(&table.high))
     }
 
     #[inline(always)]
@@ -45,7 +50,7 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn look_up(low: __m256i, high: __m256i, bytes: __m256i) -> __m256i {
+    unsafe fn look_up((low, high): Self::Table, bytes: __m256i) -> __m256i {
         // SAFETY: see the impl.
         unsafe {
             let nibble = _mm256_set1_epi8(15);

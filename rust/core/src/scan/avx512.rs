@@ -8,7 +8,7 @@ use std::arch::x86_64::{
 };
 
 use super::Scanner;
-use super::kernel::{self, Lanes, MAX_WIDTH};
+use super::kernel::{self, ByteTable, Lanes, MAX_WIDTH};
 
 struct Avx512;
 
@@ -27,10 +27,15 @@ impl Lanes for Avx512 {
         unsafe { _mm512_set1_epi8(byte.cast_signed()) }
     }
 
+    type Table = (__m512i, __m512i);
+
     #[inline(always)]
-    unsafe fn table(table: &[u8; 16]) -> __m512i {
-        // SAFETY: see the impl.
-        unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) }
+    unsafe fn table(table: &ByteTable) -> Self::Table {
+        let load = |table: &[u8; 16]| {
+            // SAFETY: see the impl.
+            unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) }
+        };
+        (load(&table.low), load(&table.high))
     }
 
     #[inline(always)]
@@ -46,7 +51,7 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn look_up(low: __m512i, high: __m512i, bytes: __m512i) -> __m512i {
+    unsafe fn look_up((low, high): Self::Table, bytes: __m512i) -> __m512i {
         // SAFETY: see the impl.
         unsafe {
             let nibble = _mm512_set1_epi8(15);

@@ -3,6 +3,8 @@
 
 use super::Scanner;
 use crate::keywords::{CLASSES, Class};
+#[allow(unused_imports)] // for the documentation
+use crate::text::OTHER;
 
 /// Keywords are spread over so many buckets, one bit of a byte each.
 const BUCKETS: usize = 8;
@@ -10,11 +12,26 @@ const BUCKETS: usize = 8;
 /// So many first bytes of a keyword are looked at before it is compared.
 const FIRST: usize = 3;
 
-/// For each nibble of a byte the buckets that the byte does not rule out.
+/// A set of bits for each byte below 0x80, and none for others.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Nibbles {
+pub(super) struct ByteTable {
+    /// By byte.
+    pub(super) all: [u8; 128],
+    /// By low nibble, and by high nibble: what they have in common.
     pub(super) low: [u8; 16],
     pub(super) high: [u8; 16],
+}
+
+impl ByteTable {
+    const EMPTY: Self = Self { all: [0; 128], low: [0; 16], high: [0; 16] };
+
+    /// Adds `bits` to `byte`. The nibbles of one bit must form a rectangle: no
+    /// byte but those added may have both nibbles of added ones.
+    fn add(&mut self, byte: u8, bits: u8) {
+        self.all[usize::from(byte)] |= bits;
+        self.low[usize::from(byte & 15)] |= bits;
+        self.high[usize::from(byte >> 4)] |= bits;
+    }
 }
 
 /// What the kernel looks bytes up in.
@@ -22,19 +39,18 @@ pub(super) struct Nibbles {
 pub(super) struct Tables {
     /// Not 0 for a byte that may stand in front of a word: whitespace or
     /// stripped punctuation.
-    boundary: Nibbles,
-    /// For each of the first bytes of a keyword.
-    first: [Nibbles; FIRST],
+    boundary: ByteTable,
+    /// For each of the first bytes of a keyword the buckets that it may begin.
+    first: [ByteTable; FIRST],
     /// The keywords of each bucket, by number.
     buckets: [Vec<u8>; BUCKETS],
 }
 
 impl Tables {
     pub(super) fn new(keywords: &[Vec<u8>]) -> Self {
-        let mut boundary = Nibbles { low: [0; 16], high: [0; 16] };
-        // All such bytes have one of six high nibbles; with a bit for each of
-        // them the look-up is exact.
-        for (byte, _) in (0..=u8::MAX).zip(&CLASSES).filter(|(_, class)| **class != Class::Word) {
+        let mut boundary = ByteTable::EMPTY;
+        // All such bytes have one of six high nibbles: a bit for each of them.
+        for (byte, _) in (0..0x80).zip(&CLASSES).filter(|(_, class)| **class != Class::Word) {
             let row = match byte >> 4 {
                 0 => 1,
                 1 => 2,
@@ -44,25 +60,24 @@ impl Tables {
                 7 => 32,
                 _ => unreachable!("no such whitespace or punctuation"),
             };
-            boundary.low[usize::from(byte & 15)] |= row;
-            boundary.high[usize::from(byte >> 4)] |= row;
+            boundary.add(byte, row);
         }
         let mut tables = Self {
             boundary,
-            first: [Nibbles { low: [0; 16], high: [0; 16] }; FIRST],
+            first: [ByteTable::EMPTY; FIRST],
             buckets: [const { Vec::new() }; BUCKETS],
         };
         for (number, keyword) in (0_u8..).zip(keywords) {
             let bucket = usize::from(number) % BUCKETS;
             tables.buckets[bucket].push(number);
-            for (place, nibbles) in tables.first.iter_mut().enumerate() {
-                let bytes = match keyword.get(place) {
-                    Some(byte) => vec![*byte, byte.to_ascii_uppercase()],
-                    None => (0..=u8::MAX).collect(), // too short to rule any out
-                };
-                for byte in bytes {
-                    nibbles.low[usize::from(byte & 15)] |= 1 << bucket;
-                    nibbles.high[usize::from(byte >> 4)] |= 1 << bucket;
+            for (place, table) in tables.first.iter_mut().enumerate() {
+                match keyword.get(place) {
+                    Some(byte) => {
+                        table.add(byte.to_ascii_lowercase(), 1 << bucket);
+                        table.add(byte.to_ascii_uppercase(), 1 << bucket);
+                    }
+                    // Too short to rule any out.
+                    None => (0..0x80).for_each(|byte| table.add(byte, 1 << bucket)),
                 }
             }
         }
@@ -92,8 +107,11 @@ pub(super) trait Lanes {
     /// Returns `byte` in each place.
     unsafe fn splat(byte: u8) -> Self::Bytes;
 
-    /// Returns `table` as often as it fits the register.
-    unsafe fn table(table: &[u8; 16]) -> Self::Bytes;
+    /// A [`ByteTable`] in registers.
+    type Table: Copy;
+
+    /// Returns `table` in registers.
+    unsafe fn table(table: &ByteTable) -> Self::Table;
 
     /// Returns the [`Lanes::WIDTH`] bytes from `start` on, which must be
     /// readable.
@@ -102,9 +120,9 @@ pub(super) trait Lanes {
     /// Writes `bytes` to the start of `to`.
     unsafe fn store(bytes: Self::Bytes, to: &mut [u8; MAX_WIDTH]);
 
-    /// Returns, for each byte of `bytes`, the entry of `low` at its low nibble
-    /// and that of `high` at its high nibble, joined by "and".
-    unsafe fn look_up(low: Self::Bytes, high: Self::Bytes, bytes: Self::Bytes) -> Self::Bytes;
+    /// Returns the bits of each byte; of those from 0x80 on, which occur only
+    /// as [`OTHER`], any bits that NUL has.
+    unsafe fn look_up(table: Self::Table, bytes: Self::Bytes) -> Self::Bytes;
 
     /// Returns the bits that `a` and `b` have in common.
     unsafe fn and(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
@@ -116,6 +134,79 @@ pub(super) trait Lanes {
 /// The widest register that [`Lanes`] may stand for.
 pub(super) const MAX_WIDTH: usize = 64;
 
+/// A scan of one text.
+struct Scan<'s, L: Lanes> {
+    scanner: &'s Scanner,
+    folded: &'s [u8],
+    found: u64,
+    boundary: L::Table,
+    first: [L::Table; FIRST],
+    /// The buckets with keywords not yet found, in each place.
+    live: L::Bytes,
+}
+
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+impl<'s, L: Lanes> Scan<'s, L> {
+    /// # Safety
+    ///
+    /// The processor must have the instructions of `L`.
+    #[inline(always)]
+    unsafe fn new(scanner: &'s Scanner, folded: &'s [u8], found: u64) -> Self {
+        let Tables { boundary, first: [one, two, three], .. } = &scanner.tables;
+        // SAFETY: the caller vouches for the instructions.
+        unsafe {
+            Self {
+                scanner,
+                folded,
+                found,
+                boundary: L::table(boundary),
+                first: [L::table(one), L::table(two), L::table(three)],
+                live: L::splat(scanner.tables.live(found)),
+            }
+        }
+    }
+
+    /// Looks at the WIDTH places from `at` on, or those of them in `wanted`,
+    /// and returns whether all keywords are found now. `start` is of the byte
+    /// in front of the first place.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of `L`, and WIDTH + FIRST bytes
+    /// from `start` on must be readable.
+    #[inline(always)]
+    unsafe fn block(&mut self, start: *const u8, at: usize, wanted: u64) -> bool {
+        // SAFETY: as this function's contract says.
+        let (starts, mut candidates) = unsafe {
+            let look_up = |offset: usize, table| L::look_up(table, L::load(start.add(offset)));
+            let [one, two, three] = self.first;
+            let starts = L::and(
+                L::and(look_up(1, one), look_up(2, two)),
+                L::and(look_up(3, three), self.live),
+            );
+            (starts, L::both_nonzero(starts, look_up(0, self.boundary)) & wanted)
+        };
+        if candidates == 0 {
+            return false;
+        }
+        let before = self.found;
+        let mut buckets = [0; MAX_WIDTH];
+        // SAFETY: the caller vouches for the instructions.
+        unsafe { L::store(starts, &mut buckets) };
+        while candidates != 0 {
+            let offset = candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
+            let buckets = buckets[offset];
+            self.found |= confirm(self.scanner, self.folded, at + offset, buckets, self.found);
+        }
+        if self.found != before {
+            // SAFETY: the caller vouches for the instructions.
+            self.live = unsafe { L::splat(self.scanner.tables.live(self.found)) };
+        }
+        self.found == self.scanner.all
+    }
+}
+
 /// Finds the scanner's keywords in `folded`, as [`Scanner::scan`] does.
 ///
 /// # Safety
@@ -123,60 +214,55 @@ pub(super) const MAX_WIDTH: usize = 64;
 /// The processor must have the instructions of `L`.
 #[inline(always)]
 #[allow(clippy::inline_always)] // the instructions are only at hand in the caller
-pub(super) unsafe fn scan<L: Lanes>(scanner: &Scanner, folded: &[u8], mut found: u64) -> u64 {
-    let tables = &scanner.tables;
-    // SAFETY: the caller vouches for the instructions. Each load is of WIDTH
-    // bytes at an offset of at most FIRST into WIDTH + FIRST bytes: either of
-    // `folded`, which the loop's condition makes sure of, or of the padded
-    // copy, which has MAX_WIDTH + FIRST.
+pub(super) unsafe fn scan<L: Lanes>(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
+    let length = folded.len();
+    let mut padded = [b' '; MAX_WIDTH + FIRST];
+    // SAFETY: the caller vouches for the instructions. What is readable is
+    // either the padded copy, of MAX_WIDTH + FIRST bytes, or `folded` from
+    // `at - 1` on, which the loop's condition makes sure of.
     unsafe {
-        let pair = |nibbles: &Nibbles| (L::table(&nibbles.low), L::table(&nibbles.high));
-        let boundary = pair(&tables.boundary);
-        let first = [pair(&tables.first[0]), pair(&tables.first[1]), pair(&tables.first[2])];
-        let mut live = L::splat(tables.live(found));
-
-        let mut padded = [b' '; MAX_WIDTH + FIRST];
-        let mut at = 0;
-        while at < folded.len() {
-            // From the byte in front of `at` on. At the very start there is
-            // none, and at the end there are too few: copy, with spaces around.
-            let start = if at > 0 && folded.len() - at >= L::WIDTH + FIRST - 1 {
-                folded.as_ptr().add(at - 1)
-            } else {
+        let mut scan = Scan::<L>::new(scanner, folded, found);
+        if length < L::WIDTH + FIRST {
+            // Too short to load from: copy, with spaces around.
+            for at in (0..length).step_by(L::WIDTH) {
                 let from = at.saturating_sub(1);
-                let left = &folded[from..folded.len().min(at + L::WIDTH + FIRST - 1)];
-                padded.fill(b' ');
+                let left = &folded[from..length.min(at + L::WIDTH + FIRST - 1)];
                 let lead = usize::from(at == 0);
+                padded.fill(b' ');
                 padded[lead..lead + left.len()].copy_from_slice(left);
-                padded.as_ptr()
-            };
-            let look_up =
-                |offset: usize, (low, high)| L::look_up(low, high, L::load(start.add(offset)));
-            let starts = L::and(
-                L::and(look_up(1, first[0]), look_up(2, first[1])),
-                L::and(look_up(3, first[2]), live),
-            );
-            let mut candidates = L::both_nonzero(starts, look_up(0, boundary));
-            if candidates != 0 {
-                let before = found;
-                let mut buckets = [0; MAX_WIDTH];
-                L::store(starts, &mut buckets);
-                while candidates != 0 {
-                    let offset = candidates.trailing_zeros() as usize;
-                    candidates &= candidates - 1;
-                    found |= confirm(scanner, folded, at + offset, buckets[offset], found);
+                if scan.block(padded.as_ptr(), at, u64::MAX) {
+                    break;
                 }
-                if found != before {
-                    if found == scanner.all {
-                        return found;
-                    }
-                    live = L::splat(tables.live(found));
-                }
+            }
+            return scan.found;
+        }
+        // In front of the first block there is nothing: copy it. This copy and
+        // those below are of a fixed size, hence a few instructions.
+        padded[1..L::WIDTH + FIRST].copy_from_slice(&folded[..L::WIDTH + FIRST - 1]);
+        if scan.block(padded.as_ptr(), 0, u64::MAX) {
+            return scan.found;
+        }
+        let mut at = L::WIDTH;
+        while at + L::WIDTH + FIRST - 1 <= length {
+            if scan.block(folded.as_ptr().add(at - 1), at, u64::MAX) {
+                return scan.found;
             }
             at += L::WIDTH;
         }
+        // What is left ends in spaces. The last block overlaps the one before;
+        // two are needed where a little more than a block is left.
+        let last = length - L::WIDTH;
+        padded[L::WIDTH + 1..].fill(b' ');
+        while at < length {
+            let from = at.min(last);
+            padded[..=L::WIDTH].copy_from_slice(&folded[from - 1..from + L::WIDTH]);
+            if scan.block(padded.as_ptr(), from, u64::MAX << (at - from)) || from == last {
+                break;
+            }
+            at = from + L::WIDTH - (FIRST - 1);
+        }
+        scan.found
     }
-    found
 }
 
 /// Returns the keywords of `buckets` that stand at `at` as words and are not

@@ -7,7 +7,7 @@ use std::arch::aarch64::{
 };
 
 use super::Scanner;
-use super::kernel::{self, Lanes, MAX_WIDTH};
+use super::kernel::{self, ByteTable, Lanes, MAX_WIDTH};
 
 struct Neon;
 
@@ -25,10 +25,15 @@ impl Lanes for Neon {
         unsafe { vdupq_n_u8(byte) }
     }
 
+    type Table = (uint8x16_t, uint8x16_t);
+
     #[inline(always)]
-    unsafe fn table(table: &[u8; 16]) -> uint8x16_t {
-        // SAFETY: see the impl.
-        unsafe { vld1q_u8(table.as_ptr()) }
+    unsafe fn table(table: &ByteTable) -> Self::Table {
+        let load = |table: &[u8; 16]| {
+            // SAFETY: see the impl.
+            unsafe { vld1q_u8(table.as_ptr()) }
+        };
+        (load(&table.low), load(&table.high))
     }
 
     #[inline(always)]
@@ -44,7 +49,7 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
-    unsafe fn look_up(low: uint8x16_t, high: uint8x16_t, bytes: uint8x16_t) -> uint8x16_t {
+    unsafe fn look_up((low, high): Self::Table, bytes: uint8x16_t) -> uint8x16_t {
         // SAFETY: see the impl.
         unsafe {
             let low = vqtbl1q_u8(low, vandq_u8(bytes, vdupq_n_u8(15)));

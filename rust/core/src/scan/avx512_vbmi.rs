@@ -1,0 +1,80 @@
+//! The scan on 64 bytes at once, with look-ups of whole bytes.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_mask_test_epi8_mask,
+    _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_storeu_si512, _mm512_test_epi8_mask,
+};
+
+use super::Scanner;
+use super::kernel::{self, ByteTable, Lanes, MAX_WIDTH};
+
+struct Avx512Vbmi;
+
+// SAFETY of every block below: the trait's callers vouch for AVX-512 F, BW and VBMI;
+// loads and stores are unaligned ones, of memory that the trait's contract
+// makes valid.
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+impl Lanes for Avx512Vbmi {
+    type Bytes = __m512i;
+
+    const WIDTH: usize = 64;
+
+    #[inline(always)]
+    unsafe fn splat(byte: u8) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_set1_epi8(byte.cast_signed()) }
+    }
+
+    type Table = (__m512i, __m512i);
+
+    #[inline(always)]
+    unsafe fn table(table: &ByteTable) -> Self::Table {
+        let (low, high) = table.all.split_at(64);
+        // SAFETY: see the impl; both halves have 64 bytes.
+        unsafe {
+            (_mm512_loadu_si512(low.as_ptr().cast()), _mm512_loadu_si512(high.as_ptr().cast()))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load(start: *const u8) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_loadu_si512(start.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(bytes: __m512i, to: &mut [u8; MAX_WIDTH]) {
+        // SAFETY: see the impl; `to` has 64 bytes.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), bytes) }
+    }
+
+    #[inline(always)]
+    unsafe fn look_up((low, high): Self::Table, bytes: __m512i) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_permutex2var_epi8(low, bytes, high) }
+    }
+
+    #[inline(always)]
+    unsafe fn and(a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_and_si512(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn both_nonzero(a: __m512i, b: __m512i) -> u64 {
+        // SAFETY: see the impl.
+        unsafe { _mm512_mask_test_epi8_mask(_mm512_test_epi8_mask(b, b), a, a) }
+    }
+}
+
+/// Scans as [`Scanner::scan`] does, on a processor with AVX-512 F, BW and VBMI.
+pub(super) fn scan(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn with_avx512_vbmi(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
+        // SAFETY: this function has AVX-512 F, BW and VBMI.
+        unsafe { kernel::scan::<Avx512Vbmi>(scanner, folded, found) }
+    }
+    // SAFETY: this method is chosen only where all were detected.
+    unsafe { with_avx512_vbmi(scanner, folded, found) }
+}
