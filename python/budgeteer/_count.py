@@ -238,6 +238,5 @@ def _named(name: str) -> TokenCounter:
         return TokenCounter(name, False, WORDS)
     hint = _validate.did_you_mean(name, NAMES)
     raise InvalidArgumentError(
-        f"counter must be one of {', '.join(map(repr, NAMES))} or a callable, "
-        f"not {name[:80]!r}{hint}"
+        f"counter must be one of {', '.join(map(repr, NAMES))}, not {name[:80]!r}{hint}"
     )

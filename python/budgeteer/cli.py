@@ -338,8 +338,7 @@ def _counter(name: str) -> TokenCounter:
     try:
         return budgeteer.get_counter(name)
     except BudgeteerError as error:
-        # Only a name can be given here, so the error must not offer a callable.
-        raise argparse.ArgumentTypeError(str(error).replace(" or a callable", "")) from None
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _read(name: str) -> str:

@@ -263,8 +263,7 @@ def _estimator(key: str, value: object) -> str:
     try:
         get_counter(name)
     except BudgeteerError as error:
-        # Only a name can stand in a file, so the error must not offer a callable.
-        message = str(error).replace(" or a callable", "")
+        message = str(error)
         if message.startswith("counter "):
             message = key + message.removeprefix("counter")
         else:

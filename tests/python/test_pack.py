@@ -409,14 +409,6 @@ def test_zero_token_chunk_that_left_is_not_called_stopped(backend):
     assert "stopped" not in packing.explain(1)
 
 
-def test_tagged_text_parses_back(backend):
-    """Different chunks never give the same tagged text."""
-    one = pack("", ["Green tea.\n[document:1] Rye."], 99, template="tagged")
-    two = pack("", ["Green tea.", "Rye."], 99, template="tagged")
-
-    assert one.text != two.text
-
-
 def test_max_tokens_of_a_call(backend):
     """max_tokens of a call replaces the packer's; the reserve still comes off."""
     packing = Packer(100, reserve_tokens=2).pack("", ["aaaa", "bbbb"], max_tokens=3)

@@ -136,7 +136,7 @@ def rank(
     if ranking == INPUT:
         return order
     by = key if ranking in (RECENCY, SCORE) else scores
-    order.sort(key=lambda i: math.inf if math.isnan(by[i]) else -by[i])
+    order.sort(key=lambda i: (math.isnan(by[i]), -by[i] if by[i] == by[i] else 0))
     return order
 
 

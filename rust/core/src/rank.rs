@@ -15,15 +15,59 @@ pub enum Ranking {
     Score,
 }
 
-/// Returns the indices in `order` sorted by descending `key`. NaN, which
-/// stands for no key at all, counts as the lowest.
-pub(crate) fn sort_descending(order: &mut [u32], keys: &[f64]) {
-    let key = |index: &u32| {
-        let key = keys[*index as usize];
-        if key.is_nan() { f64::NEG_INFINITY } else { key }
-    };
-    // Stable, so that ties keep the input order; quick where many are equal.
-    order.sort_by(|a, b| key(b).partial_cmp(&key(a)).expect("no NaN is left"));
+/// So many different keys are sorted by counting them.
+const FEW: usize = 16;
+
+/// Sorts the indices in `order` by descending key. NaN, which stands for no
+/// key at all, comes last. Ties keep their order.
+pub(crate) fn sort_descending(order: &mut Vec<u32>, keys: &[f64]) {
+    let key = |index: u32| sortable(keys[index as usize]);
+    // Shares of a query's keywords take few values: two passes sort them.
+    if let Some(sorted) = sort_few(order, key) {
+        *order = sorted;
+    } else {
+        order.sort_by_key(|&index| std::cmp::Reverse(key(index)));
+    }
+}
+
+/// Returns an integer that sorts as `key` does; 0 for NaN.
+fn sortable(key: f64) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    match (key + 0.0).to_bits() {
+        _ if key.is_nan() => 0,
+        bits if bits & SIGN == 0 => bits | SIGN,
+        bits => !bits,
+    }
+}
+
+/// Returns `order` sorted by descending key, or None where there are more than
+/// [`FEW`] different keys.
+fn sort_few(order: &[u32], key: impl Fn(u32) -> u64) -> Option<Vec<u32>> {
+    // Each key with its number, in order of first occurrence.
+    let mut counts: Vec<(u64, u32)> = Vec::with_capacity(FEW);
+    for &index in order {
+        let key = key(index);
+        if let Some((_, count)) = counts.iter_mut().find(|(known, _)| *known == key) {
+            *count += 1;
+        } else if counts.len() < FEW {
+            counts.push((key, 1));
+        } else {
+            return None;
+        }
+    }
+    let mut places = counts.clone();
+    for (key, place) in &mut places {
+        *place = counts.iter().filter(|(other, _)| other > key).map(|(_, count)| count).sum();
+    }
+    let mut sorted = vec![0; order.len()];
+    for &index in order {
+        let key = key(index);
+        let place = places.iter_mut().find(|(known, _)| *known == key);
+        let (_, place) = place.expect("every key was counted");
+        sorted[*place as usize] = index;
+        *place += 1;
+    }
+    Some(sorted)
 }
 
 #[cfg(test)]
@@ -35,6 +79,19 @@ mod tests {
         let keys = [0.5, -0.0, f64::NAN, 0.0, f64::INFINITY, f64::NEG_INFINITY, 0.5];
         let mut order: Vec<u32> = (0..7).collect();
         sort_descending(&mut order, &keys);
-        assert_eq!([4, 0, 6, 1, 3, 2, 5], *order);
+        assert_eq!([4, 0, 6, 1, 3, 5, 2], *order);
+    }
+
+    /// Few and many different keys are sorted alike.
+    #[test]
+    fn few_and_many_keys() {
+        for different in [1, 2, 16, 17, 90] {
+            let keys: Vec<f64> = (0..200).map(|i| f64::from(i * 37 % different)).collect();
+            let mut order: Vec<u32> = (0..200).filter(|i| i % 7 != 3).collect();
+            let mut expected = order.clone();
+            expected.sort_by(|&a, &b| keys[b as usize].total_cmp(&keys[a as usize]));
+            sort_descending(&mut order, &keys);
+            assert_eq!(expected, order);
+        }
     }
 }

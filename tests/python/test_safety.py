@@ -1,0 +1,54 @@
+"""The native backend neither panics into Python nor keeps the interpreter from a signal."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from budgeteer import InternalError
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("BUDGETEER_BACKEND") == "reference", reason="is about the native backend"
+)
+
+LONG = """
+import signal, sys
+import budgeteer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+chunks = ["word " * 10_000_000] * 5_000
+packer = budgeteer.Packer(10, dedupe=None)
+print("ready", flush=True)
+try:
+    packer.pack("the query that is never found", chunks)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+def test_a_panic_is_an_internal_error(capfd):
+    """A defect in the native code is an InternalError with its message, not a PanicException."""
+    from budgeteer import _native
+
+    with pytest.raises(InternalError, match="a defect of budgeteer.*names no such counter"):
+        _native.count(99, 1.0, "text")
+    assert 1 == _native.count(0, 1.0, "text")
+
+
+def test_an_interrupt_stops_a_long_call():
+    """Ctrl-C ends a call of many seconds within 200 ms."""
+    with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE) as process:
+        assert b"ready" in process.stdout.readline()
+        time.sleep(0.5)
+        assert process.poll() is None
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        status = process.wait(30)
+        took = time.monotonic() - start
+
+    assert 7 == status
+    # 200 ms of ours; the rest is for the interpreter's end on a busy machine.
+    assert took < 0.6
