@@ -33,7 +33,7 @@ def test_a_panic_is_an_internal_error(capfd):
     """A defect in the native code is an InternalError with its message, not a PanicException."""
     from budgeteer import _native
 
-    with pytest.raises(InternalError, match="a defect of budgeteer.*names no such counter"):
+    with pytest.raises(InternalError, match=r"a defect of budgeteer.*names no such counter"):
         _native.count(99, 1.0, "text")
     assert 1 == _native.count(0, 1.0, "text")
 
