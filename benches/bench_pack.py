@@ -7,7 +7,8 @@ Every call gets fresh strings: CPython caches what it has computed of a str. Tim
 only their ratios within one run mean anything. The text is the language reference that ships
 with Python, or what FILE holds (JSONL as the evaluation data, or plain text).
 
-Under pytest the same cases run with pytest-benchmark: ``pytest benches/bench_pack.py --benchmark-enable``.
+Under pytest the same cases run with pytest-benchmark:
+``pytest benches/bench_pack.py --benchmark-enable``.
 """
 
 from __future__ import annotations
