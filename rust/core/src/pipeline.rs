@@ -152,7 +152,7 @@ impl Outcome {
 const SLICE_CHARS: usize = 8 << 20;
 
 /// So many chunks ahead the processor is told what is read next.
-const PREFETCH: usize = 2;
+const PREFETCH: usize = 1;
 
 /// Packs `batch` for `query`.
 ///
