@@ -44,6 +44,9 @@ impl Method {
     pub(crate) fn available() -> Vec<Self> {
         #[allow(unused_mut)]
         let mut methods = vec![Self::Portable];
+        if cfg!(feature = "portable") {
+            return methods;
+        }
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") {

@@ -7,7 +7,7 @@
 macro_rules! with_avx2 {
     ($function:ident $(::<$unit:ident>)? ($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {{
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
+        if !cfg!(feature = "portable") && is_x86_feature_detected!("avx2") {
             #[target_feature(enable = "avx2")]
             fn compiled$(<$unit: Unit>)?($($argument: $type),*) $(-> $result)? {
                 $function($($argument),*)
