@@ -39,3 +39,21 @@ def _same_backend_behind():
     before = [module.backend for module in (_pack, _count, ranking)]
     yield
     assert before == [module.backend for module in (_pack, _count, ranking)]
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Write files and a configuration beside them, and load it."""
+
+    from budgeteer.config import load
+
+    def configured(text, **files):
+        for name, content in files.items():
+            path = tmp_path / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path = tmp_path / "budgeteer.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load(path)
+
+    return configured
