@@ -15,8 +15,6 @@ use crate::keywords::{Class, class};
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
-mod avx512_vbmi;
 mod kernel;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -118,7 +116,7 @@ impl Scanner {
             #[cfg(target_arch = "x86_64")]
             Method::Avx512 => avx512::scan(self, folded, found),
             #[cfg(target_arch = "x86_64")]
-            Method::Avx512Vbmi => avx512_vbmi::scan(self, folded, found),
+            Method::Avx512Vbmi => avx512::scan_vbmi(self, folded, found),
             #[cfg(target_arch = "aarch64")]
             Method::Neon => neon::scan(self, folded, found),
         }

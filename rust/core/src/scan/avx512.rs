@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_and_si512, _mm512_broadcast_i32x4, _mm512_loadu_si512,
-    _mm512_mask_test_epi8_mask, _mm512_set1_epi8, _mm512_shuffle_epi8, _mm512_srli_epi16,
-    _mm512_storeu_si512, _mm512_test_epi8_mask,
+    _mm512_mask_test_epi8_mask, _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_shuffle_epi8,
+    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi8_mask,
 };
 
 use super::Scanner;
@@ -74,6 +74,62 @@ impl Lanes for Avx512 {
     }
 }
 
+/// The same, but that bytes are looked up whole.
+struct Avx512Vbmi;
+
+// SAFETY of every block below: as above, and the trait's callers vouch for
+// AVX-512 VBMI as well.
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+impl Lanes for Avx512Vbmi {
+    type Bytes = __m512i;
+    type Table = (__m512i, __m512i);
+
+    const WIDTH: usize = Avx512::WIDTH;
+
+    #[inline(always)]
+    unsafe fn splat(byte: u8) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { Avx512::splat(byte) }
+    }
+
+    #[inline(always)]
+    unsafe fn table(table: &ByteTable) -> Self::Table {
+        let (low, high) = table.all.split_at(64);
+        // SAFETY: see the impl; both halves have 64 bytes.
+        unsafe { (Avx512::load(low.as_ptr()), Avx512::load(high.as_ptr())) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(start: *const u8) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { Avx512::load(start) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(bytes: __m512i, to: &mut [u8; MAX_WIDTH]) {
+        // SAFETY: see the impl.
+        unsafe { Avx512::store(bytes, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn look_up((low, high): Self::Table, bytes: __m512i) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { _mm512_permutex2var_epi8(low, bytes, high) }
+    }
+
+    #[inline(always)]
+    unsafe fn and(a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: see the impl.
+        unsafe { Avx512::and(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn both_nonzero(a: __m512i, b: __m512i) -> u64 {
+        // SAFETY: see the impl.
+        unsafe { Avx512::both_nonzero(a, b) }
+    }
+}
+
 /// Scans as [`Scanner::scan`] does, on a processor with AVX-512 F and BW.
 pub(super) fn scan(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
     #[target_feature(enable = "avx512f,avx512bw")]
@@ -83,4 +139,15 @@ pub(super) fn scan(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
     }
     // SAFETY: this method is chosen only where both were detected.
     unsafe { with_avx512(scanner, folded, found) }
+}
+
+/// Scans as [`Scanner::scan`] does, on a processor with AVX-512 F, BW and VBMI.
+pub(super) fn scan_vbmi(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn with_avx512_vbmi(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
+        // SAFETY: this function has AVX-512 F, BW and VBMI.
+        unsafe { kernel::scan::<Avx512Vbmi>(scanner, folded, found) }
+    }
+    // SAFETY: this method is chosen only where all three were detected.
+    unsafe { with_avx512_vbmi(scanner, folded, found) }
 }
