@@ -164,14 +164,12 @@ class TokenCounter:
         count = self._function(text)  # type: ignore[misc]  # else nobody asks
         if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
             return count
+        found = _validate.as_int(count)
+        if found is not None and 0 <= found <= _validate.MAX_TOKENS:
+            return found
         where = {LOOSE: "a text", ASSEMBLED: "the assembled text"}.get(index, f"{name}[{index}]")
-        if isinstance(count, bool) or not hasattr(type(count), "__index__"):
-            found = _validate.type_name(count)
-        else:
-            found = _validate.shown(count := int(count))
-            if 0 <= count <= _validate.MAX_TOKENS:
-                return count
-        raise CounterError(f"the counter must answer an int from 0 on for {where}, not {found}")
+        shown = _validate.type_name(count) if found is None else _validate.shown(found)
+        raise CounterError(f"the counter must answer an int from 0 on for {where}, not {shown}")
 
 
 def get_counter(

@@ -29,12 +29,17 @@ def is_bool(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
-def tokens(name: str, value: object, *, minimum: int = 0) -> int:
-    """Return *value* as a number of tokens."""
-    number = None
+def as_int(value: object) -> int | None:
+    """Return *value* as an int, or None where it is no whole number."""
     if not is_bool(value):
         with suppress(TypeError):  # not all that has __index__ is a number: an array has it
-            number = index(value)  # type: ignore[arg-type]
+            return index(value)  # type: ignore[arg-type]
+    return None
+
+
+def tokens(name: str, value: object, *, minimum: int = 0) -> int:
+    """Return *value* as a number of tokens."""
+    number = as_int(value)
     if number is None:
         raise InvalidArgumentError(f"{name} must be an int, not {type_name(value)}")
     if not minimum <= number <= MAX_TOKENS:
