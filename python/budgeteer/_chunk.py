@@ -1,8 +1,10 @@
 """Chunks: what a retriever returns, in the caller's own types or in ours."""
 
+import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from budgeteer import _validate
@@ -58,19 +60,25 @@ class Chunk:
             )
 
 
-def field(chunk: object, name: str) -> Any:
+@lru_cache(maxsize=256)
+def _is_mapping(kind: type) -> bool:
+    return issubclass(kind, Mapping)
+
+
+def field(chunk: Any, name: str) -> Any:
     """Return the field *name* of a chunk of any type, or None where it has none."""
+    kind = type(chunk)
+    if kind is dict or _is_mapping(kind):
+        return chunk.get(name)
     if isinstance(chunk, str):
         return None
-    if isinstance(chunk, Mapping):
-        return chunk.get(name)
     return getattr(chunk, name, None)
 
 
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None where it has none."""
     metadata = field(chunk, "metadata")
-    return metadata.get(name) if isinstance(metadata, Mapping) else None
+    return metadata.get(name) if _is_mapping(type(metadata)) else None
 
 
 def text_name(chunk: object) -> str:
@@ -102,20 +110,28 @@ def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
 
 def score_keys(chunks: Sequence[object]) -> bytes:
     """Return each chunk's own score as float64, shape ``(n,)``; NaN stands for none."""
-    keys = array("d", bytes(8 * len(chunks)))
+    keys = array("d", [math.nan]) * len(chunks)
     for i, chunk in enumerate(chunks):
         score = field(chunk, "score")
-        keys[i] = float("nan") if score is None else _validate.number(f"chunks[{i}].score", score)
+        if score is not None:
+            keys[i] = checked(score, "chunks[{}].score", i)
     return keys.tobytes()
+
+
+def checked(number: Any, name: str, i: int) -> float:
+    """Return *number* as a float; *name* is written only where it must be."""
+    if type(number) is float and not math.isnan(number):
+        return number
+    return _validate.number(name.format(i), number)
 
 
 def mtime_keys(chunks: Sequence[object]) -> bytes:
     """Return each chunk's modification time as float64, shape ``(n,)``; 0 stands for none."""
-    keys = array("d", bytes(8 * len(chunks)))
+    keys = array("d", [0.0]) * len(chunks)
     for i, chunk in enumerate(chunks):
         mtime = metadata_field(chunk, "mtime")
         if isinstance(mtime, (int, float)):  # a bool counts as 0 or 1
-            keys[i] = _validate.number(f"chunks[{i}].metadata['mtime']", mtime + 0)
+            keys[i] = checked(mtime + 0, "chunks[{}].metadata['mtime']", i)
     return keys.tobytes()
 
 
