@@ -68,7 +68,7 @@ def _is_mapping(kind: type) -> bool:
 def field(chunk: Any, name: str) -> Any:
     """Return the field *name* of a chunk of any type, or None where it has none."""
     kind = type(chunk)
-    if kind is dict or _is_mapping(kind):
+    if kind is dict or _is_mapping(kind):  # type: ignore[arg-type]  # a type is hashable
         return chunk.get(name)
     if isinstance(chunk, str):
         return None
@@ -78,7 +78,8 @@ def field(chunk: Any, name: str) -> Any:
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None where it has none."""
     metadata = field(chunk, "metadata")
-    return metadata.get(name) if _is_mapping(type(metadata)) else None
+    is_mapping = _is_mapping(type(metadata))  # type: ignore[arg-type]
+    return metadata.get(name) if is_mapping else None
 
 
 def text_name(chunk: object) -> str:
