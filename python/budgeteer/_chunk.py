@@ -60,6 +60,10 @@ class Chunk:
             )
 
 
+_EXACT = 2**53
+"""Up to here every int is a float."""
+
+
 @lru_cache(maxsize=256)
 def _is_mapping(kind: type) -> bool:
     return issubclass(kind, Mapping)
@@ -123,6 +127,8 @@ def checked(number: Any, name: str, i: int) -> float:
     """Return *number* as a float; *name* is written only where it must be."""
     if type(number) is float and not math.isnan(number):
         return number
+    if type(number) is int and -_EXACT <= number <= _EXACT:
+        return float(number)
     return _validate.number(name.format(i), number)
 
 
