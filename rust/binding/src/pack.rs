@@ -1,5 +1,6 @@
 //! `budgeteer::pipeline` for Python.
 
+use budgeteer::DroppedColumns;
 use budgeteer::pipeline::{self, Host, Plan, Subject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -80,7 +81,7 @@ pub(crate) fn pack<'py>(
             sum_of_parts,
         };
         let mut caller = Caller { py, chunks: &texts, ask, label };
-        columns(py, &pipeline::run(&plan, text(query)?, &texts, &mut caller)?, &texts, separator)
+        columns(py, pipeline::run(&plan, text(query)?, &texts, &mut caller)?, &texts, separator)
     })
 }
 
@@ -126,7 +127,7 @@ impl Host for Caller<'_, '_> {
 /// Returns the packing as the columns that `budgeteer._packing.Packing` wraps.
 fn columns<'py>(
     py: Python<'py>,
-    outcome: &pipeline::Outcome,
+    outcome: pipeline::Outcome,
     texts: &Texts<'_, 'py>,
     separator: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
@@ -151,24 +152,36 @@ fn columns<'py>(
         }
         spans.push(signed(joiner.chars() as u64));
     }
-    let dropped = outcome.dropped();
+    let text = joiner.join(py)?;
     let duplicates = PyDict::new(py);
     for (index, original) in outcome.duplicates() {
         duplicates.set_item(index, original)?;
     }
-    (
-        joiner.join(py)?,
-        outcome.total_tokens,
-        column(py, outcome.kept().map(|kept| kept.index))?,
-        column(py, outcome.kept().map(|kept| signed(kept.tokens)))?,
-        column(py, spans.into_iter())?,
+    let total_tokens = outcome.total_tokens;
+    let kept = column(py, outcome.kept().map(|kept| kept.index))?;
+    let counts = column(py, outcome.kept().map(|kept| signed(kept.tokens)))?;
+    let spans = column(py, spans.into_iter())?;
+    // Each column is let go of as soon as Python has it.
+    let (scores, dropped) = outcome.into_columns();
+    let scores = column(py, scores.into_iter())?;
+    let DroppedColumns { index, reason, needed, available } = dropped;
+    let index = column(py, index.into_iter())?;
+    let reason = column(py, reason.into_iter().map(codes::reason))?;
+    let needed = column(py, needed.into_iter().map(signed))?;
+    let available = column(py, available.into_iter().map(signed))?;
+    let result = (
+        text,
+        total_tokens,
+        kept,
+        counts,
+        spans,
         cut,
-        column(py, outcome.scores.iter().copied())?,
-        column(py, dropped.iter().map(|dropped| dropped.index))?,
-        column(py, dropped.iter().map(|dropped| codes::reason(dropped.reason)))?,
-        column(py, dropped.iter().map(|dropped| signed(dropped.needed)))?,
-        column(py, dropped.iter().map(|dropped| signed(dropped.available)))?,
+        scores,
+        index,
+        reason,
+        needed,
+        available,
         duplicates,
-    )
-        .into_pyobject(py)
+    );
+    result.into_pyobject(py)
 }

@@ -20,7 +20,7 @@ pub use chunk::{Batch, Chunk, Document};
 pub use count::{Estimate, TokenCounter};
 pub use error::{Error, ErrorKind};
 pub use keywords::keywords;
-pub use pack::{Dropped, Kept, Overflow, Reason};
+pub use pack::{Dropped, DroppedColumns, Kept, Overflow, Reason};
 pub use packer::{DroppedChunk, KeptChunk, Order, Packer, Packing, Template};
 pub use rank::Ranking;
 pub use score::{batch_keyword_scores, keyword_scores};

@@ -77,6 +77,50 @@ pub struct Dropped {
     pub available: u64,
 }
 
+/// All chunks that are not in, in the order in which that was decided, as
+/// columns: a million of them take no more than their figures.
+#[derive(Debug, Default)]
+pub struct DroppedColumns {
+    /// [`Dropped::index`] of each.
+    pub index: Vec<u32>,
+    /// [`Dropped::reason`] of each.
+    pub reason: Vec<Reason>,
+    /// [`Dropped::needed`] of each.
+    pub needed: Vec<u64>,
+    /// [`Dropped::available`] of each.
+    pub available: Vec<u64>,
+}
+
+impl DroppedColumns {
+    pub(crate) fn push(&mut self, dropped: Dropped) {
+        let Dropped { index, reason, needed, available } = dropped;
+        self.index.push(index);
+        self.reason.push(reason);
+        self.needed.push(needed);
+        self.available.push(available);
+    }
+
+    /// Puts `dropped` in the place of what was said of the same chunk.
+    fn replace(&mut self, dropped: Dropped) {
+        if let Some(place) = self.index.iter().position(|&index| index == dropped.index) {
+            self.reason[place] = dropped.reason;
+            self.needed[place] = dropped.needed;
+            self.available[place] = dropped.available;
+        }
+    }
+
+    /// Returns the rows.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Dropped> {
+        (0..self.index.len()).map(|place| Dropped {
+            index: self.index[place],
+            reason: self.reason[place],
+            needed: self.needed[place],
+            available: self.available[place],
+        })
+    }
+}
+
 /// So many chunks leave an over-full text one by one; after that, half of the
 /// rest at a time.
 const SINGLE_TRIES: usize = 8;
@@ -87,7 +131,7 @@ pub(crate) struct Admitted {
     pub(crate) kept: Vec<Kept>,
     /// What stands in front of each kept chunk; empty where nothing does.
     pub(crate) labels: Vec<Vec<u8>>,
-    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) dropped: DroppedColumns,
     /// Dropped duplicates, and the kept chunk that each one repeats.
     pub(crate) duplicates: Vec<(u32, u32)>,
     /// The index of the chunk that was cut, and what is left of it.
@@ -116,7 +160,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         batch: &'p B,
         Reading { measures, prints }: Reading,
         host: &'p mut H,
-        dropped: Vec<Dropped>,
+        dropped: DroppedColumns,
     ) -> Self {
         Self {
             plan,
@@ -411,10 +455,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     fn leave(&mut self, index: u32, needed: u64, available: u64) {
         let Admitted { dropped, duplicates, .. } = &mut self.admitted;
         duplicates.retain(|&(other, original)| {
-            if original == index
-                && let Some(dropped) = dropped.iter_mut().find(|dropped| dropped.index == other)
-            {
-                *dropped = Dropped { index: other, reason: Reason::Budget, needed, available };
+            if original == index {
+                let reason = Reason::Budget;
+                dropped.replace(Dropped { index: other, reason, needed, available });
             }
             original != index
         });

@@ -7,7 +7,7 @@ use crate::assemble;
 pub use crate::assemble::Part;
 use crate::chunk::Batch;
 use crate::count::Estimate;
-use crate::pack::{self, Dropped, Kept, Overflow, Reason};
+use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
 use crate::score::{KeywordScorer, Scratch};
 use crate::text::Text;
@@ -130,8 +130,14 @@ impl Outcome {
 
     /// Returns what is not in the text, in the order in which that was decided.
     #[must_use]
-    pub fn dropped(&self) -> &[Dropped] {
+    pub fn dropped(&self) -> &DroppedColumns {
         &self.admitted.dropped
+    }
+
+    /// Returns the scores and what is not in the text, and lets go of the rest.
+    #[must_use]
+    pub fn into_columns(self) -> (Vec<f64>, DroppedColumns) {
+        (self.scores, self.admitted.dropped)
     }
 
     /// Returns the dropped duplicates, each with the kept chunk that it
@@ -173,7 +179,7 @@ pub fn run<B: Batch, H: Host>(
     let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
     let (scores, reading) = read(plan, query, batch, host)?;
 
-    let mut dropped = Vec::new();
+    let mut dropped = DroppedColumns::default();
     let mut order: Vec<u32> = (0..count).collect();
     if let Some(min_score) = plan.min_score {
         order.retain(|&index| {
