@@ -65,14 +65,17 @@ _EXACT = 2**53
 
 
 @lru_cache(maxsize=256)
-def _is_mapping(kind: type) -> bool:
+def _is_mapping_type(kind: type) -> bool:
     return issubclass(kind, Mapping)
+
+
+def _is_mapping(value: object) -> bool:
+    return _is_mapping_type(type(value))  # type: ignore[arg-type]  # a type is hashable
 
 
 def field(chunk: Any, name: str) -> Any:
     """Return the field *name* of a chunk of any type, or None where it has none."""
-    kind = type(chunk)
-    if kind is dict or _is_mapping(kind):  # type: ignore[arg-type]  # a type is hashable
+    if type(chunk) is dict or _is_mapping(chunk):
         return chunk.get(name)
     if isinstance(chunk, str):
         return None
@@ -82,8 +85,7 @@ def field(chunk: Any, name: str) -> Any:
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None where it has none."""
     metadata = field(chunk, "metadata")
-    is_mapping = _is_mapping(type(metadata))  # type: ignore[arg-type]
-    return metadata.get(name) if is_mapping else None
+    return metadata.get(name) if _is_mapping(metadata) else None
 
 
 def text_name(chunk: object) -> str:
@@ -169,7 +171,9 @@ def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError
             f"chunks[{i}] must be a str, a mapping with 'text' or 'content', or an object with "
             f".text, .page_content or .content, not {found}"
         )
-    name = "title" if code == TITLE_TYPE else text_name(chunk)
+    # As the backend did: by the first object of its type.
+    first = next(other for other in chunks if type(other) is type(chunk))
+    name = "title" if code == TITLE_TYPE else text_name(chunk if _is_mapping(chunk) else first)
     return InvalidArgumentError(
         f"chunks[{i}].{name} must be a str, not {_validate.type_name(field(chunk, name))}"
     )

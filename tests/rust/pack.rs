@@ -146,3 +146,11 @@ fn types_may_cross_threads() {
     assert_all::<Packing>();
     assert_all::<budgeteer::Error>();
 }
+
+/// Words outside ASCII take linear time: a quadratic walk would take minutes.
+#[test]
+fn long_texts_in_any_script() {
+    let text = "привет мир ".repeat(100_000);
+    let scores = budgeteer::keyword_scores("столица мир", &[text.as_str(), "столица Франции"]);
+    assert!(scores.iter().all(|score| (score - 0.5).abs() < 1e-9));
+}

@@ -1,44 +1,56 @@
 """Reference of ``rust/binding/src/chunk.rs``: texts and titles of chunks of any type."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TEXT_TYPE, TITLE_TYPE
 
+_MISSING = object()
+
 
 def read(
-    chunks: Sequence[object], with_titles: bool
+    chunks: Sequence[Any], with_titles: bool
 ) -> tuple[list[str], list[str]] | tuple[int, int]:
     """Return texts and titles; or a code and the index of the first chunk that cannot be read."""
     texts: list[str] = []
     titles: list[str] = []
-    attributes: dict[type, tuple[str | None, bool]] = {}
+    accesses: dict[type, tuple[str | None, bool]] = {}
     for i, chunk in enumerate(chunks):
-        text: object
-        title: object = None
-        if isinstance(chunk, str):
-            text = chunk
-        elif isinstance(chunk, Mapping):
+        kind = type(chunk)
+        if issubclass(kind, str):
+            texts.append(str.__str__(chunk))
+            titles.append("")
+            continue
+        if kind not in accesses:
+            accesses[kind] = access(chunk, with_titles)
+        name, has_title = accesses[kind]
+        if name == MAPPING:
             key = next((key for key in TEXT_KEYS if key in chunk), None)
-            if key is None:
-                return NO_TEXT, i
-            text = chunk[key]
-            if with_titles:
-                title = chunk.get("title")
+            text = _MISSING if key is None else chunk[key]
+            title = chunk.get("title") if with_titles and key is not None else None
         else:
-            kind = type(chunk)
-            if kind not in attributes:
-                name = next((name for name in TEXT_ATTRIBUTES if hasattr(chunk, name)), None)
-                attributes[kind] = name, with_titles and hasattr(chunk, "title")
-            name, has_title = attributes[kind]
-            if name is None or not hasattr(chunk, name):
-                return NO_TEXT, i
-            text = getattr(chunk, name)
-            if has_title:
-                title = getattr(chunk, "title", None)
-        if not isinstance(text, str):
+            text = _MISSING if name is None else getattr(chunk, name, _MISSING)
+            title = getattr(chunk, "title", None) if has_title and text is not _MISSING else None
+        if text is _MISSING:
+            return NO_TEXT, i
+        if not issubclass(type(text), str):
             return TEXT_TYPE, i
-        if title is not None and not isinstance(title, str):
+        if title is not None and not issubclass(type(title), str):
             return TITLE_TYPE, i
         texts.append(str.__str__(text))
         titles.append("" if title is None else str.__str__(title))
     return texts, titles
+
+
+MAPPING = ""
+"""Stands for keys where the name of an attribute is meant."""
+
+
+def access(chunk: object, with_title: bool) -> tuple[str | None, bool]:
+    """Return where objects of the type of *chunk* hold their text; whether they have titles."""
+    if isinstance(chunk, Mapping):
+        return MAPPING, False
+    for name in TEXT_ATTRIBUTES:
+        if hasattr(chunk, name):
+            return name, with_title and hasattr(chunk, "title")
+    return None, False

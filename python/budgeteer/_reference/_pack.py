@@ -37,6 +37,9 @@ MARKERS = {TRUNCATE_END: " [...]", TRUNCATE_MIDDLE: "\n[...truncated...]\n"}
 SINGLE_TRIES = 8
 """So many chunks leave an over-full text one by one; after that, half of the rest at a time."""
 
+CUT_TRIES = 8
+"""So many times a cut is made shorter where the assembled text is still over."""
+
 
 @dataclass(slots=True)
 class Piece:
@@ -60,13 +63,11 @@ class Outcome:
     def drop(self, index: int, reason: int, needed: int = 0, available: int = 0) -> None:
         self.dropped.append((index, reason, needed, available))
 
-    def leave(self, index: int, needed: int, available: int) -> None:
-        """Drop a kept chunk; what repeated it goes for the same reason now."""
-        for place, (other, *_) in enumerate(self.dropped):
-            if self.duplicates.get(other) == index:
-                del self.duplicates[other]
-                self.dropped[place] = (other, BUDGET, needed, available)
-        self.drop(index, BUDGET, needed, available)
+    def drop_repeated(self, left: dict[int, tuple[int, int]]) -> None:
+        """Let what repeated a chunk that left go for the same reason; *left* has the figures."""
+        for place, (index, reason, _, _) in enumerate(self.dropped):
+            if reason == DUPLICATE and self.duplicates[index] in left:
+                self.dropped[place] = (index, BUDGET, *left[self.duplicates.pop(index)])
 
 
 def pack(
@@ -210,10 +211,10 @@ class _Packer:
                 kept.append(Piece(i, label, self.texts[i], total(size)))
                 continue
             if self.may_cut:
+                self.may_cut = False
                 room = partial(self.total_behind, start)
                 best = self.cut(i).longest(room, self.budget)
                 if best is not None:
-                    self.may_cut = False
                     size = measure(kind, best[0])
                     used = start + size
                     kept.append(Piece(i, label, best[0], total(size), was_cut=True))
@@ -244,10 +245,12 @@ class _Packer:
                 used += needed
                 kept.append(Piece(i, self.label_of(i), self.texts[i], needed))
                 continue
-            if self.may_cut and (cut_used := self.cut_callable(i)) is not None:
+            if self.may_cut:
                 self.may_cut = False
-                used = cut_used
-                continue
+                cut_used = self.cut_callable(i)
+                if cut_used is not None:
+                    used = cut_used
+                    continue
             self.outcome.drop(i, BUDGET, needed, available)
             if self.overflow == STOP:
                 self.stop(rest, available)
@@ -260,7 +263,7 @@ class _Packer:
         front = (self.assembled() + self.separator if self.outcome.kept else "") + label
         room = self.budget - (ask(front, ASSEMBLED) if front else 0)
         cut = self.cut(i)
-        for _ in range(SINGLE_TRIES):
+        for _ in range(CUT_TRIES):
             best = cut.longest(lambda piece: ask(piece, i), room) if room > 0 else None
             if best is None:
                 return None
@@ -280,10 +283,13 @@ class _Packer:
             total = self.ask(self.assembled(), ASSEMBLED)
             if total <= self.budget:
                 return total
+            left = {}
             for _ in range(1 if tries < SINGLE_TRIES else max(1, len(kept) // 2)):
                 piece = kept.pop()
-                left = max(0, self.budget - max(0, total - piece.tokens))
-                self.outcome.leave(piece.index, max(1, piece.tokens), left)
+                available = max(0, self.budget - max(0, total - piece.tokens))
+                left[piece.index] = max(1, piece.tokens), available
+                self.outcome.drop(piece.index, BUDGET, *left[piece.index])
+            self.outcome.drop_repeated(left)
             tries += 1
         return 0
 

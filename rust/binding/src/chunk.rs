@@ -1,14 +1,17 @@
 //! Texts and titles of chunks of any type.
 #![allow(unsafe_code)] // strings are read where they lie
 
+use std::collections::HashMap;
+
 use budgeteer::{Batch, Text};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{ffi, intern};
 
 use crate::codes::{TEXT_ATTRIBUTES, TEXT_KEYS, Unreadable};
-use crate::convert::{borrow_text, make_ready};
+use crate::convert::{borrow_text, make_ready, text};
 
 /// The texts of a batch, and the titles where there are any.
 pub(crate) struct Texts<'a, 'py> {
@@ -80,6 +83,31 @@ enum Access {
     Nowhere,
 }
 
+/// Where the objects of each type in a batch hold their text, decided by the
+/// first of them.
+#[derive(Default)]
+struct Accesses<'py> {
+    last: Option<(Bound<'py, PyType>, Access)>,
+    all: HashMap<usize, (Bound<'py, PyType>, Access)>,
+}
+
+impl<'py> Accesses<'py> {
+    fn of(&mut self, chunk: &Bound<'py, PyAny>, with_titles: bool) -> PyResult<Access> {
+        let address = chunk.get_type_ptr();
+        if let Some((kind, access)) = &self.last
+            && kind.as_type_ptr() == address
+        {
+            return Ok(*access);
+        }
+        let known = self.all.get(&address.addr()).map(|(_, access)| *access);
+        let access = known.map_or_else(|| access_of(chunk, with_titles), Ok)?;
+        // The type is kept alive: another could come to the same address.
+        self.all.entry(address.addr()).or_insert_with(|| (chunk.get_type(), access));
+        self.last = Some((chunk.get_type(), access));
+        Ok(access)
+    }
+}
+
 /// What reading a batch gives: the texts, or the first chunk that has none.
 pub(crate) type Read<T> = Result<T, (Unreadable, usize)>;
 
@@ -90,7 +118,7 @@ impl<'a, 'py> Texts<'a, 'py> {
         with_titles: bool,
     ) -> PyResult<Read<Self>> {
         let mut texts = Self::with_capacity(chunks);
-        let mut types: Vec<(*mut ffi::PyTypeObject, Access)> = Vec::new();
+        let mut accesses = Accesses::default();
         let items = chunks.as_slice();
         for (index, chunk) in chunks.iter_borrowed().enumerate() {
             if let Some(next) = items.get(index + 8) {
@@ -106,15 +134,7 @@ impl<'a, 'py> Texts<'a, 'py> {
                     None => return Ok(Err((Unreadable::NoText, index))),
                 }
             } else {
-                let kind = chunk.get_type_ptr();
-                let known = types.iter().find(|(known, _)| *known == kind);
-                let access = if let Some((_, access)) = known {
-                    *access
-                } else {
-                    let access = access_of(&chunk, with_titles)?;
-                    types.push((kind, access));
-                    access
-                };
+                let access = accesses.of(&chunk, with_titles)?;
                 match fields_of(&chunk, access, with_titles)? {
                     Some(fields) => fields,
                     None => return Ok(Err((Unreadable::NoText, index))),
@@ -200,8 +220,7 @@ impl<'a, 'py> Texts<'a, 'py> {
 
     /// Adds the title of the text that was pushed last.
     fn push_title(&mut self, title: Bound<'py, PyString>) -> PyResult<()> {
-        make_ready(&title)?;
-        if title.len()? > 0 {
+        if !text(&title)?.is_empty() {
             self.titles.resize(self.strings.len() - 1, std::ptr::null_mut());
             self.titles.push(title.as_ptr());
             self.owned.push(title);
@@ -243,7 +262,8 @@ fn fields_of_dict<'py>(
 
 /// Returns where an object of a type not seen before holds its text.
 fn access_of(chunk: &Bound<'_, PyAny>, with_title: bool) -> PyResult<Access> {
-    if chunk.cast::<PyMapping>().is_ok() {
+    static MAPPING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if chunk.is_instance(MAPPING.import(chunk.py(), "collections.abc", "Mapping")?)? {
         return Ok(Access::Mapping);
     }
     for name in TEXT_ATTRIBUTES {

@@ -123,6 +123,25 @@ impl<'py> Joiner<'py> {
     }
 }
 
+/// So many code points are read in half a millisecond. Shorter calls hold the
+/// interpreter's lock: to let go of it costs 5 ms where other threads are busy.
+const DETACH_CHARS: usize = 1_200_000;
+
+/// Does `work`, which reads about `chars` code points: with the interpreter's
+/// lock if that is quick, else without, and with a look at signals afterwards.
+pub(crate) fn work<R: Send>(
+    py: Python<'_>,
+    chars: usize,
+    work: impl FnOnce() -> R + Send,
+) -> PyResult<R> {
+    if chars < DETACH_CHARS {
+        return Ok(work());
+    }
+    let done = py.detach(work);
+    py.check_signals()?;
+    Ok(done)
+}
+
 /// A number that goes to Python as a column of its bytes.
 pub(crate) trait Column: Copy {
     /// Returns the bytes as this machine orders them.

@@ -7,7 +7,7 @@ use pyo3::types::{PySequence, PyString};
 
 use crate::chunk::Texts;
 use crate::codes;
-use crate::convert::{mutable_column, signed, text};
+use crate::convert::{mutable_column, signed, text, work};
 use crate::error::guard;
 
 /// Counts the tokens of `text`.
@@ -34,10 +34,12 @@ pub(crate) fn count_batch<'py>(
             Err((_, index)) => return Ok(index.into_pyobject(py)?.into_any()),
         };
         let estimate = estimate(kind, ratio);
-        let mut scratch = Vec::new();
-        let counts = (0..texts.len())
-            .map(|index| signed(estimate.count_text(texts.text(index), &mut scratch)));
-        Ok(mutable_column(py, counts)?.into_any())
+        let counts = work(py, texts.total_chars(), || {
+            let mut scratch = Vec::new();
+            let count = |index| signed(estimate.count_text(texts.text(index), &mut scratch));
+            (0..texts.len()).map(count).collect::<Vec<_>>()
+        })?;
+        Ok(mutable_column(py, counts.into_iter())?.into_any())
     })
 }
 

@@ -7,12 +7,8 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::chunk::Texts;
 use crate::codes::{self, ASSEMBLED};
-use crate::convert::{Joiner, column, signed, string, text};
+use crate::convert::{self, Joiner, column, signed, string, text};
 use crate::error::guard;
-
-/// So many code points are read in half a millisecond. Shorter calls hold the
-/// interpreter's lock: to let go of it costs 5 ms where other threads are busy.
-const DETACH_CHARS: usize = 1_200_000;
 
 /// Packs, and returns the columns of a packing; or a code and the index of a
 /// bad chunk.
@@ -115,12 +111,7 @@ impl Host for Caller<'_, '_> {
     }
 
     fn work<R: Send>(&mut self, chars: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
-        if chars < DETACH_CHARS {
-            return Ok(work());
-        }
-        let done = self.py.detach(work);
-        self.py.check_signals()?;
-        Ok(done)
+        convert::work(self.py, chars, work)
     }
 }
 

@@ -1,10 +1,11 @@
 //! `budgeteer::keyword_scores` and `budgeteer::keywords` for Python.
 
+use budgeteer::Batch;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString};
 
 use crate::chunk::Texts;
-use crate::convert::{mutable_column, string, text};
+use crate::convert::{mutable_column, string, text, work};
 use crate::error::guard;
 
 /// Returns the keywords of `text`, each once, in order of first occurrence.
@@ -39,7 +40,9 @@ pub(crate) fn keyword_scores<'py>(
         match Texts::of_texts(&texts, titles.as_ref())? {
             Ok(texts) => {
                 let query = text(query)?;
-                let scores = py.detach(|| budgeteer::batch_keyword_scores(query, &texts));
+                let scores = work(py, texts.total_chars(), || {
+                    budgeteer::batch_keyword_scores(query, &texts)
+                })?;
                 Ok(mutable_column(py, scores.into_iter())?.into_any())
             }
             Err((code, index)) => Ok((code as u8, index).into_pyobject(py)?.into_any()),

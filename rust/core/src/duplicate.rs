@@ -1,18 +1,28 @@
 //! Finding a kept text that is repeated.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::text::Text;
 
 /// From so many kept texts on that share a fingerprint, whole texts are
-/// hashed: whoever writes texts to share it gains nothing.
+/// hashed: to compare with each would take too long.
 const CROWD: usize = 8;
 
 /// The kept chunks by their fingerprint.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Seen {
-    kept: HashMap<u32, Bucket, BuildHasherDefault<Identity>>,
+    kept: HashMap<u32, Bucket, Keyed>,
+    random: RandomState,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        // Keys differ from call to call, so that nobody can write texts whose
+        // fingerprints collide. No answer depends on them.
+        let random = RandomState::new();
+        Self { kept: HashMap::with_hasher(Keyed(random.hash_one(0_u8))), random }
+    }
 }
 
 #[derive(Debug)]
@@ -35,12 +45,13 @@ impl Seen {
         match self.kept.get(&print)? {
             Bucket::One(kept) => among(&[*kept]),
             Bucket::Few(kept) => among(kept),
-            Bucket::Crowd(kept) => among(kept.get(&hash(text(index)))?),
+            Bucket::Crowd(kept) => among(kept.get(&hash(&self.random, text(index)))?),
         }
     }
 
     /// Adds chunk `index`, which has the fingerprint `print`.
     pub(crate) fn insert<'t>(&mut self, print: u32, index: u32, text: impl Fn(u32) -> Text<'t>) {
+        let random = &self.random;
         let Some(bucket) = self.kept.get_mut(&print) else {
             self.kept.insert(print, Bucket::One(index));
             return;
@@ -52,12 +63,12 @@ impl Seen {
                 if kept.len() > CROWD {
                     let mut crowd: HashMap<u64, Vec<u32>> = HashMap::new();
                     for &mut kept in kept {
-                        crowd.entry(hash(text(kept))).or_default().push(kept);
+                        crowd.entry(hash(random, text(kept))).or_default().push(kept);
                     }
                     *bucket = Bucket::Crowd(crowd);
                 }
             }
-            Bucket::Crowd(kept) => kept.entry(hash(text(index))).or_default().push(index),
+            Bucket::Crowd(kept) => kept.entry(hash(random, text(index))).or_default().push(index),
         }
     }
 
@@ -66,7 +77,7 @@ impl Seen {
         match self.kept.get_mut(&print) {
             Some(Bucket::Few(kept)) => kept.retain(|&kept| kept != index),
             Some(Bucket::Crowd(crowd)) => {
-                if let Some(kept) = crowd.get_mut(&hash(text(index))) {
+                if let Some(kept) = crowd.get_mut(&hash(&self.random, text(index))) {
                     kept.retain(|&kept| kept != index);
                 }
             }
@@ -78,24 +89,36 @@ impl Seen {
     }
 }
 
-fn hash(text: Text<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
+fn hash(random: &RandomState, text: Text<'_>) -> u64 {
+    let mut hasher = random.build_hasher();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Hashes a fingerprint, which is well mixed already, to itself.
-#[derive(Debug, Default)]
-struct Identity(u64);
+/// Hashes fingerprints with a key, by folding a product.
+#[derive(Debug)]
+struct Keyed(u64);
 
-impl Hasher for Identity {
+impl BuildHasher for Keyed {
+    type Hasher = Folded;
+
+    fn build_hasher(&self) -> Folded {
+        Folded(self.0)
+    }
+}
+
+#[derive(Debug)]
+struct Folded(u64);
+
+impl Hasher for Folded {
     fn write(&mut self, _: &[u8]) {
         unreachable!("only fingerprints are hashed");
     }
 
+    #[allow(clippy::cast_possible_truncation)] // both halves are used
     fn write_u32(&mut self, print: u32) {
-        // The table takes its place from low bits and a check from high ones.
-        self.0 = u64::from(print) << 32 | u64::from(print);
+        let product = u128::from(u64::from(print) ^ self.0) * u128::from(self.0 | 1);
+        self.0 = (product >> 64) as u64 ^ product as u64;
     }
 
     fn finish(&self) -> u64 {

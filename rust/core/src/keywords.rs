@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use memchr::memchr;
 
-use crate::text::{OTHER, Text, push_code};
+use crate::text::{Cursor, OTHER, Text, push_code};
 
 /// What may stand at either end of a word without being part of its keyword.
 const STRIPPED: &[u8; 16] = b".,;:!?\"'()[]{}/-";
@@ -83,7 +83,8 @@ pub fn keywords(text: Text<'_>) -> Vec<Vec<u8>> {
 
 /// Returns whether `text` has any keyword.
 pub(crate) fn has_keyword(text: Text<'_>, folded: &[u8], lowered: &mut Vec<u8>) -> bool {
-    words(folded).any(|(start, end)| is_keyword(lower_and_strip(text, folded, start, end, lowered)))
+    let mut cursor = Cursor::new(text);
+    words(folded).any(|word| is_keyword(lower_and_strip(&mut cursor, folded, word, lowered)))
 }
 
 /// Calls `visit` with each word of `text`, lowercased and stripped.
@@ -93,8 +94,9 @@ pub(crate) fn for_each_word(
     lowered: &mut Vec<u8>,
     mut visit: impl FnMut(&[u8]),
 ) {
-    for (start, end) in words(folded) {
-        visit(lower_and_strip(text, folded, start, end, lowered));
+    let mut cursor = Cursor::new(text);
+    for word in words(folded) {
+        visit(lower_and_strip(&mut cursor, folded, word, lowered));
     }
 }
 
@@ -106,13 +108,14 @@ pub(crate) fn for_each_wide(
     lowered: &mut Vec<u8>,
     mut visit: impl FnMut(&[u8]) -> bool,
 ) {
+    let mut cursor = Cursor::new(text);
     let mut from = 0;
     while let Some(offset) = memchr(OTHER, &folded[from..]) {
         let at = from + offset;
         let is_space = |&byte: &u8| class(byte) == Class::Space;
         let start = folded[from..at].iter().rposition(is_space).map_or(from, |i| from + i + 1);
         let end = folded[at..].iter().position(is_space).map_or(folded.len(), |i| at + i);
-        if !visit(lower_and_strip(text, folded, start, end, lowered)) {
+        if !visit(lower_and_strip(&mut cursor, folded, (start, end), lowered)) {
             return;
         }
         from = end;
@@ -134,10 +137,9 @@ pub(crate) fn words(folded: &[u8]) -> impl Iterator<Item = (usize, usize)> {
 /// Returns the word from `start` to `end`, lowercased and stripped, in
 /// `lowered`.
 fn lower_and_strip<'l>(
-    text: Text<'_>,
+    cursor: &mut Cursor<'_>,
     folded: &[u8],
-    start: usize,
-    end: usize,
+    (start, end): (usize, usize),
     lowered: &'l mut Vec<u8>,
 ) -> &'l [u8] {
     lowered.clear();
@@ -145,7 +147,7 @@ fn lower_and_strip<'l>(
         // A `k` may have been the Kelvin sign, which lowercases to `k`.
         lowered.extend(folded[start..end].iter().map(u8::to_ascii_lowercase));
     } else {
-        lower(text.slice(start, end), lowered);
+        lower(cursor.slice(start, end), lowered);
     }
     strip(lowered)
 }

@@ -4,12 +4,14 @@
 //! numbers. Whatever it does, the law holds at its end: the counter answers at
 //! most the budget for exactly the text that is assembled.
 
+use std::collections::HashMap;
+
 use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::Estimate;
 use crate::duplicate::Seen;
 use crate::pipeline::{Counting, Host, Plan, Reading, Subject};
-use crate::text::Text;
+use crate::text::{Cursor, Text};
 use crate::truncate::{Cut, Keep, Piece};
 
 /// What happens to a chunk that does not fit.
@@ -100,15 +102,6 @@ impl DroppedColumns {
         self.available.push(available);
     }
 
-    /// Puts `dropped` in the place of what was said of the same chunk.
-    fn replace(&mut self, dropped: Dropped) {
-        if let Some(place) = self.index.iter().position(|&index| index == dropped.index) {
-            self.reason[place] = dropped.reason;
-            self.needed[place] = dropped.needed;
-            self.available[place] = dropped.available;
-        }
-    }
-
     /// Returns the rows.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Dropped> {
@@ -125,6 +118,9 @@ impl DroppedColumns {
 /// rest at a time.
 const SINGLE_TRIES: usize = 8;
 
+/// So many times a cut is made shorter where the assembled text is still over.
+const CUT_TRIES: usize = 8;
+
 /// What became of the chunks so far.
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
@@ -136,6 +132,29 @@ pub(crate) struct Admitted {
     pub(crate) duplicates: Vec<(u32, u32)>,
     /// The index of the chunk that was cut, and what is left of it.
     pub(crate) cut: Option<(u32, Vec<u8>)>,
+}
+
+impl Admitted {
+    /// Lets what repeated a chunk that left go for the same reason. `left` has
+    /// the figures of each that left.
+    fn drop_repeated(&mut self, left: &HashMap<u32, (u64, u64)>) {
+        let Self { dropped, duplicates, .. } = self;
+        // Both lists are in the order of the decisions.
+        let mut repeated = std::mem::take(duplicates).into_iter();
+        for place in 0..dropped.index.len() {
+            if dropped.reason[place] != Reason::Duplicate {
+                continue;
+            }
+            let Some((index, original)) = repeated.next() else { break };
+            if let Some(&(needed, available)) = left.get(&original) {
+                dropped.reason[place] = Reason::Budget;
+                dropped.needed[place] = needed;
+                dropped.available[place] = available;
+            } else {
+                duplicates.push((index, original));
+            }
+        }
+    }
 }
 
 /// Admits chunks in rank order.
@@ -235,7 +254,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         start: u64,
         label: Vec<u8>,
     ) -> Option<u64> {
-        let (keep, marker) = self.may_cut?;
+        let (keep, marker) = self.may_cut.take()?;
         let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
         let scratch = &mut self.scratch;
         let best = cut.longest(self.plan.budget, |head, tail| {
@@ -280,7 +299,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     /// Cuts chunk `index` so that the assembled text fits, and returns its
     /// count; None if the chunk can't or mayn't be cut.
     fn cut_counted(&mut self, index: u32) -> Result<Option<u64>, H::Error> {
-        let Some((keep, marker)) = self.may_cut else { return Ok(None) };
+        let Some((keep, marker)) = self.may_cut.take() else { return Ok(None) };
         let label = self.label(index)?;
         let mut front = self.assembled();
         if !self.admitted.kept.is_empty() {
@@ -291,7 +310,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         let Some(mut room) = self.plan.budget.checked_sub(taken) else { return Ok(None) };
 
         let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
-        for _ in 0..SINGLE_TRIES {
+        for _ in 0..CUT_TRIES {
             if room == 0 {
                 break;
             }
@@ -306,7 +325,6 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                 return Ok(Some(total));
             }
             self.take_out();
-            self.may_cut = Some((keep, marker));
             room = room.saturating_sub(total - self.plan.budget);
         }
         Ok(None)
@@ -323,12 +341,15 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             }
             let leaving =
                 if tries < SINGLE_TRIES { 1 } else { (self.admitted.kept.len() / 2).max(1) };
+            let mut left = HashMap::new();
             for _ in 0..leaving {
                 let Kept { index, tokens } = self.take_out();
                 let others = total.saturating_sub(tokens);
-                let available = self.plan.budget.saturating_sub(others);
-                self.leave(index, tokens.max(1), available);
+                let (needed, available) = (tokens.max(1), self.plan.budget.saturating_sub(others));
+                left.insert(index, (needed, available));
+                self.drop(index, Reason::Budget, needed, available);
             }
+            self.admitted.drop_repeated(&left);
             tries += 1;
         }
         Ok(0)
@@ -341,7 +362,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         for (place, &index) in order.iter().enumerate() {
             let available = self.plan.budget.saturating_sub(used);
             if available == 0 {
-                self.stop_all(&order[place..]);
+                self.drop_rest(&order[place..]);
                 break;
             }
             let text = self.batch.text(index as usize);
@@ -401,7 +422,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         }
     }
 
-    fn stop_all(&mut self, rest: &[u32]) {
+    /// Drops everything that is left, whatever it is.
+    fn drop_rest(&mut self, rest: &[u32]) {
         for &index in rest {
             self.drop(index, Reason::Budget, 0, 0);
         }
@@ -433,7 +455,6 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     fn keep_cut(&mut self, index: u32, tokens: u64, label: Vec<u8>, piece: Vec<u8>) {
         self.keep(index, tokens, label);
         self.admitted.cut = Some((index, piece));
-        self.may_cut = None;
     }
 
     /// Removes the kept chunk of lowest rank.
@@ -449,19 +470,6 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     fn drop(&mut self, index: u32, reason: Reason, needed: u64, available: u64) {
         self.admitted.dropped.push(Dropped { index, reason, needed, available });
-    }
-
-    /// Drops a kept chunk; what repeated it goes for the same reason now.
-    fn leave(&mut self, index: u32, needed: u64, available: u64) {
-        let Admitted { dropped, duplicates, .. } = &mut self.admitted;
-        duplicates.retain(|&(other, original)| {
-            if original == index {
-                let reason = Reason::Budget;
-                dropped.replace(Dropped { index: other, reason, needed, available });
-            }
-            original != index
-        });
-        self.drop(index, Reason::Budget, needed, available);
     }
 
     fn assembled(&self) -> Vec<u8> {
@@ -503,9 +511,10 @@ fn cut_by_units(
     piece
 }
 
-/// Returns where the head ends and the tail begins when `units` of `length`
-/// stay; `units` is less than `length`.
+/// Returns where the head ends and the tail begins when at most `units` of
+/// `length` stay.
 fn halves(keep: Keep, length: usize, units: usize) -> (usize, usize) {
+    let units = units.min(length);
     match keep {
         Keep::Both => (units / 2, length - (units - units / 2)),
         _ => (units, length),
@@ -513,10 +522,11 @@ fn halves(keep: Keep, length: usize, units: usize) -> (usize, usize) {
 }
 
 fn write_words(text: Text<'_>, words: &[(usize, usize)], out: &mut Vec<u8>) {
+    let mut cursor = Cursor::new(text);
     for (place, &(start, end)) in words.iter().enumerate() {
         if place > 0 {
             out.push(b' ');
         }
-        text.slice(start, end).write_utf8(out);
+        cursor.slice(start, end).write_utf8(out);
     }
 }

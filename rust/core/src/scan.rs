@@ -127,9 +127,9 @@ impl Scanner {
         lowered.extend(folded.iter().map(u8::to_ascii_lowercase));
         for (i, finder) in self.finders.iter().enumerate() {
             if found >> i & 1 == 0
-                && finder
-                    .find_iter(lowered)
-                    .any(|at| is_word(lowered, at, at + self.keywords[i].len()))
+                && finder.find_iter(lowered).any(|at| {
+                    starts_word(lowered, at) && ends_word(lowered, at + self.keywords[i].len())
+                })
             {
                 found |= 1 << i;
             }
@@ -139,23 +139,28 @@ impl Scanner {
 
     /// Returns whether keyword `i` stands at `at` as a word.
     fn matches(&self, folded: &[u8], at: usize, i: usize) -> bool {
+        // The front comes first: inside a word like `x-x-x` there are many
+        // places to compare at, but only one word begins.
         let keyword = &self.keywords[i];
         let end = at + keyword.len();
-        folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(keyword))
-            && is_word(folded, at, end)
+        starts_word(folded, at)
+            && folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(keyword))
+            && ends_word(folded, end)
     }
 }
 
-/// Returns whether only punctuation that is stripped stands between the bytes
-/// from `start` to `end` and the whitespace around them.
-fn is_word(folded: &[u8], start: usize, end: usize) -> bool {
-    let ends = |mut bytes: std::iter::Copied<std::slice::Iter<'_, u8>>, reversed: bool| {
-        let next = |byte: u8| class(byte) != Class::Stripped;
-        let first =
-            if reversed { bytes.rfind(|&byte| next(byte)) } else { bytes.find(|&b| next(b)) };
-        first.is_none_or(|byte| class(byte) == Class::Space)
-    };
-    ends(folded[end..].iter().copied(), false) && ends(folded[..start].iter().copied(), true)
+/// Returns whether only punctuation that is stripped stands between `at` and
+/// the whitespace in front of it.
+fn starts_word(folded: &[u8], at: usize) -> bool {
+    let mut before = folded[..at].iter().rev().map(|&byte| class(byte));
+    before.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
+}
+
+/// Returns whether only punctuation that is stripped stands between `at` and
+/// the whitespace behind it.
+fn ends_word(folded: &[u8], at: usize) -> bool {
+    let mut after = folded[at..].iter().map(|&byte| class(byte));
+    after.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
 }
 
 #[cfg(test)]

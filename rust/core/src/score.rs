@@ -29,7 +29,7 @@ pub(crate) struct Scratch {
     folded: Vec<u8>,
     folded_title: Vec<u8>,
     lowered: Vec<u8>,
-    found: Vec<u64>,
+    found: Vec<usize>,
 }
 
 impl KeywordScorer {
@@ -109,23 +109,20 @@ fn many(
 ) -> usize {
     let Scratch { folded, folded_title, lowered, found } = scratch;
     found.clear();
-    found.resize(wanted.len().div_ceil(64), 0);
     let mut any = false;
     for_each_word(text, text.fold(folded), lowered, |word| {
         any |= keywords::is_keyword(word);
-        if let Some(&i) = wanted.get(word) {
-            found[i / 64] |= 1 << (i % 64);
-        }
+        found.extend(wanted.get(word));
     });
     if !any {
         return 0;
     }
     for_each_word(title, title.fold(folded_title), lowered, |word| {
-        if let Some(&i) = wanted.get(word) {
-            found[i / 64] |= 1 << (i % 64);
-        }
+        found.extend(wanted.get(word));
     });
-    found.iter().map(|bits| bits.count_ones() as usize).sum()
+    found.sort_unstable();
+    found.dedup();
+    found.len()
 }
 
 /// Returns the share of the keywords of `query` that each text or its title

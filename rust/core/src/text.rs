@@ -172,6 +172,30 @@ impl<'a> Text<'a> {
     }
 }
 
+/// Slices a text from left to right, so that UTF-8 is walked once.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    text: Text<'a>,
+    chars: usize,
+    bytes: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(text: Text<'a>) -> Self {
+        Self { text, chars: 0, bytes: 0 }
+    }
+
+    /// Returns what [`Text::slice`] does; `start` must not be less than any
+    /// `end` before.
+    pub(crate) fn slice(&mut self, start: usize, end: usize) -> Text<'a> {
+        let Text::Utf8(bytes) = self.text else { return self.text.slice(start, end) };
+        let from = byte_offset(bytes, self.bytes, start - self.chars);
+        let to = byte_offset(bytes, from, end - start);
+        (self.chars, self.bytes) = (end, to);
+        Text::Utf8(&bytes[from..to])
+    }
+}
+
 /// A stored code point.
 trait Unit: Copy + Ord + Hash + Into<u32> {
     /// Returns the code point if it is less than `limit`, else `limit`.

@@ -25,8 +25,8 @@ pub(super) struct ByteTable {
 impl ByteTable {
     const EMPTY: Self = Self { all: [0; 128], low: [0; 16], high: [0; 16] };
 
-    /// Adds `bits` to `byte`. The nibbles of one bit must form a rectangle: no
-    /// byte but those added may have both nibbles of added ones.
+    /// Adds `bits` to `byte`. Looked up by nibbles, a byte also has the bits
+    /// that its low nibble has in one added byte and its high nibble in another.
     fn add(&mut self, byte: u8, bits: u8) {
         self.all[usize::from(byte)] |= bits;
         self.low[usize::from(byte & 15)] |= bits;

@@ -1,0 +1,85 @@
+"""Input that is made to be slow, or to tell the backends apart, is neither."""
+
+import time
+
+import pytest
+from support import BACKENDS, using
+
+from budgeteer import Packer, pack
+
+on_native = pytest.mark.skipif("native" not in BACKENDS, reason="is about the native backend")
+on_both = pytest.mark.parametrize("name", BACKENDS)
+
+
+def seconds(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+@on_native
+def test_a_keyword_that_repeats_itself():
+    """A keyword with many places to compare at in one long word takes linear time."""
+    n = 100_000
+    assert seconds(lambda: pack("x-" * n + "x", ["x-" * 2 * n + "x"], 10)) < 0.5
+
+
+@on_both
+def test_many_duplicates_of_what_leaves(name):
+    """What repeats a chunk that leaves is found in linear time."""
+    with using(name):
+        took = seconds(lambda: pack("", ["abcd"] * 80_000, 4, counter=len, template="tagged"))
+    assert took < 2
+
+
+@on_native
+def test_a_type_for_each_chunk():
+    """Chunks that each have a type of their own take linear time."""
+    chunks = [type("Own", (), {"text": "tea"})() for _ in range(20_000)]
+    assert seconds(lambda: pack("tea", chunks, 10)) < 4  # the class of each is asked whether it is a mapping
+
+
+@on_native
+def test_equal_texts_of_equal_prints():
+    """Many kept texts that differ in few places are told apart in linear time."""
+    filler = "x" * 333
+    chunks = [f"{filler}{i:07}{filler}" for i in range(50_000)]
+    packer = Packer(2**62, ranking="input")
+    assert seconds(lambda: packer.pack("", chunks)) < 2
+
+
+@on_both
+@pytest.mark.parametrize("overflow", ["truncate_end", "truncate_middle"])
+def test_cuts_that_fail(name, overflow):
+    """A callable is not asked again and again where nothing more can be cut."""
+    asked = []
+
+    def counter(text):
+        asked.append(text)
+        return len(text)
+
+    with using(name):
+        pack(
+            "",
+            ["y" * 100] + ["z" * 104] * 500,
+            105,
+            counter=counter,
+            overflow=overflow,
+            dedupe=None,
+        )
+    assert len(asked) < 501 + 40
+
+
+@on_both
+def test_title_of_a_str_subclass(name):
+    """What a title redefines of str does not count."""
+
+    class Silent(str):
+        __slots__ = ()
+
+        def __len__(self):
+            return 0
+
+    with using(name):
+        packing = pack("tea", [{"text": "green leaf", "title": Silent("tea")}], 100)
+    assert 1.0 == packing.kept[0].score
