@@ -34,7 +34,8 @@ class Packer:
         reserve_tokens: Taken off the budget for what the caller adds. If nothing is left, the
             packing is empty.
         counter: A name that `get_counter` knows, a `TokenCounter`, or a callable from str to int.
-            A callable is asked once for each chunk considered and at each assembling.
+            A callable is asked once for each chunk considered and at each assembling; to cut a
+            chunk it is asked some more, for pieces of it.
         ranking: What comes first: ``"keyword"`` (share of the query's keywords that a chunk or its
             title contains), ``"recency"`` (metadata ``mtime``), ``"input"``, or ``"score"`` (the
             chunk's own; those without one come last). Ties keep the input order.
