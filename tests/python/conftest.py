@@ -9,6 +9,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # for support.py under every import mode
 
+import vocabulary as vocabularies
 from support import BACKENDS, using
 
 settings.register_profile("default", max_examples=100, deadline=None)
@@ -39,6 +40,15 @@ def _same_backend_behind():
     before = [module.backend for module in (_pack, _count, ranking)]
     yield
     assert before == [module.backend for module in (_pack, _count, ranking)]
+
+
+@pytest.fixture(scope="session")
+def vocabulary():
+    """tiktoken finds its two large vocabularies without a network; the value is their folder."""
+    folder = vocabularies.cache_dir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+        yield folder
 
 
 @pytest.fixture

@@ -3,6 +3,14 @@
 use crate::text::Text;
 use crate::wide::with_avx2;
 
+mod blocks;
+mod bpe;
+pub(crate) mod cache;
+mod classes;
+pub(crate) mod exact;
+mod lookup;
+pub(crate) mod pretokenize;
+
 /// Counts the tokens of a text.
 ///
 /// Every `Fn(&str) -> usize` is one. It should answer alike for the same text;
@@ -19,6 +27,12 @@ use crate::wide::with_avx2;
 pub trait TokenCounter: Sync {
     /// Returns the number of tokens in `text`.
     fn count(&self, text: &str) -> usize;
+
+    /// Returns the number of tokens in `text` if it is at most `limit`. A
+    /// counter that can stops counting there.
+    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+        Some(self.count(text)).filter(|&count| count <= limit)
+    }
 }
 
 impl<F: Fn(&str) -> usize + Sync> TokenCounter for F {

@@ -16,6 +16,7 @@ mod text;
 mod truncate;
 mod wide;
 
+pub use budgeteer_vocab::Encoding;
 pub use chunk::{Batch, Chunk, Document};
 pub use count::{Estimate, TokenCounter};
 pub use error::{Error, ErrorKind};

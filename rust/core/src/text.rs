@@ -108,6 +108,51 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Appends the text to `out` as UTF-8, as tiktoken reads a str: a surrogate
+    /// and the one that completes it become the character that they mean, any
+    /// other becomes U+FFFD.
+    pub(crate) fn write_scalars(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ascii(bytes) => out.extend_from_slice(bytes),
+            Self::Latin1(units) => write_scalar_units(units, out),
+            Self::Ucs2(units) => write_scalar_units(units, out),
+            Self::Ucs4(units) => write_scalar_units(units, out),
+            Self::Utf8(bytes) => match self.scalars() {
+                Some(scalars) => out.extend_from_slice(&scalars),
+                None => out.extend_from_slice(bytes),
+            },
+        }
+    }
+
+    /// Returns what [`Text::write_scalars`] writes, where that is not what the
+    /// text is stored as.
+    pub(crate) fn scalars(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        if let Self::Utf8(bytes) = self {
+            // Surrogates are encoded as ED A0 80 to ED BF BF.
+            let mut leads = memchr::memchr_iter(0xED, bytes);
+            if !leads.any(|at| bytes[at + 1] >= 0xA0) {
+                return None;
+            }
+            let mut units = Vec::with_capacity(bytes.len());
+            self.for_each(|code| units.push(code));
+            write_scalar_units(&units, &mut out);
+        } else {
+            self.write_scalars(&mut out);
+        }
+        Some(out)
+    }
+
+    /// Returns the code point at `at`. Slow for UTF-8.
+    pub(crate) fn code(&self, at: usize) -> u32 {
+        match self {
+            Self::Ascii(units) | Self::Latin1(units) => u32::from(units[at]),
+            Self::Ucs2(units) => u32::from(units[at]),
+            Self::Ucs4(units) => units[at],
+            Self::Utf8(bytes) => decode(bytes, byte_offset(bytes, 0, at)).0,
+        }
+    }
+
     /// Returns a number that equal texts in equal storage share, and few
     /// others do. Reads only a few places of the text.
     pub(crate) fn fingerprint(&self) -> u32 {
@@ -279,6 +324,50 @@ fn write_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
     }
 }
 
+fn write_scalar_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
+    out.reserve(units.len());
+    let mut at = 0;
+    while at < units.len() {
+        let block = &units[at..units.len().min(at + BLOCK)];
+        at += block.len();
+        if is_ascii(block) {
+            out.extend(block.iter().map(|unit| unit.at_most(OTHER)));
+            continue;
+        }
+        // Each takes four bytes at most, and the last may be the first of a
+        // pair.
+        let mut utf8 = [0; 4 * BLOCK];
+        let mut size = 0;
+        for (place, &unit) in block.iter().enumerate() {
+            let mut code: u32 = unit.into();
+            if code < 0x80 {
+                utf8[size] = unit.at_most(OTHER);
+                size += 1;
+                continue;
+            }
+            if code & !0x7FF == 0xD800 {
+                let here = at - block.len() + place;
+                let is_high = |place: usize| {
+                    let code: u32 = units[place].into();
+                    code & !0x3FF == 0xD800
+                };
+                if code >= 0xDC00 && here > 0 && is_high(here - 1) {
+                    continue; // the first of the pair has written both
+                }
+                let low = units.get(here + 1).map_or(0, |&unit| unit.into());
+                code = if code < 0xDC00 && low & !0x3FF == 0xDC00 {
+                    0x1_0000 + ((code & 0x3FF) << 10 | low & 0x3FF)
+                } else {
+                    0xFFFD
+                };
+            }
+            let scalar = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+            size += scalar.encode_utf8(&mut utf8[size..]).len();
+        }
+        out.extend_from_slice(&utf8[..size]);
+    }
+}
+
 /// So many code points are sampled at each of so many places.
 const SAMPLE: usize = 8;
 const SAMPLES: usize = 5;
@@ -338,7 +427,7 @@ pub(crate) fn push_code(code: u32, out: &mut Vec<u8>) {
 }
 
 /// Returns the code point at `at`, and its size in bytes.
-fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
+pub(crate) fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
     let bits = |offset: usize| u32::from(bytes[at + offset] & 0x3F);
     let first = u32::from(bytes[at]);
     match first {

@@ -1,0 +1,191 @@
+"""
+Counters that other packages make: tiktoken's encodings and local files of tokenizers.
+
+Both packages are extras, so that each is loaded when a counter of it is made, not before. A text
+that is counted is untrusted: what spells a special token in it counts as the plain text it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from budgeteer import _validate
+from budgeteer._models import NATIVE
+from budgeteer.errors import CounterError, InvalidArgumentError
+
+TIKTOKEN = "tiktoken:"
+"""What the name of a counter starts with that tiktoken makes; its encoding's name follows."""
+
+HF = "hf:"
+"""What the name of a counter starts with that tokenizers makes; a path follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TiktokenCounter:
+    """
+    Counts as tiktoken's ``encode_ordinary``. Immutable, thread-safe, picklable by its name.
+
+    Attributes:
+        name: ``tiktoken:`` and the name of the encoding.
+
+    """
+
+    name: str
+    _encoding: Any = field(repr=False, compare=False)
+
+    def __call__(self, text: str) -> int:
+        """Return the number of tokens in *text*; a lone surrogate counts as U+FFFD does."""
+        return len(_answer(self.name, self._encoding.encode_ordinary, text))
+
+    def __reduce__(self) -> tuple[Callable[[str], TiktokenCounter], tuple[str]]:
+        return tiktoken_counter, (self.name.removeprefix(TIKTOKEN),)
+
+
+@dataclass(frozen=True, slots=True)
+class HFCounter:
+    """
+    Counts as a ``tokenizer.json``. Immutable, thread-safe; unpickling reads the file again.
+
+    Attributes:
+        name: ``hf:`` and the path as it was given.
+
+    """
+
+    name: str
+    _path: str = field(repr=False)
+    _tokenizer: Any = field(repr=False, compare=False)
+
+    def __call__(self, text: str) -> int:
+        """Return the number of tokens in *text*; a lone surrogate counts as U+FFFD does."""
+        return len(_answer(self.name, self._encode, text).ids)
+
+    def _encode(self, text: str) -> Any:
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # on which versions of tokenizers disagree: as tiktoken does
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+    def __reduce__(self) -> tuple[Callable[[str, str], HFCounter], tuple[str, str]]:
+        return _read, (self.name, self._path)
+
+
+def tiktoken_counter(name: str) -> TiktokenCounter:
+    """
+    Return the counter ``tiktoken:NAME``, its vocabulary loaded.
+
+    tiktoken takes the vocabulary from the directory TIKTOKEN_CACHE_DIR, and downloads into it what
+    is not there.
+
+    Args:
+        name: What follows the colon: an encoding that tiktoken knows, plug-ins included.
+
+    Raises:
+        InvalidArgumentError: tiktoken knows no encoding of that name.
+        CounterError: tiktoken is not installed, or the vocabulary cannot be loaded.
+
+    Examples:
+        >>> counter = tiktoken_counter("cl100k_base")
+        >>> counter("Hello, world"), counter.name
+        (3, 'tiktoken:cl100k_base')
+
+    """
+    full = TIKTOKEN + name
+    hint = ""
+    if name in NATIVE:
+        hint = f"; the counter {NATIVE[name]!r} counts the same without it"
+    try:
+        tiktoken = importlib.import_module("tiktoken")
+    except ImportError:
+        raise CounterError(
+            f"counter {full[:80]!r} needs tiktoken: pip install 'budgeteer[tiktoken]'{hint}"
+        ) from None
+    known = tiktoken.list_encoding_names()
+    if name not in known:
+        raise InvalidArgumentError(
+            f"counter {full[:80]!r} must have one of {', '.join(map(repr, known))} after the colon"
+            f"{_validate.did_you_mean(name, known)}"
+        )
+    try:
+        return TiktokenCounter(full, tiktoken.get_encoding(name))
+    except (AssertionError, ImportError, OSError, ValueError) as error:
+        # Its message holds URLs, the one of a proxy with its password too: only its kind is told.
+        raise CounterError(
+            f"the vocabulary of {full!r} can neither be read from TIKTOKEN_CACHE_DIR nor "
+            f"downloaded into it ({type(error).__name__}){hint}"
+        ) from None
+
+
+def hf_counter(path: str) -> HFCounter:
+    """
+    Return the counter ``hf:PATH``, its file read. Nothing is ever downloaded.
+
+    What the file says of truncation, padding, dropout and special tokens around a text is left
+    out: it would falsify the counts.
+
+    Args:
+        path: What follows the colon: a ``tokenizer.json``, or a directory that holds one.
+
+    Raises:
+        InvalidArgumentError: There is no such file.
+        CounterError: tokenizers is not installed, or cannot read the file.
+
+    Examples:
+        >>> import json, pathlib, tempfile
+        >>> words = {"type": "WordLevel", "vocab": {"tea": 0, "?": 1}, "unk_token": "?"}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     content = {"model": words, "pre_tokenizer": {"type": "Whitespace"}}
+        ...     _ = pathlib.Path(folder, "tokenizer.json").write_text(json.dumps(content))
+        ...     counter = hf_counter(folder)
+        >>> counter("Green tea.")
+        3
+
+    """
+    file = os.path.join(path, "tokenizer.json") if os.path.isdir(path) else path
+    if not os.path.isfile(file):
+        raise InvalidArgumentError(
+            f"counter {(HF + path)[:80]!r} must have the path of a tokenizer.json, or of a "
+            "directory that holds one, after the colon; there is no such file"
+        )
+    # Absolute, because a pickle may be read where another directory is the current one.
+    return _read(HF + path, os.path.abspath(file))
+
+
+def _read(name: str, path: str) -> HFCounter:
+    try:
+        tokenizers = importlib.import_module("tokenizers")
+    except ImportError:
+        raise CounterError(
+            f"counter {name[:80]!r} needs tokenizers: pip install 'budgeteer[hf]'"
+        ) from None
+    try:
+        with open(path, "rb") as file:
+            tokenizer = tokenizers.Tokenizer.from_buffer(file.read())
+    except OSError as error:
+        raise CounterError(
+            f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
+    except ValueError:  # its message may quote the file
+        raise CounterError(f"the file of {name[:80]!r} is not a tokenizer.json") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True  # as text: a retrieved one must not pass for a token
+    if getattr(tokenizer.model, "dropout", None) is not None:
+        tokenizer.model.dropout = None  # it makes counts random
+    return HFCounter(name, path, tokenizer)
+
+
+def _answer(name: str, encode: Callable[[str], Any], text: str) -> Any:
+    """Return what *encode* makes of *text*; its failure is a CounterError that quotes no text."""
+    try:
+        return encode(text)
+    except BaseException as error:
+        # A panic in Rust is no Exception, and its class is not to be had by import. tiktoken
+        # panics where its regex runs out of stack: at a million spaces, for one.
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise CounterError(f"the tokenizer of {name[:80]!r} cannot encode a text") from None
+        raise

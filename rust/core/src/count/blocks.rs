@@ -1,0 +1,193 @@
+//! Where pretokens start in 64 bytes of ASCII, all at once.
+//!
+//! A block begins where a pretoken starts, so that nothing in front of it
+//! matters. Each class of characters is a set of 64 bits; where the pattern
+//! starts a pretoken follows from these sets by shifts and masks, without a
+//! branch for each character. What that can't decide is left to
+//! [`super::pretokenize`]: characters that are not ASCII, whitespace at the end
+//! of the block, blank lines with spaces in them.
+
+use super::pretokenize::{Pattern, contraction};
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+
+/// So many bytes a block has.
+pub(crate) const BLOCK: usize = 64;
+
+/// Bytes of a block by class: byte `i` is bit `i`. What is in none of them is
+/// punctuation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sets {
+    pub(crate) upper: u64,
+    pub(crate) lower: u64,
+    pub(crate) digits: u64,
+    /// U+0020.
+    pub(crate) spaces: u64,
+    /// Whitespace that is neither U+0020 nor a line end.
+    pub(crate) tabs: u64,
+    pub(crate) newlines: u64,
+    pub(crate) apostrophes: u64,
+    pub(crate) slashes: u64,
+    /// What is not ASCII.
+    pub(crate) others: u64,
+}
+
+/// Sorts 64 bytes by class, with the instructions of some processor.
+pub(crate) trait Classify: Copy {
+    fn sets(self, block: &[u8; BLOCK]) -> Sets;
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Starts {
+    /// Where pretokens start: always at bit 0.
+    pub(crate) bits: u64,
+    /// Where the text ends, if that is in the block and the last pretoken ends
+    /// there.
+    pub(crate) end: Option<usize>,
+}
+
+/// Returns the lowest `count` bits.
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn low(count: usize) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}
+
+/// Returns the pretokens that surely start in `block`, of which the first
+/// `length` bytes are text, and whether it ends there as `is_last` tells.
+/// Behind the end of the text there must be zeros.
+#[inline(always)]
+#[allow(clippy::inline_always)] // likewise
+pub(crate) fn starts<P: Pattern>(
+    sets: Sets,
+    block: &[u8; BLOCK],
+    length: usize,
+    is_last: bool,
+) -> Starts {
+    let known = length.min(sets.others.trailing_zeros() as usize);
+    let is_last = is_last && known == length;
+    let text = low(known);
+    let (upper, lower) = (sets.upper & text, sets.lower & text);
+    let letters = upper | lower;
+    let digits = sets.digits & text;
+    let spaces = sets.spaces & text;
+    let newlines = sets.newlines & text;
+    let blanks = (sets.spaces | sets.tabs) & text;
+    let white = blanks | newlines;
+    let marks = text & !(letters | digits | white);
+    let mut sure = text;
+
+    // A blank goes with what follows, or with the line end that follows, so
+    // whitespace that may go on is not known but for its start.
+    if known > 0 && white >> (known - 1) & 1 == 1 {
+        let run = (white << (64 - known)).leading_ones() as usize;
+        sure &= low(known - run + 1);
+    }
+    // Blanks between two line ends go with the second.
+    let indents = blanks & newlines << 1;
+    let blank_lines = indents.wrapping_add(blanks) & !blanks & newlines;
+    if blank_lines != 0 {
+        let at = blank_lines.trailing_zeros() as usize;
+        let run = (white << (64 - at)).leading_ones() as usize;
+        sure &= low(at - run + 1);
+    }
+    if P::IS_O200K {
+        // A slash behind a line end may go with the punctuation in front.
+        let slashes = sets.slashes & text & newlines << 1;
+        if slashes != 0 {
+            sure &= low(slashes.trailing_zeros() as usize);
+        }
+    }
+
+    let mark_starts = marks & !(marks << 1) & !(spaces << 1);
+    let mut bits = letters & !(letters << 1) & !((blanks | mark_starts) << 1);
+    if P::IS_O200K {
+        bits |= upper & lower << 1;
+    }
+    bits |= mark_starts;
+    bits |= white & !(white << 1) & !(newlines & marks << 1);
+    bits |= indents;
+    bits |= blanks & !(white >> 1);
+    bits |= digits & !(digits << 1);
+    if digits & digits << 1 & digits << 2 & digits << 3 != 0 {
+        bits |= thirds(digits);
+    }
+
+    // The contraction of cl100k starts a pretoken; that of o200k ends one.
+    let mut apostrophes = if P::IS_O200K {
+        sets.apostrophes & letters << 1 & letters >> 1
+    } else {
+        sets.apostrophes & mark_starts & letters >> 1
+    };
+    let mut taken = usize::MAX;
+    while apostrophes & sure != 0 {
+        let at = apostrophes.trailing_zeros() as usize;
+        apostrophes &= apostrophes - 1;
+        if P::IS_O200K && at == taken {
+            continue; // the word in front has its contraction already
+        }
+        if at + 2 >= known && !is_last {
+            sure &= low(at + usize::from(!P::IS_O200K));
+            break;
+        }
+        let size = contraction(block, at);
+        if size == 0 {
+            continue;
+        }
+        if P::IS_O200K {
+            bits &= !(low(size) << at);
+        }
+        taken = at + size;
+        if taken < BLOCK {
+            bits |= letters & 1 << taken;
+        }
+    }
+    // An apostrophe at the very end may begin a contraction.
+    if P::IS_O200K && !is_last && known > 0 && sets.apostrophes >> (known - 1) & 1 == 1 {
+        sure &= low(known - 1);
+    }
+    let end = (is_last && sure == text).then_some(length);
+    Starts { bits: bits & sure | 1, end }
+}
+
+/// Returns where groups of three digits start.
+#[cold]
+fn thirds(digits: u64) -> u64 {
+    let mut starts = digits & !(digits << 1);
+    let mut group = starts;
+    while group != 0 {
+        // Three more digits, and a fourth to start the next group.
+        group = group << 3 & digits & digits << 1 & digits << 2 & digits << 3;
+        starts |= group;
+    }
+    starts
+}
+
+/// Sorts bytes one by one, where there are no wider instructions.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OneByOne;
+
+#[cfg(test)]
+impl Classify for OneByOne {
+    fn sets(self, block: &[u8; BLOCK]) -> Sets {
+        let set = |is: fn(u8) -> bool| {
+            block.iter().enumerate().fold(0, |set, (i, &byte)| set | u64::from(is(byte)) << i)
+        };
+        Sets {
+            upper: set(|byte| byte.is_ascii_uppercase()),
+            lower: set(|byte| byte.is_ascii_lowercase()),
+            digits: set(|byte| byte.is_ascii_digit()),
+            spaces: set(|byte| byte == b' '),
+            tabs: set(|byte| matches!(byte, 9 | 11 | 12)),
+            newlines: set(|byte| matches!(byte, b'\r' | b'\n')),
+            apostrophes: set(|byte| byte == b'\''),
+            slashes: set(|byte| byte == b'/'),
+            others: set(|byte| byte >= 0x80),
+        }
+    }
+}

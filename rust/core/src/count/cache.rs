@@ -1,0 +1,200 @@
+//! Counts of whole texts, remembered for the process.
+//!
+//! A text is known by a keyed 128-bit hash of what it is stored as, so that no
+//! text is kept. The key is drawn anew in each process: nobody outside can make
+//! two texts collide. No thread ever waits for a lock here: where another one
+//! holds it, or held it when the process forked, the text is counted as if it
+//! were not known.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher, RandomState, BuildHasher};
+use std::sync::{LazyLock, Mutex, TryLockError};
+
+use highway::{HighwayHash, HighwayHasher, Key};
+
+use crate::text::Text;
+
+/// So many locks share the work.
+const SHARDS: usize = 64;
+
+/// So many bytes an entry takes in a table that is half full: a hash, a count
+/// and a byte of the table's own, twice.
+const ENTRY_BYTES: usize = 2 * (16 + 8 + 1);
+
+/// So many bytes all counts of an encoding may take.
+const MAX_BYTES: usize = 32 << 20;
+
+/// So many entries each half of a shard may have.
+const MAX_ENTRIES: usize = MAX_BYTES / ENTRY_BYTES / SHARDS / 2;
+
+/// Takes the hash of a text for its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken(u64);
+
+impl Hasher for Taken {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (start, _) = bytes.split_at(8);
+        self.0 = u64::from_ne_bytes(start.try_into().expect("there are eight"));
+    }
+
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64;
+    }
+}
+
+type Table = HashMap<u128, u64, BuildHasherDefault<Taken>>;
+
+/// Part of the counts. What is used moves to the young half; when that is full
+/// it becomes the old half, and what was there is forgotten.
+#[derive(Debug, Default)]
+struct Shard {
+    young: Table,
+    old: Table,
+    hits: u64,
+    misses: u64,
+}
+
+/// How well a cache did, and how large it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheInfo {
+    /// Texts whose count was known.
+    pub hits: u64,
+    /// Texts that had to be counted.
+    pub misses: u64,
+    /// Counts remembered now.
+    pub entries: u64,
+    /// About so many bytes they take.
+    pub bytes: u64,
+    /// More bytes they never take.
+    pub max_bytes: u64,
+}
+
+/// The counts of one encoding.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+/// The hash of a text, if it is worth remembering.
+pub(crate) fn hash(text: Text<'_>) -> u128 {
+    static KEY: LazyLock<Key> = LazyLock::new(|| {
+        let random = RandomState::new();
+        Key([0, 1, 2, 3].map(|word: u64| random.hash_one(word)))
+    });
+    let mut hasher = HighwayHasher::new(*KEY);
+    let kind = match text {
+        Text::Ascii(units) => {
+            hasher.append(units);
+            0
+        }
+        Text::Utf8(units) => {
+            hasher.append(units);
+            0
+        }
+        Text::Latin1(units) => {
+            hasher.append(units);
+            1
+        }
+        Text::Ucs2(units) => {
+            append(&mut hasher, units, u16::to_ne_bytes);
+            2
+        }
+        Text::Ucs4(units) => {
+            append(&mut hasher, units, u32::to_ne_bytes);
+            3
+        }
+    };
+    hasher.append(&[kind]);
+    let [low, high] = hasher.finalize128();
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// Feeds wider units to a hasher, some at a time.
+fn append<U: Copy, const N: usize>(
+    hasher: &mut HighwayHasher,
+    units: &[U],
+    bytes: impl Fn(U) -> [u8; N],
+) {
+    let mut buffer = [0; 1024];
+    for units in units.chunks(1024 / N) {
+        let (places, _) = buffer.as_chunks_mut::<N>();
+        for (place, &unit) in places.iter_mut().zip(units) {
+            *place = bytes(unit);
+        }
+        hasher.append(&buffer[..N * units.len()]);
+    }
+}
+
+impl Cache {
+    pub(crate) fn new() -> Self {
+        Self { shards: std::array::from_fn(|_| Mutex::default()) }
+    }
+
+    fn with<R>(&self, hash: u128, work: impl FnOnce(&mut Shard) -> R) -> Option<R> {
+        let shard = &self.shards[(hash >> 64) as usize % SHARDS];
+        match shard.try_lock() {
+            Ok(mut shard) => Some(work(&mut shard)),
+            Err(TryLockError::Poisoned(shard)) => Some(work(&mut shard.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Returns the count of the text with that hash, if it is known.
+    pub(crate) fn get(&self, hash: u128) -> Option<u64> {
+        self.with(hash, |shard| {
+            if let Some(&count) = shard.young.get(&hash) {
+                shard.hits += 1;
+                return Some(count);
+            }
+            let Some(count) = shard.old.remove(&hash) else {
+                shard.misses += 1;
+                return None;
+            };
+            shard.hits += 1;
+            shard.insert(hash, count);
+            Some(count)
+        })?
+    }
+
+    /// Remembers the count of the text with that hash.
+    pub(crate) fn insert(&self, hash: u128, count: u64) {
+        self.with(hash, |shard| shard.insert(hash, count));
+    }
+
+    /// Forgets all counts and figures.
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            match shard.try_lock() {
+                Ok(mut shard) => *shard = Shard::default(),
+                Err(TryLockError::Poisoned(shard)) => *shard.into_inner() = Shard::default(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+    }
+
+    pub(crate) fn info(&self) -> CacheInfo {
+        let mut info = CacheInfo { max_bytes: MAX_BYTES as u64, ..CacheInfo::default() };
+        for shard in &self.shards {
+            let Ok(shard) = shard.try_lock() else { continue };
+            info.hits += shard.hits;
+            info.misses += shard.misses;
+            info.entries += (shard.young.len() + shard.old.len()) as u64;
+        }
+        info.bytes = info.entries * ENTRY_BYTES as u64;
+        info
+    }
+}
+
+impl Shard {
+    fn insert(&mut self, hash: u128, count: u64) {
+        if self.young.len() >= MAX_ENTRIES {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(hash, count);
+    }
+}

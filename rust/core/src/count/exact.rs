@@ -1,0 +1,308 @@
+//! Counting a text as an encoding does.
+
+use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use budgeteer_vocab::Encoding;
+
+use super::TokenCounter;
+use super::blocks::{self, BLOCK, Classify, Starts};
+use super::bpe::Bpe;
+use super::classes::Classes;
+use super::lookup::Lookup;
+use super::pretokenize::{self, Cl100k, O200k, Pattern};
+use crate::text::Text;
+
+/// Nobody ever sets it.
+pub(crate) static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// What an encoding needs, made once per process when first it counts.
+pub(crate) fn bpe(encoding: Encoding) -> &'static Bpe {
+    static BPES: [OnceLock<Bpe>; 2] = [const { OnceLock::new() }; 2];
+    BPES[place(encoding)].get_or_init(|| Bpe::new(encoding))
+}
+
+fn place(encoding: Encoding) -> usize {
+    match encoding {
+        Encoding::Cl100k => 0,
+        Encoding::O200k => 1,
+    }
+}
+
+/// So many threads may count at once and each find what an earlier call
+/// remembered.
+const LOOKUPS: usize = 8;
+
+/// Calls `work` with what earlier calls remembered for an encoding.
+///
+/// There are as many of these as threads have counted at once, however many
+/// threads there are. No thread waits for a lock here, so that none can hang
+/// where the process forked while another one held it.
+fn with_lookup<R>(encoding: Encoding, work: impl FnOnce(&mut Lookup) -> R) -> R {
+    type Slot = Mutex<Option<Box<Lookup>>>;
+    static SLOTS: [[Slot; LOOKUPS]; 2] = [const { [const { Mutex::new(None) }; LOOKUPS] }; 2];
+    let slots = &SLOTS[place(encoding)];
+    let mut taken = slots.iter().find_map(|slot| slot.try_lock().ok()?.take());
+    let lookup = taken.get_or_insert_with(|| Box::new(Lookup::new()));
+    let result = work(lookup);
+    for slot in slots {
+        if let Ok(mut slot) = slot.try_lock()
+            && slot.is_none()
+        {
+            *slot = taken;
+            break;
+        }
+    }
+    result
+}
+
+impl TokenCounter for Encoding {
+    fn count(&self, text: &str) -> usize {
+        let count = count_text(*self, text.into(), u64::MAX, &GO_ON);
+        usize::try_from(count.expect("no count is over the limit")).unwrap_or(usize::MAX)
+    }
+
+    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+        let count = count_text(*self, text.into(), limit as u64, &GO_ON)?;
+        usize::try_from(count).ok()
+    }
+}
+
+/// So many code points are encoded at once where a text is not UTF-8: it stays
+/// in the nearest cache.
+const WINDOW: usize = 4096;
+
+/// Returns the number of tokens of `text` if it is at most `limit`. Once `stop`
+/// is set, the answer means nothing.
+pub(crate) fn count_text(
+    encoding: Encoding,
+    text: Text<'_>,
+    limit: u64,
+    stop: &AtomicBool,
+) -> Option<u64> {
+    let counter = Counter { encoding, limit, stop };
+    match text {
+        Text::Ascii(bytes) => counter.count(bytes, 0),
+        Text::Utf8(bytes) => match text.scalars() {
+            Some(scalars) => counter.count(&scalars, 0),
+            None => counter.count(bytes, 0),
+        },
+        _ => counter.count_windows(text),
+    }
+}
+
+/// Counts one text.
+struct Counter<'a> {
+    encoding: Encoding,
+    limit: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Counter<'_> {
+    /// Counts UTF-8, on top of `count`.
+    fn count(&self, text: &[u8], count: u64) -> Option<u64> {
+        let bpe = bpe(self.encoding);
+        let classes = Classes::get();
+        with_lookup(self.encoding, |lookup| {
+            let task = Task { bpe, classes, text, limit: self.limit, stop: self.stop };
+            match self.encoding {
+                Encoding::Cl100k => task.count::<Cl100k>(lookup, count),
+                Encoding::O200k => task.count::<O200k>(lookup, count),
+            }
+        })
+    }
+
+    /// Counts a text of wider code points, part by part, each from one safe
+    /// split to the next.
+    fn count_windows(&self, text: Text<'_>) -> Option<u64> {
+        let classes = Classes::get();
+        let chars = text.chars();
+        let (mut from, mut size) = (0, WINDOW);
+        let mut count = 0;
+        let mut utf8 = Vec::with_capacity(3 * chars.min(WINDOW));
+        while from < chars && !self.stop.load(Ordering::Relaxed) {
+            let to = chars.min(from + size);
+            let split = if to == chars {
+                Some(chars)
+            } else {
+                (from + size / 2..to)
+                    .rev()
+                    .find(|&at| pretokenize::is_safe_split(classes, text.code(at - 1), text.code(at)))
+            };
+            let Some(split) = split else {
+                size *= 2;
+                continue;
+            };
+            utf8.clear();
+            text.slice(from, split).write_scalars(&mut utf8);
+            count = self.count(&utf8, count)?;
+            (from, size) = (split, WINDOW);
+        }
+        (count <= self.limit).then_some(count)
+    }
+}
+
+/// The count of one UTF-8 text, on any processor.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    bpe: &'a Bpe,
+    classes: &'a Classes,
+    text: &'a [u8],
+    limit: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Task<'_> {
+    fn count<P: Pattern>(self, lookup: &mut Lookup, count: u64) -> Option<u64> {
+        #[cfg(target_arch = "x86_64")]
+        if !cfg!(feature = "portable") {
+            use super::blocks::avx2::Avx2;
+            use super::blocks::avx512::Avx512;
+
+            #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
+            fn compiled512<P: Pattern>(
+                task: Task<'_>,
+                classify: Avx512,
+                lookup: &mut Lookup,
+                count: u64,
+            ) -> Option<u64> {
+                task.count_blocks::<P, _>(classify, lookup, count)
+            }
+
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn compiled2<P: Pattern>(
+                task: Task<'_>,
+                classify: Avx2,
+                lookup: &mut Lookup,
+                count: u64,
+            ) -> Option<u64> {
+                task.count_blocks::<P, _>(classify, lookup, count)
+            }
+
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt")
+            {
+                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+                    // SAFETY: these were just detected.
+                    #[allow(unsafe_code)]
+                    return unsafe { compiled512::<P>(self, Avx512::assume(), lookup, count) };
+                }
+                // SAFETY: these were just detected.
+                #[allow(unsafe_code)]
+                return unsafe { compiled2::<P>(self, Avx2::assume(), lookup, count) };
+            }
+        }
+        self.count_one_by_one::<P>(lookup, count)
+    }
+
+    /// Counts with the characters looked at one by one.
+    fn count_one_by_one<P: Pattern>(self, lookup: &mut Lookup, mut count: u64) -> Option<u64> {
+        let mut at = 0;
+        while at < self.text.len() {
+            let end = pretokenize::end::<P>(self.classes, self.text, at);
+            count += lookup.count(self.bpe, &self.text[at..end], self.stop) as u64;
+            if count > self.limit || (end - at > BLOCK && self.stop.load(Ordering::Relaxed)) {
+                return None;
+            }
+            at = end;
+        }
+        (count <= self.limit).then_some(count)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // compiled anew for each set of instructions
+    fn count_blocks<P: Pattern, C: Classify>(
+        self,
+        classify: C,
+        lookup: &mut Lookup,
+        mut count: u64,
+    ) -> Option<u64> {
+        /// What can be read behind the last byte of a block.
+        const PADDING: usize = 16;
+        let Self { bpe, classes, text, limit, stop } = self;
+        let mut padded;
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            let bytes = match rest.first_chunk::<{ BLOCK + PADDING }>() {
+                Some(bytes) => bytes,
+                None => {
+                    padded = [0; BLOCK + PADDING];
+                    padded[..rest.len()].copy_from_slice(rest);
+                    &padded
+                }
+            };
+            let block = bytes.first_chunk().expect("the padding comes on top");
+            let length = rest.len().min(BLOCK);
+            let Starts { mut bits, end } =
+                blocks::starts::<P>(classify.sets(block), block, length, rest.len() == length);
+            let mut tokens = 0;
+            let mut start = 0;
+            bits &= bits - 1;
+            while bits != 0 {
+                let next = bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                // SAFETY: the pretoken starts in the block and ends there, and
+                // behind the block there are 16 bytes more.
+                #[allow(unsafe_code)]
+                let piece = unsafe {
+                    lookup.count_at(bpe, bytes.as_ptr().add(start), next - start, stop)
+                };
+                tokens += piece;
+                start = next;
+            }
+            if let Some(end) = end {
+                tokens += lookup.count(bpe, &bytes[start..end], stop);
+                start = end;
+            }
+            at += start;
+            while start == 0 || text.get(at).is_some_and(|byte| !byte.is_ascii()) {
+                let end = pretokenize::end::<P>(classes, text, at);
+                tokens += lookup.count(bpe, &text[at..end], stop);
+                start = end - at;
+                at = end;
+            }
+            count += tokens as u64;
+            if count > limit || stop.load(Ordering::Relaxed) {
+                return None;
+            }
+        }
+        (count <= limit).then_some(count)
+    }
+}
+
+/// Returns where the first `tokens` tokens of a text end, in bytes of UTF-8.
+pub(crate) fn end_of_tokens(encoding: Encoding, text: &[u8], tokens: u64) -> usize {
+    match encoding {
+        Encoding::Cl100k => end_of::<Cl100k>(encoding, text, tokens),
+        Encoding::O200k => end_of::<O200k>(encoding, text, tokens),
+    }
+}
+
+fn end_of<P: Pattern>(encoding: Encoding, text: &[u8], tokens: u64) -> usize {
+    let bpe = bpe(encoding);
+    let classes = Classes::get();
+    with_lookup(encoding, |lookup| {
+        let mut left = tokens;
+        let mut at = 0;
+        while at < text.len() && left > 0 {
+            let end = pretokenize::end::<P>(classes, text, at);
+            let count = lookup.count(bpe, &text[at..end], &GO_ON) as u64;
+            if count > left {
+                bpe.lengths(&text[at..end], &mut lookup.scratch, |length| {
+                    if left > 0 {
+                        left -= 1;
+                        at += length;
+                    }
+                });
+                return at;
+            }
+            left -= count;
+            at = end;
+        }
+        at
+    })
+}

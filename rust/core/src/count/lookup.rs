@@ -1,0 +1,178 @@
+//! What a thread remembers of the pretokens that it counted.
+#![allow(unsafe_code)] // reads of 16 bytes of which fewer may be meant
+
+use std::sync::atomic::AtomicBool;
+
+use super::bpe::{Bpe, Encoded, SHORT, key, mix};
+
+/// So many of the short pretokens seen last are at hand, as a power of two: a
+/// quarter of a megabyte.
+const NEAR_BITS: u32 = 17;
+
+/// So many short pretokens of more tokens than one are remembered besides, as a
+/// power of two: a megabyte. Those of one are in the vocabulary.
+const FAR_BITS: u32 = 16;
+
+/// So many may be where each of them may be: they share a line of the cache.
+const WAYS: usize = 4;
+
+/// So many longer ones, as a power of two, and of how many bytes at most: a
+/// tenth of a megabyte.
+const LONG_BITS: u32 = 11;
+const LONG: usize = 46;
+
+/// A longer pretoken with its length and its count.
+#[derive(Clone, Copy)]
+struct Long {
+    bytes: [u8; LONG],
+    length: u8,
+    count: u8,
+}
+
+/// The counts of pretokens seen before. Two that meet in a slot take it from
+/// each other, so that it never grows.
+pub(crate) struct Lookup {
+    /// Keys with their counts in the highest four bits; 0 where none is.
+    near: Box<[u128; 1 << NEAR_BITS]>,
+    far: Box<[u128; 1 << FAR_BITS]>,
+    long: Vec<Long>,
+    pub(crate) scratch: Encoded,
+}
+
+/// Where a count is in what is remembered.
+const COUNT: u128 = 0xF << 124;
+
+/// Keeps the lowest bytes of a number, so many as the place tells.
+const KEEP: [u128; SHORT + 1] = {
+    let mut keep = [0; SHORT + 1];
+    let mut length = 1;
+    while length <= SHORT {
+        keep[length] = (1 << (8 * length)) - 1;
+        length += 1;
+    }
+    keep
+};
+
+impl Lookup {
+    pub(crate) fn new() -> Self {
+        let near = vec![0; 1 << NEAR_BITS].into_boxed_slice();
+        let far = vec![0; 1 << FAR_BITS].into_boxed_slice();
+        Self {
+            near: near.try_into().expect("it is as long"),
+            far: far.try_into().expect("it is as long"),
+            long: vec![Long { bytes: [0; LONG], length: 0, count: 0 }; 1 << LONG_BITS],
+            scratch: Encoded::default(),
+        }
+    }
+
+    /// Returns the number of tokens of the pretoken of `length` bytes that
+    /// starts at `at`.
+    ///
+    /// # Safety
+    ///
+    /// Sixteen bytes from `at` on must be readable, and `length` of them at
+    /// least, of which there must be one.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // compiled anew for each set of instructions
+    pub(crate) unsafe fn count_at(
+        &mut self,
+        bpe: &Bpe,
+        at: *const u8,
+        length: usize,
+        stop: &AtomicBool,
+    ) -> usize {
+        if length > SHORT {
+            // SAFETY: by this function's contract.
+            return self.count_long(bpe, unsafe { std::slice::from_raw_parts(at, length) }, stop);
+        }
+        // SAFETY: likewise.
+        let bytes = u128::from_le(unsafe { at.cast::<u128>().read_unaligned() });
+        let key = bytes & KEEP[length] | (length as u128) << 120;
+        let mixed = mix(key);
+        let known = self.near[(mixed >> (64 - NEAR_BITS)) as usize];
+        if known & !COUNT == key {
+            return (known >> 124) as usize;
+        }
+        // SAFETY: likewise.
+        let piece = unsafe { std::slice::from_raw_parts(at, length) };
+        self.count_far(bpe, piece, key, mixed, stop)
+    }
+
+    /// Returns the number of tokens of a pretoken, of which there is at least
+    /// one byte.
+    pub(crate) fn count(&mut self, bpe: &Bpe, piece: &[u8], stop: &AtomicBool) -> usize {
+        if piece.len() > SHORT {
+            return self.count_long(bpe, piece, stop);
+        }
+        let key = key(piece);
+        let mixed = mix(key);
+        let known = self.near[(mixed >> (64 - NEAR_BITS)) as usize];
+        if known & !COUNT == key {
+            return (known >> 124) as usize;
+        }
+        self.count_far(bpe, piece, key, mixed, stop)
+    }
+
+    /// Returns the number of tokens of a short pretoken that is not at hand.
+    #[inline(never)]
+    fn count_far(
+        &mut self,
+        bpe: &Bpe,
+        piece: &[u8],
+        key: u128,
+        mixed: u64,
+        stop: &AtomicBool,
+    ) -> usize {
+        // The one seen before the last has the place beside.
+        let place = (mixed >> (64 - NEAR_BITS)) as usize;
+        self.near.swap(place, place ^ 1);
+        let known = self.near[place];
+        if known & !COUNT == key {
+            return (known >> 124) as usize;
+        }
+        let first = (mixed >> (64 - FAR_BITS)) as usize / WAYS * WAYS;
+        let far = &mut self.far[first..first + WAYS];
+        if let Some(&known) = far.iter().find(|&&known| known & !COUNT == key) {
+            self.near[place] = known;
+            return (known >> 124) as usize;
+        }
+        if bpe.is_short_token(key, mixed) {
+            self.near[place] = key | 1 << 124;
+            return 1;
+        }
+        let count = bpe.count_merged(piece, &mut self.scratch, stop);
+        let known = key | (count as u128) << 124;
+        self.near[place] = known;
+        far.rotate_right(1);
+        far[0] = known;
+        count
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_long(&mut self, bpe: &Bpe, piece: &[u8], stop: &AtomicBool) -> usize {
+        if piece.len() > LONG {
+            return bpe.count(piece, &mut self.scratch, stop);
+        }
+        let words = piece.chunks(SHORT).fold(0, |mixed, chunk| {
+            mix(key(chunk) ^ u128::from(mixed))
+        });
+        let slot = (words >> (64 - LONG_BITS)) as usize;
+        let known = &self.long[slot];
+        if usize::from(known.length) == piece.len() && known.bytes.starts_with(piece) {
+            return usize::from(known.count);
+        }
+        let count = bpe.count(piece, &mut self.scratch, stop);
+        let known = &mut self.long[slot];
+        known.bytes[..piece.len()].copy_from_slice(piece);
+        known.length = piece.len() as u8;
+        known.count = count as u8;
+        count
+    }
+}
+
+impl std::fmt::Debug for Lookup {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Lookup").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,36 @@
+//! The classes of characters that the published patterns tell apart.
+
+/// The bits of a class. A code point has at most one; what has none is
+/// punctuation, a symbol, a control character or not assigned.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer_vocab::{CLASSES, Class};
+///
+/// assert!(CLASSES.contains(&(0x41, 0x5A, Class::UPPER)));
+/// ```
+#[derive(Debug)]
+pub struct Class;
+
+impl Class {
+    /// General categories Lu and Lt.
+    pub const UPPER: u8 = 1;
+    /// General category Ll.
+    pub const LOWER: u8 = 1 << 1;
+    /// General categories Lm and Lo.
+    pub const OTHER_LETTER: u8 = 1 << 2;
+    /// General category M.
+    pub const MARK: u8 = 1 << 3;
+    /// General category N.
+    pub const NUMBER: u8 = 1 << 4;
+    /// White space other than [`Class::NEWLINE`].
+    pub const SPACE: u8 = 1 << 5;
+    /// U+000A and U+000D.
+    pub const NEWLINE: u8 = 1 << 6;
+}
+
+/// The first and the last code point of each range of a class, in order, in
+/// the version of Unicode that the crate `regex-syntax` knows, by which the
+/// patterns are matched elsewhere.
+pub const CLASSES: &[(u32, u32, u8)] = include!(concat!(env!("OUT_DIR"), "/classes.rs"));
