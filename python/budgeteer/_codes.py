@@ -4,8 +4,11 @@ The numbers by which the facade and both backends name things.
 The native backend has its own copy in ``rust/binding/src/codes.rs``; a test compares the two.
 """
 
-CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE = range(4)
+CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE, CL100K, O200K = range(6)
 """Counters."""
+
+FRESH = 8
+"""Added to an encoding: nothing is remembered."""
 
 KEYWORD, RECENCY, INPUT, SCORE = range(4)
 """Rankings."""

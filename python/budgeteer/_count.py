@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._backend import backend
@@ -13,20 +13,56 @@ from budgeteer._codes import (
     CALLABLE,
     CHARS_DIV4,
     CHARS_PER_TOKEN,
+    CL100K,
+    FRESH,
     LOOSE,
+    O200K,
     WORDS,
 )
+from budgeteer._models import MODELS, NATIVE, encoding_of
 from budgeteer.errors import CounterError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
-NAMES = ("chars_div4", "words", "whitespace", "chars_per_token:X")
-"""The names that `get_counter` takes."""
+ENCODINGS = {"cl100k_base": CL100K, "o200k_base": O200K}
+"""The encodings that are native."""
+
+NAMES = (
+    *ENCODINGS,
+    *("chars_div4", "words", "whitespace", "chars_per_token:X"),
+    *("tiktoken:NAME", "hf:PATH"),
+)
+"""The names that `get_counter` takes, beside those of models."""
 
 KEEP = ("start", "end", "both")
 _RATIO_MIN, _RATIO_MAX = 0.001, 1_000_000.0
 _PREFIX = "chars_per_token:"
+
+
+class CacheInfo(NamedTuple):
+    """
+    How well the counts that are remembered for an encoding did, for the whole process.
+
+    Attributes:
+        hits: Texts whose count was remembered.
+        misses: Texts that had to be counted.
+        entries: Counts remembered now.
+        bytes: About so many bytes they take.
+        max_bytes: More bytes they never take.
+
+    """
+
+    hits: int
+    misses: int
+    entries: int
+    bytes: int
+    max_bytes: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of hits, from 0 to 1; 0 before the first look."""
+        return self.hits / max(1, self.hits + self.misses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +137,8 @@ class TokenCounter:
         """
         Return the number of tokens in *text* if it is at most *limit*, else None.
 
+        An exact native counter stops counting at the limit, inside the text.
+
         Raises:
             InvalidArgumentError: *text* is not a str, or *limit* is not an int from 0 on.
 
@@ -111,6 +149,9 @@ class TokenCounter:
 
         """
         limit = _validate.tokens("limit", limit)
+        if self._function is None:
+            text = _validate.text("text", text)
+            return backend.count_till_limit(self._kind, self._ratio, text, limit)  # type: ignore[no-any-return]
         count = self.count(text)
         return count if count <= limit else None
 
@@ -153,6 +194,26 @@ class TokenCounter:
         )
         return str(cut)
 
+    def cache_info(self) -> CacheInfo:
+        """
+        Return how well the counts that are remembered for this encoding did.
+
+        All zeros for a counter that remembers nothing.
+
+        Examples:
+            >>> get_counter("chars_div4").cache_info().hit_rate
+            0.0
+
+        """
+        if self._kind & ~FRESH not in ENCODINGS.values():
+            return CacheInfo(0, 0, 0, 0, 0)
+        return CacheInfo(*backend.cache_info(self._kind))
+
+    def clear_cache(self) -> None:
+        """Forget the counts that are remembered for this encoding, and its figures."""
+        if self._kind & ~FRESH in ENCODINGS.values():
+            backend.clear_cache(self._kind)
+
     def count_chunk(self, text: str, index: int) -> int:
         """Return the number of tokens in the text of chunk *index*, which is for the message."""
         if self._function is not None:
@@ -179,24 +240,36 @@ def get_counter(
     Return the counter of that name.
 
     ========================  ===========================================================
+    ``o200k_base``            exact for GPT-4o, GPT-4.1, GPT-5 and the o series; the default
+    ``cl100k_base``           exact for GPT-4, GPT-3.5 and the embeddings of that time
+    a model, ``gpt-4o``       its encoding, by its whole name or what it starts with
+    ``tiktoken:NAME``         an encoding of tiktoken: ``pip install 'budgeteer[tiktoken]'``
+    ``hf:PATH``               a local ``tokenizer.json``: ``pip install 'budgeteer[hf]'``
     ``chars_div4``            ceil(code points / 4): fast, made for English prose
     ``chars_per_token:X``     ceil(code points / X), X from 0.001 to 1000000
     ``words``, ``whitespace`` words between whitespace, as ``str.split()`` finds them
     ========================  ===========================================================
 
-    All of them are estimates: each gives 0 for the empty text and at least 1 otherwise. Characters
-    divided by four under-counts Chinese, Japanese, Korean, emoji, code and JSON two to six times;
-    for those pass a smaller ratio, or an exact function of your own.
+    The two encodings are native: their vocabularies are in the package, and each count is that of
+    tiktoken's ``encode_ordinary``. What spells a special token counts as plain text.
+
+    The last three are estimates: each gives 0 for the empty text and at least 1 otherwise.
+    Characters divided by four under-counts Chinese, Japanese, Korean, emoji, code and JSON two to
+    six times.
 
     Args:
         name: One of the names above, or any callable that takes a str and returns an int.
-        cache: Whether counts may be remembered between calls. The estimates above are cheaper
-            than a look-up and never are.
+        cache: Whether counts are remembered between calls: a text that a native encoding counted
+            once is not counted again. They are kept by a keyed 128-bit hash of the text, for the
+            whole process, in at most 32 MB for each encoding. Other counters remember nothing.
 
     Raises:
         InvalidArgumentError: No counter has that name.
+        CounterError: What the counter needs is not installed or cannot be read.
 
     Examples:
+        >>> get_counter("gpt-4o").count("Hello, world!")
+        4
         >>> get_counter("chars_per_token:3").count("Hello, world")
         4
         >>> get_counter(lambda text: len(text.encode())).count("é")
@@ -208,7 +281,7 @@ def get_counter(
     if isinstance(name, TokenCounter):
         return name
     if isinstance(name, str):
-        return _named(name)
+        return _named(name, cache=cache)
     if callable(name):
         label = getattr(name, "__name__", None)
         shown = label if isinstance(label, str) else type(name).__name__
@@ -218,7 +291,15 @@ def get_counter(
     )
 
 
-def _named(name: str) -> TokenCounter:
+def _named(name: str, *, cache: bool) -> TokenCounter:
+    if name in ENCODINGS:
+        return TokenCounter(name, True, ENCODINGS[name] | (0 if cache else FRESH), 0.0)
+    if name.startswith(("tiktoken:", "hf:")):
+        from budgeteer import _external
+
+        kind, _, rest = name.partition(":")
+        external = _external.tiktoken_counter if kind == "tiktoken" else _external.hf_counter
+        return TokenCounter(name, True, CALLABLE, 0.0, external(rest))
     if name.startswith(_PREFIX):
         try:
             ratio = float(name.removeprefix(_PREFIX))
@@ -234,7 +315,16 @@ def _named(name: str) -> TokenCounter:
         return TokenCounter(name, False, CHARS_DIV4)
     if name in ("words", "whitespace"):
         return TokenCounter(name, False, WORDS)
-    hint = _validate.did_you_mean(name, NAMES)
+    encoding = encoding_of(name)
+    if encoding in NATIVE:
+        return _named(NATIVE[encoding], cache=cache)
+    if encoding is not None:
+        raise InvalidArgumentError(
+            f"counter {name[:80]!r} has the encoding {encoding!r}, which is not native; "
+            f"'tiktoken:{encoding}' counts it"
+        )
+    hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
     raise InvalidArgumentError(
-        f"counter must be one of {', '.join(map(repr, NAMES))}, not {name[:80]!r}{hint}"
+        f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as 'gpt-4o', "
+        f"not {name[:80]!r}{hint}"
     )

@@ -31,15 +31,16 @@ class TiktokenCounter:
 
     Attributes:
         name: ``tiktoken:`` and the name of the encoding.
+        encoding: tiktoken's own object.
 
     """
 
     name: str
-    _encoding: Any = field(repr=False, compare=False)
+    encoding: Any = field(repr=False, compare=False)
 
     def __call__(self, text: str) -> int:
         """Return the number of tokens in *text*; a lone surrogate counts as U+FFFD does."""
-        return len(_answer(self.name, self._encoding.encode_ordinary, text))
+        return len(_answer(self.name, self.encoding.encode_ordinary, text))
 
     def __reduce__(self) -> tuple[Callable[[str], TiktokenCounter], tuple[str]]:
         return tiktoken_counter, (self.name.removeprefix(TIKTOKEN),)

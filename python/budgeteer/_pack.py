@@ -65,7 +65,7 @@ class Packer:
     max_tokens: int
     _: KW_ONLY
     reserve_tokens: int = 0
-    counter: str | Callable[[str], int] | TokenCounter = "chars_div4"
+    counter: str | Callable[[str], int] | TokenCounter = "o200k_base"
     ranking: str = "keyword"
     min_score: float | None = None
     overflow: str = "skip"

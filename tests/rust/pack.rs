@@ -132,7 +132,7 @@ fn what_is_not_a_number_is_refused() {
 #[test]
 fn the_tag_counts() -> Result<(), budgeteer::Error> {
     let chunks = [Chunk::new("tea").id("x"), Chunk::new("tree")];
-    let packer = Packer::new(9).template(Template::Tagged);
+    let packer = Packer::new(9).estimate(Estimate::CharsDiv4).template(Template::Tagged);
     let packing = packer.pack("tea", &chunks)?;
     assert_eq!("[document:x] tea\n[document:1] tree", packing.text);
     assert_eq!(9, packing.total_tokens);

@@ -1,6 +1,12 @@
 """Pure-Python backend: the readable definition of what the native backend must do."""
 
-from budgeteer._reference._count import count, count_batch
+from budgeteer._reference._count import (
+    cache_info,
+    clear_cache,
+    count,
+    count_batch,
+    count_till_limit,
+)
 from budgeteer._reference._graphemes import grapheme_boundaries
 from budgeteer._reference._keywords import keywords
 from budgeteer._reference._pack import pack
@@ -8,8 +14,11 @@ from budgeteer._reference._score import keyword_scores
 from budgeteer._reference._truncate import truncate
 
 __all__ = [
+    "cache_info",
+    "clear_cache",
     "count",
     "count_batch",
+    "count_till_limit",
     "grapheme_boundaries",
     "keyword_scores",
     "keywords",

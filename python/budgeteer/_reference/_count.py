@@ -4,7 +4,8 @@ from array import array
 from collections.abc import Sequence
 from math import ceil
 
-from budgeteer._codes import CHARS_DIV4, WORDS
+from budgeteer._codes import CHARS_DIV4, FRESH, WORDS
+from budgeteer._reference import _exact
 
 
 def measure(kind: int, text: str) -> int:
@@ -23,8 +24,16 @@ def tokens(kind: int, ratio: float, measured: int) -> int:
 
 def count(kind: int, ratio: float, text: str) -> int:
     """Count the tokens of *text*."""
+    return count_till_limit(kind, ratio, text, 2**63 - 1) or 0
+
+
+def count_till_limit(kind: int, ratio: float, text: str, limit: int) -> int | None:
+    """Count the tokens of *text*, or return None if there are more than *limit*."""
     text = str.__str__(text)  # what a subclass redefines does not count
-    return tokens(kind, ratio, measure(kind, text)) if text else 0
+    if _exact.is_exact(kind):
+        return _exact.count_till_limit(kind, text, limit)
+    counted = tokens(kind, ratio, measure(kind, text)) if text else 0
+    return counted if counted <= limit else None
 
 
 def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray | int:
@@ -35,3 +44,16 @@ def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray |
             return i
         counts.append(count(kind, ratio, text))
     return bytearray(counts.tobytes())
+
+
+def cache_info(kind: int) -> tuple[int, int, int, int, int]:
+    """Return the hits, misses, entries, bytes and most bytes of the counts remembered."""
+    remembered = _exact.REMEMBERED[kind & ~FRESH]
+    entries = len(remembered.counts)
+    size = entries * _exact.ENTRY_BYTES
+    return remembered.hits, remembered.misses, entries, size, _exact.MAX_BYTES
+
+
+def clear_cache(kind: int) -> None:
+    """Forget the counts that are remembered."""
+    _exact.REMEMBERED[kind & ~FRESH].clear()

@@ -26,6 +26,7 @@ from budgeteer._codes import (
     TRUNCATE_MIDDLE,
     WORDS,
 )
+from budgeteer._reference import _exact
 from budgeteer._reference._chunk import read
 from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._count import measure, tokens
@@ -110,6 +111,8 @@ def pack(
         total = packer.pack_sum_of_parts(order)
     elif kind == CALLABLE:
         total = packer.pack_callable(order)
+    elif _exact.is_exact(kind):
+        total = packer.pack_exact(order)
     else:
         total = packer.pack_formula(order)
     return _columns(packer, total, scores)
@@ -254,7 +257,59 @@ class _Packer:
             self.outcome.drop(i, BUDGET, needed, available)
             if self.overflow == STOP:
                 self.stop(rest, available)
-        return self.settle()
+        return self.settle(self.ask_assembled)
+
+    def ask_assembled(self) -> int:
+        return self.ask(self.assembled(), ASSEMBLED)
+
+    def pack_exact(self, order: Sequence[int]) -> int:
+        """Admit by what each costs with a separator behind it; then settle as for a callable."""
+        kept = self.outcome.kept
+        used = 0
+        self.may_cut = self.overflow in MARKERS
+        rest = self.considered(order)
+        for i in rest:
+            available = max(0, self.budget - used)
+            label = self.label_of(i)
+            rendered = label + self.texts[i]
+            needed = _exact.count(self.kind, rendered)
+            if self.input_order and needed <= available:  # it may come to stand anywhere
+                needed = _exact.count(self.kind, rendered + self.separator)
+            if needed <= available:
+                tokens = count_tokens(self.kind, self.ratio, self.texts[i])
+                kept.append(Piece(i, label, self.texts[i], tokens))
+                used += _exact.count(self.kind, rendered + self.separator)
+                continue
+            if self.may_cut:
+                self.may_cut = False
+                cost = self.cut_exact(i, label, available)
+                if cost is not None:
+                    used += cost
+                    continue
+            # How much more it needs nobody has counted.
+            self.outcome.drop(i, BUDGET, available + 1, available)
+            if self.overflow == STOP:
+                self.stop(rest, available)
+        return self.settle(self.count_assembled)
+
+    def count_assembled(self) -> int:
+        return _exact.count(self.kind, self.assembled())
+
+    def cut_exact(self, i: int, label: str, available: int) -> int | None:
+        """Cut chunk *i* so that the text fits, and return its cost with a separator."""
+        room = available - (_exact.count(self.kind, label) if label else 0)
+        cut = self.cut(i)
+        for _ in range(CUT_TRIES):
+            best = cut.longest_exact(self.kind, room) if room > 0 else None
+            if best is None:
+                return None
+            self.outcome.kept.append(Piece(i, label, *best, was_cut=True))
+            total = self.count_assembled()
+            if total <= self.budget:
+                return _exact.count(self.kind, label + best[0] + self.separator)
+            self.outcome.kept.pop()
+            room -= total - self.budget
+        return None
 
     def cut_callable(self, i: int) -> int | None:
         """Cut chunk *i* so that the assembled text fits, and return its count; None: no cut."""
@@ -275,12 +330,12 @@ class _Packer:
             room -= total - self.budget
         return None
 
-    def settle(self) -> int:
+    def settle(self, count_assembled: Callable[[], int]) -> int:
         """Count the assembled text; while it is over, the lowest-ranked kept chunks leave."""
         kept = self.outcome.kept
         tries = 0
         while kept:
-            total = self.ask(self.assembled(), ASSEMBLED)
+            total = count_assembled()
             if total <= self.budget:
                 return total
             left = {}

@@ -4,8 +4,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
 from budgeteer._codes import CALLABLE, END, LOOSE, START
+from budgeteer._reference import _exact
 from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._graphemes import grapheme_boundaries
+
+
+SINGLE_TRIES = 8
+"""So many times a piece that is still over loses one cluster; then twice as many each time."""
 
 
 class Cut:
@@ -25,13 +30,56 @@ class Cut:
         Where both ends are kept the start gets the odd one. None where nothing is left.
         """
         n = len(self.text)
-        head = {START: size, END: 0}.get(self.keep, size - size // 2)
+        head = self.head_of(size)
         tail = size - head
         head = self.boundaries[bisect_right(self.boundaries, head) - 1]
         tail_start = self.boundaries[bisect_left(self.boundaries, n - tail)]
         if head == 0 and tail_start == n:
             return None
         return self.text[:head] + self.marker + self.text[tail_start:]
+
+    def head_of(self, size: int) -> int:
+        """Return how many of *size* units the start gets: the odd one too."""
+        return {START: size, END: 0}.get(self.keep, size - size // 2)
+
+    def longest_exact(self, kind: int, max_tokens: int) -> tuple[str, int] | None:
+        """
+        Return a long piece of at most *max_tokens* tokens of an encoding, and its count.
+
+        It ends where a token of the text does, or the cluster before, and is made shorter where
+        what is left still counts more.
+        """
+        n = len(self.text)
+        room = max_tokens - _exact.count(kind, self.marker)
+        most = n - len(self.marker)
+        if room <= 0 or most <= 0:
+            return None
+        tokens = _exact.Tokens(kind, self.text)
+        head = tokens.head(self.head_of(room))
+        tail = n if self.keep == START else tokens.tail(room - self.head_of(room))
+        tail = max(tail, head)
+        if head + n - tail > most:  # never longer than the text
+            head = min(head, self.head_of(most))
+            tail = max(tail, n - (most - self.head_of(most)))
+        at_head = bisect_right(self.boundaries, head) - 1
+        at_tail = bisect_left(self.boundaries, tail)
+        last = len(self.boundaries) - 1
+        tries, step = 0, 1
+        while at_head > 0 or at_tail < last:
+            head, tail = self.boundaries[at_head], self.boundaries[at_tail]
+            piece = self.text[:head] + self.marker + self.text[tail:]
+            counted = _exact.count(kind, piece)
+            if counted <= max_tokens:
+                return piece, counted
+            tries += 1
+            if tries > SINGLE_TRIES:
+                step *= 2
+            for _ in range(step):
+                if at_head > 0 and self.boundaries[at_head] >= n - self.boundaries[at_tail]:
+                    at_head -= 1
+                elif at_tail < last:
+                    at_tail += 1
+        return None
 
     def longest(self, count: Callable[[str], int], max_tokens: int) -> tuple[str, int] | None:
         """
@@ -66,6 +114,12 @@ def truncate(
     marker: str,
 ) -> str:
     """Cut *text* to at most *max_tokens* tokens, marker included."""
+
+    if _exact.is_exact(kind):
+        if _exact.count_till_limit(kind, text, max_tokens) is not None:
+            return text
+        best = Cut(text, keep, marker).longest_exact(kind, max_tokens)
+        return "" if best is None else best[0]
 
     def count(piece: str) -> int:
         if kind == CALLABLE and ask is not None:

@@ -1,7 +1,7 @@
 //! The numbers by which the facade names things; see `budgeteer/_codes.py`.
 
 use budgeteer::pipeline::Counting;
-use budgeteer::{Estimate, Keep, Overflow, Ranking, Reason};
+use budgeteer::{Encoding, Estimate, Exact, Keep, Overflow, Ranking, Reason};
 
 /// Why a chunk cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,20 @@ pub(crate) fn counting(kind: u8, ratio: f64) -> Counting {
         1 => Counting::Estimate(Estimate::Words),
         2 => Counting::Estimate(Estimate::CharsPerToken(ratio)),
         3 => Counting::Host,
-        _ => unreachable!("the facade names no such counter"),
+        _ => Counting::Exact(exact(kind)),
     }
+}
+
+/// Added to the number of an encoding: nothing is remembered.
+const FRESH: u8 = 8;
+
+pub(crate) fn exact(kind: u8) -> Exact {
+    let exact = Exact::new(match kind & !FRESH {
+        4 => Encoding::Cl100k,
+        5 => Encoding::O200k,
+        _ => unreachable!("the facade names no such counter"),
+    });
+    if kind & FRESH == 0 { exact } else { exact.without_cache() }
 }
 
 pub(crate) fn ranking(code: u8) -> Ranking {

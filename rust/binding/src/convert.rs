@@ -1,7 +1,11 @@
 //! Python strings as the core's texts and back.
 #![allow(unsafe_code)] // the storage of a str has no safe interface
 
-use std::slice;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{slice, thread};
 
 use budgeteer::Text;
 use pyo3::ffi;
@@ -127,19 +131,52 @@ impl<'py> Joiner<'py> {
 /// interpreter's lock: to let go of it costs 5 ms where other threads are busy.
 const DETACH_CHARS: usize = 1_200_000;
 
-/// Does `work`, which reads about `chars` code points: with the interpreter's
-/// lock if that is quick, else without, and with a look at signals afterwards.
+/// So many code points are read in a tenth of a second. Longer work may be
+/// interrupted.
+const INTERRUPT_CHARS: usize = 200_000_000;
+
+/// So often somebody looks whether to interrupt.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Does `work`, which takes as long as reading about `chars` code points: with
+/// the interpreter's lock if that is quick, else without, and with a look at
+/// signals afterwards. What takes longer is done by another thread, so that
+/// this one can look at signals meanwhile; `work` should end soon after its
+/// flag is set.
 pub(crate) fn work<R: Send>(
     py: Python<'_>,
     chars: usize,
-    work: impl FnOnce() -> R + Send,
+    work: impl FnOnce(&AtomicBool) -> R + Send,
 ) -> PyResult<R> {
+    let stop = AtomicBool::new(false);
     if chars < DETACH_CHARS {
-        return Ok(work());
+        return Ok(work(&stop));
     }
-    let done = py.detach(work);
-    py.check_signals()?;
-    Ok(done)
+    if chars < INTERRUPT_CHARS {
+        let done = py.detach(|| work(&stop));
+        py.check_signals()?;
+        return Ok(done);
+    }
+    py.detach(|| {
+        thread::scope(|scope| {
+            let (done, wait) = mpsc::channel::<()>();
+            let worker = scope.spawn(|| {
+                let _done = done; // hung up at the end, a panic too
+                work(&stop)
+            });
+            let mut interrupted = None;
+            while wait.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                if interrupted.is_none()
+                    && let Err(error) = Python::attach(|py| py.check_signals())
+                {
+                    stop.store(true, Ordering::Relaxed);
+                    interrupted = Some(error);
+                }
+            }
+            let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            interrupted.map_or(Ok(result), Err)
+        })
+    })
 }
 
 /// A number that goes to Python as a column of its bytes.

@@ -1,20 +1,61 @@
 //! `budgeteer::count` for Python.
 
 use budgeteer::pipeline::Counting;
-use budgeteer::{Batch, Estimate};
+use budgeteer::{Batch, Text};
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 
 use crate::chunk::Texts;
 use crate::codes;
-use crate::convert::{mutable_column, signed, text, work};
+use crate::convert::{self, mutable_column, signed, work};
 use crate::error::guard;
+
+/// Counting a code point exactly takes as long as reading so many.
+pub(crate) const COUNTING: usize = 8;
+
+/// Few texts have more code points for each token.
+const MOST_CHARS: usize = 16;
 
 /// Counts the tokens of `text`.
 #[pyfunction]
 #[pyo3(signature = (kind: "int", ratio: "float", text: "str") -> "int", text_signature = "(kind, ratio, text)")]
 pub(crate) fn count(kind: u8, ratio: f64, text: &Bound<'_, PyString>) -> PyResult<u64> {
-    guard(|| Ok(estimate(kind, ratio).count_text(self::text(text)?, &mut Vec::new())))
+    guard(|| {
+        let limit = i64::MAX.cast_unsigned();
+        Ok(till_limit(text.py(), kind, ratio, convert::text(text)?, limit)?.unwrap_or(limit))
+    })
+}
+
+/// Counts the tokens of `text`, or returns None if there are more than `limit`.
+#[pyfunction]
+#[pyo3(signature = (kind: "int", ratio: "float", text: "str", limit: "int") -> "int | None", text_signature = "(kind, ratio, text, limit)")]
+pub(crate) fn count_till_limit(
+    kind: u8,
+    ratio: f64,
+    text: &Bound<'_, PyString>,
+    limit: u64,
+) -> PyResult<Option<u64>> {
+    guard(|| till_limit(text.py(), kind, ratio, convert::text(text)?, limit))
+}
+
+fn till_limit(
+    py: Python<'_>,
+    kind: u8,
+    ratio: f64,
+    text: Text<'_>,
+    limit: u64,
+) -> PyResult<Option<u64>> {
+    match codes::counting(kind, ratio) {
+        Counting::Estimate(estimate) => {
+            Ok(Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit))
+        }
+        Counting::Exact(exact) => {
+            let most = usize::try_from(limit).unwrap_or(usize::MAX).saturating_mul(MOST_CHARS);
+            let chars = text.chars().min(most).saturating_mul(COUNTING);
+            work(py, chars, |stop| exact.count_text(text, limit, stop))
+        }
+        Counting::Host => unreachable!("the facade asks a callable itself"),
+    }
 }
 
 /// Counts each of `texts`, as int64; or returns the index of the first that is
@@ -33,19 +74,40 @@ pub(crate) fn count_batch<'py>(
             Ok(texts) => texts,
             Err((_, index)) => return Ok(index.into_pyobject(py)?.into_any()),
         };
-        let estimate = estimate(kind, ratio);
-        let counts = work(py, texts.total_chars(), || {
-            let mut scratch = Vec::new();
-            let count = |index| signed(estimate.count_text(texts.text(index), &mut scratch));
-            (0..texts.len()).map(count).collect::<Vec<_>>()
-        })?;
-        Ok(mutable_column(py, counts.into_iter())?.into_any())
+        let chars = texts.total_chars();
+        let counts = match codes::counting(kind, ratio) {
+            Counting::Estimate(estimate) => work(py, chars, |_| {
+                let mut scratch = Vec::new();
+                let count = |index| estimate.count_text(texts.text(index), &mut scratch);
+                (0..texts.len()).map(count).collect::<Vec<_>>()
+            })?,
+            Counting::Exact(exact) => work(py, chars.saturating_mul(COUNTING), |stop| {
+                let indices: Vec<u32> = (0..).take(texts.len()).collect();
+                exact.count_batch(&texts, &indices, stop)
+            })?,
+            Counting::Host => unreachable!("the facade asks a callable itself"),
+        };
+        Ok(mutable_column(py, counts.into_iter().map(signed))?.into_any())
     })
 }
 
-fn estimate(kind: u8, ratio: f64) -> Estimate {
-    match codes::counting(kind, ratio) {
-        Counting::Estimate(estimate) => estimate,
-        Counting::Host => unreachable!("the facade asks a callable itself"),
-    }
+/// Returns the hits, the misses, the entries, the bytes and the most bytes of
+/// the counts that are remembered.
+#[pyfunction]
+#[pyo3(signature = (kind: "int") -> "tuple[int, int, int, int, int]", text_signature = "(kind)")]
+pub(crate) fn cache_info(kind: u8) -> PyResult<(u64, u64, u64, u64, u64)> {
+    guard(|| {
+        let info = codes::exact(kind).cache_info();
+        Ok((info.hits, info.misses, info.entries, info.bytes, info.max_bytes))
+    })
+}
+
+/// Forgets the counts that are remembered.
+#[pyfunction]
+#[pyo3(signature = (kind: "int") -> "None", text_signature = "(kind)")]
+pub(crate) fn clear_cache(kind: u8) -> PyResult<()> {
+    guard(|| {
+        codes::exact(kind).clear_cache();
+        Ok(())
+    })
 }

@@ -13,7 +13,7 @@ mod truncate;
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::count::{count, count_batch};
+    use super::count::{cache_info, clear_cache, count, count_batch, count_till_limit};
     #[pymodule_export]
     use super::pack::pack;
     #[pymodule_export]

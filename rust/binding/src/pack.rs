@@ -1,5 +1,7 @@
 //! `budgeteer::pipeline` for Python.
 
+use std::sync::atomic::AtomicBool;
+
 use budgeteer::DroppedColumns;
 use budgeteer::pipeline::{self, Host, Plan, Subject};
 use pyo3::prelude::*;
@@ -110,7 +112,7 @@ impl Host for Caller<'_, '_> {
         Ok(utf8)
     }
 
-    fn work<R: Send>(&mut self, chars: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    fn work<R: Send>(&mut self, chars: usize, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
         convert::work(self.py, chars, work)
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn keyword_scores<'py>(
         match Texts::of_texts(&texts, titles.as_ref())? {
             Ok(texts) => {
                 let query = text(query)?;
-                let scores = work(py, texts.total_chars(), || {
+                let scores = work(py, texts.total_chars(), |_| {
                     budgeteer::batch_keyword_scores(query, &texts)
                 })?;
                 Ok(mutable_column(py, scores.into_iter())?.into_any())

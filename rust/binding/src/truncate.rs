@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::codes::{self, LOOSE};
-use crate::convert::{string, text};
+use crate::convert::{self, string, text};
+use crate::count::COUNTING;
 use crate::error::guard;
 
 /// Returns the places, in code points, where grapheme clusters end.
@@ -39,6 +40,13 @@ pub(crate) fn truncate<'py>(
     let py = text.py();
     guard(|| {
         let (whole, marker) = (self::text(text)?, self::text(marker)?);
+        if let Counting::Exact(exact) = codes::counting(kind, ratio) {
+            let keep = codes::keep(keep);
+            let cut = convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
+                exact.truncate(whole, max_tokens, keep, marker, stop)
+            })?;
+            return cut.map_or_else(|| Ok(text.clone().into_any()), |cut| string(py, &cut));
+        }
         let mut scratch = Vec::new();
         let count = |piece: Text<'_>| match (codes::counting(kind, ratio), ask) {
             (Counting::Estimate(estimate), _) => Ok(estimate.count_text(piece, &mut scratch)),
@@ -47,7 +55,7 @@ pub(crate) fn truncate<'py>(
                 piece.write_utf8(&mut utf8);
                 ask.call1((string(py, &utf8)?, LOOSE))?.extract()
             }
-            (Counting::Host, None) => unreachable!("the facade gives what is to be asked"),
+            _ => unreachable!("the facade gives what is to be asked"),
         };
         match budgeteer::truncate(whole, max_tokens, codes::keep(keep), marker, count)? {
             Some(cut) => string(py, &cut),

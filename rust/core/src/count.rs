@@ -7,9 +7,14 @@ mod blocks;
 mod bpe;
 pub(crate) mod cache;
 mod classes;
+mod counter;
 pub(crate) mod exact;
+pub(crate) mod joint;
 mod lookup;
 pub(crate) mod pretokenize;
+
+pub use cache::CacheInfo;
+pub use counter::Exact;
 
 /// Counts the tokens of a text.
 ///
@@ -33,6 +38,22 @@ pub trait TokenCounter: Sync {
     fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
         Some(self.count(text)).filter(|&count| count <= limit)
     }
+
+    /// Returns what the crate can do faster than by asking.
+    #[doc(hidden)]
+    fn native(&self) -> Option<Native> {
+        None
+    }
+}
+
+/// A counter that this crate knows.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Native {
+    /// A formula.
+    Estimate(Estimate),
+    /// An encoding.
+    Exact(Exact),
 }
 
 impl<F: Fn(&str) -> usize + Sync> TokenCounter for F {
@@ -68,6 +89,10 @@ pub enum Estimate {
 impl TokenCounter for Estimate {
     fn count(&self, text: &str) -> usize {
         usize::try_from(self.count_text(text.into(), &mut Vec::new())).unwrap_or(usize::MAX)
+    }
+
+    fn native(&self) -> Option<Native> {
+        Some(Native::Estimate(*self))
     }
 }
 

@@ -13,12 +13,13 @@ mod rank;
 mod scan;
 mod score;
 mod text;
+mod threads;
 mod truncate;
 mod wide;
 
 pub use budgeteer_vocab::Encoding;
 pub use chunk::{Batch, Chunk, Document};
-pub use count::{Estimate, TokenCounter};
+pub use count::{CacheInfo, Estimate, Exact, TokenCounter};
 pub use error::{Error, ErrorKind};
 pub use keywords::keywords;
 pub use pack::{Dropped, DroppedColumns, Kept, Overflow, Reason};

@@ -14,6 +14,8 @@ use crate::pipeline::{Counting, Host, Plan, Reading, Subject};
 use crate::text::{Cursor, Text};
 use crate::truncate::{Cut, Keep, Piece};
 
+mod exact;
+
 /// What happens to a chunk that does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -170,6 +172,8 @@ pub(crate) struct Packer<'p, B, H> {
     admitted: Admitted,
     may_cut: Option<(Keep, &'static str)>,
     seen: Seen,
+    /// What each kept chunk costs, under an exact counter.
+    costs: Vec<exact::Cost>,
     scratch: Vec<u8>,
 }
 
@@ -190,6 +194,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             admitted: Admitted { dropped, ..Admitted::default() },
             may_cut: plan.overflow.cut(),
             seen: Seen::default(),
+            costs: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -201,6 +206,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                 self.pack_sum_of_parts(estimate, order)
             }
             Counting::Estimate(estimate) => self.pack_estimated(estimate, order)?,
+            Counting::Exact(exact) => self.pack_exact(exact, order)?,
             Counting::Host => self.pack_counted(order)?,
         };
         Ok((self.admitted, total))
@@ -293,7 +299,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                 }
             }
         }
-        self.settle()
+        self.settle(Self::count_assembled)
     }
 
     /// Cuts chunk `index` so that the assembled text fits, and returns its
@@ -306,7 +312,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             front.extend(self.plan.separator.as_bytes());
         }
         front.extend(&label);
-        let taken = if front.is_empty() { 0 } else { self.count_assembled(&front)? };
+        let taken =
+            if front.is_empty() { 0 } else { self.host.count(Subject::Assembled(&front))? };
         let Some(mut room) = self.plan.budget.checked_sub(taken) else { return Ok(None) };
 
         let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
@@ -320,7 +327,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             })?;
             let Some(Piece { head, tail, tokens }) = best else { break };
             self.keep_cut(index, tokens, label.clone(), cut.utf8(head, tail));
-            let total = self.count_assembled(&self.assembled())?;
+            let total = self.count_assembled()?;
             if total <= self.plan.budget {
                 return Ok(Some(total));
             }
@@ -332,10 +339,13 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     /// Counts the assembled text; while it is over the budget, the kept chunks
     /// of lowest rank leave.
-    fn settle(&mut self) -> Result<u64, H::Error> {
+    fn settle(
+        &mut self,
+        mut count_assembled: impl FnMut(&mut Self) -> Result<u64, H::Error>,
+    ) -> Result<u64, H::Error> {
         let mut tries = 0;
         while !self.admitted.kept.is_empty() {
-            let total = self.count_assembled(&self.assembled())?;
+            let total = count_assembled(self)?;
             if total <= self.plan.budget {
                 return Ok(total);
             }
@@ -461,6 +471,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     fn take_out(&mut self) -> Kept {
         let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
         self.admitted.labels.pop();
+        self.costs.pop();
         self.admitted.cut.take_if(|(index, _)| *index == kept.index);
         if let Some(print) = self.prints.get(kept.index as usize) {
             self.seen.remove(*print, kept.index, |index| self.batch.text(index as usize));
@@ -478,8 +489,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         assemble::text(self.batch, self.plan.separator, parts)
     }
 
-    fn count_assembled(&mut self, text: &[u8]) -> Result<u64, H::Error> {
-        self.host.count(Subject::Assembled(text))
+    fn count_assembled(&mut self) -> Result<u64, H::Error> {
+        let text = self.assembled();
+        self.host.count(Subject::Assembled(&text))
     }
 }
 

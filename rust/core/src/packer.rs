@@ -1,9 +1,11 @@
 //! Packing, for Rust programs.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 
 use crate::chunk::{Document, Documents};
-use crate::count::{Estimate, TokenCounter};
+use crate::count::exact::GO_ON;
+use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::pack::{Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
@@ -81,9 +83,9 @@ pub struct Packing {
     pub dropped: Vec<DroppedChunk>,
 }
 
-/// A counter, as an estimate or as the caller's own.
+/// A counter of this crate or the caller's own.
 enum Counter {
-    Estimate(Estimate),
+    Native(Native),
     Custom(Box<dyn TokenCounter + Send + Sync>),
 }
 
@@ -94,10 +96,10 @@ enum Counter {
 /// ```
 /// use budgeteer::{Overflow, Packer, Ranking};
 ///
-/// let packer = Packer::new(8).ranking(Ranking::Keyword).overflow(Overflow::Skip);
+/// let packer = Packer::new(9).ranking(Ranking::Keyword).overflow(Overflow::Skip);
 /// let packing = packer.pack("green tea", &["Coffee.", "Tea is green or black."])?;
 /// assert_eq!(packing.text, "Tea is green or black.\n\nCoffee.");
-/// assert_eq!(packing.total_tokens, 8);
+/// assert_eq!(packing.total_tokens, 9);
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
 pub struct Packer {
@@ -126,13 +128,17 @@ impl fmt::Debug for Packer {
 
 impl Packer {
     /// Returns a packer for at most `max_tokens` tokens, counted as
-    /// [`Estimate::CharsDiv4`] unless told otherwise.
+    /// `Encoding::O200k` unless told otherwise; without the feature `o200k`, as
+    /// [`Estimate::CharsDiv4`].
     #[must_use]
     pub fn new(max_tokens: usize) -> Self {
         Self {
             max_tokens,
             reserve_tokens: 0,
-            counter: Counter::Estimate(Estimate::CharsDiv4),
+            #[cfg(feature = "o200k")]
+            counter: Counter::Native(Native::Exact(budgeteer_vocab::Encoding::O200k.into())),
+            #[cfg(not(feature = "o200k"))]
+            counter: Counter::Native(Native::Estimate(Estimate::CharsDiv4)),
             ranking: Ranking::default(),
             min_score: None,
             overflow: Overflow::default(),
@@ -154,13 +160,14 @@ impl Packer {
     /// Counts by a formula.
     #[must_use]
     pub fn estimate(mut self, estimate: Estimate) -> Self {
-        self.counter = Counter::Estimate(estimate);
+        self.counter = Counter::Native(Native::Estimate(estimate));
         self
     }
 
-    /// Counts with the caller's own counter.
+    /// Counts with an encoding, or with the caller's own counter.
     ///
-    /// It is asked once for each chunk considered and at each assembling.
+    /// The caller's own is asked once for each chunk considered and at each
+    /// assembling.
     ///
     /// ```
     /// use budgeteer::Packer;
@@ -171,7 +178,10 @@ impl Packer {
     /// ```
     #[must_use]
     pub fn counter(mut self, counter: impl TokenCounter + Send + 'static) -> Self {
-        self.counter = Counter::Custom(Box::new(counter));
+        self.counter = match counter.native() {
+            Some(native) => Counter::Native(native),
+            None => Counter::Custom(Box::new(counter)),
+        };
         self
     }
 
@@ -236,7 +246,7 @@ impl Packer {
     ///
     /// When there are 2^32 chunks or more.
     pub fn pack<D: Document>(&self, query: &str, chunks: &[D]) -> Result<Packing, Error> {
-        if let Counter::Estimate(Estimate::CharsPerToken(ratio)) = self.counter
+        if let Counter::Native(Native::Estimate(Estimate::CharsPerToken(ratio))) = self.counter
             && !(0.001..=1_000_000.0).contains(&ratio)
         {
             return Err(Error::ratio(ratio));
@@ -250,7 +260,8 @@ impl Packer {
         let plan = Plan {
             budget: (budget as u64).min(i64::MAX.cast_unsigned()),
             counting: match &self.counter {
-                Counter::Estimate(estimate) => Counting::Estimate(*estimate),
+                Counter::Native(Native::Estimate(estimate)) => Counting::Estimate(*estimate),
+                Counter::Native(Native::Exact(exact)) => Counting::Exact(*exact),
                 Counter::Custom(_) => Counting::Host,
             },
             ranking: self.ranking,
@@ -298,7 +309,7 @@ impl<D: Document> Host for Caller<'_, D> {
 
     fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error> {
         let Counter::Custom(counter) = &self.packer.counter else {
-            unreachable!("an estimate is never asked of the host");
+            unreachable!("the host is asked for its own counter only");
         };
         Ok(match subject {
             Subject::Chunk(index) => counter.count(self.chunks[index].text()),
@@ -318,9 +329,9 @@ impl<D: Document> Host for Caller<'_, D> {
     fn work<R: Send>(
         &mut self,
         _: usize,
-        work: impl FnOnce() -> R + Send,
+        work: impl FnOnce(&AtomicBool) -> R + Send,
     ) -> Result<R, Self::Error> {
-        Ok(work())
+        Ok(work(&GO_ON))
     }
 }
 

@@ -3,10 +3,12 @@
 //! This is the interface for bindings, which bring texts and counters of their
 //! own. Rust programs use [`Packer`](crate::Packer).
 
+use std::sync::atomic::AtomicBool;
+
 use crate::assemble;
 pub use crate::assemble::Part;
 use crate::chunk::Batch;
-use crate::count::Estimate;
+use crate::count::{Estimate, Exact};
 use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
 use crate::score::{KeywordScorer, Scratch};
@@ -17,6 +19,8 @@ use crate::text::Text;
 pub enum Counting {
     /// By a formula.
     Estimate(Estimate),
+    /// As an encoding does.
+    Exact(Exact),
     /// By [`Host::count`].
     Host,
 }
@@ -57,9 +61,10 @@ pub trait Host {
     /// Whatever keeps the host from telling.
     fn label(&mut self, index: usize) -> Result<Vec<u8>, Self::Error>;
 
-    /// Does `work`, which reads about `chars` code points and needs nothing of
-    /// the host. A host may let go of its locks meanwhile, and afterwards
-    /// refuse to go on.
+    /// Does `work`, which takes as long as reading about `chars` code points and
+    /// needs nothing of the host. A host may let go of its locks meanwhile,
+    /// set the flag that `work` gets to have it end early, and afterwards
+    /// refuse to go on, as it must if it set the flag.
     ///
     /// # Errors
     ///
@@ -67,7 +72,7 @@ pub trait Host {
     fn work<R: Send>(
         &mut self,
         chars: usize,
-        work: impl FnOnce() -> R + Send,
+        work: impl FnOnce(&AtomicBool) -> R + Send,
     ) -> Result<R, Self::Error>;
 }
 
@@ -208,8 +213,8 @@ pub fn run<B: Batch, H: Host>(
 /// What packing needs to know of each text, read while the text is at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// Measures under an estimate, else empty; `u32::MAX` stands for a larger
-    /// one.
+    /// Measures under an estimate, numbers that no count is below under an
+    /// exact counter, else empty; `u32::MAX` stands for a larger one.
     pub(crate) measures: Vec<u32>,
     /// Fingerprints where duplicates are dropped, else empty.
     pub(crate) prints: Vec<u32>,
@@ -224,13 +229,9 @@ fn read<B: Batch, H: Host>(
 ) -> Result<(Vec<f64>, Reading), H::Error> {
     let count = batch.len();
     let relevance = (plan.ranking != Ranking::Score).then(|| KeywordScorer::new(query));
-    let estimate = match plan.counting {
-        Counting::Estimate(estimate) => Some(estimate),
-        Counting::Host => None,
-    };
     let mut scores = Vec::with_capacity(count);
     let mut reading = Reading {
-        measures: Vec::with_capacity(if estimate.is_some() { count } else { 0 }),
+        measures: Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count }),
         prints: Vec::with_capacity(if plan.dedupe { count } else { 0 }),
     };
     let mut scratch = Scratch::default();
@@ -242,12 +243,16 @@ fn read<B: Batch, H: Host>(
             if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
         let (scores, reading) = (&mut scores, &mut reading);
         let (scratch, words, relevance) = (&mut scratch, &mut words, relevance.as_ref());
-        host.work(chars, move || {
+        host.work(chars, move |_| {
             for index in from..to {
                 batch.prefetch(index + PREFETCH);
                 let text = batch.text(index);
-                if let Some(estimate) = estimate {
-                    let measured = estimate.measure(text, words);
+                let measured = match plan.counting {
+                    Counting::Estimate(estimate) => Some(estimate.measure(text, words)),
+                    Counting::Exact(_) => Some(text.least_tokens() as u64),
+                    Counting::Host => None,
+                };
+                if let Some(measured) = measured {
                     reading.measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
                 }
                 if let Some(relevance) = relevance {

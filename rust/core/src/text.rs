@@ -153,6 +153,41 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns the number of units that the text is stored in: bytes of UTF-8,
+    /// else code points.
+    pub(crate) fn units(&self) -> usize {
+        match self {
+            Self::Utf8(bytes) => bytes.len(),
+            _ => self.chars(),
+        }
+    }
+
+    /// Returns the units from `start` to before `end`, where code points start.
+    pub(crate) fn slice_units(&self, start: usize, end: usize) -> Text<'a> {
+        match self {
+            Self::Utf8(bytes) => Text::Utf8(&bytes[start..end]),
+            _ => self.slice(start, end),
+        }
+    }
+
+    /// Returns the code point that starts at the unit `at`.
+    pub(crate) fn code_at_unit(&self, at: usize) -> u32 {
+        match self {
+            Self::Utf8(bytes) => decode(bytes, at).0,
+            _ => self.code(at),
+        }
+    }
+
+    /// Returns a number that no exact count of the text is below: how often a
+    /// letter of ASCII follows a space, where a token starts in any case, or 1.
+    pub(crate) fn least_tokens(&self) -> usize {
+        match self {
+            Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => count_words(units),
+            Self::Ucs2(units) => count_words(units),
+            Self::Ucs4(units) => count_words(units),
+        }
+    }
+
     /// Returns a number that equal texts in equal storage share, and few
     /// others do. Reads only a few places of the text.
     pub(crate) fn fingerprint(&self) -> u32 {
@@ -366,6 +401,27 @@ fn write_scalar_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
         }
         out.extend_from_slice(&utf8[..size]);
     }
+}
+
+/// Counts with the widest instructions that the processor has.
+fn count_words<U: Unit>(units: &[U]) -> usize {
+    with_avx2!(count_starts::<U>(units: &[U]) -> usize)
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn count_starts<U: Unit>(units: &[U]) -> usize {
+    let [_, behind @ ..] = units else { return 0 };
+    let mut starts = 0;
+    // Sums of at most 255 fit a byte.
+    for (before, behind) in units.chunks(255).zip(behind.chunks(255)) {
+        let block = before.iter().zip(behind).fold(0_u8, |starts, (&before, &behind)| {
+            let letter = (behind.at_most(OTHER) | 0x20).wrapping_sub(b'a');
+            starts + u8::from((before.at_most(OTHER) == b' ') & (letter < 26))
+        });
+        starts += usize::from(block);
+    }
+    starts.max(1)
 }
 
 /// So many code points are sampled at each of so many places.

@@ -5,6 +5,8 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::count::Estimate;
 use crate::text::Text;
 
+mod exact;
+
 /// Which part of a text a cut keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
@@ -14,6 +16,17 @@ pub enum Keep {
     End,
     /// Both; the middle is cut out.
     Both,
+}
+
+impl Keep {
+    /// Returns how many of `size` units the start gets: the odd one too.
+    fn head(self, size: usize) -> usize {
+        match self {
+            Self::Start => size,
+            Self::End => 0,
+            Self::Both => size - size / 2,
+        }
+    }
 }
 
 /// Returns the places, in code points, where grapheme clusters end, 0 and the
@@ -93,24 +106,33 @@ impl<'a> Cut<'a> {
     /// Returns where the head ends and the tail begins when at most `size` code
     /// points stay, or None where nothing would.
     fn ends(&self, size: usize) -> Option<(usize, usize)> {
-        let head = match self.keep {
-            Keep::Start => size,
-            Keep::End => 0,
-            Keep::Both => size - size / 2,
-        };
+        let head = self.keep.head(size);
         let tail = self.chars - (size - head);
-        let (head, tail) = match (&self.boundaries, self.text) {
-            (Some(boundaries), _) => (
-                boundaries[boundaries.partition_point(|&at| at <= head) - 1],
-                boundaries[boundaries.partition_point(|&at| at < tail)],
-            ),
-            (None, Text::Ascii(bytes)) => {
-                let splits = |at: usize| at > 0 && bytes[at - 1..].starts_with(b"\r\n");
-                (head - usize::from(splits(head)), tail + usize::from(splits(tail)))
-            }
-            _ => unreachable!("only ASCII goes without boundaries"),
-        };
+        let (head, tail) = (self.last_boundary(head), self.next_boundary(tail));
         (head > 0 || tail < self.chars).then_some((head, tail))
+    }
+
+    /// Returns the last place up to `at` where a cluster ends.
+    fn last_boundary(&self, at: usize) -> usize {
+        match &self.boundaries {
+            Some(boundaries) => boundaries[boundaries.partition_point(|&end| end <= at) - 1],
+            None => at - usize::from(self.splits_line_end(at)),
+        }
+    }
+
+    /// Returns the first place from `at` on where a cluster ends.
+    fn next_boundary(&self, at: usize) -> usize {
+        match &self.boundaries {
+            Some(boundaries) => boundaries[boundaries.partition_point(|&end| end < at)],
+            None => at + usize::from(self.splits_line_end(at)),
+        }
+    }
+
+    fn splits_line_end(&self, at: usize) -> bool {
+        let Text::Ascii(bytes) = self.text else {
+            unreachable!("only ASCII goes without boundaries");
+        };
+        at > 0 && bytes[at - 1..].starts_with(b"\r\n")
     }
 
     /// Returns the measure of a piece.

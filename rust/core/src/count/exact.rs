@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer_vocab::Encoding;
 
-use super::TokenCounter;
 use super::blocks::{self, BLOCK, Classify, Starts};
 use super::bpe::Bpe;
 use super::classes::Classes;
@@ -22,7 +21,7 @@ pub(crate) fn bpe(encoding: Encoding) -> &'static Bpe {
     BPES[place(encoding)].get_or_init(|| Bpe::new(encoding))
 }
 
-fn place(encoding: Encoding) -> usize {
+pub(super) fn place(encoding: Encoding) -> usize {
     match encoding {
         Encoding::Cl100k => 0,
         Encoding::O200k => 1,
@@ -56,21 +55,12 @@ fn with_lookup<R>(encoding: Encoding, work: impl FnOnce(&mut Lookup) -> R) -> R 
     result
 }
 
-impl TokenCounter for Encoding {
-    fn count(&self, text: &str) -> usize {
-        let count = count_text(*self, text.into(), u64::MAX, &GO_ON);
-        usize::try_from(count.expect("no count is over the limit")).unwrap_or(usize::MAX)
-    }
-
-    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
-        let count = count_text(*self, text.into(), limit as u64, &GO_ON)?;
-        usize::try_from(count).ok()
-    }
-}
-
 /// So many code points are encoded at once where a text is not UTF-8: it stays
 /// in the nearest cache.
 const WINDOW: usize = 4096;
+
+/// So many at least.
+const SMALL_WINDOW: usize = 128;
 
 /// Returns the number of tokens of `text` if it is at most `limit`. Once `stop`
 /// is set, the answer means nothing.
@@ -117,7 +107,10 @@ impl Counter<'_> {
     fn count_windows(&self, text: Text<'_>) -> Option<u64> {
         let classes = Classes::get();
         let chars = text.chars();
-        let (mut from, mut size) = (0, WINDOW);
+        // Where the limit is near, little is read: a token has four on average.
+        let window = self.limit.saturating_mul(8).clamp(SMALL_WINDOW as u64, WINDOW as u64);
+        let window = usize::try_from(window).unwrap_or(WINDOW);
+        let (mut from, mut size) = (0, window);
         let mut count = 0;
         let mut utf8 = Vec::with_capacity(3 * chars.min(WINDOW));
         while from < chars && !self.stop.load(Ordering::Relaxed) {
@@ -136,7 +129,7 @@ impl Counter<'_> {
             utf8.clear();
             text.slice(from, split).write_scalars(&mut utf8);
             count = self.count(&utf8, count)?;
-            (from, size) = (split, WINDOW);
+            (from, size) = (split, window);
         }
         (count <= self.limit).then_some(count)
     }

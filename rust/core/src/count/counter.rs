@@ -1,0 +1,181 @@
+//! Exact counting, with what is remembered of whole texts.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use budgeteer_vocab::Encoding;
+
+use super::cache::{self, Cache, CacheInfo};
+use super::exact::{GO_ON, count_text, place};
+use super::{Native, TokenCounter};
+use crate::chunk::Batch;
+use crate::text::Text;
+use crate::threads;
+
+/// Counts as an encoding does, exactly.
+///
+/// For every text the count is that of tiktoken's `encode_ordinary`: the names
+/// of special tokens count as the plain text that they are.
+///
+/// Counts of whole texts are remembered for the process, unless the counter is
+/// told otherwise: a text that was counted once is only hashed again.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Encoding, Exact, TokenCounter};
+///
+/// let counter = Exact::new(Encoding::O200k);
+/// assert_eq!(counter.count("Hello, world!"), 4);
+/// assert_eq!(counter.count_till_limit("Hello, world!", 3), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exact {
+    encoding: Encoding,
+    remembers: bool,
+}
+
+/// Texts are counted by several threads if there are so many code points: a few
+/// milliseconds' work.
+const PARALLEL_CHARS: usize = 2_000_000;
+
+/// A text of more bytes or code points for each token of a limit is long.
+const LONG: u64 = 64;
+
+/// So many texts a thread takes at a time.
+const BLOCK: usize = 32;
+
+impl Exact {
+    /// Returns the counter of an encoding.
+    #[must_use]
+    pub fn new(encoding: Encoding) -> Self {
+        Self { encoding, remembers: true }
+    }
+
+    /// Neither looks at counts that are remembered nor adds to them.
+    #[must_use]
+    pub fn without_cache(mut self) -> Self {
+        self.remembers = false;
+        self
+    }
+
+    /// Returns the encoding.
+    #[must_use]
+    pub fn encoding(self) -> Encoding {
+        self.encoding
+    }
+
+    /// Returns how well the counts that are remembered for the encoding did.
+    #[must_use]
+    pub fn cache_info(self) -> CacheInfo {
+        self.cache().info()
+    }
+
+    /// Forgets the counts that are remembered for the encoding.
+    pub fn clear_cache(self) {
+        self.cache().clear();
+    }
+
+    fn cache(self) -> &'static Cache {
+        static CACHES: LazyLock<[Cache; 2]> = LazyLock::new(|| [Cache::new(), Cache::new()]);
+        &CACHES[place(self.encoding)]
+    }
+
+    /// Returns the number of tokens of `text` if it is at most `limit`. The
+    /// answer means nothing once `stop` is set.
+    #[must_use]
+    pub fn count_text(self, text: Text<'_>, limit: u64, stop: &AtomicBool) -> Option<u64> {
+        // To hash all of a long text costs more than to count its start.
+        let is_long = text.units() as u64 / LONG > limit;
+        if !self.remembers || is_long {
+            return count_text(self.encoding, text, limit, stop);
+        }
+        let hash = cache::hash(text);
+        let count = self.cache().get(hash).or_else(|| {
+            let count = count_text(self.encoding, text, limit, stop)?;
+            if !stop.load(Ordering::Relaxed) {
+                self.cache().insert(hash, count);
+            }
+            Some(count)
+        });
+        count.filter(|&count| count <= limit)
+    }
+
+    /// Returns the number of tokens of each text of `indices`. The answer means
+    /// nothing once `stop` is set.
+    ///
+    /// Large batches are shared among as many threads as `BUDGETEER_NUM_THREADS`
+    /// allows, or as there are processors, for the whole process.
+    #[must_use]
+    pub fn count_batch<B: Batch>(self, batch: &B, indices: &[u32], stop: &AtomicBool) -> Vec<u64> {
+        let count = |index: u32| {
+            let text = batch.text(index as usize);
+            self.count_text(text, u64::MAX, stop).unwrap_or(u64::MAX)
+        };
+        let chars: usize = indices.iter().map(|&index| batch.text(index as usize).chars()).sum();
+        let blocks = indices.len().div_ceil(BLOCK);
+        let extra = threads::extra((chars / PARALLEL_CHARS).min(blocks));
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let block = next.fetch_add(1, Ordering::Relaxed);
+                let Some(indices) = indices.chunks(BLOCK).nth(block) else { break };
+                done.push((block, indices.iter().copied().map(count).collect::<Vec<_>>()));
+            }
+            done
+        };
+        let mut done = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..extra.count())
+                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+                .collect();
+            let mut done = work();
+            for thread in threads {
+                match thread.join() {
+                    Ok(more) => done.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            done
+        });
+        done.sort_unstable_by_key(|&(block, _)| block);
+        let mut counts: Vec<u64> = done.into_iter().flat_map(|(_, counts)| counts).collect();
+        counts.resize(indices.len(), 0);
+        counts
+    }
+}
+
+impl From<Encoding> for Exact {
+    fn from(encoding: Encoding) -> Self {
+        Self::new(encoding)
+    }
+}
+
+impl TokenCounter for Exact {
+    fn count(&self, text: &str) -> usize {
+        self.count_till_limit(text, usize::MAX).unwrap_or(usize::MAX)
+    }
+
+    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+        let count = self.count_text(text.into(), limit as u64, &GO_ON)?;
+        usize::try_from(count).ok()
+    }
+
+    fn native(&self) -> Option<Native> {
+        Some(Native::Exact(*self))
+    }
+}
+
+impl TokenCounter for Encoding {
+    fn count(&self, text: &str) -> usize {
+        Exact::new(*self).count(text)
+    }
+
+    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+        Exact::new(*self).count_till_limit(text, limit)
+    }
+
+    fn native(&self) -> Option<Native> {
+        Exact::new(*self).native()
+    }
+}

@@ -1,0 +1,69 @@
+//! What texts cost more, or less, together than one by one.
+//!
+//! Counts do not add up where texts meet. But a text can be split where no
+//! pretoken goes across, whatever stands around it, and then only what is
+//! between the last such place of one text and the first of the next has to be
+//! counted anew.
+
+use budgeteer_vocab::Encoding;
+
+use super::classes::Classes;
+use super::exact::{GO_ON, count_text};
+use super::pretokenize::is_safe_split;
+use crate::text::Text;
+
+/// A split is looked for so far from an end of a text; behind that the whole
+/// text is counted.
+const REACH: usize = 512;
+
+fn count(encoding: Encoding, text: &[u8]) -> u64 {
+    count_text(encoding, Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
+}
+
+/// Returns what `tail` adds to the count of `text`, with `head` in front, when
+/// it stands behind.
+pub(crate) fn behind(encoding: Encoding, head: &[u8], text: Text<'_>, tail: &str) -> i64 {
+    let units = text.units();
+    let split = (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(at));
+    let mut end = if split.is_none() { head.to_vec() } else { Vec::new() };
+    text.slice_units(split.unwrap_or(0), units).write_scalars(&mut end);
+    let alone = count(encoding, &end);
+    end.extend_from_slice(tail.as_bytes());
+    count(encoding, &end).cast_signed() - alone.cast_signed()
+}
+
+/// Returns what `head` adds to the count of `text` when it stands in front.
+pub(crate) fn before(encoding: Encoding, head: &[u8], text: Text<'_>) -> i64 {
+    let units = text.units();
+    let split = (1..units.min(REACH)).find(|&at| text.splits(at));
+    let mut start = Vec::new();
+    text.slice_units(0, split.unwrap_or(units)).write_scalars(&mut start);
+    let alone = count(encoding, &start);
+    let joined = [head, &start].concat();
+    count(encoding, &joined).cast_signed() - alone.cast_signed()
+}
+
+/// Returns whether a text that starts like `text` may be counted by itself
+/// behind any other and a line end.
+pub(crate) fn starts_anew(text: Text<'_>) -> bool {
+    text.units() > 0 && is_safe_split(Classes::get(), 0xA, text.code_at_unit(0))
+}
+
+impl Text<'_> {
+    /// Returns whether the text may be split before the unit `at`, which is not
+    /// the first.
+    fn splits(&self, at: usize) -> bool {
+        match self {
+            Self::Utf8(bytes) if bytes[at].cast_signed() < -64 => false,
+            Self::Utf8(bytes) => {
+                let mut before = at - 1;
+                while bytes[before].cast_signed() < -64 {
+                    before -= 1;
+                }
+                let code = |at| self.code_at_unit(at);
+                is_safe_split(Classes::get(), code(before), code(at))
+            }
+            _ => is_safe_split(Classes::get(), self.code(at - 1), self.code(at)),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Admitting under an exact counter.
+//!
+//! A chunk is admitted by what it and those before it cost, each with its label
+//! and the separator behind it. What they cost together follows from that where
+//! each starts anew behind the line end of a separator; where one does not, it
+//! is counted together with the one in front.
+
+use std::sync::atomic::AtomicBool;
+
+use super::{CUT_TRIES, Overflow, Packer, Reason};
+use crate::chunk::Batch;
+use crate::count::exact::{GO_ON, count_text};
+use crate::count::{Exact, joint};
+use crate::pipeline::Host;
+use crate::text::Text;
+use crate::truncate::{Cut, Piece};
+
+/// What a kept chunk costs in the text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    /// Its tokens, with its label.
+    tokens: u64,
+    /// What a separator behind it adds.
+    separator: i64,
+    /// Whether it may be counted by itself behind a separator.
+    starts_anew: bool,
+}
+
+/// So many code points have about a token.
+const CHARS_PER_TOKEN: u64 = 4;
+
+/// Counting a code point takes as long as reading so many.
+const COUNTING: usize = 8;
+
+/// So many code points are counted without a look at what the host wants: a
+/// tenth of a millisecond's work.
+const INLINE_CHARS: usize = 1 << 15;
+
+/// So many in one go at most.
+const MOST_CHARS: usize = 1 << 22;
+
+/// Counts of chunks that are about to be considered.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// The place in the order of the first of them, and the counts; 0 for those
+    /// that were left out.
+    from: usize,
+    counts: Vec<u64>,
+}
+
+impl Ahead {
+    fn get(&self, place: usize) -> Option<u64> {
+        self.counts.get(place.checked_sub(self.from)?).copied().filter(|&count| count > 0)
+    }
+
+    fn end(&self) -> usize {
+        self.from + self.counts.len()
+    }
+}
+
+impl<B: Batch, H: Host> Packer<'_, B, H> {
+    /// Admits by what each costs with a separator; then counts what they cost
+    /// together, and takes out the lowest-ranked while that is over.
+    pub(super) fn pack_exact(&mut self, exact: Exact, order: &[u32]) -> Result<u64, H::Error> {
+        let mut used: i64 = 0;
+        let mut ahead = Ahead::default();
+        for (place, &index) in order.iter().enumerate() {
+            if self.is_refused(index) {
+                continue;
+            }
+            let available = self.plan.budget.saturating_add_signed(-used);
+            if place >= ahead.end() {
+                ahead = self.count_ahead(exact, order, place, available)?;
+            }
+            let count = ahead.get(place);
+            if let Some(cost) = self.keep_exact(exact, index, count, available)? {
+                used += cost;
+            } else if let Some(cost) = self.cut_exact(exact, index, available)? {
+                used += cost;
+            } else {
+                self.drop(index, Reason::Budget, available.saturating_add(1), available);
+                if self.plan.overflow == Overflow::Stop {
+                    self.stop(&order[place + 1..], available);
+                    break;
+                }
+            }
+        }
+        self.settle(|packer| Ok(packer.count_joined(exact)))
+    }
+
+    /// Counts what comes next in the order and may well be admitted, where that
+    /// is more than a little.
+    fn count_ahead(
+        &mut self,
+        exact: Exact,
+        order: &[u32],
+        from: usize,
+        available: u64,
+    ) -> Result<Ahead, H::Error> {
+        let expected = available.saturating_mul(CHARS_PER_TOKEN);
+        let most = usize::try_from(expected).unwrap_or(MOST_CHARS).min(MOST_CHARS);
+        if most <= INLINE_CHARS {
+            return Ok(Ahead::default());
+        }
+        let wanted = self.plan.max_chunks.map_or(u64::MAX, |most| {
+            most.saturating_sub(self.admitted.kept.len() as u64)
+        });
+        let mut chars = 0;
+        let mut counts = Vec::new();
+        let mut indices = Vec::new();
+        for &index in &order[from..] {
+            let is_wanted = u64::from(self.measures[index as usize]) <= available
+                && self.original_of(index).is_none();
+            if is_wanted {
+                chars += self.batch.text(index as usize).chars();
+                indices.push(index);
+            }
+            counts.push(u64::from(is_wanted));
+            if chars >= most || indices.len() as u64 >= wanted {
+                break;
+            }
+        }
+        let batch = self.batch;
+        let mut counted = self
+            .host
+            .work(chars.saturating_mul(COUNTING), |stop| exact.count_batch(batch, &indices, stop))?
+            .into_iter();
+        for count in &mut counts {
+            if *count > 0 {
+                *count = counted.next().unwrap_or(0);
+            }
+        }
+        Ok(Ahead { from, counts })
+    }
+
+    /// Keeps chunk `index` if it fits into `available` tokens, and returns what
+    /// it costs with a separator; `count` is its count if that is known.
+    fn keep_exact(
+        &mut self,
+        exact: Exact,
+        index: u32,
+        count: Option<u64>,
+        available: u64,
+    ) -> Result<Option<i64>, H::Error> {
+        if u64::from(self.measures[index as usize]) > available {
+            return Ok(None);
+        }
+        let text = self.batch.text(index as usize);
+        let label = self.label(index)?;
+        // What a label adds may be less than nothing.
+        let labelling = labelling(exact, &label, text);
+        let limit = available.saturating_add_signed(-labelling);
+        let tokens = match count {
+            Some(count) => Some(count).filter(|&count| count <= limit),
+            None => exact.count_text(text, limit, &GO_ON),
+        };
+        let Some(tokens) = tokens else { return Ok(None) };
+        let cost = self.cost(exact, &label, text, tokens.saturating_add_signed(labelling));
+        let whole = cost.tokens.saturating_add_signed(cost.separator);
+        if self.plan.input_order && whole > available {
+            return Ok(None);
+        }
+        self.costs.push(cost);
+        self.keep(index, tokens, label);
+        Ok(Some(whole.cast_signed()))
+    }
+
+    /// Returns what a text of so many tokens, its label among them, costs.
+    fn cost(&self, exact: Exact, label: &[u8], text: Text<'_>, tokens: u64) -> Cost {
+        Cost {
+            tokens,
+            separator: joint::behind(exact.encoding(), label, text, self.plan.separator),
+            starts_anew: !label.is_empty() || joint::starts_anew(text),
+        }
+    }
+
+    /// Cuts chunk `index` so that the assembled text fits, and returns what is
+    /// left of it costs with a separator; None if it can't or mayn't be cut.
+    fn cut_exact(
+        &mut self,
+        exact: Exact,
+        index: u32,
+        available: u64,
+    ) -> Result<Option<i64>, H::Error> {
+        let Some((keep, marker)) = self.may_cut.take() else { return Ok(None) };
+        let label = self.label(index)?;
+        let mut room = available;
+        if !label.is_empty() {
+            let label = Text::from_utf8(&label);
+            let Some(tokens) = exact.count_text(label, available, &GO_ON) else { return Ok(None) };
+            room -= tokens;
+        }
+        let text = self.batch.text(index as usize);
+        let chars = text.chars();
+        let cut = self.host.work(chars, |_| Cut::new(text, keep, marker.into()))?;
+        for _ in 0..CUT_TRIES {
+            let work = |stop: &AtomicBool| exact.cut(&cut, room, stop);
+            let Some(best) = self.host.work(chars.saturating_mul(COUNTING), work)? else { break };
+            let Piece { head, tail, tokens } = best;
+            let piece = cut.utf8(head, tail);
+            let left = Text::from_utf8(&piece);
+            let labelling = labelling(exact, &label, left);
+            let cost = self.cost(exact, &label, left, tokens.saturating_add_signed(labelling));
+            self.costs.push(cost);
+            self.keep_cut(index, tokens, label.clone(), piece);
+            let total = self.count_joined(exact);
+            if total <= self.plan.budget {
+                return Ok(Some(cost.tokens.saturating_add_signed(cost.separator).cast_signed()));
+            }
+            self.take_out();
+            room = room.saturating_sub(total - self.plan.budget);
+        }
+        Ok(None)
+    }
+
+    /// Returns the count of the assembled text, of which there must be some.
+    fn count_joined(&mut self, exact: Exact) -> u64 {
+        let places = self.admitted.arranged(self.plan.input_order);
+        let mut total: i64 = 0;
+        let mut from = 0;
+        while from < places.len() {
+            let alone = &places[from + 1..];
+            let size = 1 + alone
+                .iter()
+                .take_while(|&&place| !self.costs[place as usize].starts_anew)
+                .count();
+            let group = &places[from..from + size];
+            from += size;
+            let is_last = from == places.len();
+            if let [place] = group {
+                let cost = self.costs[*place as usize];
+                total += cost.tokens.cast_signed() + if is_last { 0 } else { cost.separator };
+                continue;
+            }
+            let mut text = Vec::new();
+            for (i, &place) in group.iter().enumerate() {
+                let part = self.admitted.part(place as usize);
+                text.extend_from_slice(part.label);
+                part.body(self.batch).write_scalars(&mut text);
+                if i + 1 < size || !is_last {
+                    text.extend_from_slice(self.plan.separator.as_bytes());
+                }
+            }
+            let text = Text::from_utf8(&text);
+            let count = count_text(exact.encoding(), text, u64::MAX, &GO_ON);
+            total += count.unwrap_or(u64::MAX).cast_signed();
+        }
+        total.cast_unsigned()
+    }
+}
+
+/// Returns what `label` adds to the count of `text` when it stands in front.
+fn labelling(exact: Exact, label: &[u8], text: Text<'_>) -> i64 {
+    if label.is_empty() { 0 } else { joint::before(exact.encoding(), label, text) }
+}
