@@ -167,8 +167,15 @@ fn split(rank: u32) -> (u32, u32) {
 }
 
 /// The classes of characters that the patterns tell apart, as bits.
-const CLASSES: [&str; 7] =
-    [r"[\p{Lu}\p{Lt}]", r"\p{Ll}", r"[\p{Lm}\p{Lo}]", r"\p{M}", r"\p{N}", r"[\s--[\r\n]]", r"[\r\n]"];
+const CLASSES: [&str; 7] = [
+    r"[\p{Lu}\p{Lt}]",
+    r"\p{Ll}",
+    r"[\p{Lm}\p{Lo}]",
+    r"\p{M}",
+    r"\p{N}",
+    r"[\s--[\r\n]]",
+    r"[\r\n]",
+];
 
 /// Writes the ranges of code points of each class as an expression of Rust.
 fn write_classes() -> Result<(), Box<dyn Error>> {

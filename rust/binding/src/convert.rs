@@ -165,6 +165,7 @@ pub(crate) fn work<R: Send>(
                 work(&stop)
             });
             let mut interrupted = None;
+            #[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough
             while wait.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 if interrupted.is_none()
                     && let Err(error) = Python::attach(|py| py.check_signals())

@@ -112,7 +112,11 @@ impl Host for Caller<'_, '_> {
         Ok(utf8)
     }
 
-    fn work<R: Send>(&mut self, chars: usize, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
+    fn work<R: Send>(
+        &mut self,
+        chars: usize,
+        work: impl FnOnce(&AtomicBool) -> R + Send,
+    ) -> PyResult<R> {
         convert::work(self.py, chars, work)
     }
 }

@@ -6,6 +6,7 @@ mod count;
 mod duplicate;
 mod error;
 mod keywords;
+mod once;
 mod pack;
 mod packer;
 pub mod pipeline;

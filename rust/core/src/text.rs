@@ -178,13 +178,13 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns a number that no exact count of the text is below: how often a
-    /// letter of ASCII follows a space, where a token starts in any case, or 1.
+    /// Returns a number that no exact count of the text is below: that of some
+    /// places where a token starts in any case.
     pub(crate) fn least_tokens(&self) -> usize {
         match self {
-            Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => count_words(units),
-            Self::Ucs2(units) => count_words(units),
-            Self::Ucs4(units) => count_words(units),
+            Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => count_starts(units),
+            Self::Ucs2(units) => count_starts(units),
+            Self::Ucs4(units) => count_starts(units),
         }
     }
 
@@ -404,24 +404,59 @@ fn write_scalar_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
 }
 
 /// Counts with the widest instructions that the processor has.
-fn count_words<U: Unit>(units: &[U]) -> usize {
-    with_avx2!(count_starts::<U>(units: &[U]) -> usize)
+fn count_starts<U: Unit>(units: &[U]) -> usize {
+    with_avx2!(count_start_blocks::<U>(units: &[U]) -> usize)
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
-fn count_starts<U: Unit>(units: &[U]) -> usize {
-    let [_, behind @ ..] = units else { return 0 };
-    let mut starts = 0;
-    // Sums of at most 255 fit a byte.
-    for (before, behind) in units.chunks(255).zip(behind.chunks(255)) {
-        let block = before.iter().zip(behind).fold(0_u8, |starts, (&before, &behind)| {
-            let letter = (behind.at_most(OTHER) | 0x20).wrapping_sub(b'a');
-            starts + u8::from((before.at_most(OTHER) == b' ') & (letter < 26))
-        });
-        starts += usize::from(block);
+fn count_start_blocks<U: Unit>(units: &[U]) -> usize {
+    // A sum for each place of a block, which fits a byte for so many blocks. At
+    // the end of the text some places are left out.
+    const BLOCKS: usize = 255;
+    let mut starts = usize::from(!units.is_empty());
+    for part in units.windows(BLOCK * BLOCKS + 2).step_by(BLOCK * BLOCKS) {
+        starts += count_start_block(part);
     }
-    starts.max(1)
+    let rest = units.len().saturating_sub(2) / (BLOCK * BLOCKS) * (BLOCK * BLOCKS);
+    starts + count_start_block(&units[rest..])
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // likewise
+fn count_start_block<U: Unit>(units: &[U]) -> usize {
+    let mut sums = [0_u8; BLOCK];
+    let (before, _) = units.as_chunks::<BLOCK>();
+    let (here, _) = units.get(1..).unwrap_or_default().as_chunks::<BLOCK>();
+    let (behind, _) = units.get(2..).unwrap_or_default().as_chunks::<BLOCK>();
+    for ((before, here), behind) in before.iter().zip(here).zip(behind) {
+        for (place, sum) in sums.iter_mut().enumerate() {
+            let [before, here, behind] =
+                [before[place], here[place], behind[place]].map(|unit| unit.at_most(OTHER));
+            *sum += is_start(before, here, behind);
+        }
+    }
+    sums.iter().map(|&sum| usize::from(sum)).sum()
+}
+
+/// Returns 1 if a token starts at `here` in any case, whatever else is in the
+/// text, else 0. What is not ASCII is [`OTHER`].
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn is_start(before: u8, here: u8, behind: u8) -> u8 {
+    let letter = |byte: u8| u8::from((byte | 0x20).wrapping_sub(b'a') < 26);
+    let digit = |byte: u8| u8::from(byte.wrapping_sub(b'0') < 10);
+    let word = letter(before) | digit(before);
+    let same = letter(before) & letter(here) | digit(before) & digit(here);
+    // A word ends, but for its contraction.
+    let ends = word & (same ^ 1) & u8::from(here < OTHER) & u8::from(here != b'\'');
+    // A space goes with the word behind it.
+    let spaced = (word ^ 1) & u8::from(here == b' ') & letter(behind);
+    // A line starts; punctuation may take slashes behind line ends.
+    let white = u8::from(here.wrapping_sub(9) < 5) | u8::from(here == b' ');
+    let line =
+        u8::from(before == b'\n') & (white ^ 1) & u8::from(here < OTHER) & u8::from(here != b'/');
+    ends | spaced | line
 }
 
 /// So many code points are sampled at each of so many places.

@@ -33,4 +33,5 @@ impl Class {
 /// The first and the last code point of each range of a class, in order, in
 /// the version of Unicode that the crate `regex-syntax` knows, by which the
 /// patterns are matched elsewhere.
+#[allow(clippy::unreadable_literal)] // nobody reads it
 pub const CLASSES: &[(u32, u32, u8)] = include!(concat!(env!("OUT_DIR"), "/classes.rs"));

@@ -191,3 +191,83 @@ impl Classify for OneByOne {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::classes::Classes;
+    use crate::count::pretokenize::{Cl100k, O200k, end};
+
+    /// Blocks of all bytes, in many orders.
+    fn blocks() -> impl Iterator<Item = [u8; BLOCK]> {
+        (0..1024_usize).map(|seed| {
+            std::array::from_fn(|i| {
+                ((seed.wrapping_mul(2_654_435_761) >> 7) + i * (2 * seed + 1)).to_le_bytes()[0]
+            })
+        })
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    fn all_instructions_sort_alike() {
+        for block in blocks() {
+            let expected = OneByOne.sets(&block);
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: it was just detected.
+                assert_eq!(expected, unsafe { avx2::Avx2::assume() }.sets(&block));
+            }
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+                // SAFETY: they were just detected.
+                assert_eq!(expected, unsafe { avx512::Avx512::assume() }.sets(&block));
+            }
+        }
+    }
+
+    /// Compares what is sure of a block with what the pattern says, whatever
+    /// stands behind.
+    fn check<P: Pattern>(text: &str) {
+        let classes = Classes::get();
+        for behind in ["", " ", "a", "'s", "\n", "/", "1", "é", "\u{301}", "  \n", "S"] {
+            let whole = format!("{text}{behind}");
+            let mut block = [0; BLOCK];
+            let length = whole.len().min(BLOCK);
+            block[..length].copy_from_slice(&whole.as_bytes()[..length]);
+            let is_last = whole.len() <= BLOCK;
+            let found = starts::<P>(OneByOne.sets(&block), &block, length, is_last);
+            let mut expected = Vec::new();
+            let mut at = 0;
+            while at < length {
+                expected.push(at);
+                at = end::<P>(classes, whole.as_bytes(), at);
+            }
+            let sure: Vec<usize> = (0..64).filter(|&at| found.bits >> at & 1 == 1).collect();
+            let last = *sure.last().expect("bit 0 is always set");
+            expected.retain(|&start| found.end.is_some() || start <= last);
+            assert_eq!(expected, sure, "{whole:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_split_as_the_pattern_does() {
+        let alphabet = ["a", "B", "1", " ", "\n", "\t", "!", "'", "/", "s", "ll", "é", "\u{17f}"];
+        let mut state = 1_u64;
+        let mut draw = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..5_000 {
+            let length = draw(40);
+            let few = 1 + draw(alphabet.len());
+            let text: String = (0..length).map(|_| alphabet[draw(few)]).collect();
+            let size = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= 62).last();
+            let text = &text[..size.unwrap_or(0)];
+            if !text.is_empty() {
+                check::<Cl100k>(text);
+                check::<O200k>(text);
+            }
+        }
+    }
+}

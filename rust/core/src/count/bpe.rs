@@ -12,6 +12,7 @@
 //! length. (The method is that of the crate `bpe`, van Antwerpen and Neubeck
 //! 2024; here the longest token comes from hash tables, which are made in a few
 //! milliseconds, instead of an automaton.)
+#![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

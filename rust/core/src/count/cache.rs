@@ -5,13 +5,15 @@
 //! two texts collide. No thread ever waits for a lock here: where another one
 //! holds it, or held it when the process forked, the text is counted as if it
 //! were not known.
+#![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher, RandomState, BuildHasher};
-use std::sync::{LazyLock, Mutex, TryLockError};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::{Mutex, TryLockError};
 
 use highway::{HighwayHash, HighwayHasher, Key};
 
+use crate::once::Once;
 use crate::text::Text;
 
 /// So many locks share the work.
@@ -82,17 +84,14 @@ pub(crate) struct Cache {
 
 /// The hash of a text, if it is worth remembering.
 pub(crate) fn hash(text: Text<'_>) -> u128 {
-    static KEY: LazyLock<Key> = LazyLock::new(|| {
+    static KEY: Once<Key> = Once::new();
+    let key = KEY.get(|| {
         let random = RandomState::new();
         Key([0, 1, 2, 3].map(|word: u64| random.hash_one(word)))
     });
-    let mut hasher = HighwayHasher::new(*KEY);
+    let mut hasher = HighwayHasher::new(*key);
     let kind = match text {
-        Text::Ascii(units) => {
-            hasher.append(units);
-            0
-        }
-        Text::Utf8(units) => {
+        Text::Ascii(units) | Text::Utf8(units) => {
             hasher.append(units);
             0
         }

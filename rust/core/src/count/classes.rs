@@ -1,8 +1,8 @@
 //! Classes of characters, as the published patterns tell them apart.
 
-use std::sync::LazyLock;
-
 pub(crate) use budgeteer_vocab::Class;
+
+use crate::once::Once;
 
 /// So many bits of a code point choose a byte of a block.
 const BLOCK_BITS: u32 = 8;
@@ -11,16 +11,16 @@ const BLOCK_BITS: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Box<[u16]>,
-    classes: Vec<u8>,
+    /// The classes of each block that is unlike those before.
+    entries: Vec<u8>,
     ascii: [u8; 128],
 }
-
-static CLASSES: LazyLock<Classes> = LazyLock::new(Classes::new);
 
 impl Classes {
     /// Returns the one table of the process.
     pub(crate) fn get() -> &'static Self {
-        &CLASSES
+        static CLASSES: Once<Classes> = Once::new();
+        CLASSES.get(Self::new)
     }
 
     fn new() -> Self {
@@ -40,14 +40,14 @@ impl Classes {
         });
         let blocks = blocks.collect();
         let ascii = all[..128].try_into().expect("there are more than 128");
-        Self { blocks, classes, ascii }
+        Self { blocks, entries: classes, ascii }
     }
 
     /// Returns the class of a code point.
     #[inline]
     pub(crate) fn of(&self, code: u32) -> u8 {
         let block = usize::from(self.blocks[(code >> BLOCK_BITS) as usize]);
-        self.classes[block << BLOCK_BITS | (code & 0xFF) as usize]
+        self.entries[block << BLOCK_BITS | (code & 0xFF) as usize]
     }
 
     /// Returns the class of the character at `at`, and its size in bytes.

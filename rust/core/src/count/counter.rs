@@ -1,6 +1,5 @@
 //! Exact counting, with what is remembered of whole texts.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use budgeteer_vocab::Encoding;
@@ -9,6 +8,7 @@ use super::cache::{self, Cache, CacheInfo};
 use super::exact::{GO_ON, count_text, place};
 use super::{Native, TokenCounter};
 use crate::chunk::Batch;
+use crate::once::Once;
 use crate::text::Text;
 use crate::threads;
 
@@ -77,8 +77,8 @@ impl Exact {
     }
 
     fn cache(self) -> &'static Cache {
-        static CACHES: LazyLock<[Cache; 2]> = LazyLock::new(|| [Cache::new(), Cache::new()]);
-        &CACHES[place(self.encoding)]
+        static CACHES: [Once<Cache>; 2] = [const { Once::new() }; 2];
+        CACHES[place(self.encoding)].get(Cache::new)
     }
 
     /// Returns the number of tokens of `text` if it is at most `limit`. The

@@ -1,6 +1,6 @@
 //! Counting a text as an encoding does.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer_vocab::Encoding;
@@ -10,6 +10,7 @@ use super::bpe::Bpe;
 use super::classes::Classes;
 use super::lookup::Lookup;
 use super::pretokenize::{self, Cl100k, O200k, Pattern};
+use crate::once::Once;
 use crate::text::Text;
 
 /// Nobody ever sets it.
@@ -17,8 +18,8 @@ pub(crate) static GO_ON: AtomicBool = AtomicBool::new(false);
 
 /// What an encoding needs, made once per process when first it counts.
 pub(crate) fn bpe(encoding: Encoding) -> &'static Bpe {
-    static BPES: [OnceLock<Bpe>; 2] = [const { OnceLock::new() }; 2];
-    BPES[place(encoding)].get_or_init(|| Bpe::new(encoding))
+    static BPES: [Once<Bpe>; 2] = [const { Once::new() }; 2];
+    BPES[place(encoding)].get(|| Bpe::new(encoding))
 }
 
 pub(super) fn place(encoding: Encoding) -> usize {
@@ -118,9 +119,9 @@ impl Counter<'_> {
             let split = if to == chars {
                 Some(chars)
             } else {
-                (from + size / 2..to)
-                    .rev()
-                    .find(|&at| pretokenize::is_safe_split(classes, text.code(at - 1), text.code(at)))
+                (from + size / 2..to).rev().find(|&at| {
+                    pretokenize::is_safe_split(classes, text.code(at - 1), text.code(at))
+                })
             };
             let Some(split) = split else {
                 size *= 2;
@@ -220,13 +221,12 @@ impl Task<'_> {
         let mut at = 0;
         while at < text.len() {
             let rest = &text[at..];
-            let bytes = match rest.first_chunk::<{ BLOCK + PADDING }>() {
-                Some(bytes) => bytes,
-                None => {
-                    padded = [0; BLOCK + PADDING];
-                    padded[..rest.len()].copy_from_slice(rest);
-                    &padded
-                }
+            let bytes = if let Some(bytes) = rest.first_chunk::<{ BLOCK + PADDING }>() {
+                bytes
+            } else {
+                padded = [0; BLOCK + PADDING];
+                padded[..rest.len()].copy_from_slice(rest);
+                &padded
             };
             let block = bytes.first_chunk().expect("the padding comes on top");
             let length = rest.len().min(BLOCK);
@@ -241,9 +241,8 @@ impl Task<'_> {
                 // SAFETY: the pretoken starts in the block and ends there, and
                 // behind the block there are 16 bytes more.
                 #[allow(unsafe_code)]
-                let piece = unsafe {
-                    lookup.count_at(bpe, bytes.as_ptr().add(start), next - start, stop)
-                };
+                let piece =
+                    unsafe { lookup.count_at(bpe, bytes.as_ptr().add(start), next - start, stop) };
                 tokens += piece;
                 start = next;
             }
@@ -298,4 +297,44 @@ fn end_of<P: Pattern>(encoding: Encoding, text: &[u8], tokens: u64) -> usize {
         }
         at
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_count_is_below_the_least(
+            text in "[a-cA-C1-3 \n\t!'/.sdtlvem\u{e9}\u{301}\u{3000}\u{65e5}-]{0,80}"
+        ) {
+            let text = Text::from(text.as_str());
+            for encoding in [Encoding::Cl100k, Encoding::O200k] {
+                let least = text.least_tokens() as u64;
+                let count = count_text(encoding, text, u64::MAX, &GO_ON);
+                prop_assert!(Some(least) <= count, "{text:?}");
+                prop_assert_eq!(count, count_text(encoding, text, count.unwrap(), &GO_ON));
+            }
+        }
+
+        /// A text may be counted in parts wherever it may be split.
+        #[test]
+        fn safe_splits_are_safe(text in "[a-cA1 \n\r\t!'/.stlve\u{e9}\u{301}\u{3000}\u{65e5}]{1,40}") {
+            let classes = Classes::get();
+            let count = |text: &str, encoding| count_text(encoding, text.into(), u64::MAX, &GO_ON).unwrap();
+            let codes: Vec<(usize, char)> = text.char_indices().collect();
+            for pair in codes.windows(2) {
+                let [(_, before), (at, behind)] = [pair[0], pair[1]];
+                if pretokenize::is_safe_split(classes, before.into(), behind.into()) {
+                    let (head, tail) = text.split_at(at);
+                    for encoding in [Encoding::Cl100k, Encoding::O200k] {
+                        let parts = count(head, encoding) + count(tail, encoding);
+                        prop_assert_eq!(count(&text, encoding), parts, "{:?} {:?}", head, tail);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -1,12 +1,13 @@
 //! What a thread remembers of the pretokens that it counted.
 #![allow(unsafe_code)] // reads of 16 bytes of which fewer may be meant
+#![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::sync::atomic::AtomicBool;
 
 use super::bpe::{Bpe, Encoded, SHORT, key, mix};
 
-/// So many of the short pretokens seen last are at hand, as a power of two: a
-/// quarter of a megabyte.
+/// So many of the short pretokens seen last are at hand, as a power of two: two
+/// megabytes.
 const NEAR_BITS: u32 = 17;
 
 /// So many short pretokens of more tokens than one are remembered besides, as a
@@ -17,8 +18,8 @@ const FAR_BITS: u32 = 16;
 const WAYS: usize = 4;
 
 /// So many longer ones, as a power of two, and of how many bytes at most: a
-/// tenth of a megabyte.
-const LONG_BITS: u32 = 11;
+/// fifth of a megabyte.
+const LONG_BITS: u32 = 12;
 const LONG: usize = 46;
 
 /// A longer pretoken with its length and its count.
@@ -154,16 +155,18 @@ impl Lookup {
         if piece.len() > LONG {
             return bpe.count(piece, &mut self.scratch, stop);
         }
-        let words = piece.chunks(SHORT).fold(0, |mixed, chunk| {
-            mix(key(chunk) ^ u128::from(mixed))
-        });
-        let slot = (words >> (64 - LONG_BITS)) as usize;
-        let known = &self.long[slot];
-        if usize::from(known.length) == piece.len() && known.bytes.starts_with(piece) {
-            return usize::from(known.count);
+        let mixed = piece.chunks(SHORT).fold(0, |mixed, chunk| mix(key(chunk) ^ u128::from(mixed)));
+        let place = (mixed >> (64 - LONG_BITS)) as usize;
+        // The one seen before the last has the place beside.
+        for place in [place, place ^ 1] {
+            let known = &self.long[place];
+            if usize::from(known.length) == piece.len() && known.bytes.starts_with(piece) {
+                return usize::from(known.count);
+            }
         }
         let count = bpe.count(piece, &mut self.scratch, stop);
-        let known = &mut self.long[slot];
+        self.long.swap(place, place ^ 1);
+        let known = &mut self.long[place];
         known.bytes[..piece.len()].copy_from_slice(piece);
         known.length = piece.len() as u8;
         known.count = count as u8;

@@ -148,10 +148,7 @@ pub(super) fn contraction(text: &[u8], at: usize) -> usize {
         [0xC5, 0xBF, ..] => 3,
         [letter, ..] if matches!(letter | 0x20, b's' | b't' | b'm' | b'd') => 2,
         [first, second, ..]
-            if matches!(
-                (first | 0x20, second | 0x20),
-                (b'l', b'l') | (b'v', b'e') | (b'r', b'e')
-            ) =>
+            if matches!((first | 0x20, second | 0x20), (b'l', b'l') | (b'v' | b'r', b'e')) =>
         {
             3
         }

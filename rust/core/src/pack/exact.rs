@@ -102,9 +102,10 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         if most <= INLINE_CHARS {
             return Ok(Ahead::default());
         }
-        let wanted = self.plan.max_chunks.map_or(u64::MAX, |most| {
-            most.saturating_sub(self.admitted.kept.len() as u64)
-        });
+        let wanted = self
+            .plan
+            .max_chunks
+            .map_or(u64::MAX, |most| most.saturating_sub(self.admitted.kept.len() as u64));
         let mut chars = 0;
         let mut counts = Vec::new();
         let mut indices = Vec::new();

@@ -75,7 +75,7 @@ impl Exact {
         (head, tail) = (cut.last_boundary(head), cut.next_boundary(tail));
 
         let mut tries = 0;
-        let mut step = 1;
+        let mut clusters = 1;
         while head > 0 || tail < cut.chars {
             let piece = cut.utf8(head, tail);
             if let Some(tokens) = count(Text::from_utf8(&piece), max_tokens) {
@@ -83,9 +83,9 @@ impl Exact {
             }
             tries += 1;
             if tries > SINGLE_TRIES {
-                step *= 2;
+                clusters *= 2;
             }
-            for _ in 0..step {
+            for _ in 0..clusters {
                 if head > 0 && head >= cut.chars - tail {
                     head = cut.last_boundary(head - 1);
                 } else if tail < cut.chars {

@@ -42,7 +42,9 @@ fn sets(block: &[u8; BLOCK]) -> Sets {
     let join = |masks: [i32; 2]| {
         u64::from(masks[0].cast_unsigned()) | u64::from(masks[1].cast_unsigned()) << 32
     };
-    let is = |byte: u8| join(halves.map(|half| _mm256_movemask_epi8(_mm256_cmpeq_epi8(half, all(byte)))));
+    let is = |byte: u8| {
+        join(halves.map(|half| _mm256_movemask_epi8(_mm256_cmpeq_epi8(half, all(byte)))))
+    };
     // Unsigned: what is below `first` wraps around.
     let from = |halves: [__m256i; 2], first: u8, count: u8| {
         join(halves.map(|half| {
