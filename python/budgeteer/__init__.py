@@ -7,7 +7,7 @@ text that is returned.
 """
 
 from budgeteer._chunk import Chunk
-from budgeteer._count import TokenCounter, get_counter
+from budgeteer._count import CacheInfo, TokenCounter, get_counter
 from budgeteer._pack import Packer, pack
 from budgeteer._packing import DroppedChunk, KeptChunk, Packing
 from budgeteer.errors import (
@@ -21,6 +21,7 @@ from budgeteer.errors import (
 __all__ = [
     "BudgetExhaustedError",
     "BudgeteerError",
+    "CacheInfo",
     "Chunk",
     "CounterError",
     "DroppedChunk",

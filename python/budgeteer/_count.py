@@ -51,6 +51,10 @@ class CacheInfo(NamedTuple):
         bytes: About so many bytes they take.
         max_bytes: More bytes they never take.
 
+    Examples:
+        >>> CacheInfo(hits=3, misses=1, entries=1, bytes=50, max_bytes=100).hit_rate
+        0.75
+
     """
 
     hits: int
@@ -71,11 +75,14 @@ class TokenCounter:
     Counts the tokens of texts. Made by `get_counter`; immutable, thread-safe, picklable.
 
     Attributes:
-        name: The name that `get_counter` gives this counter for.
-        is_exact: Whether it counts what a model counts. False for every estimate. A caller's own
-            function counts as exact: it is taken at its word.
+        name: The name that `get_counter` gives this counter for; that of its encoding where it was
+            had by the name of a model. Of a caller's own function, the function's.
+        is_exact: Whether it counts what a tokenizer makes of a text. False for every estimate. A
+            caller's own function counts as exact: it is taken at its word.
 
     Examples:
+        >>> get_counter("o200k_base").count("Hello, world!")
+        4
         >>> counter = get_counter("chars_div4")
         >>> counter.count("Hello, world")
         3
@@ -137,15 +144,19 @@ class TokenCounter:
         """
         Return the number of tokens in *text* if it is at most *limit*, else None.
 
-        An exact native counter stops counting at the limit, inside the text.
+        A native encoding stops counting where the limit is passed, however long the text is. Any
+        other counter counts all of it.
 
         Raises:
             InvalidArgumentError: *text* is not a str, or *limit* is not an int from 0 on.
+            CounterError: As for `count`.
 
         Examples:
-            >>> counter = get_counter("chars_div4")
-            >>> counter.count_till_limit("Hello, world", 3), counter.count_till_limit("Hello", 1)
-            (3, None)
+            >>> counter = get_counter("o200k_base")
+            >>> counter.count_till_limit("Hello, world!", 4)
+            4
+            >>> counter.count_till_limit("Hello, world! " * 100_000, 4) is None
+            True
 
         """
         limit = _validate.tokens("limit", limit)
@@ -168,7 +179,8 @@ class TokenCounter:
 
         A text that fits is returned as it is. A cut never splits a grapheme cluster and is never
         longer than the text. Where not even one grapheme cluster fits beside the marker, the
-        answer is the empty text.
+        answer is the empty text. Under a native encoding a cut ends where a token of the text
+        does, or at the grapheme cluster before.
 
         Args:
             text: The text to cut.
@@ -178,10 +190,11 @@ class TokenCounter:
 
         Raises:
             InvalidArgumentError: An argument has a wrong type or is out of range.
+            CounterError: As for `count`.
 
         Examples:
-            >>> get_counter("chars_div4").truncate("A long sentence.", 3, marker=" [...]")
-            'A long [...]'
+            >>> get_counter("o200k_base").truncate("A long sentence about tea.", 4, marker="...")
+            'A long sentence...'
 
         """
         text = _validate.text("text", text)
@@ -198,21 +211,43 @@ class TokenCounter:
         """
         Return how well the counts that are remembered for this encoding did.
 
-        All zeros for a counter that remembers nothing.
+        They are those of the process, whoever counted. All zeros for any counter but a native
+        encoding.
 
         Examples:
-            >>> get_counter("chars_div4").cache_info().hit_rate
-            0.0
+            >>> counter = get_counter("cl100k_base")
+            >>> counter.clear_cache()
+            >>> [counter.count("Green tea.") for _ in range(4)]
+            [3, 3, 3, 3]
+            >>> info = counter.cache_info()
+            >>> info.misses, info.hits, info.hit_rate, info.max_bytes >> 20
+            (1, 3, 0.75, 32)
 
         """
-        if self._kind & ~FRESH not in ENCODINGS.values():
+        if not self._is_encoding:
             return CacheInfo(0, 0, 0, 0, 0)
         return CacheInfo(*backend.cache_info(self._kind))
 
     def clear_cache(self) -> None:
-        """Forget the counts that are remembered for this encoding, and its figures."""
-        if self._kind & ~FRESH in ENCODINGS.values():
+        """
+        Forget the counts that are remembered for this encoding, and its figures.
+
+        For the whole process. Nothing happens to any counter but a native encoding.
+
+        Examples:
+            >>> counter = get_counter("o200k_base")
+            >>> counter.clear_cache()
+            >>> counter.cache_info().entries
+            0
+
+        """
+        if self._is_encoding:
             backend.clear_cache(self._kind)
+
+    @property
+    def _is_encoding(self) -> bool:
+        """Whether it is a native encoding."""
+        return self._kind & ~FRESH in ENCODINGS.values()
 
     def count_chunk(self, text: str, index: int) -> int:
         """Return the number of tokens in the text of chunk *index*, which is for the message."""

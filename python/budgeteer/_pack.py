@@ -33,9 +33,11 @@ class Packer:
         max_tokens: Upper bound for the packed text, in tokens, from 0 on.
         reserve_tokens: Taken off the budget for what the caller adds. If nothing is left, the
             packing is empty.
-        counter: A name that `get_counter` knows, a `TokenCounter`, or a callable from str to int.
-            A callable is asked once for each chunk considered and at each assembling; to cut a
-            chunk it is asked some more, for pieces of it.
+        counter: A name that `get_counter` knows, that of a model among them; a `TokenCounter`; or
+            a callable from str to int. The default is exact for GPT-4o and the models since. A
+            callable, and what another package counts (``tiktoken:``, ``hf:``), is asked once for
+            each chunk considered and at each assembling; to cut a chunk it is asked some more, for
+            pieces of it.
         ranking: What comes first: ``"keyword"`` (share of the query's keywords that a chunk or its
             title contains), ``"recency"`` (metadata ``mtime``), ``"input"``, or ``"score"`` (the
             chunk's own; those without one come last). Ties keep the input order.
@@ -164,7 +166,7 @@ class Packer:
         )
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
-        return Packing(items, result, counter, budget, self.max_chunks)
+        return Packing(items, result, counter, budget, self.max_chunks, counter._is_encoding)
 
     def pack_batch(
         self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
@@ -181,7 +183,7 @@ class Packer:
         Examples:
             >>> requests = [("tea", ["Green tea."]), {"query": "bread", "chunks": ["Rye bread."]}]
             >>> [packing.total_tokens for packing in Packer(8).pack_batch(requests)]
-            [3, 3]
+            [3, 4]
 
         """
         for i, request in enumerate(_validate.iterable("requests", requests)):

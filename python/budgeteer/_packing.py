@@ -72,8 +72,10 @@ class DroppedChunk(Generic[T]):
         score: Its relevance. None under ``ranking="score"`` where the chunk has none.
         reason: ``"out_of_scope"`` (below ``min_score``), ``"empty"``, ``"cap"`` (``max_chunks``
             was reached), ``"duplicate"`` or ``"budget"``.
-        needed_tokens: At reason ``"budget"``, what it would have added; a lower bound where
-            counting could stop early. Else 0.
+        needed_tokens: At reason ``"budget"``, what it would have added. Under a native encoding
+            this is a lower bound, `available_tokens` + 1 as a rule: counting stops where nothing
+            is left. 0 for what came behind the chunk at which ``overflow="stop"`` stopped, and
+            for any other reason.
         available_tokens: At reason ``"budget"``, what was left when its turn came. Else 0.
         duplicate_of: At reason ``"duplicate"``, the index of the kept chunk with the same text.
 
@@ -140,7 +142,8 @@ class Packing(Generic[T]):
         text: The context, ready to send.
         total_tokens: What the counter answers for exactly `text`; at most `budget_tokens`.
         budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
-        is_exact: Whether the counter is exact; False for an estimate.
+        is_exact: Whether the counter counts what a tokenizer makes of a text; False for an
+            estimate. A caller's own function is taken at its word.
 
     Examples:
         >>> from budgeteer import pack
@@ -159,6 +162,7 @@ class Packing(Generic[T]):
         counter: TokenCounter,
         budget: int,
         max_chunks: int | None,
+        is_needed_a_bound: bool,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = result[0]
@@ -166,6 +170,7 @@ class Packing(Generic[T]):
         self.budget_tokens = budget
         self.is_exact = counter.is_exact
         self._max_chunks = max_chunks
+        self._is_needed_a_bound = is_needed_a_bound
         self._counter: TokenCounter | None = counter
         self._chunks: Sequence[T | None] = chunks
         self._kept = memoryview(result[2]).cast("I")
@@ -259,7 +264,7 @@ class Packing(Generic[T]):
             >>> print(packing.explain(1))
             Chunk 1 (score 1.00) was dropped: its text equals that of chunk 0, which is kept.
             >>> print(packing.explain(2))
-            Chunk 2 (score 0.00) was dropped: it needs 4 tokens, and 2 of 3 were left.
+            Chunk 2 (score 0.00) was dropped: it needs at least 2 tokens, and 1 of 3 were left.
 
         """
         index = _validate.tokens("index", index)
@@ -294,9 +299,10 @@ class Packing(Generic[T]):
             return f"its text equals that of chunk {dropped.duplicate_of}, which is kept"
         if dropped.needed_tokens <= dropped.available_tokens:
             return "packing had stopped before its turn came"
+        at_least = "at least " if self._is_needed_a_bound else ""
         return (
-            f"it needs {_counted(dropped.needed_tokens)}, and {dropped.available_tokens} of "
-            f"{self.budget_tokens} were left"
+            f"it needs {at_least}{_counted(dropped.needed_tokens)}, and "
+            f"{dropped.available_tokens} of {self.budget_tokens} were left"
         )
 
     def to_dict(self) -> dict[str, Any]:

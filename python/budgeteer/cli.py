@@ -306,8 +306,15 @@ def _add_choice(parser: _Parser, name: str, allowed: tuple[str, ...], meaning: s
 
 
 def _add_counter(parser: _Parser, default: str | None) -> None:
-    shown = f"the name of a counter (default: {_DEFAULTS['counter']})"
-    parser.add_argument("--counter", type=_counter, default=default, metavar="NAME", help=shown)
+    parser.add_argument(
+        "--counter",
+        type=_counter,
+        default=default,
+        metavar="NAME",
+        help="o200k_base, cl100k_base, a model such as gpt-4o, tiktoken:NAME, hf:PATH, or an "
+        "estimate: chars_div4, chars_per_token:X, words, whitespace "
+        f"(default: {_DEFAULTS['counter']})",
+    )
 
 
 def _add_output(parser: _Parser) -> None:

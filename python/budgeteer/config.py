@@ -15,10 +15,12 @@ The YAML configuration: a budget and the sources that its chunks come from.
       - {type: jsonl, path: chunks.jsonl, name: tickets}
       - {type: inline, text: "The office is closed on Friday.", name: note}
 
-What stands above under ``budget`` are the defaults. Paths are relative to the file. A directory's
-Markdown files are read in the order of their relative paths and split at H2 headings; hidden ones
-are read like all others, links to directories are not followed. Sources of a higher ``priority``
-(default 0) come first, which decides under ``manual`` and between equal scores.
+What stands above under ``budget`` are the defaults. ``estimator`` may also be an encoding or a
+model, such as ``o200k_base`` or ``gpt-4o``, which count exactly, ``tiktoken:NAME`` or ``hf:PATH``.
+Paths are relative to the file, that of ``hf:`` too. A directory's Markdown files are read in the
+order of their relative paths and split at H2 headings; hidden ones are read like all others, links
+to directories are not followed. Sources of a higher ``priority`` (default 0) come first, which
+decides under ``manual`` and between equal scores.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
-from budgeteer._count import get_counter
+from budgeteer._external import HF
 from budgeteer._pack import Packer
 from budgeteer._sources import (
     Source,
@@ -210,18 +212,18 @@ def _config(document: object, path: Path) -> Config:
     if document is None:
         raise InvalidArgumentError("the file is empty; it must be a mapping with 'sources'")
     top = mapping("", document, ("budget", "sources"))
-    packer = _packer({} if top.get("budget") is None else top["budget"])
+    base = path.absolute().parent  # the process may stand elsewhere when the sources are read
+    packer = _packer({} if top.get("budget") is None else top["budget"], base)
     entries = top.get("sources")
     if entries is None or entries == []:
         raise InvalidArgumentError("sources is required and must list at least one source")
     if not isinstance(entries, list):
         raise InvalidArgumentError(f"sources must be a list, not {_validate.type_name(entries)}")
-    base = path.absolute().parent  # the process may stand elsewhere when the sources are read
     sources = [source_of(f"sources[{i}]", entry, base) for i, entry in enumerate(entries)]
     return Config(path, packer, tuple(sources))
 
 
-def _packer(value: object) -> Packer:
+def _packer(value: object, base: Path) -> Packer:
     budget = mapping("budget", value, _BUDGET)
     embedding = budget.get("embedding")
     if embedding is not None:
@@ -243,33 +245,31 @@ def _packer(value: object) -> Packer:
         "budget.truncation", budget.get("truncation", "drop"), tuple(_TRUNCATIONS)
     )
     # The document's defaults, whatever those of Packer are or become: every option is given.
-    return Packer(
-        _validate.tokens("budget.max_tokens", budget.get("max_tokens", 8000), minimum=1),
-        reserve_tokens=_validate.tokens("budget.reserve_tokens", budget.get("reserve_tokens", 0)),
-        counter=_estimator("budget.estimator", budget.get("estimator", "chars_div4")),
-        ranking=_RANKINGS[ranking],
-        min_score=None,
-        overflow=_TRUNCATIONS[truncation],
-        max_chunks=None,
-        dedupe="exact",
-        order="rank",
-        template="plain",
-    )
-
-
-def _estimator(key: str, value: object) -> str:
-    """Return the name of a counter; what is wrong with it is said of *key*."""
-    name = _validate.text(key, value)
+    max_tokens = _validate.tokens("budget.max_tokens", budget.get("max_tokens", 8000), minimum=1)
+    reserve_tokens = _validate.tokens("budget.reserve_tokens", budget.get("reserve_tokens", 0))
+    estimator = _validate.text("budget.estimator", budget.get("estimator", "chars_div4"))
+    if estimator.startswith(HF) and estimator != HF:
+        estimator = f"{HF}{base / estimator.removeprefix(HF)}"
     try:
-        get_counter(name)
-    except BudgeteerError as error:
+        return Packer(
+            max_tokens,
+            reserve_tokens=reserve_tokens,
+            counter=estimator,
+            ranking=_RANKINGS[ranking],
+            min_score=None,
+            overflow=_TRUNCATIONS[truncation],
+            max_chunks=None,
+            dedupe="exact",
+            order="rank",
+            template="plain",
+        )
+    except BudgeteerError as error:  # of the counter: all else is checked
         message = str(error)
         if message.startswith("counter "):
-            message = key + message.removeprefix("counter")
+            message = "budget.estimator" + message.removeprefix("counter")
         else:
-            message = f"{key}: {message}"
+            message = f"budget.estimator: {message}"
         raise InvalidArgumentError(message) from None
-    return name
 
 
 def _document(text: str) -> object:

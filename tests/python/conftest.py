@@ -42,9 +42,14 @@ def _same_backend_behind():
     assert before == [module.backend for module in (_pack, _count, ranking)]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def vocabulary():
-    """tiktoken finds its two large vocabularies without a network; the value is their folder."""
+    """
+    tiktoken finds its two large vocabularies without a network; the value is their folder.
+
+    The reference counts with tiktoken, and Packer's default is exact. README.md is tested after
+    this folder, and still finds what this sets.
+    """
     folder = vocabularies.cache_dir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))

@@ -102,6 +102,9 @@ class Recorder:
 
 FORMULAS = ("chars_div4", "words", "whitespace", "chars_per_token:2.5", "chars_per_token:0.3")
 
+EXACT = ("o200k_base", "cl100k_base")
+"""The counters that count what a model counts."""
+
 pure_counters = st.builds(
     Pure,
     st.sampled_from(
@@ -115,7 +118,8 @@ pure_counters = st.builds(
 formula_counters = st.sampled_from(FORMULAS) | st.floats(0.001, 50).map(
     "chars_per_token:{}".format
 )
-counters = formula_counters | pure_counters
+exact_counters = st.sampled_from(EXACT)
+counters = formula_counters | pure_counters | exact_counters
 
 WHITESPACE = [
     *"\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000",
@@ -149,6 +153,20 @@ VOCABULARY = [
     "Stra\u00dfe", "STRA\u1e9eE", "\u0130stanbul", "\u212aelvin", "kelvin",
 ]  # fmt: skip
 
+TOKENIZED = [
+    "'s", "'S", "'ll", "'LL", "'\u017f", "'ve's", "I'm", "DON'T", "we'd've", "'tis",  # contractions
+    "1", "12", "123", "1234", "20260114", "\u0663\u0664\u0665\u0666", "\u00bd",  # digits
+    "/", "//", "/usr/bin", "\n/", ".\n/", ";\r\n/\n", "https://a.example/b",  # slashes
+    "   ", " \n", "\n\n\n", "\t\t", " \r\n \n", "\u3000\u3000", "  x", "x  ",  # whitespace
+    "<|endoftext|>", "<|fim_prefix|>", "<|endofprompt|>", "<|im_start|>", "<|", "|>",  # special
+    "\ud83d", "\ude00", "\ud83d\ude00", "\ude00\ud83d",  # a pair of surrogates, or half of it
+    "camelCase", "HTTPServer", "XMLHttp2", "\u01c5a", "A\u0301b", "\u0301a", "\u02b0\u02b1",
+    "\u7eff\u8336\u5f88\u597d", "\u3053\u3093\u306b\u3061\u306f", "\uc548\ub155",  # CJK
+    "zzzzzzzz", "qx" * 20, "-" * 70, "=" * 33, "\u00e9" * 24, "\u2500" * 30,  # long pretokens
+    "internationalization", "\xe0\xb8\xad", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
+]  # fmt: skip
+"""What the patterns of the encodings tell apart, and what is merged in more than one way."""
+
 KNOWN_CLUSTERS = (
     "\U0001f1e9\U0001f1ea",  # a flag
     "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466",  # a family
@@ -176,14 +194,23 @@ pieces = (
     | st.sampled_from([text for text in ODD_CHARACTERS if all(map(is_assigned, text))])
     | st.sampled_from(PUNCTUATION + NOT_STRIPPED)
     | st.sampled_from(KNOWN_CLUSTERS)
+    | st.sampled_from(TOKENIZED)
     | any_character
 )
 plain_texts = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=12).map(" ".join)
 odd_texts = st.lists(pieces, min_size=1, max_size=20).map("".join)
+meeting_texts = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["", " ", "  ", "\n", " \n", "/", "/\n", "'s ", "\u3000", "\u0301", "\ude00"]),
+    odd_texts,
+    st.sampled_from(["", " ", "  ", "\n", "\n\n", ".", ".\n", "\r", "\t", "'", "\ud83d"]),
+) | st.text(" \n\r\t\u3000", min_size=1, max_size=6)
+"""Texts whose ends may count otherwise where they meet a separator, a label or a marker."""
+
 long_texts = st.builds(
     "".join, st.lists(st.sampled_from(VOCABULARY + WHITESPACE) | pieces, min_size=24, max_size=60)
 )
-texts = st.sampled_from(["tea", "green tea", " ", ""]) | plain_texts | odd_texts
+texts = st.sampled_from(["tea", "green tea", " ", ""]) | plain_texts | odd_texts | meeting_texts
 queries = st.sampled_from(["green tea", "the of", ""]) | plain_texts | odd_texts
 
 scores = (

@@ -9,7 +9,7 @@ from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
-from support import BACKENDS, using
+from support import BACKENDS, EXACT, using
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, get_counter, pack
 
@@ -398,7 +398,7 @@ def test_a_million_chunks(name):
 @pytest.mark.parametrize(
     "odd", ["\x00", "tea\x00", "\ud800", "\udfff\ud800 tea", "\U0010ffff", "\ufeff"]
 )
-@pytest.mark.parametrize("counter", ["chars_div4", "words", "chars_per_token:1", len])
+@pytest.mark.parametrize("counter", ["chars_div4", "words", "chars_per_token:1", len, *EXACT])
 def test_odd_text(backend, odd, counter):
     """NUL, lone surrogates and the like are characters as any other."""
     chunks = [odd, Chunk(odd + "x", title=odd, id=odd), {"text": "tea", "title": odd}]
@@ -410,9 +410,14 @@ def test_odd_text(backend, odd, counter):
 
 def test_odd_text_is_cut(backend):
     """A text of NULs and lone surrogates can be cut."""
-    packing = pack("", ["\x00\ud800" * 50], 5, overflow="truncate_end")
+    call = {"query": "", "chunks": ["\x00\ud800" * 50], "overflow": "truncate_end"}
+    packing = pack(**call, max_tokens=5, counter="chars_div4")
 
     assert "\x00\ud800" * 7 + " [...]" == packing.text
+    for counter in EXACT:
+        packing = pack(**call, max_tokens=20, counter=counter)
+        assert packing.text.endswith(" [...]")
+        assert 15 <= packing.total_tokens <= 20
 
 
 @pytest.mark.parametrize("overflow", ["skip", "truncate_end"])

@@ -241,6 +241,8 @@ def contents(answer):
     "options",
     [
         {"reserve_tokens": 7}, {"counter": "words"}, {"counter": "chars_per_token:1"},
+        {"counter": "o200k_base"}, {"counter": "cl100k_base"}, {"counter": "gpt-4o-mini"},
+        {"counter": "tiktoken:cl100k_base"},
         *({"ranking": name} for name in ("keyword", "recency", "input")),
         {"min_score": 0.5}, *({"overflow": name} for name in _pack.OVERFLOWS),
         {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": None},
@@ -393,8 +395,28 @@ def test_bad_options_are_refused_before_input_is_read(refused, monkeypatch, opti
 def test_an_unknown_counter_is_refused(refused, command):
     """A near miss of a counter's name is named; a callable is not offered."""
     message = refused(*command, "--counter", "wrods", stdin="")
+    assert message.startswith("argument --counter: counter must be one of ")
     assert message.endswith("not 'wrods'; did you mean 'words'?")
     assert "callable" not in message
+
+
+@pytest.mark.parametrize("command", [["pack", "--query", "", "--max-tokens", 5], ["count"]])
+@pytest.mark.parametrize(
+    ("name", "starts", "ends"),
+    [
+        ("gpt4o", "must be one of ", "not 'gpt4o'; did you mean 'gpt-4o'?"),
+        ("o200k", "must be one of ", "not 'o200k'; did you mean 'o200k_base'?"),
+        ("gpt2", "'gpt2' has the encoding 'gpt2', ", "; 'tiktoken:gpt2' counts it"),
+        ("tiktoken:o200k", "'tiktoken:o200k' must have one of ", "did you mean 'o200k_base'?"),
+        ("hf:gone", "'hf:gone' must have the path ", "; there is no such file"),
+        ("chars_per_token:0", "'chars_per_token:0' must have a number ", " after the colon"),
+    ],
+)
+def test_a_counter_that_cannot_be_had_is_one_line(refused, command, name, starts, ends):
+    """A counter that is not there is an error of its argument, before any input is read."""
+    message = refused(*command, "--counter", name)
+    assert message.startswith(f"argument --counter: counter {starts}")
+    assert message.endswith(ends)
 
 
 @pytest.mark.parametrize("name", ["gone.json", "."])
@@ -412,6 +434,52 @@ def test_count_counts_standard_input(run):
     assert (0, "3\n", "") == run("count", "--counter", "chars_div4", stdin="Hello, world")
     assert (0, "2\n", "") == run("count", "--counter", "words", stdin="Hello, world\r\n")
     assert (0, "0\n", "") == run("count", stdin="")
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        *(("o200k_base", 6), ("cl100k_base", 9), ("gpt-4o", 6), ("gpt-4-0613", 9)),
+        *(("tiktoken:cl100k_base", 9), ("tiktoken:o200k_harmony", 6)),
+    ],
+)
+def test_count_takes_encodings_and_models(run, name, tokens):
+    """An encoding is named by itself, by a model that uses it, or as tiktoken's."""
+    text = "Remote work \u7eff\u8336 \u043f\u043e\u043b\u0438\u0442\u0438\u043a\u0430"
+    assert (0, f"{tokens}\n", "") == run("count", "--counter", name, stdin=text)
+
+
+def test_count_takes_a_tokenizer(run, tmp_path, monkeypatch):
+    """A local tokenizer.json is named by its path from where the program stands."""
+    words = {"type": "WordLevel", "vocab": {"tea": 0, "?": 1}, "unk_token": "?"}
+    content = {"model": words, "pre_tokenizer": {"type": "Whitespace"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in ("hf:.", "hf:tokenizer.json", f"hf:{tmp_path}"):
+        assert (0, "3\n", "") == run("count", "--counter", name, stdin="Green tea.")
+
+
+def test_pack_is_exact_unless_told_otherwise(run):
+    """Without a counter the figures are those of Packer's default, and say that they are exact."""
+    arguments = ("pack", "--query", "tea", "--max-tokens", 9, "-o", "json")
+    answer = json.loads(run(*arguments, stdin=json.dumps(CHUNKS))[1])
+    expected = budgeteer.pack("tea", CHUNKS, 9)
+    assert (expected.total_tokens, True) == (answer["total_tokens"], answer["is_exact"])
+    assert budgeteer.get_counter("o200k_base").count(expected.text) == answer["total_tokens"]
+    answer = json.loads(run(*arguments, "--counter", "words", stdin=json.dumps(CHUNKS))[1])
+    assert not answer["is_exact"]
+
+
+def test_query_says_estimated_of_estimates_only(run, tmp_path):
+    """A configuration counts by chars_div4 unless it names another counter."""
+    path = tmp_path / "c.yaml"
+    source = "sources: [{type: inline, text: Green tea.}]"
+    for budget, counted in [
+        ("", "3 of 8000 tokens (estimated): "),
+        ("budget: {estimator: gpt-4o}\n", "3 of 8000 tokens: "),
+    ]:
+        path.write_text(budget + source, encoding="utf-8")
+        assert run("query", "-c", path, "-t", "tea")[1].startswith(counted)
 
 
 def test_count_uses_the_default_of_packer(run):

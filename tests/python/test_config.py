@@ -1,6 +1,7 @@
 """The YAML configuration: its defaults, its sources, and what it says when it cannot be read."""
 
 import dataclasses
+import json
 import os
 import pickle
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from budgeteer import BudgeteerError, InvalidArgumentError, Packer, _pack
+from budgeteer import BudgeteerError, InvalidArgumentError, Packer, _pack, get_counter
 from budgeteer._sources import Directory
 from budgeteer.config import Config, ConfigError, load
 
@@ -90,12 +91,41 @@ def test_the_documents_words_are_translated(configured, said, option, meant):
     assert meant == getattr(configured(f"budget: {{{said}}}\n{NOTE}").packer, option)
 
 
-@pytest.mark.parametrize("name", ["chars_div4", "words", "whitespace", "chars_per_token:2.5"])
-def test_the_estimator_counts_whole_chunks(configured, name):
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        *{"chars_div4": 2, "words": 2, "whitespace": 2, "chars_per_token:2.5": 3}.items(),
+        *(
+            (name, 3)
+            for name in (
+                "o200k_base",
+                "cl100k_base",
+                "gpt-4o",
+                "gpt-4-0613",
+                "tiktoken:o200k_base",
+            )
+        ),
+    ],
+)
+def test_the_estimator_counts_whole_chunks(configured, name, tokens):
     """Estimator takes what get_counter takes, and every figure is in its tokens."""
     packing = configured(f"budget: {{estimator: '{name}'}}\n{NOTE}").query("note")
-    assert {"chars_div4": 2, "chars_per_token:2.5": 3}.get(name, 2) == packing.total_tokens
-    assert packing.kept[0].token_count == packing.total_tokens
+    assert tokens == packing.total_tokens == packing.kept[0].token_count
+    assert get_counter(name).is_exact == packing.is_exact
+
+
+WORDS = {"type": "WordLevel", "vocab": {"note": 0, "?": 1}, "unk_token": "?"}
+TOKENIZER = json.dumps({"model": WORDS, "pre_tokenizer": {"type": "Whitespace"}})
+
+
+@pytest.mark.parametrize("written", ["models/tokenizer.json", "models", "./models/", "{}/models"])
+def test_a_tokenizer_is_found_beside_the_file(configured, tmp_path, monkeypatch, written):
+    """The path of ``hf:`` is relative to the configuration, like any other path in it."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    said = f"budget: {{estimator: 'hf:{written.format(tmp_path)}'}}\n{NOTE}"
+    packing = configured(said, **{"models__tokenizer.json": TOKENIZER}).query("note")
+    assert (3, True) == (packing.total_tokens, packing.is_exact)
 
 
 def test_embedding_settings_may_stay_under_another_ranking(configured):
@@ -200,7 +230,11 @@ JSONL = "type path name priority"
 INLINE = "type text name priority"
 RANKINGS = "relevance recency manual embedding"
 TRUNCATIONS = "drop truncate_end truncate_middle"
-ESTIMATORS = "chars_div4 words whitespace chars_per_token:X"
+ESTIMATORS = (
+    "'cl100k_base', 'o200k_base', 'chars_div4', 'words', 'whitespace', 'chars_per_token:X', "
+    "'tiktoken:NAME', 'hf:PATH' or a model such as 'gpt-4o'"
+)
+RATIO = "must have a number of characters from 0.001 to 1000000 after the colon"
 TYPES = "directory jsonl inline"
 EMPTY = "the file is empty; it must be a mapping with 'sources'"
 NO_SOURCES = "sources is required and must list at least one source"
@@ -275,15 +309,37 @@ WRONG_BUDGETS = [
         "{truncation: truncate}",
         one_of("budget.truncation", TRUNCATIONS, "'truncate'", "truncate_end"),
     ),
-    ("{estimator: word}", one_of("budget.estimator", ESTIMATORS, "'word'", "words")),
-    (
-        "{estimator: 'chars_per_token:x'}",
+    *(
         (
-            "budget.estimator 'chars_per_token:x' must have a number of characters from 0.001 to "
-            "1000000 after the colon"
+            f"{{estimator: {name}}}",
+            f"budget.estimator must be one of {ESTIMATORS}, not {name!r}; did you mean {hint!r}?",
+        )
+        for name, hint in [
+            ("word", "words"),
+            ("o200k", "o200k_base"),
+            ("cl100k-base", "cl100k_base"),
+            ("gpt4o", "gpt-4o"),
+            ("GPT-4o", "gpt-4o"),
+        ]
+    ),
+    ("{estimator: qx}", f"budget.estimator must be one of {ESTIMATORS}, not 'qx'"),
+    *(
+        (
+            f"{{estimator: 'chars_per_token:{x}'}}",
+            f"budget.estimator 'chars_per_token:{x}' {RATIO}",
+        )
+        for x in ("x", "0", "nan", "1000001", "")
+    ),
+    (
+        "{estimator: gpt2}",
+        (
+            "budget.estimator 'gpt2' has the encoding 'gpt2', which is not native; "
+            "'tiktoken:gpt2' counts it"
         ),
     ),
+    ("{estimator: }", "budget.estimator must be a str, not None"),
     ("{estimator: 4}", "budget.estimator must be a str, not int"),
+    ("{estimator: [o200k_base]}", "budget.estimator must be a str, not list"),
 ]
 
 WRONG_SOURCES = [
@@ -383,6 +439,27 @@ NOT_PLAIN_YAML = [
 def test_a_bad_configuration_is_refused_in_one_line(refused, text, message):
     """The message names the key, what was found and what is allowed, and hints at a near miss."""
     assert message == refused(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "starts", "ends"),
+    [
+        (
+            "tiktoken:cl100k_bse",
+            "budget.estimator 'tiktoken:cl100k_bse' must have one of 'gpt2', ",
+            " after the colon; did you mean 'cl100k_base'?",
+        ),
+        ("tiktoken:", "budget.estimator 'tiktoken:' must have one of ", " after the colon"),
+        ("hf:", "budget.estimator 'hf:' must have the path ", "; there is no such file"),
+        ("hf:gone", "budget.estimator 'hf:", "; there is no such file"),
+        ("hf:a.json", "budget.estimator: the file of 'hf:", " is not a tokenizer.json"),
+    ],
+)
+def test_a_counter_of_another_package_is_refused_by_its_key(refused, name, starts, ends):
+    """What tiktoken or tokenizers cannot count with is said of the key that named it."""
+    message = refused(f"budget: {{estimator: '{name}'}}\n{NOTE}", **{"a.json": "{}"})
+    assert message.startswith(starts)
+    assert message.endswith(ends)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ MODULES = [
 ]
 
 
-@pytest.mark.usefixtures("vocabulary")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     """Every example in a docstring answers what it says."""

@@ -25,8 +25,10 @@ from support import (
     budgets,
     chunk_lists,
     counters,
+    exact_counters,
     is_assigned,
     long_texts,
+    meeting_texts,
     odd_texts,
     options,
     outcome,
@@ -36,7 +38,7 @@ from support import (
     using,
 )
 
-from budgeteer import _codes, pack
+from budgeteer import _codes, get_counter, pack
 
 compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
@@ -47,8 +49,9 @@ GRAPHEME_ALPHABET = [
 ]  # fmt: skip
 """At least one character of each value that the rules of grapheme clusters distinguish."""
 
-KINDS = [_codes.CHARS_DIV4, _codes.WORDS, _codes.CHARS_PER_TOKEN]
-kinds = st.sampled_from(KINDS)
+ENCODINGS = [_codes.O200K, _codes.CL100K]
+KINDS = [_codes.CHARS_DIV4, _codes.WORDS, _codes.CHARS_PER_TOKEN, *ENCODINGS]
+kinds = st.sampled_from([*KINDS, *(kind | _codes.FRESH for kind in ENCODINGS)])
 ratios = st.sampled_from([0.001, 0.1, 0.3, 1.0, 2.5, 3.7, 4.0, 1e6]) | st.floats(0.001, 1e6)
 
 ASSIGNED = [chr(code) for code in range(sys.maxunicode + 1) if is_assigned(chr(code))]
@@ -77,6 +80,15 @@ def both(function, *args):
 def test_count(kind, ratio, text):
     """Counts of a text are equal."""
     expected, actual = both("count", kind, ratio, text)
+
+    assert expected == actual
+
+
+@compared
+@given(kinds, ratios, texts | long_texts, st.integers(0, 40) | st.sampled_from([0, 2**63 - 1]))
+def test_count_till_limit(kind, ratio, text, limit):
+    """Counts up to a limit, or that there are more, are equal."""
+    expected, actual = both("count_till_limit", kind, ratio, text, limit)
 
     assert expected == actual
 
@@ -132,7 +144,12 @@ def test_keyword_scores(query, items, titles):
     st.integers(0, 40),
     st.tuples(
         st.sampled_from([_codes.START, _codes.END, _codes.BOTH]),
-        st.sampled_from(["", " [...]", "\u2026", "\n[...truncated...]\n", "\u0301", "\ud800"]),
+        st.sampled_from(
+            [
+                *("", " [...]", "\u2026", "\n[...truncated...]\n", "\u0301", "\ud83d", "\ude00"),
+                *(" ", "\n", "'s", "/", "1", "x" * 9),
+            ]
+        ),
     ),
 )
 def test_truncate(kind, counter, text, max_tokens, cut):
@@ -196,6 +213,25 @@ def test_pack(call, counter, chosen, bad):
         if not isinstance(packing, tuple):
             packing = packing.to_dict()
         answers.append((packing, getattr(recorder, "asked", [])))
+
+    assert answers[0] == answers[1]
+
+
+@compared
+@given(
+    queries,
+    chunk_lists(meeting_texts | texts),
+    st.integers(0, 60),
+    exact_counters.flatmap(lambda name: st.sampled_from([name, get_counter(name, cache=False)])),
+    options,
+)
+def test_exact_pack(query, chunks, max_tokens, counter, chosen):
+    """Packings under an encoding are equal in every field, whatever meets at the seams."""
+    answers = []
+    for name in ("reference", "native"):
+        with using(name):
+            packing = pack(query, chunks, max_tokens, counter=counter, **chosen)
+            answers.append((packing.to_dict(), packing.dropped_total_tokens))
 
     assert answers[0] == answers[1]
 
@@ -377,7 +413,7 @@ def large_batch(seed, size):
 def test_large_batches(chosen, overflow):
     """Packings of thousands of chunks are equal in every field."""
     chunks = large_batch(f"{chosen} {overflow}", 3_000)
-    for counter in ("words", Pure("bytes", 1)):
+    for counter in ("words", "o200k_base", "cl100k_base", Pure("bytes", 1)):
         for max_tokens in (300, 10_000):
             for dedupe in ("exact", None):
                 answers = []

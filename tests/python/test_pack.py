@@ -17,7 +17,11 @@ TALL = "a" + "\u0301" * 29
 
 @dataclass(frozen=True)
 class Case:
-    """A call and its answer; *dropped* holds index and reason in the order decided."""
+    """
+    A call and its answer; *dropped* holds index and reason in the order decided.
+
+    Where the options name no counter, it is chars_div4.
+    """
 
     name: str
     chunks: Sequence[object]
@@ -218,7 +222,8 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(backend, case):
     """Each backend answers each case of the table."""
-    packing = pack(case.query, case.chunks, case.max_tokens, **case.options)
+    options = {"counter": "chars_div4", **case.options}
+    packing = pack(case.query, case.chunks, case.max_tokens, **options)
 
     assert case.text == packing.text
     assert case.kept == [kept.index for kept in packing.kept]
@@ -361,7 +366,7 @@ def test_kept_chunk(backend):
 
 def test_dropped_chunk(backend):
     """A dropped chunk carries what it needed and what was left."""
-    packing = pack("", ["a" * 12, "b" * 40, "a" * 12], 6)
+    packing = pack("", ["a" * 12, "b" * 40, "a" * 12], 6, counter="chars_div4")
     budget, duplicate = packing.dropped
 
     assert (1, "budget", 11, 3, None) == (
@@ -436,12 +441,17 @@ def test_pickled_dropped_total_tokens(backend):
 
 def test_is_exact(backend):
     """A packing says when its counts are estimates."""
-    assert not pack("", ["tea"], 1).is_exact
+    for counter in ("chars_div4", "chars_per_token:1", "words", "whitespace"):
+        assert not pack("", ["tea"], 1, counter=counter).is_exact
+    for counter in ("o200k_base", "cl100k_base", "gpt-4o", "tiktoken:cl100k_base", len):
+        assert pack("", ["tea"], 3, counter=counter).is_exact
+    assert pack("", ["tea"], 1).is_exact
 
 
 def test_span_of_a_cut(backend):
     """The span of a cut chunk covers its text with the marker."""
-    kept = pack("", ["a" * 8, "b" * 90], 8, overflow="truncate_end").kept[1]
+    chunks = ["a" * 8, "b" * 90]
+    kept = pack("", chunks, 8, overflow="truncate_end", counter="chars_div4").kept[1]
 
     assert (10, 32, True) == (*kept.span, kept.was_cut)
     assert kept.text.endswith(END_MARKER)

@@ -1,16 +1,17 @@
 """Surface: what is public is there, documented, on both backends, and light to import."""
 
 import inspect
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support import ONLY_REFERENCE, backend_named
+from support import BACKENDS, ONLY_REFERENCE, backend_named
 
 import budgeteer
-from budgeteer import _codes, _reference, presets, ranking
+from budgeteer import _codes, _count, _models, _reference, presets, ranking
 
 PACKAGE = Path(budgeteer.__file__).parent
 INTERNAL = {
@@ -58,6 +59,16 @@ def test_the_facade_uses_every_function():
     assert {*_reference.__all__} - set(INTERNAL) == used
 
 
+def test_an_encoding_is_no_other_counter():
+    """FRESH is a bit that no counter's own number has, and the encodings are what is native."""
+    kinds = ["CHARS_DIV4", "WORDS", "CHARS_PER_TOKEN", "CALLABLE", "CL100K", "O200K"]
+
+    assert [*range(6)] == [getattr(_codes, kind) for kind in kinds]
+    assert all(kind & _codes.FRESH == 0 for kind in range(6))
+    assert {"cl100k_base": _codes.CL100K, "o200k_base": _codes.O200K} == _count.ENCODINGS
+    assert {*_count.ENCODINGS} == {*_models.NATIVE.values()}
+
+
 def test_reference_is_sorted():
     """The reference lists what it offers, sorted."""
     assert sorted(_reference.__all__) == _reference.__all__
@@ -75,7 +86,7 @@ def test_all(module):
         assert (inspect.getdoc(item) or "").strip(), name
 
 
-@pytest.mark.parametrize("name", ["Chunk", "Packer", "Packing", "TokenCounter"])
+@pytest.mark.parametrize("name", ["CacheInfo", "Chunk", "Packer", "Packing", "TokenCounter"])
 def test_members_are_documented(name):
     """Every public member of a public class is documented."""
     item = getattr(budgeteer, name)
@@ -88,6 +99,7 @@ def test_members_are_documented(name):
 def test_public_names():
     """The names of the contract that exist today are public."""
     names = {"pack", "Packer", "Chunk", "Packing", "KeptChunk", "DroppedChunk", "get_counter"}
+    names |= {"TokenCounter", "CacheInfo"}
     errors = {
         "BudgeteerError",
         "InvalidArgumentError",
@@ -123,7 +135,7 @@ def test_import_is_light(work):
     assert ("[]", "", 0) == (done.stdout.strip(), done.stderr, done.returncode)
 
 
-@pytest.mark.parametrize("name", ["", "nativ", "python"])
+@pytest.mark.parametrize("name", ["", "nativ", "python", "x" * 99])
 def test_unknown_backend(name, monkeypatch):
     """An unknown BUDGETEER_BACKEND is an ImportError that names the two there are."""
     monkeypatch.setenv("BUDGETEER_BACKEND", name)
@@ -136,7 +148,49 @@ def test_unknown_backend(name, monkeypatch):
     )
 
     assert done.returncode != 0
-    assert "BUDGETEER_BACKEND must be 'native' or 'reference'" in done.stderr
+    assert f"BUDGETEER_BACKEND must be 'native' or 'reference', not {name[:80]!r}\n" in done.stderr
+
+
+@pytest.mark.parametrize("chosen", BACKENDS)
+@pytest.mark.parametrize(
+    "threads",
+    ["", "0", "00", "-1", "+1", "1.0", "1e3", " 2", "2 ", "two", "\u0662", "1_0", "9x" * 99],
+)
+def test_bad_number_of_threads(chosen, threads, monkeypatch):
+    """A BUDGETEER_NUM_THREADS that is no number from 1 on is an ImportError, on any backend."""
+    monkeypatch.setenv("BUDGETEER_BACKEND", chosen)
+    monkeypatch.setenv("BUDGETEER_NUM_THREADS", threads)
+    done = subprocess.run(
+        [sys.executable, "-c", "import budgeteer"],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+
+    assert done.returncode != 0
+    expected = f"BUDGETEER_NUM_THREADS must be a number from 1 on, not {threads[:80]!r}"
+    assert expected == done.stderr.decode().splitlines()[-1].removeprefix("ImportError: ")
+
+
+@compared
+@pytest.mark.parametrize("threads", [None, "1", "2", "016", "64", "9" * 99])
+def test_number_of_threads(threads, monkeypatch):
+    """Any number of threads from 1 on counts a large batch alike; so does no such limit."""
+    if threads is None:
+        monkeypatch.delenv("BUDGETEER_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("BUDGETEER_NUM_THREADS", threads)
+    code = (
+        "from budgeteer import get_counter\n"
+        "texts = [f'{i} is a number. ' * 300 for i in range(2_000)]\n"
+        "print(get_counter('o200k_base', cache=False).count_batch(texts).sum())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ("3900000\n", "") == (done.stdout, done.stderr)
 
 
 def test_chosen_backend(monkeypatch):
@@ -151,7 +205,7 @@ def test_chosen_backend(monkeypatch):
 
 
 def test_codes_of_the_binding():
-    """The binding names where a chunk holds its text as the facade does."""
+    """The binding names counters, and where a chunk holds its text, as the facade does."""
     source = Path(__file__).parents[2] / "rust/binding/src/codes.rs"
     rust = source.read_text("utf-8")
 
@@ -160,6 +214,12 @@ def test_codes_of_the_binding():
         assert getattr(_codes, name) == tuple(re.findall(r'"(\w+)"', listed))
     for name in ("ASSEMBLED", "LOOSE"):
         assert str(getattr(_codes, name)) == re.search(rf"{name}: i64 = (.*);", rust)[1]
+    for name in ("CL100K", "O200K"):
+        encoding = name.capitalize()
+        assert (
+            str(getattr(_codes, name)) == re.search(rf"\b(\d) => Encoding::{encoding}\b", rust)[1]
+        )
+    assert str(_codes.FRESH) == re.search(r"const FRESH: u8 = (\d+);", rust)[1]
     for name in ("NoText", "TextType", "TitleType"):
         constant = re.sub("(?<=.)([A-Z])", r"_\1", name).upper()
         assert str(getattr(_codes, constant)) == re.search(rf"\b{name} = (\d)", rust)[1]

@@ -8,7 +8,6 @@ from budgeteer._reference import _exact
 from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._graphemes import grapheme_boundaries
 
-
 SINGLE_TRIES = 8
 """So many times a piece that is still over loses one cluster; then twice as many each time."""
 
@@ -114,7 +113,6 @@ def truncate(
     marker: str,
 ) -> str:
     """Cut *text* to at most *max_tokens* tokens, marker included."""
-
     if _exact.is_exact(kind):
         if _exact.count_till_limit(kind, text, max_tokens) is not None:
             return text

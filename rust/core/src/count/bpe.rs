@@ -15,7 +15,7 @@
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use budgeteer_vocab::{Encoding, Vocabulary};
 
@@ -55,6 +55,9 @@ pub(crate) fn mix(key: u128) -> u64 {
 pub(crate) struct Bpe {
     vocabulary: Vocabulary,
     tables: Tables,
+    /// What [`Self::shorter`] found for each token, and one more; 0 where it
+    /// was not asked yet.
+    shorter: Box<[AtomicU32]>,
 }
 
 /// Where tokens and merges are found.
@@ -237,7 +240,8 @@ impl Bpe {
     pub(crate) fn new(encoding: Encoding) -> Self {
         let vocabulary = encoding.load();
         let tables = Tables::new(&vocabulary);
-        Self { vocabulary, tables }
+        let shorter = (0..vocabulary.len()).map(|_| AtomicU32::new(0)).collect();
+        Self { vocabulary, tables, shorter }
     }
 
     /// Returns whether the bytes are one token.
@@ -310,9 +314,17 @@ impl Bpe {
     /// Returns the longest token that is shorter than `rank`, whose start it
     /// is.
     fn shorter(&self, rank: u32) -> Option<u32> {
-        match self.token(rank) {
-            [] | [_] => None,
-            [start @ .., _] => Some(self.longest(start)),
+        let ([start @ .., _], true) = (self.token(rank), self.token(rank).len() > 1) else {
+            return None;
+        };
+        let known = &self.shorter[rank as usize];
+        match known.load(Ordering::Relaxed) {
+            0 => {
+                let found = self.longest(start);
+                known.store(found + 1, Ordering::Relaxed);
+                Some(found)
+            }
+            found => Some(found - 1),
         }
     }
 
