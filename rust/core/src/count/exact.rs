@@ -24,7 +24,9 @@ pub(crate) fn bpe(encoding: Encoding) -> &'static Bpe {
 
 pub(super) fn place(encoding: Encoding) -> usize {
     match encoding {
+        #[cfg(feature = "cl100k")]
         Encoding::Cl100k => 0,
+        #[cfg(feature = "o200k")]
         Encoding::O200k => 1,
     }
 }
@@ -97,7 +99,9 @@ impl Counter<'_> {
         with_lookup(self.encoding, |lookup| {
             let task = Task { bpe, classes, text, limit: self.limit, stop: self.stop };
             match self.encoding {
+                #[cfg(feature = "cl100k")]
                 Encoding::Cl100k => task.count::<Cl100k>(lookup, count),
+                #[cfg(feature = "o200k")]
                 Encoding::O200k => task.count::<O200k>(lookup, count),
             }
         })
@@ -269,7 +273,9 @@ impl Task<'_> {
 /// Returns where the first `tokens` tokens of a text end, in bytes of UTF-8.
 pub(crate) fn end_of_tokens(encoding: Encoding, text: &[u8], tokens: u64) -> usize {
     match encoding {
+        #[cfg(feature = "cl100k")]
         Encoding::Cl100k => end_of::<Cl100k>(encoding, text, tokens),
+        #[cfg(feature = "o200k")]
         Encoding::O200k => end_of::<O200k>(encoding, text, tokens),
     }
 }
