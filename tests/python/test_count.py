@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
+    EXACT,
     FORMULAS,
     Liar,
     Pure,
@@ -58,7 +59,7 @@ def test_count_batch(name, counter, items):
     assert (len(items),) == counts.shape
 
 
-@pytest.mark.parametrize("counter", [*FORMULAS, len])
+@pytest.mark.parametrize("counter", [*FORMULAS, *EXACT, len])
 @pytest.mark.parametrize("empty", [[], (), iter([])], ids=["list", "tuple", "iterator"])
 def test_empty_batch(backend, counter, empty):
     """An empty batch has shape (0,)."""
@@ -80,7 +81,7 @@ def test_batch_of_any_sequence(backend):
         assert [2, 1] == counter.count_batch(items).tolist()
 
 
-@pytest.mark.parametrize("counter", [*FORMULAS, len])
+@pytest.mark.parametrize("counter", [*FORMULAS, *EXACT, len])
 @pytest.mark.parametrize("bad", [None, 3, b"x", ["x"], 1.5, True])
 def test_batch_with_a_bad_text(backend, counter, bad):
     """What is no str in a batch is named by its index and type."""
@@ -98,7 +99,7 @@ def test_no_batch(backend, bad):
         get_counter("words").count_batch(bad)
 
 
-@pytest.mark.parametrize("counter", [*FORMULAS, len])
+@pytest.mark.parametrize("counter", [*FORMULAS, *EXACT, len])
 @pytest.mark.parametrize("bad", [None, 3, b"x", ["x"], True])
 def test_count_of_no_text(backend, counter, bad):
     """count and its kin take a str, nothing else."""
@@ -118,7 +119,7 @@ class Named(str, Enum):
     TEA = "tea"
 
 
-@pytest.mark.parametrize("counter", ["chars_div4", "words", "chars_per_token:1"])
+@pytest.mark.parametrize("counter", ["chars_div4", "words", "chars_per_token:1", *EXACT])
 def test_str_subclass(backend, counter):
     """A str subclass counts as its characters, alone and in a batch."""
     counter = get_counter(counter)
@@ -129,13 +130,17 @@ def test_str_subclass(backend, counter):
 
 
 @pytest.mark.parametrize("argument", ["text", "marker"])
-def test_str_subclass_is_cut(backend, argument):
+@pytest.mark.parametrize("counter", ["chars_div4", *EXACT])
+def test_str_subclass_is_cut(backend, counter, argument):
     """A text or marker of a str subclass is cut by its characters."""
     call = {"text": "tea" * 9, "marker": ".."}
+    expected = get_counter(counter).truncate(call["text"], 3, marker=call["marker"])
     call[argument] = Liar(call[argument])
-    cut = get_counter("chars_div4").truncate(call["text"], 3, marker=call["marker"])
+    cut = get_counter(counter).truncate(call["text"], 3, marker=call["marker"])
 
-    assert ("teateateat..", str) == (cut, type(cut))
+    assert (expected, str) == (cut, type(cut))
+    assert "tea" == cut[:3]
+    assert ".." == cut[-2:]
 
 
 @on_both
@@ -268,17 +273,70 @@ def test_names(name):
     assert counter is get_counter(counter)
 
 
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("cache", [True, False])
+def test_encodings(name, cache):
+    """An encoding is had by its name and says it; it is exact, cache or not."""
+    counter = get_counter(name, cache=cache)
+
+    assert (name, True) == (counter.name, counter.is_exact)
+    assert counter == get_counter(name, cache=cache)
+    assert counter != get_counter(name, cache=not cache)
+    assert counter is get_counter(counter, cache=not cache)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("gpt-4o", "o200k_base"),
+        ("gpt-4o-mini-2024-07-18", "o200k_base"),
+        ("gpt-5", "o200k_base"),
+        ("o3-mini", "o200k_base"),
+        ("gpt-oss-120b", "o200k_base"),
+        ("ft:gpt-4o:acme", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("gpt-3.5-turbo-0125", "cl100k_base"),
+        ("text-embedding-3-small", "cl100k_base"),
+        ("ft:gpt-4:acme", "cl100k_base"),
+    ],
+)
+@pytest.mark.parametrize("cache", [True, False])
+def test_models(model, name, cache):
+    """A model's counter is that of its encoding."""
+    assert get_counter(name, cache=cache) == get_counter(model, cache=cache)
+
+
+@pytest.mark.parametrize(
+    ("model", "encoding"), [("gpt2", "gpt2"), ("text-davinci-003", "p50k_base")]
+)
+def test_model_without_a_native_encoding(model, encoding):
+    """A model whose encoding is not native is refused, with the counter that there is."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        get_counter(model)
+
+    expected = f"counter {model!r} has the encoding {encoding!r}, which is not native; "
+    assert f"{expected}'tiktoken:{encoding}' counts it" == str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("chars_div_4", "chars_div4"), ("word", "words"), ("white_space", "whitespace")],
+    [
+        ("chars_div_4", "chars_div4"),
+        ("word", "words"),
+        ("white_space", "whitespace"),
+        ("o200k", "o200k_base"),
+        ("CL100K_BASE", "cl100k_base"),
+        ("gpt4o", "gpt-4o"),
+        ("GPT-4", "gpt-4"),
+    ],
 )
 def test_near_miss(name, near):
     """An unknown name is answered by the names there are, and the nearest."""
     with pytest.raises(InvalidArgumentError, match=f"did you mean '{near}'") as caught:
         get_counter(name)
 
-    for known in ("chars_div4", "words", "whitespace", "chars_per_token:"):
-        assert known in str(caught.value)
+    for known in (*EXACT, "chars_div4", "words", "whitespace", "chars_per_token:X", "gpt-4o"):
+        assert repr(known) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -324,13 +382,54 @@ def test_bad_cache(bad):
         get_counter("words", cache=bad)
 
 
-def test_cache(backend):
+@pytest.mark.parametrize("counter", ["words", *EXACT])
+def test_cache(backend, counter):
     """cache changes no count."""
-    for cache in (True, False):
-        assert 2 == get_counter("words", cache=cache).count("a b")
+    for cache in (True, False, True):
+        assert 2 == get_counter(counter, cache=cache).count("a b")
 
 
-@pytest.mark.parametrize("counter", [*FORMULAS, Pure("bytes", 1), len])
+@pytest.mark.parametrize("counter", EXACT)
+def test_cache_info(backend, counter):
+    """A text is a miss once and a hit from then on; its figures can be forgotten."""
+    counter = get_counter(counter)
+    counter.clear_cache()
+    assert (0, 0, 0, 0, 0.0) == (*counter.cache_info()[:4], counter.cache_info().hit_rate)
+    counter.count("green tea")
+    counter.count_batch(["green tea", "rye", "green tea"])
+    counter.count_till_limit("rye", 3)
+    info = counter.cache_info()
+
+    assert (3, 2, 2, 0.6) == (info.hits, info.misses, info.entries, info.hit_rate)
+    assert 0 < info.bytes < info.max_bytes == 32 << 20
+    counter.clear_cache()
+    assert (0, 0, 0, 0) == counter.cache_info()[:4]
+
+
+@pytest.mark.parametrize("counter", EXACT)
+def test_a_counter_without_a_cache(backend, counter):
+    """cache=False neither looks at what is remembered nor adds to it."""
+    remembering, fresh = get_counter(counter), get_counter(counter, cache=False)
+    remembering.clear_cache()
+    assert 2 == remembering.count("green tea")
+    before = remembering.cache_info()
+    assert [2, 1] == fresh.count_batch(["green tea", "rye"]).tolist()
+    assert ("green", None) == (fresh.truncate("green tea", 1), fresh.count_till_limit("rye", 0))
+
+    assert before == remembering.cache_info() == fresh.cache_info()
+
+
+@pytest.mark.parametrize("counter", [*FORMULAS, len, "tiktoken:o200k_base"])
+def test_cache_info_of_what_remembers_nothing(backend, counter):
+    """A counter that is no native encoding remembers nothing, and says so."""
+    counter = get_counter(counter)
+    counter.count("green tea")
+    counter.clear_cache()
+
+    assert ((0, 0, 0, 0, 0), 0.0) == (counter.cache_info(), counter.cache_info().hit_rate)
+
+
+@pytest.mark.parametrize("counter", [*FORMULAS, *EXACT, "gpt-4o", Pure("bytes", 1), len])
 def test_pickle(backend, counter):
     """A counter comes back from pickling equal, and counts alike."""
     counter = get_counter(counter)

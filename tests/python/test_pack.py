@@ -214,6 +214,46 @@ CASES = [
         "callable, over once assembled", ["abc", "de"], 6, [0], "abc", 3, dropped=[(1, BUDGET)],
         options={"counter": len},
     ),
+    # Encodings: what is joined is counted as it is joined.
+    Case(
+        "o200k_base", ["Green tea.", "Rye bread.", "Coffee."], 8, [0, 1],
+        "Green tea.\n\nRye bread.", 8, dropped=[(2, BUDGET)], options={"counter": "o200k_base"},
+    ),
+    Case(
+        "cl100k_base", ["Green tea.", "Rye bread.", "tea"], 9, [0, 1],
+        "Green tea.\n\nRye bread.", 9, dropped=[(2, BUDGET)], options={"counter": "cl100k_base"},
+    ),
+    Case(
+        "a model", ["Green tea.", "Rye bread.", "Coffee."], 8, [0, 1],
+        "Green tea.\n\nRye bread.", 8, dropped=[(2, BUDGET)], options={"counter": "gpt-4o"},
+    ),
+    Case(
+        "a separator that costs nothing", ["Green tea.", "Rye bread."], 7, [0, 1],
+        "Green tea.\n\nRye bread.", 7, options={"counter": "o200k_base"},
+    ),
+    Case(
+        "blank lines that become one token", ["tea\n", "\nrye", "\n\nbread"], 20, [0, 1, 2],
+        "tea\n\n\n\nrye\n\n\n\nbread", 5, options={"counter": "o200k_base"},
+    ),
+    Case(
+        "a special token is text", ["<|endoftext|>"], 9, [0], "<|endoftext|>", 7,
+        options={"counter": "o200k_base"},
+    ),
+    Case(
+        "a cut by tokens", ["Green tea is mild, and black tea is strong."], 7, [0],
+        f"Green tea is{END_MARKER}", 7,
+        options={"counter": "o200k_base", "overflow": "truncate_end"},
+    ),
+    Case(
+        "a cut in the middle by tokens", ["Green tea is mild, and black tea is strong. " * 3], 16,
+        [0], f"Green tea is mild{MIDDLE_MARKER}is strong. ", 16,
+        options={"counter": "o200k_base", "overflow": "truncate_middle"},
+    ),
+    Case(
+        "tagged under an encoding", ["Green tea.", "Rye."], 13, [0, 1],
+        "[document:0] Green tea.\n[document:1] Rye.", 13,
+        options={"counter": "o200k_base", "template": "tagged"},
+    ),
     Case("chunks that count nothing", ["a", "b"], 0, [0, 1], "a\n\nb", 0,
          options={"counter": lambda _: 0}),
 ]  # fmt: skip
@@ -377,6 +417,25 @@ def test_dropped_chunk(backend):
         budget.duplicate_of,
     )
     assert (2, "duplicate", 0) == (duplicate.index, duplicate.reason, duplicate.duplicate_of)
+
+
+@pytest.mark.parametrize("counter", ["o200k_base", "cl100k_base"])
+def test_needed_is_a_bound_under_an_encoding(backend, counter):
+    """What an encoding did not count to its end needs more than was left, and explain says so."""
+    packing = pack("", ["tea", "rye bread " * 50, "tea"], 5, counter=counter)
+    dropped = packing.dropped[0]
+
+    assert (1, "budget", 4, 3) == (
+        dropped.index,
+        dropped.reason,
+        dropped.needed_tokens,
+        dropped.available_tokens,
+    )
+    expected = "it needs at least 4 tokens, and 3 of 5 were left."
+    for one in (packing, pickle.loads(pickle.dumps(packing))):
+        assert f"Chunk 1 (score 0.00) was dropped: {expected}" == one.explain(1)
+    for other in (len, "chars_div4", f"tiktoken:{counter}"):
+        assert "at least" not in pack("", ["tea", "rye" * 50], 5, counter=other).explain(1)
 
 
 def test_was_truncated(backend):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from budgeteer import Chunk, KeptChunk, Packer, Packing, get_counter, pack
+from budgeteer import CacheInfo, Chunk, KeptChunk, Packer, Packing, get_counter, pack
 from budgeteer.presets import context_router
 from budgeteer.ranking import keyword_scores
 
@@ -31,4 +31,10 @@ count: int = counter.count("text")
 limited: int | None = counter.count_till_limit("text", 3)
 total: int = int(counter.count_batch(["a", "b"]).sum())
 cut: str = counter.truncate("text", 1, keep="both", marker="…")
+
+exact = get_counter("gpt-4o", cache=False)
+info: CacheInfo = exact.cache_info()
+hits: int = info.hits
+rate: float = info.hit_rate
+by_counter: Packing[str] = pack("query", ["a"], 10, counter=exact)
 best: int = int(keyword_scores("query", ["a"]).argmax())

@@ -96,10 +96,10 @@ enum Counter {
 /// ```
 /// use budgeteer::{Overflow, Packer, Ranking};
 ///
-/// let packer = Packer::new(9).ranking(Ranking::Keyword).overflow(Overflow::Skip);
+/// let packer = Packer::new(8).ranking(Ranking::Keyword).overflow(Overflow::Skip);
 /// let packing = packer.pack("green tea", &["Coffee.", "Tea is green or black."])?;
 /// assert_eq!(packing.text, "Tea is green or black.\n\nCoffee.");
-/// assert_eq!(packing.total_tokens, 9);
+/// assert_eq!(packing.total_tokens, 8);
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
 pub struct Packer {
