@@ -2,7 +2,18 @@
 Native backend of `budgeteer`. Private: import from `budgeteer`.
 """
 
-__all__ = ["count", "count_batch", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "truncate"]
+__all__ = ["cache_info", "clear_cache", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "truncate"]
+
+def cache_info(kind: "int") -> "tuple[int, int, int, int, int]":
+    """
+    Returns the hits, the misses, the entries, the bytes and the most bytes of
+    the counts that are remembered.
+    """
+
+def clear_cache(kind: "int") -> "None":
+    """
+    Forgets the counts that are remembered.
+    """
 
 def count(kind: "int", ratio: "float", text: "str") -> "int":
     """
@@ -13,6 +24,11 @@ def count_batch(kind: "int", ratio: "float", texts: "list[object] | tuple[object
     """
     Counts each of `texts`, as int64; or returns the index of the first that is
     no str.
+    """
+
+def count_till_limit(kind: "int", ratio: "float", text: "str", limit: "int") -> "int | None":
+    """
+    Counts the tokens of `text`, or returns None if there are more than `limit`.
     """
 
 def grapheme_boundaries(text: "str") -> "list[int]":

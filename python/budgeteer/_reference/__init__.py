@@ -9,6 +9,7 @@ from budgeteer._reference._count import (
 )
 from budgeteer._reference._graphemes import grapheme_boundaries
 from budgeteer._reference._keywords import keywords
+from budgeteer._reference._layout import resolve_layout
 from budgeteer._reference._pack import pack
 from budgeteer._reference._score import keyword_scores
 from budgeteer._reference._truncate import truncate
@@ -23,5 +24,6 @@ __all__ = [
     "keyword_scores",
     "keywords",
     "pack",
+    "resolve_layout",
     "truncate",
 ]

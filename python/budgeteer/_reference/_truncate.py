@@ -12,6 +12,26 @@ SINGLE_TRIES = 8
 """So many times a piece that is still over loses one cluster; then twice as many each time."""
 
 
+LONGEST_TOKEN = 128
+"""No token has more bytes."""
+
+SLACK = 256
+"""So many code points more than can stay are looked at."""
+
+
+def last_plain_pair(text: str, start: int) -> int:
+    """Return the last place up to *start* between two characters that are clusters anywhere."""
+    for place in range(min(start, len(text) - 1), 0, -1):
+        if is_plain(text[place - 1]) and is_plain(text[place]):
+            return place
+    return 0
+
+
+def is_plain(char: str) -> bool:
+    """Return whether *char* is a cluster by itself, whatever stands beside it."""
+    return char == "\n" or " " <= char <= "~" or "\u4e00" <= char <= "\u9fff"
+
+
 class Cut:
     """A text, and the pieces of it that a cut may leave."""
 
@@ -46,24 +66,28 @@ class Cut:
         Return a long piece of at most *max_tokens* tokens of an encoding, and its count.
 
         It ends where a token of the text does, or the cluster before, and is made shorter where
-        what is left still counts more.
+        what is left still counts more. Only so much of the text is looked at as may stay.
         """
         n = len(self.text)
         room = max_tokens - _exact.count(kind, self.marker)
         most = n - len(self.marker)
         if room <= 0 or most <= 0:
             return None
-        tokens = _exact.Tokens(kind, self.text)
-        head = tokens.head(self.head_of(room))
-        tail = n if self.keep == START else tokens.tail(room - self.head_of(room))
-        tail = max(tail, head)
+        reach = room * LONGEST_TOKEN + SLACK
+        head, tail = 0, n
+        if self.keep != END:
+            head = _exact.Tokens(kind, self.text[:reach]).head(self.head_of(room))
+        if self.keep != START:
+            back = last_plain_pair(self.text, max(0, n - reach))
+            tokens = _exact.Tokens(kind, self.text[back:])
+            tail = max(head, back + tokens.tail(room - self.head_of(room)))
         if head + n - tail > most:  # never longer than the text
             head = min(head, self.head_of(most))
             tail = max(tail, n - (most - self.head_of(most)))
         at_head = bisect_right(self.boundaries, head) - 1
         at_tail = bisect_left(self.boundaries, tail)
         last = len(self.boundaries) - 1
-        tries, step = 0, 1
+        tries, clusters = 0, 1
         while at_head > 0 or at_tail < last:
             head, tail = self.boundaries[at_head], self.boundaries[at_tail]
             piece = self.text[:head] + self.marker + self.text[tail:]
@@ -72,8 +96,8 @@ class Cut:
                 return piece, counted
             tries += 1
             if tries > SINGLE_TRIES:
-                step *= 2
-            for _ in range(step):
+                clusters *= 2
+            for _ in range(clusters):
                 if at_head > 0 and self.boundaries[at_head] >= n - self.boundaries[at_tail]:
                     at_head -= 1
                 elif at_tail < last:

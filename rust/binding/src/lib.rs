@@ -5,6 +5,7 @@ mod codes;
 mod convert;
 mod count;
 mod error;
+mod layout;
 mod pack;
 mod score;
 mod truncate;
@@ -14,6 +15,8 @@ mod truncate;
 mod _native {
     #[pymodule_export]
     use super::count::{cache_info, clear_cache, count, count_batch, count_till_limit};
+    #[pymodule_export]
+    use super::layout::resolve_layout;
     #[pymodule_export]
     use super::pack::pack;
     #[pymodule_export]

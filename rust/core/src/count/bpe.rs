@@ -376,12 +376,13 @@ impl Bpe {
         &self,
         piece: &[u8],
         scratch: &mut Encoded,
+        stop: &AtomicBool,
         mut visit: impl FnMut(usize),
     ) {
         if self.is_token(piece) {
             return visit(piece.len());
         }
-        for &token in self.merge(piece, scratch, &AtomicBool::new(false)) {
+        for &token in self.merge(piece, scratch, stop) {
             visit(self.token(token).len());
         }
     }

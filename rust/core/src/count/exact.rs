@@ -271,26 +271,32 @@ impl Task<'_> {
 }
 
 /// Returns where the first `tokens` tokens of a text end, in bytes of UTF-8.
-pub(crate) fn end_of_tokens(encoding: Encoding, text: &[u8], tokens: u64) -> usize {
+/// The answer means nothing once `stop` is set.
+pub(crate) fn end_of_tokens(
+    encoding: Encoding,
+    text: &[u8],
+    tokens: u64,
+    stop: &AtomicBool,
+) -> usize {
     match encoding {
         #[cfg(feature = "cl100k")]
-        Encoding::Cl100k => end_of::<Cl100k>(encoding, text, tokens),
+        Encoding::Cl100k => end_of::<Cl100k>(encoding, text, tokens, stop),
         #[cfg(feature = "o200k")]
-        Encoding::O200k => end_of::<O200k>(encoding, text, tokens),
+        Encoding::O200k => end_of::<O200k>(encoding, text, tokens, stop),
     }
 }
 
-fn end_of<P: Pattern>(encoding: Encoding, text: &[u8], tokens: u64) -> usize {
+fn end_of<P: Pattern>(encoding: Encoding, text: &[u8], tokens: u64, stop: &AtomicBool) -> usize {
     let bpe = bpe(encoding);
     let classes = Classes::get();
     with_lookup(encoding, |lookup| {
         let mut left = tokens;
         let mut at = 0;
-        while at < text.len() && left > 0 {
+        while at < text.len() && left > 0 && !stop.load(Ordering::Relaxed) {
             let end = pretokenize::end::<P>(classes, text, at);
-            let count = lookup.count(bpe, &text[at..end], &GO_ON) as u64;
+            let count = lookup.count(bpe, &text[at..end], stop) as u64;
             if count > left {
-                bpe.lengths(&text[at..end], &mut lookup.scratch, |length| {
+                bpe.lengths(&text[at..end], &mut lookup.scratch, stop, |length| {
                     if left > 0 {
                         left -= 1;
                         at += length;

@@ -13,7 +13,6 @@ use crate::count::exact::{GO_ON, count_text};
 use crate::count::{Exact, joint};
 use crate::pipeline::Host;
 use crate::text::Text;
-use crate::truncate::{Cut, Piece};
 
 /// What a kept chunk costs in the text.
 #[derive(Clone, Copy, Debug)]
@@ -192,13 +191,13 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             room -= tokens;
         }
         let text = self.batch.text(index as usize);
-        let chars = text.chars();
-        let cut = self.host.work(chars, |_| Cut::new(text, keep, marker.into()))?;
+        let cost = text.chars().saturating_mul(COUNTING);
         for _ in 0..CUT_TRIES {
-            let work = |stop: &AtomicBool| exact.cut(&cut, room, stop);
-            let Some(best) = self.host.work(chars.saturating_mul(COUNTING), work)? else { break };
-            let Piece { head, tail, tokens } = best;
-            let piece = cut.utf8(head, tail);
+            if room == 0 {
+                break;
+            }
+            let work = |stop: &AtomicBool| exact.cut(text, room, keep, marker.into(), stop);
+            let Some((tokens, piece)) = self.host.work(cost, work)? else { break };
             let left = Text::from_utf8(&piece);
             let labelling = labelling(exact, &label, left);
             let cost = self.cost(exact, &label, left, tokens.saturating_add_signed(labelling));

@@ -1,11 +1,17 @@
 //! Cutting under an exact counter.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Cut, Keep, Piece};
+use super::{Cut, Keep};
 use crate::count::Exact;
 use crate::count::exact::{count_text, end_of_tokens};
 use crate::text::Text;
+
+/// No token has more bytes.
+const LONGEST_TOKEN: usize = 128;
+
+/// So many code points more than can stay are looked at.
+const SLACK: usize = 256;
 
 /// So many times a piece that is still over loses one cluster; after that,
 /// twice as many each time.
@@ -43,53 +49,85 @@ impl Exact {
         if self.count_text(text, max_tokens, stop).is_some() {
             return None;
         }
-        let cut = Cut::new(text, keep, marker);
-        let best = self.cut(&cut, max_tokens, stop);
-        Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail)))
+        let best = self.cut(text, max_tokens, keep, marker, stop);
+        Some(best.map_or_else(Vec::new, |(_, piece)| piece))
     }
 
-    /// Returns a long piece of at most `max_tokens` tokens.
-    pub(crate) fn cut(self, cut: &Cut<'_>, max_tokens: u64, stop: &AtomicBool) -> Option<Piece> {
+    /// Returns a long piece of at most `max_tokens` tokens, its count first and
+    /// encoded as in [`Text::Utf8`]; None where nothing is left.
+    pub(crate) fn cut(
+        self,
+        text: Text<'_>,
+        max_tokens: u64,
+        keep: Keep,
+        marker: Text<'_>,
+        stop: &AtomicBool,
+    ) -> Option<(u64, Vec<u8>)> {
         let encoding = self.encoding();
         let count = |text: Text<'_>, limit| count_text(encoding, text, limit, stop);
-        let room = max_tokens - count(cut.marker, max_tokens)?;
-        let most = cut.chars.saturating_sub(cut.marker.chars());
-        let tokens = usize::try_from(room).unwrap_or(usize::MAX);
-        let head_tokens = cut.keep.head(tokens) as u64;
-        let mut utf8 = Vec::new();
-        cut.text.write_scalars(&mut utf8);
-        let head = end_of_tokens(encoding, &utf8, head_tokens);
-        let tail = if cut.keep == Keep::Start {
-            utf8.len()
+        let room = max_tokens - count(marker, max_tokens)?;
+        let chars = text.chars();
+        let most = chars.saturating_sub(marker.chars());
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let head_tokens = keep.head(room);
+
+        // Only so much of the text is looked at as may stay.
+        let reach = room.saturating_mul(LONGEST_TOKEN).saturating_add(SLACK);
+        let front = text.slice(0, if keep == Keep::End { 0 } else { chars.min(reach) });
+        let back = if keep == Keep::Start {
+            chars
         } else {
-            let all = count(Text::from_utf8(&utf8), u64::MAX)?;
-            end_of_tokens(encoding, &utf8, all.saturating_sub(room - head_tokens))
+            text.last_plain_pair(chars.saturating_sub(reach))
         };
-        let (mut head, mut tail) = cut.text.places_of(head, tail.max(head));
-        // Never longer than the text.
-        if head + (cut.chars - tail) > most {
-            let most_head = cut.keep.head(most);
-            head = head.min(most_head);
-            tail = tail.max(cut.chars - (most - most_head));
+        let behind = text.slice(back, chars);
+        let front_cut = Cut::new(front, keep, marker);
+        let back_cut = Cut::new(behind, keep, marker);
+
+        let mut utf8 = Vec::new();
+        front.write_scalars(&mut utf8);
+        let end = end_of_tokens(encoding, &utf8, head_tokens as u64, stop);
+        let (mut head, _) = front.places_of(end, end);
+        let mut tail = chars;
+        if keep != Keep::Start {
+            utf8.clear();
+            behind.write_scalars(&mut utf8);
+            let all = count(Text::from_utf8(&utf8), u64::MAX)?;
+            let left_out = all.saturating_sub((room - head_tokens) as u64);
+            let end = end_of_tokens(encoding, &utf8, left_out, stop);
+            tail = (back + behind.places_of(end, end).1).max(head);
         }
-        (head, tail) = (cut.last_boundary(head), cut.next_boundary(tail));
+        // Never longer than the text.
+        if head + (chars - tail) > most {
+            let most_head = keep.head(most);
+            head = head.min(most_head);
+            tail = tail.max(chars - (most - most_head));
+        }
+        let next_boundary = |at: usize| back + back_cut.next_boundary(at - back);
+        head = front_cut.last_boundary(head);
+        tail = if tail == chars { chars } else { next_boundary(tail) };
 
         let mut tries = 0;
         let mut clusters = 1;
-        while head > 0 || tail < cut.chars {
-            let piece = cut.utf8(head, tail);
+        while head > 0 || tail < chars {
+            let mut piece = Vec::new();
+            text.slice(0, head).write_utf8(&mut piece);
+            marker.write_utf8(&mut piece);
+            text.slice(tail, chars).write_utf8(&mut piece);
             if let Some(tokens) = count(Text::from_utf8(&piece), max_tokens) {
-                return Some(Piece { head, tail, tokens });
+                return Some((tokens, piece));
+            }
+            if stop.load(Ordering::Relaxed) {
+                break;
             }
             tries += 1;
             if tries > SINGLE_TRIES {
                 clusters *= 2;
             }
             for _ in 0..clusters {
-                if head > 0 && head >= cut.chars - tail {
-                    head = cut.last_boundary(head - 1);
-                } else if tail < cut.chars {
-                    tail = cut.next_boundary(tail + 1);
+                if head > 0 && head >= chars - tail {
+                    head = front_cut.last_boundary(head - 1);
+                } else if tail < chars {
+                    tail = next_boundary(tail + 1);
                 }
             }
         }
@@ -98,6 +136,29 @@ impl Exact {
 }
 
 impl Text<'_> {
+    /// Returns the last place up to `from` that is between two characters each
+    /// of which is a cluster by itself whatever stands beside it; 0 where there
+    /// is none.
+    fn last_plain_pair(&self, from: usize) -> usize {
+        let is_plain = |code: u32| matches!(code, 0xA | 0x20..=0x7E | 0x4E00..=0x9FFF);
+        if !matches!(self, Self::Utf8(_)) {
+            let from = from.min(self.chars().saturating_sub(1));
+            let is_pair = |&at: &usize| is_plain(self.code(at - 1)) && is_plain(self.code(at));
+            return (1..=from).rev().find(is_pair).unwrap_or(0);
+        }
+        let (mut place, mut last) = (0, 0);
+        let mut was_plain = false;
+        self.for_each(|code| {
+            let plain = is_plain(code);
+            if plain && was_plain && place <= from {
+                last = place;
+            }
+            was_plain = plain;
+            place += 1;
+        });
+        last
+    }
+
     /// Returns the last place, in code points, that is not behind the byte
     /// `head` of what [`Text::write_scalars`] writes, and the first that is not
     /// in front of the byte `tail`.

@@ -1,0 +1,133 @@
+"""
+Reference of ``rust/core/src/layout.rs``.
+
+A float is an integer times a power of two, and all shares of a round are fractions with one
+denominator: so everything is computed exactly, in integers, and rounded once, at the end.
+"""
+
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pull:
+    """How a section leaves its basis: *factor* times *scale*, between *least* and *most*."""
+
+    index: int
+    factor: float
+    scale: int
+    least: int
+    most: int
+
+
+def resolve_layout(
+    space: int,
+    basis: list[int],
+    grow: list[float],
+    shrink: list[float],
+    minimum: list[int],
+    maximum: list[int],
+    priority: list[int],
+) -> tuple[list[int], list[int], int]:
+    """Divide *space* tokens among sections: return sizes, dropped ones and the free tokens."""
+    maximum = [max(limits) for limits in zip(minimum, maximum, strict=True)]
+    limits = zip(basis, minimum, maximum, strict=True)
+    hypothetical = [min(max(size, low), high) for size, low, high in limits]
+
+    # Where the smallest sizes do not fit, the lowest priority goes first, and the last of equals.
+    sections = range(len(basis))
+    smallest = [minimum[i] if shrink[i] > 0 else hypothetical[i] for i in sections]
+    needed = sum(smallest)
+    dropped = []
+    for i in sorted(sections, key=lambda i: (priority[i], -i)):
+        if needed <= space:
+            break
+        needed -= smallest[i]
+        dropped.append(i)
+
+    sizes = list(hypothetical)
+    for i in dropped:
+        sizes[i] = 0
+    total = sum(sizes)
+    growing = total < space
+    gone = set(dropped)
+    pulls = []
+    for i in sections:
+        size, low, high = basis[i], minimum[i], maximum[i]
+        if total == space or i in gone:
+            continue
+        if growing and size <= high and grow[i] > 0:
+            pulls.append(Pull(i, grow[i], 1, max(low - size, 0), high - size))
+        elif not growing and size >= low and shrink[i] > 0 and size > 0:
+            pulls.append(Pull(i, shrink[i], size, max(size - high, 0), size - low))
+    if not growing:
+        pulls.reverse()  # of equal remainders, the last gives its token first
+
+    amount = abs(space - total) + sum(pull.least for pull in pulls)
+    for pull, moved in zip(pulls, divide(amount, pulls, partly=growing), strict=True):
+        sizes[pull.index] = basis[pull.index] + (moved if growing else -moved)
+    return sizes, dropped, space - sum(sizes)
+
+
+def divide(amount: int, pulls: list[Pull], *, partly: bool) -> list[int]:
+    """
+    Return what each pull moves.
+
+    That is as much of *amount* as there is a factor for, in proportion to factor times scale,
+    within least and most. Each round divides what is left among those not yet at a limit. If
+    keeping the others within their limits takes more than there is, those below their least are
+    at it for good; if it takes less, those above their most.
+
+    *partly* says that factors which sum below 1 move only that part.
+    """
+    ratios = [min(pull.factor, sys.float_info.max).as_integer_ratio() for pull in pulls]
+    one = max((denominator for _, denominator in ratios), default=1)
+    weights = [
+        numerator * (one // denominator) * pull.scale
+        for (numerator, denominator), pull in zip(ratios, pulls, strict=True)
+    ]
+    moves = [0] * len(pulls)
+    rest = amount
+    active = list(range(len(pulls)))
+    while active:
+        # A share is given * weight / whole. It is no more than amount * factor; only where
+        # factors sum below 1 could it be.
+        given, whole = rest, sum(weights[i] for i in active)
+        if partly and amount * whole < rest * one:
+            given, whole = amount, one
+        low, high, within = [], [], []
+        added = 0  # by the limits to the shares, times whole
+        for i in active:
+            share = given * weights[i]
+            if share < pulls[i].least * whole:
+                low.append(i)
+                moves[i] = pulls[i].least
+            elif share > pulls[i].most * whole:
+                high.append(i)
+                moves[i] = pulls[i].most
+            else:
+                within.append(i)
+                continue
+            added += moves[i] * whole - share
+        if added == 0:
+            round_shares(within, [given * weight for weight in weights], whole, moves)
+            break
+        frozen = low if added > 0 else high
+        rest -= sum(moves[i] for i in frozen)
+        gone = set(frozen)
+        active = [i for i in active if i not in gone]
+    return moves
+
+
+def round_shares(within: list[int], shares: list[int], whole: int, moves: list[int]) -> None:
+    """
+    Write *shares* to *moves*, as whole tokens that sum to what they sum to, or the nearest number.
+
+    Those with the largest remainders are rounded up, the first of those that are equal.
+    """
+    remainders = {}
+    for i in within:
+        moves[i], remainders[i] = divmod(shares[i], whole)
+    over = (2 * sum(remainders.values()) + whole) // (2 * whole)
+    for i in sorted(within, key=lambda i: -remainders[i])[:over]:
+        moves[i] += 1

@@ -1,0 +1,50 @@
+//! `budgeteer::resolve_layout` for Python.
+
+use budgeteer::Flex;
+use pyo3::prelude::*;
+
+use crate::convert;
+use crate::error::guard;
+
+/// A section takes about as long as reading so many code points.
+const RESOLVING: usize = 2_000;
+
+/// Divides `space` tokens among sections. Returns their sizes, the dropped ones
+/// and the free tokens.
+#[pyfunction]
+#[pyo3(signature = (
+    space: "int",
+    basis: "list[int]",
+    grow: "list[float]",
+    shrink: "list[float]",
+    minimum: "list[int]",
+    maximum: "list[int]",
+    priority: "list[int]",
+) -> "tuple[list[int], list[int], int]", text_signature = "(space, basis, grow, shrink, minimum, maximum, priority)")]
+pub(crate) fn resolve_layout(
+    py: Python<'_>,
+    space: u64,
+    basis: Vec<u64>,
+    grow: Vec<f64>,
+    shrink: Vec<f64>,
+    minimum: Vec<u64>,
+    maximum: Vec<u64>,
+    priority: Vec<i64>,
+) -> PyResult<(Vec<u64>, Vec<usize>, u64)> {
+    guard(|| {
+        let sections: Vec<Flex> = (0..basis.len())
+            .map(|index| Flex {
+                basis: basis[index],
+                grow: grow[index],
+                shrink: shrink[index],
+                min_tokens: minimum[index],
+                max_tokens: Some(maximum[index]),
+                priority: priority[index],
+            })
+            .collect();
+        let resolved = convert::work(py, sections.len().saturating_mul(RESOLVING), |_| {
+            budgeteer::resolve_layout(space, &sections)
+        })?;
+        Ok((resolved.tokens, resolved.dropped, resolved.free_tokens))
+    })
+}
