@@ -154,7 +154,7 @@ VOCABULARY = [
 ]  # fmt: skip
 
 TOKENIZED = [
-    "'s", "'S", "'ll", "'LL", "'\u017f", "'ve's", "I'm", "DON'T", "we'd've", "'tis",  # contractions
+    "'s", "'S", "'ll", "'LL", "'\u017f", "'ve's", "I'm", "DON'T", "we'd've", "'tis",  # words
     "1", "12", "123", "1234", "20260114", "\u0663\u0664\u0665\u0666", "\u00bd",  # digits
     "/", "//", "/usr/bin", "\n/", ".\n/", ";\r\n/\n", "https://a.example/b",  # slashes
     "   ", " \n", "\n\n\n", "\t\t", " \r\n \n", "\u3000\u3000", "  x", "x  ",  # whitespace

@@ -7,6 +7,7 @@ from typing import Any
 
 from budgeteer._codes import CL100K, FRESH, O200K
 from budgeteer._external import tiktoken_counter
+from budgeteer.errors import CounterError
 
 NAMES = {CL100K: "cl100k_base", O200K: "o200k_base"}
 
@@ -57,7 +58,15 @@ def is_exact(kind: int) -> bool:
 @cache
 def counter(kind: int) -> Any:
     """Return tiktoken's counter of the encoding."""
-    return tiktoken_counter(NAMES[kind & ~FRESH])
+    name = NAMES[kind & ~FRESH]
+    try:
+        return tiktoken_counter(name)
+    except CounterError as error:
+        # What else it says is of no use here: the native counter is what was asked for.
+        reason = str(error).partition(";")[0]
+        raise CounterError(
+            f"without the native backend, {name!r} is counted by tiktoken: {reason}"
+        ) from None
 
 
 def count(kind: int, text: str) -> int:

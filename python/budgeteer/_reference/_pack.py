@@ -263,51 +263,74 @@ class _Packer:
         return self.ask(self.assembled(), ASSEMBLED)
 
     def pack_exact(self, order: Sequence[int]) -> int:
-        """Admit by what each costs with a separator behind it; then settle as for a callable."""
+        """Admit by what each costs with separators between them; then settle as for a callable."""
         kept = self.outcome.kept
         used = 0
         self.may_cut = self.overflow in MARKERS
         rest = self.considered(order)
         for i in rest:
             available = max(0, self.budget - used)
-            label = self.label_of(i)
-            rendered = label + self.texts[i]
-            needed = _exact.count(self.kind, rendered)
-            if self.input_order and needed <= available:  # it may come to stand anywhere
-                needed = _exact.count(self.kind, rendered + self.separator)
-            if needed <= available:
-                tokens = count_tokens(self.kind, self.ratio, self.texts[i])
-                kept.append(Piece(i, label, self.texts[i], tokens))
-                used += _exact.count(self.kind, rendered + self.separator)
-                continue
-            if self.may_cut:
+            tokens = _exact.count(self.kind, self.texts[i])
+            cost = None
+            if tokens <= available:
+                piece = Piece(i, self.label_of(i), self.texts[i], tokens)
+                cost = self.cost(piece)
+                if cost <= available:
+                    count_tokens(self.kind, self.ratio, self.texts[i])  # to be remembered
+                    kept.append(piece)
+                else:
+                    cost = None
+            if cost is None and self.may_cut:
                 self.may_cut = False
-                cost = self.cut_exact(i, label, available)
-                if cost is not None:
-                    used += cost
-                    continue
+                cost = self.cut_exact(i, available)
+            if cost is not None:
+                used += cost
+                continue
             # How much more it needs nobody has counted.
             self.outcome.drop(i, BUDGET, available + 1, available)
             if self.overflow == STOP:
                 self.stop(rest, available)
         return self.settle(self.count_assembled)
 
+    def cost(self, piece: Piece) -> int:
+        """Return what *piece* costs in the text, and one more separator if it is not the first."""
+        rendered = piece.label + piece.text
+        cost = _exact.count(self.kind, rendered)
+        if not self.outcome.kept:
+            return cost
+        last = self.in_text_order()[-1]
+        if self.input_order and piece.index < last.index:
+            return _exact.count(self.kind, rendered + self.separator)
+        return cost + self.separator_behind(last)
+
+    def separator_behind(self, piece: Piece) -> int:
+        """Return what a separator adds to the count of *piece*."""
+        rendered = piece.label + piece.text
+        with_it = _exact.count(self.kind, rendered + self.separator)
+        return with_it - _exact.count(self.kind, rendered)
+
     def count_assembled(self) -> int:
         return _exact.count(self.kind, self.assembled())
 
-    def cut_exact(self, i: int, label: str, available: int) -> int | None:
-        """Cut chunk *i* so that the text fits, and return its cost with a separator."""
+    def cut_exact(self, i: int, available: int) -> int | None:
+        """Cut chunk *i* so that the text fits, and return what it costs; None: no cut."""
+        kept = self.outcome.kept
+        label = self.label_of(i)
         room = available - (_exact.count(self.kind, label) if label else 0)
+        if kept:
+            room -= self.separator_behind(self.in_text_order()[-1])
         cut = self.cut(i)
         for _ in range(CUT_TRIES):
             best = cut.longest_exact(self.kind, room) if room > 0 else None
             if best is None:
                 return None
-            self.outcome.kept.append(Piece(i, label, *best, was_cut=True))
+            piece = Piece(i, label, *best, was_cut=True)
+            cost = self.cost(piece)
+            kept.append(piece)
             total = self.count_assembled()
             if total <= self.budget:
-                return _exact.count(self.kind, label + best[0] + self.separator)
-            self.outcome.kept.pop()
+                return cost
+            kept.pop()
             room -= total - self.budget
         return None
 

@@ -57,25 +57,57 @@ impl Ahead {
     }
 }
 
+/// What the kept chunks cost together, as long as each starts anew.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    /// Their tokens, with a separator behind each but the last.
+    total: i64,
+    /// The last one in the order of the text, and what a separator behind it
+    /// adds.
+    last: Option<(u32, i64)>,
+}
+
+impl Used {
+    /// Returns what a separator adds if chunk `index`, which one behind it costs
+    /// `own`, is kept too.
+    fn separator(self, index: u32, own: i64, input_order: bool) -> i64 {
+        match self.last {
+            Some((last, _)) if input_order && index < last => own,
+            Some((_, separator)) => separator,
+            None => 0,
+        }
+    }
+
+    fn add(&mut self, index: u32, cost: Cost, input_order: bool) {
+        let separator = self.separator(index, cost.separator, input_order);
+        self.total += cost.tokens.cast_signed() + separator;
+        if self.last.is_none_or(|(last, _)| !input_order || index > last) {
+            self.last = Some((index, cost.separator));
+        }
+    }
+}
+
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Admits by what each costs with a separator; then counts what they cost
     /// together, and takes out the lowest-ranked while that is over.
     pub(super) fn pack_exact(&mut self, exact: Exact, order: &[u32]) -> Result<u64, H::Error> {
-        let mut used: i64 = 0;
+        let mut used = Used::default();
         let mut ahead = Ahead::default();
         for (place, &index) in order.iter().enumerate() {
             if self.is_refused(index) {
                 continue;
             }
-            let available = self.plan.budget.saturating_add_signed(-used);
+            let available = self.plan.budget.saturating_add_signed(-used.total);
             if place >= ahead.end() {
                 ahead = self.count_ahead(exact, order, place, available)?;
             }
             let count = ahead.get(place);
-            if let Some(cost) = self.keep_exact(exact, index, count, available)? {
-                used += cost;
-            } else if let Some(cost) = self.cut_exact(exact, index, available)? {
-                used += cost;
+            let mut kept = self.keep_exact(exact, index, count, used, available)?;
+            if kept.is_none() {
+                kept = self.cut_exact(exact, index, used, available)?;
+            }
+            if let Some(cost) = kept {
+                used.add(index, cost, self.plan.input_order);
             } else {
                 self.drop(index, Reason::Budget, available.saturating_add(1), available);
                 if self.plan.overflow == Overflow::Stop {
@@ -134,62 +166,67 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     }
 
     /// Keeps chunk `index` if it fits into `available` tokens, and returns what
-    /// it costs with a separator; `count` is its count if that is known.
+    /// it costs; `count` is its count if that is known.
     fn keep_exact(
         &mut self,
         exact: Exact,
         index: u32,
         count: Option<u64>,
+        used: Used,
         available: u64,
-    ) -> Result<Option<i64>, H::Error> {
+    ) -> Result<Option<Cost>, H::Error> {
         if u64::from(self.measures[index as usize]) > available {
             return Ok(None);
         }
         let text = self.batch.text(index as usize);
-        let label = self.label(index)?;
-        // What a label adds may be less than nothing.
-        let labelling = labelling(exact, &label, text);
-        let limit = available.saturating_add_signed(-labelling);
         let tokens = match count {
-            Some(count) => Some(count).filter(|&count| count <= limit),
-            None => exact.count_text(text, limit, &GO_ON),
+            Some(count) => Some(count).filter(|&count| count <= available),
+            None => exact.count_text(text, available, &GO_ON),
         };
         let Some(tokens) = tokens else { return Ok(None) };
-        let cost = self.cost(exact, &label, text, tokens.saturating_add_signed(labelling));
-        let whole = cost.tokens.saturating_add_signed(cost.separator);
-        if self.plan.input_order && whole > available {
+        let label = self.label(index)?;
+        let cost = self.cost(exact, &label, text, tokens);
+        let separator = used.separator(index, cost.separator, self.plan.input_order);
+        if cost.tokens.saturating_add_signed(separator) > available {
             return Ok(None);
         }
         self.costs.push(cost);
         self.keep(index, tokens, label);
-        Ok(Some(whole.cast_signed()))
+        Ok(Some(cost))
     }
 
-    /// Returns what a text of so many tokens, its label among them, costs.
+    /// Returns what a text of so many tokens costs with its label.
     fn cost(&self, exact: Exact, label: &[u8], text: Text<'_>, tokens: u64) -> Cost {
+        let labelling = match label {
+            [] => 0,
+            label => joint::before(exact.encoding(), label, text),
+        };
         Cost {
-            tokens,
+            tokens: tokens.saturating_add_signed(labelling),
             separator: joint::behind(exact.encoding(), label, text, self.plan.separator),
             starts_anew: !label.is_empty() || joint::starts_anew(text),
         }
     }
 
     /// Cuts chunk `index` so that the assembled text fits, and returns what is
-    /// left of it costs with a separator; None if it can't or mayn't be cut.
+    /// left of it costs; None if it can't or mayn't be cut.
     fn cut_exact(
         &mut self,
         exact: Exact,
         index: u32,
+        used: Used,
         available: u64,
-    ) -> Result<Option<i64>, H::Error> {
+    ) -> Result<Option<Cost>, H::Error> {
         let Some((keep, marker)) = self.may_cut.take() else { return Ok(None) };
         let label = self.label(index)?;
-        let mut room = available;
-        if !label.is_empty() {
-            let label = Text::from_utf8(&label);
-            let Some(tokens) = exact.count_text(label, available, &GO_ON) else { return Ok(None) };
-            room -= tokens;
-        }
+        let label_tokens = match &label[..] {
+            [] => Some(0),
+            label => exact.count_text(Text::from_utf8(label), u64::MAX, &GO_ON),
+        };
+        // A separator may make the text in front count less.
+        let separator = used.last.map_or(0, |(_, separator)| separator);
+        let taken = label_tokens.unwrap_or(u64::MAX).cast_signed().saturating_add(separator);
+        let mut room = available.saturating_add_signed(-taken);
         let text = self.batch.text(index as usize);
         let cost = text.chars().saturating_mul(COUNTING);
         for _ in 0..CUT_TRIES {
@@ -199,13 +236,12 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let work = |stop: &AtomicBool| exact.cut(text, room, keep, marker.into(), stop);
             let Some((tokens, piece)) = self.host.work(cost, work)? else { break };
             let left = Text::from_utf8(&piece);
-            let labelling = labelling(exact, &label, left);
-            let cost = self.cost(exact, &label, left, tokens.saturating_add_signed(labelling));
+            let cost = self.cost(exact, &label, left, tokens);
             self.costs.push(cost);
             self.keep_cut(index, tokens, label.clone(), piece);
             let total = self.count_joined(exact);
             if total <= self.plan.budget {
-                return Ok(Some(cost.tokens.saturating_add_signed(cost.separator).cast_signed()));
+                return Ok(Some(cost));
             }
             self.take_out();
             room = room.saturating_sub(total - self.plan.budget);
@@ -247,9 +283,4 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         }
         total.cast_unsigned()
     }
-}
-
-/// Returns what `label` adds to the count of `text` when it stands in front.
-fn labelling(exact: Exact, label: &[u8], text: Text<'_>) -> i64 {
-    if label.is_empty() { 0 } else { joint::before(exact.encoding(), label, text) }
 }

@@ -1,0 +1,188 @@
+//! Exact counts are those of two other implementations, `tiktoken-rs` and
+//! `bpe-openai`.
+//!
+//! Both answer as tiktoken does for every `&str`, as far as is known: their
+//! patterns are worded differently, but split alike. Each has a limit of its
+//! own that these tests stay below. `tiktoken-rs` panics where its regular
+//! expression backtracks too far, at some hundred thousand spaces, and takes
+//! quadratic time for a long piece. `bpe-openai` does neither.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use budgeteer::{Encoding, Exact, Text, TokenCounter};
+use proptest::prelude::*;
+use tiktoken_rs::CoreBPE;
+
+const ENCODINGS: [Encoding; 2] = [Encoding::Cl100k, Encoding::O200k];
+
+fn tiktoken(encoding: Encoding) -> &'static CoreBPE {
+    match encoding {
+        Encoding::Cl100k => tiktoken_rs::cl100k_base_singleton(),
+        _ => tiktoken_rs::o200k_base_singleton(),
+    }
+}
+
+fn bpe(encoding: Encoding) -> &'static bpe_openai::Tokenizer {
+    match encoding {
+        Encoding::Cl100k => bpe_openai::cl100k_base(),
+        _ => bpe_openai::o200k_base(),
+    }
+}
+
+/// Every way to count a text answers what both others do.
+fn assert_counts(text: &str) {
+    for encoding in ENCODINGS {
+        let expected = tiktoken(encoding).encode_ordinary(text).len();
+        assert_eq!(expected, bpe(encoding).count(text), "the others differ at {text:?}");
+        assert_counted(encoding, text, expected);
+    }
+}
+
+fn assert_counted(encoding: Encoding, text: &str, expected: usize) {
+    let kept = Exact::new(encoding);
+    let fresh = kept.without_cache();
+    assert_eq!(expected, fresh.count(text), "{encoding:?} of {text:?}");
+    assert_eq!(expected, kept.count(text), "{encoding:?} of {text:?}, remembered");
+    assert_eq!(expected, encoding.count(text), "{encoding:?} of {text:?}, by itself");
+    for counter in [fresh, kept] {
+        assert_eq!(Some(expected), counter.count_till_limit(text, expected));
+        assert_eq!(Some(expected), counter.count_till_limit(text, usize::MAX));
+        if let Some(below) = expected.checked_sub(1) {
+            assert_eq!(None, counter.count_till_limit(text, below), "{encoding:?} of {text:?}");
+        }
+    }
+}
+
+/// Texts with what the patterns tell apart.
+fn texts() -> impl Strategy<Value = String> {
+    let odd = "('(s|S|\u{17f}|ll|Ve|rE|d|T|m|l)|[a-cA-C]{1,4}|[0-9\u{663}\u{b2}\u{2167}]{1,5}|[ \t\r\n]{1,4}\
+               |[!/'.,<|>_-]{1,3}|[\u{1c5}\u{2b0}\u{301}\u{e9}\u{c9}\u{df}]|[日本語中文的]|[가나다한글]\
+               |[\u{85}\u{a0}\u{2028}\u{3000}\u{200b}\u{1c}\u{0}]|[😀👍🏽🇩\u{200d}]){0,24}";
+    prop_oneof![
+        3 => odd.prop_map(|text: String| text),
+        1 => any::<String>(),
+        1 => "[a-z]{1,120}",
+        1 => "\\PC{0,60}",
+        1 => "([a-zA-Z]{1,9}('s|,|\\.|\n| )){0,40}",
+        1 => ("[ \n\ta1!'A]{1,4}", 1_usize..60).prop_map(|(unit, times)| unit.repeat(times)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    /// Any text counts alike.
+    #[test]
+    fn any_text(text in texts()) {
+        assert_counts(&text);
+    }
+
+    /// A text set into ASCII counts alike wherever it starts.
+    #[test]
+    fn at_any_offset(
+        text in texts(), filler in "[a-zA-Z0-9 \n!/']{1,6}", offset in 0_usize..140,
+        after in 0_usize..140,
+    ) {
+        let mut all = filler.repeat(offset);
+        all.truncate(offset);
+        all += &text;
+        all.extend(filler.chars().cycle().take(after));
+        assert_counts(&all);
+    }
+
+    /// A text counts alike in whichever way its characters are stored.
+    #[test]
+    fn any_storage(text in texts(), long: bool) {
+        let text = if long { text.repeat(40) } else { text };
+        let never = AtomicBool::new(false);
+        for encoding in ENCODINGS {
+            let expected = bpe(encoding).count(text.as_str()) as u64;
+            let counter = Exact::new(encoding).without_cache();
+            let counted = |text| counter.count_text(text, u64::MAX, &never);
+            prop_assert_eq!(Some(expected), counted(Text::from(text.as_str())));
+        }
+    }
+}
+
+/// Texts of this repository: code of two languages, prose, data.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// The files of this repository count alike, whole and cut in lines and halves.
+#[test]
+fn repository() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = Vec::new();
+    files(&root, &mut paths);
+    let texts: Vec<String> =
+        paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+    assert!(texts.iter().map(String::len).sum::<usize>() > 10_000);
+    for text in texts {
+        let short: String = text.chars().take(20_000).collect();
+        assert_counts(&short);
+        for (number, line) in short.split_inclusive('\n').enumerate().step_by(7) {
+            assert_counts(line);
+            let middle = line.char_indices().map(|(place, _)| place).nth(number % 40);
+            assert_counts(&line[middle.unwrap_or(0)..]);
+        }
+    }
+}
+
+/// Every character that is assigned, and some that are not, counts alike.
+#[test]
+fn every_character() {
+    let step = |code: u32| if code < 0x3_2000 { 1 } else { 61 };
+    let mut code = 0;
+    while code < 0x11_0000 {
+        let mut text = String::new();
+        for _ in 0..16 {
+            if let Some(one) = char::from_u32(code) {
+                text.extend([
+                    'x', one, 'y', ' ', one, '\n', one, ' ', 'a', one, one, 'A', one, 'b', '\n',
+                ]);
+            }
+            code += step(code);
+        }
+        for encoding in ENCODINGS {
+            assert_eq!(
+                tiktoken(encoding).encode_ordinary(&text).len(),
+                Exact::new(encoding).without_cache().count(&text),
+                "{encoding:?} of {text:?}",
+            );
+        }
+    }
+}
+
+/// What is made to be slow counts as the one other counts that is not slow.
+#[test]
+fn hostile() {
+    let size = 100_000;
+    for unit in
+        ["a", "aB", " ", "\n", " \n", "!", "1", "a1", "日", "\u{301}", "😀", "'s", "\u{3000}"]
+    {
+        let mut text = unit.repeat(size / unit.len());
+        for _ in 0..2 {
+            for encoding in ENCODINGS {
+                let expected = bpe(encoding).count(text.as_str());
+                assert_counted(encoding, &text, expected);
+            }
+            text.push('.');
+        }
+    }
+}
