@@ -45,14 +45,7 @@ pub struct Flex {
 impl Default for Flex {
     /// Nothing, that may shrink and does not grow.
     fn default() -> Self {
-        Self {
-            basis: 0,
-            grow: 0.0,
-            shrink: 1.0,
-            min_tokens: 0,
-            max_tokens: None,
-            priority: 0,
-        }
+        Self { basis: 0, grow: 0.0, shrink: 1.0, min_tokens: 0, max_tokens: None, priority: 0 }
     }
 }
 
@@ -365,9 +358,7 @@ impl Natural {
     }
 
     fn bits(&self) -> u64 {
-        self.0.last().map_or(0, |high| {
-            64 * self.0.len() as u64 - u64::from(high.leading_zeros())
-        })
+        self.0.last().map_or(0, |high| 64 * self.0.len() as u64 - u64::from(high.leading_zeros()))
     }
 
     /// Returns 128 of its bits, the lowest being bit `from`.
@@ -462,4 +453,28 @@ impl PartialOrd for Natural {
 #[allow(clippy::cast_possible_truncation)] // the upper half is the other one
 fn halves(number: u128) -> (u64, u64) {
     (number as u64, (number >> 64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_and_remainders_make_the_number() {
+        let numbers = [1, 2, 3, 0xFFFF, u128::from(u64::MAX), 1 << 64, u128::MAX - 1, u128::MAX];
+        for shift in [0, 1, 63, 64, 65, 127, 128, 130, 1_000, 2_097] {
+            for (divisor, quotient) in numbers.iter().flat_map(|&n| numbers.map(|m| (n, m))) {
+                let mut divisor = Natural::shifted(divisor, shift);
+                for rest in [0, 1, u128::from(u64::MAX)].map(|rest| Natural::shifted(rest, 0)) {
+                    divisor.add(&rest);
+                    let mut number = divisor.times(quotient);
+                    assert_eq!((quotient, Natural::default()), number.clone().divide(&divisor));
+                    if rest < divisor {
+                        number.add(&rest);
+                        assert_eq!((quotient, rest), number.divide(&divisor));
+                    }
+                }
+            }
+        }
+    }
 }

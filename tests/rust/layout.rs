@@ -1,0 +1,338 @@
+//! Laws of dividing a window that hold for every input, and CSS as taffy does it.
+
+use budgeteer::{Flex, Resolved, resolve_layout};
+use proptest::prelude::*;
+use taffy::prelude::*;
+
+/// Small sizes, where limits meet, and the largest.
+fn sizes() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0..30_u64,
+        4 => 0..3_000_u64,
+        1 => prop::sample::select(vec![u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1]),
+    ]
+}
+
+/// Factors that people write, and those where arithmetic breaks.
+fn factors() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => prop::sample::select(vec![0.0, 1.0, 1.0, 2.0, 0.1, 0.25, 1.0 / 3.0]),
+        1 => prop::sample::select(vec![f64::MAX, 1e300, 5e-324, 1e-310, f64::MIN_POSITIVE, -0.0]),
+        1 => prop::num::f64::POSITIVE,
+    ]
+}
+
+fn flex() -> impl Strategy<Value = Flex> {
+    let maxima = prop_oneof![Just(None), sizes().prop_map(Some)];
+    (sizes(), factors(), factors(), prop_oneof![Just(0), sizes()], maxima, -2..3_i64).prop_map(
+        |(basis, grow, shrink, min_tokens, max_tokens, priority)| Flex {
+            basis,
+            grow,
+            shrink,
+            min_tokens,
+            max_tokens,
+            priority,
+        },
+    )
+}
+
+fn flexes() -> impl Strategy<Value = Vec<Flex>> {
+    prop_oneof![
+        prop::collection::vec(flex(), 0..9),
+        (flex(), flex(), 0..6_usize, 0..6_usize).prop_map(|(one, other, many, others)| {
+            [vec![one; many], vec![other; others]].concat()
+        }),
+    ]
+}
+
+/// Returns the size that a section has where nothing is left over or lacking.
+fn clamped_basis(section: &Flex) -> u64 {
+    let max = section.max_tokens.unwrap_or(u64::MAX).max(section.min_tokens);
+    section.basis.clamp(section.min_tokens, max)
+}
+
+fn least(section: &Flex) -> u64 {
+    if section.shrink > 0.0 { section.min_tokens } else { clamped_basis(section) }
+}
+
+fn total(sizes: impl Iterator<Item = u64>) -> u128 {
+    sizes.map(u128::from).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+
+    /// The sizes and what is free sum to the space.
+    #[test]
+    fn nothing_is_lost(space in sizes(), sections in flexes()) {
+        let Resolved { tokens, free_tokens, .. } = resolve_layout(space, &sections);
+        prop_assert_eq!(u128::from(space), total(tokens.into_iter()) + u128::from(free_tokens));
+    }
+
+    /// What is in is within its limits, what is dropped is 0.
+    #[test]
+    fn limits_hold(space in sizes(), sections in flexes()) {
+        let resolved = resolve_layout(space, &sections);
+        for (index, section) in sections.iter().enumerate() {
+            let size = resolved.tokens[index];
+            if resolved.dropped.contains(&index) {
+                prop_assert_eq!(0, size);
+            } else {
+                let most = section.max_tokens.unwrap_or(u64::MAX).max(section.min_tokens);
+                prop_assert!((least(section)..=most).contains(&size));
+            }
+        }
+    }
+
+    /// Sections go by priority, then last first, and no more than must.
+    #[test]
+    fn no_more_are_dropped_than_must(space in sizes(), sections in flexes()) {
+        let Resolved { dropped, .. } = resolve_layout(space, &sections);
+        let mut order: Vec<usize> = (0..sections.len()).rev().collect();
+        order.sort_by_key(|&index| sections[index].priority);
+        prop_assert_eq!(&order[..dropped.len()], &dropped);
+        let needed = |from: usize| total(order[from..].iter().map(|&index| least(&sections[index])));
+        prop_assert!(needed(dropped.len()) <= u128::from(space));
+        if let Some(before) = dropped.len().checked_sub(1) {
+            prop_assert!(needed(before) > u128::from(space));
+        }
+    }
+
+    /// A larger space drops no more; while the same are in, it takes at most a
+    /// token from any, and nothing from what is free.
+    #[test]
+    fn growth_takes_only_what_is_rounded(
+        (space, more) in (sizes(), prop_oneof![1..4_u64, sizes()]),
+        sections in flexes(),
+    ) {
+        let before = resolve_layout(space, &sections);
+        let after = resolve_layout(space.saturating_add(more), &sections);
+        prop_assert!(before.dropped.starts_with(&after.dropped));
+        if before.dropped == after.dropped {
+            prop_assert!(before.free_tokens <= after.free_tokens);
+            for (before, after) in before.tokens.iter().zip(&after.tokens) {
+                prop_assert!(*before <= after.saturating_add(1));
+            }
+        }
+    }
+
+    /// The others are divided as if what is dropped had never been.
+    #[test]
+    fn dropped_sections_leave_no_trace(space in sizes(), sections in flexes()) {
+        let resolved = resolve_layout(space, &sections);
+        let is_in = |index: &usize| !resolved.dropped.contains(index);
+        let kept: Vec<usize> = (0..sections.len()).filter(is_in).collect();
+        let alone: Vec<Flex> = kept.iter().map(|&index| sections[index]).collect();
+        let alone = resolve_layout(space, &alone);
+        let sizes: Vec<u64> = kept.iter().map(|&index| resolved.tokens[index]).collect();
+        prop_assert_eq!((sizes, resolved.free_tokens), (alone.tokens, alone.free_tokens));
+        prop_assert!(alone.dropped.is_empty());
+    }
+
+    /// Where no two priorities are equal, order moves at most a token.
+    #[test]
+    fn order_hardly_matters(
+        space in sizes(),
+        (sections, shuffled) in flexes()
+            .prop_map(|mut sections| {
+                for (section, priority) in sections.iter_mut().zip(0..) {
+                    section.priority = priority;
+                }
+                sections
+            })
+            .prop_flat_map(|sections| (Just(sections.clone()), Just(sections).prop_shuffle())),
+    ) {
+        let (ordered, other) =
+            (resolve_layout(space, &sections), resolve_layout(space, &shuffled));
+        prop_assert_eq!(ordered.free_tokens, other.free_tokens);
+        for (section, size) in shuffled.iter().zip(other.tokens) {
+            let index = usize::try_from(section.priority).unwrap();
+            prop_assert!(ordered.tokens[index].abs_diff(size) <= 1);
+        }
+    }
+
+    /// Equal sections differ by a token at most, and the first has it; but the
+    /// last are dropped.
+    #[test]
+    fn equals_are_equal(space in sizes(), section in flex(), many in 1..9_usize) {
+        let Resolved { tokens, dropped, .. } = resolve_layout(space, &vec![section; many]);
+        let kept = &tokens[..many - dropped.len()];
+        prop_assert!(dropped.iter().copied().eq((kept.len()..many).rev()));
+        prop_assert!(kept.is_sorted_by(|one, other| one >= other));
+        if let (Some(first), Some(last)) = (kept.first(), kept.last()) {
+            prop_assert!(first - last <= 1);
+        }
+    }
+
+    /// All factors times a power of two are the same, as long as they sum to 1.
+    #[test]
+    fn only_ratios_count(space in sizes(), sections in flexes(), power in 0..900_i32) {
+        let mut sections = sections;
+        for section in &mut sections {
+            section.grow = section.grow.clamp(1.0, 1e12);
+            section.shrink = section.shrink.clamp(1e-12, 1e12);
+        }
+        let mut larger = sections.clone();
+        for section in &mut larger {
+            section.grow *= 2_f64.powi(power);
+            section.shrink *= 2_f64.powi(power);
+        }
+        prop_assert_eq!(resolve_layout(space, &sections), resolve_layout(space, &larger));
+    }
+}
+
+/// Returns the widths of a row of boxes, not rounded.
+///
+/// Boxes get only the factor that CSS uses. Of those where it is 0 taffy would
+/// take the basis for the initial free space, not the size, unless the other is
+/// 0 too.
+fn taffy_widths(space: u64, sections: &[Flex]) -> Vec<f64> {
+    #[allow(clippy::cast_precision_loss)] // the tests stay below 2^24
+    fn pixels(tokens: u64) -> f32 {
+        tokens as f32
+    }
+    #[allow(clippy::cast_possible_truncation)] // the tests draw from f32
+    fn factor(factor: f64) -> f32 {
+        factor as f32
+    }
+    let growing = sections.iter().map(clamped_basis).sum::<u64>() < space;
+    let mut tree = TaffyTree::<()>::new();
+    tree.disable_rounding();
+    let boxes: Vec<_> = sections
+        .iter()
+        .map(|section| {
+            tree.new_leaf(Style {
+                flex_basis: length(pixels(section.basis)),
+                flex_grow: if growing { factor(section.grow) } else { 0.0 },
+                flex_shrink: if growing { 0.0 } else { factor(section.shrink) },
+                min_size: Size { width: length(pixels(section.min_tokens)), height: auto() },
+                max_size: Size {
+                    width: section.max_tokens.map_or(auto(), |max| length(pixels(max))),
+                    height: auto(),
+                },
+                ..Style::default()
+            })
+            .unwrap()
+        })
+        .collect();
+    let row = Style {
+        size: Size { width: length(pixels(space)), height: length(1.0) },
+        ..Style::default()
+    };
+    let row = tree.new_with_children(row, &boxes).unwrap();
+    tree.compute_layout(row, Size::MAX_CONTENT).unwrap();
+    boxes.into_iter().map(|node| f64::from(tree.layout(node).unwrap().size.width)).collect()
+}
+
+/// Sections whose figures are exact in f32, with which taffy computes.
+///
+/// A shrink factor is 0 or at least 1. Where the factors of what still shrinks
+/// sum below 1, CSS takes only that part of what is lacking, and overflows.
+fn css_flex() -> impl Strategy<Value = Flex> {
+    let grow = prop_oneof![Just(0.0_f32), Just(1.0), 0.01..0.5_f32, 0.01..20_f32];
+    let shrink = prop_oneof![Just(0.0_f32), Just(1.0), 1.0..20_f32];
+    let minima = prop_oneof![Just(0), 0..500_u64];
+    let maxima = prop_oneof![Just(None), (0..2_000_u64).prop_map(Some)];
+    (0..2_000_u64, grow, shrink, minima, maxima).prop_map(
+        |(basis, grow, shrink, min_tokens, max_tokens)| Flex {
+            basis,
+            grow: grow.into(),
+            shrink: shrink.into(),
+            min_tokens,
+            max_tokens,
+            priority: 0,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5_000) })]
+
+    /// Sizes are those of CSS, rounded, wherever CSS does not overflow: where
+    /// the smallest sizes fit, so that nothing is dropped, and what shrinks has
+    /// factors that sum to 1. (A sum below 1 while growing is the same in both.)
+    #[test]
+    fn sizes_are_those_of_css(
+        sections in prop::collection::vec(css_flex(), 1..9),
+        space in prop_oneof![0..2_000_u64, 0..12_000_u64],
+    ) {
+        let space = space.max(sections.iter().map(least).sum());
+        let Resolved { tokens, dropped, .. } = resolve_layout(space, &sections);
+        prop_assert!(dropped.is_empty());
+        let widths = taffy_widths(space, &sections);
+        for (&size, &width) in tokens.iter().zip(&widths) {
+            // A hundredth for the arithmetic in f32.
+            let difference = f64::from(u32::try_from(size).unwrap()) - width;
+            prop_assert!(difference.abs() < 1.01, "{:?} {:?}", tokens, widths);
+        }
+    }
+}
+
+/// A section of a basis that may grow and shrink.
+fn section(basis: u64, grow: f64, shrink: f64) -> Flex {
+    Flex { basis, grow, shrink, ..Flex::default() }
+}
+
+#[test]
+fn what_is_left_over_goes_by_factor() {
+    let sections = [section(100, 1.0, 1.0), section(100, 3.0, 1.0), section(100, 0.0, 1.0)];
+    assert_eq!(vec![125, 175, 100], resolve_layout(400, &sections).tokens);
+    // 10 is 2.5 and 7.5: equal remainders, so the first gets the token.
+    assert_eq!(vec![103, 107, 100], resolve_layout(310, &sections).tokens);
+}
+
+#[test]
+fn what_is_lacking_is_taken_by_factor_and_basis() {
+    let sections = [section(300, 0.0, 1.0), section(100, 0.0, 3.0), section(50, 0.0, 0.0)];
+    assert_eq!(vec![200, 0, 50], resolve_layout(250, &sections).tokens);
+    // 61 is 30.5 each: the last gives first.
+    assert_eq!(vec![270, 69, 50], resolve_layout(389, &sections).tokens);
+}
+
+#[test]
+fn what_meets_a_limit_leaves_the_rest_to_others() {
+    let mut sections = [section(0, 1.0, 1.0), section(0, 1.0, 1.0), section(0, 2.0, 1.0)];
+    sections[0].max_tokens = Some(10);
+    sections[1].min_tokens = 50;
+    assert_eq!(vec![10, 50, 40], resolve_layout(100, &sections).tokens);
+}
+
+#[test]
+fn grow_factors_below_1_leave_something_free() {
+    let resolved = resolve_layout(1_000, &[section(0, 0.25, 1.0), section(0, 0.5, 1.0)]);
+    assert_eq!((vec![250, 500], 250), (resolved.tokens, resolved.free_tokens));
+    // The floats 0.7, 0.2 and 0.1 sum to a little less than 1.
+    let tenths = [section(0, 0.7, 1.0), section(0, 0.2, 1.0), section(0, 0.1, 1.0)];
+    assert_eq!(vec![700, 200, 100], resolve_layout(1_000, &tenths).tokens);
+}
+
+#[test]
+fn shrink_factors_below_1_still_make_it_fit() {
+    let sections = [section(100, 0.0, 0.25), section(100, 0.0, 0.25)];
+    assert_eq!(vec![50, 50], resolve_layout(100, &sections).tokens);
+}
+
+#[test]
+fn factors_of_all_magnitudes_are_exact() {
+    let mut sections =
+        [section(0, f64::MAX, 1.0), section(0, 5e-324, 1.0), section(0, 1e-323, 1.0)];
+    assert_eq!(vec![3_000, 0, 0], resolve_layout(3_000, &sections).tokens);
+    // Denormals sum below 1 by far, so that what the first leaves is free.
+    sections[0].max_tokens = Some(0);
+    assert_eq!(3_000, resolve_layout(3_000, &sections).free_tokens);
+    let sections = [section(3_000, 0.0, f64::MAX), section(3_000, 0.0, 5e-324)];
+    assert_eq!(vec![0, 2_999], resolve_layout(2_999, &sections).tokens);
+}
+
+#[test]
+fn what_is_no_factor_counts_as_0_or_the_largest() {
+    let sections = [section(5, f64::NAN, -1.0), section(5, f64::INFINITY, f64::NAN)];
+    assert_eq!(vec![5, 15], resolve_layout(20, &sections).tokens);
+    assert_eq!(vec![5, 0], resolve_layout(9, &sections).tokens);
+}
+
+#[test]
+fn no_sections_leave_all_free() {
+    assert_eq!(7, resolve_layout(7, &[]).free_tokens);
+    assert_eq!(Vec::<u64>::new(), resolve_layout(0, &[]).tokens);
+}
