@@ -92,8 +92,8 @@ pub struct Resolved {
 /// - Each size is less than one token from the real number that it stands for.
 ///   Those with the largest remainders get the tokens that rounding leaves,
 ///   the first of those that are equal.
-/// - As `space` grows, fewer sections are dropped; and while the same are in,
-///   none gets more than one token less, free tokens included.
+/// - As `space` grows, no more sections are dropped; and while the same are in,
+///   none gets more than one token less, and no fewer are free.
 ///
 /// # Examples
 ///
@@ -145,8 +145,11 @@ fn drop_sections(space: u64, sections: &[Flex]) -> Vec<usize> {
 fn flex(space: u64, sections: &[Flex], dropped: &[usize], tokens: &mut [u64]) {
     let total: u128 = tokens.iter().map(|&size| u128::from(size)).sum();
     let space = u128::from(space);
+    if total == space {
+        return;
+    }
     let growing = total < space;
-    let mut is_in = vec![total != space; sections.len()];
+    let mut is_in = vec![true; sections.len()];
     for &index in dropped {
         is_in[index] = false;
     }
@@ -236,8 +239,8 @@ fn divide(amount: u128, pulls: &[Pull], partly: bool) -> Vec<u64> {
         for &place in &active {
             whole.add(&weights[place]);
         }
-        // A share is given * weight / whole. It is no more than amount * factor;
-        // only where factors sum below 1 could it be.
+        // A share is given * weight / whole, and at most amount * factor, which
+        // only factors that sum below 1 could exceed.
         let mut given = rest;
         if partly && whole.times(amount) < one.times(rest) {
             (given, whole) = (amount, one.clone());
@@ -335,7 +338,10 @@ impl Natural {
         let mut digits = vec![0; usize::try_from(bits / 64).expect("a float has 2,098 bits")];
         let (low, middle) = halves(number << (bits % 64));
         // The 64 bits that the shift may push out.
-        let high = if bits % 64 == 0 { 0 } else { halves(number >> (128 - bits % 64)).0 };
+        let high = match bits % 64 {
+            0 => 0,
+            shift => halves(number >> (128 - shift)).0,
+        };
         digits.extend([low, middle, high]);
         Self(digits).trimmed()
     }

@@ -7,6 +7,7 @@ mod chunk;
 mod count;
 mod duplicate;
 mod error;
+mod huge;
 mod keywords;
 mod layout;
 mod once;

@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use budgeteer_vocab::{Encoding, Vocabulary};
 
+use crate::huge::Table;
+
 /// Pretokens and tokens up to so many bytes are keys by themselves.
 pub(crate) const SHORT: usize = 15;
 
@@ -64,8 +66,8 @@ pub(crate) struct Bpe {
 struct Tables {
     /// The keys of the short tokens where [`mix`] puts them or behind, and 0
     /// where none is; and their ranks.
-    keys: Box<[u128]>,
-    ranks: Box<[u32]>,
+    keys: Table<u128>,
+    ranks: Table<u32>,
     /// The longer tokens by their first 16 bytes, the longest first.
     long: HashMap<[u8; 16], Vec<u32>>,
     /// The rank of each single byte.
@@ -78,22 +80,22 @@ struct Tables {
     /// Likewise for eight bytes: 8 to 15 as bits 0 to 7.
     eights: Filter<8>,
     /// Pairs that merge, with what they merge to: see [`Self::add_merge`].
-    merges: Box<[u64]>,
+    merges: Table<u64>,
     /// A bit for each pair that merges, by its hash: most pairs do not, and
     /// that is soon seen here.
-    may_merge: Box<[u64]>,
+    may_merge: Table<u64>,
 }
 
 /// Tells by the first `N` bytes which lengths are worth a look.
 struct Filter<const N: usize> {
-    lengths: Box<[u8]>,
+    lengths: Table<u8>,
 }
 
 impl<const N: usize> Filter<N> {
     const BITS: u32 = 17;
 
     fn new() -> Self {
-        Self { lengths: vec![0; 1 << Self::BITS].into() }
+        Self { lengths: Table::new(1 << Self::BITS) }
     }
 
     fn place(text: &[u8]) -> usize {
@@ -125,15 +127,15 @@ impl Tables {
         // Three quarters full at most.
         let size = (vocabulary.len() * 4 / 3).next_power_of_two();
         let mut tables = Self {
-            keys: vec![0; size].into(),
-            ranks: vec![0; size].into(),
+            keys: Table::new(size),
+            ranks: Table::new(size),
             long: HashMap::new(),
             ones: [NO_TOKEN; 256],
             twos: vec![NO_TOKEN; 1 << 16].into(),
             fours: Filter::new(),
             eights: Filter::new(),
-            merges: vec![u64::MAX; (vocabulary.len() * 5 / 4).next_power_of_two()].into(),
-            may_merge: vec![0; 1 << (MAY_MERGE_BITS - 6)].into(),
+            merges: Table::new((vocabulary.len() * 5 / 4).next_power_of_two()),
+            may_merge: Table::new(1 << (MAY_MERGE_BITS - 6)),
         };
         for (rank, token) in (0..).zip(vocabulary.iter()) {
             tables.add(rank, token);
@@ -197,14 +199,15 @@ impl Tables {
         None
     }
 
-    /// A pair and its merge in one number: ranks have 18 bits.
+    /// A pair and its merge in one number, which is never 0: ranks have 18 bits,
+    /// and what merges ranks higher than its parts.
     fn add_merge(&mut self, left: u32, right: u32, merged: u32) {
         let pair = u64::from(left) << 18 | u64::from(right);
         let mixed = mix(u128::from(pair));
         let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
         self.may_merge[bit / 64] |= 1 << (bit % 64);
         let mut slot = self.merge_slot(mixed);
-        while self.merges[slot] != u64::MAX {
+        while self.merges[slot] != 0 {
             slot = (slot + 1) & (self.merges.len() - 1);
         }
         self.merges[slot] = pair << 18 | u64::from(merged);
@@ -225,7 +228,7 @@ impl Tables {
         let mut slot = self.merge_slot(mixed);
         loop {
             let merge = self.merges[slot];
-            if merge == u64::MAX {
+            if merge == 0 {
                 return None;
             }
             if merge >> 18 == pair {

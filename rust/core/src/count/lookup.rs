@@ -5,6 +5,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::bpe::{Bpe, Encoded, SHORT, key, mix};
+use crate::huge::Table;
 
 /// So many of the short pretokens seen last are at hand, as a power of two: two
 /// megabytes.
@@ -34,8 +35,8 @@ struct Long {
 /// each other, so that it never grows.
 pub(crate) struct Lookup {
     /// Keys with their counts in the highest four bits; 0 where none is.
-    near: Box<[u128; 1 << NEAR_BITS]>,
-    far: Box<[u128; 1 << FAR_BITS]>,
+    near: Table<u128>,
+    far: Table<u128>,
     long: Vec<Long>,
     pub(crate) scratch: Encoded,
 }
@@ -56,11 +57,9 @@ const KEEP: [u128; SHORT + 1] = {
 
 impl Lookup {
     pub(crate) fn new() -> Self {
-        let near = vec![0; 1 << NEAR_BITS].into_boxed_slice();
-        let far = vec![0; 1 << FAR_BITS].into_boxed_slice();
         Self {
-            near: near.try_into().expect("it is as long"),
-            far: far.try_into().expect("it is as long"),
+            near: Table::new(1 << NEAR_BITS),
+            far: Table::new(1 << FAR_BITS),
             long: vec![Long { bytes: [0; LONG], length: 0, count: 0 }; 1 << LONG_BITS],
             scratch: Encoded::default(),
         }

@@ -1,0 +1,113 @@
+//! Large tables of zeros, in large pages where the system has them.
+//!
+//! Looks into a table of megabytes go everywhere, and each page of four
+//! kilobytes costs a look into the page tables at first, and again once it is
+//! forgotten. Pages of two megabytes spare most of that.
+#![allow(unsafe_code)] // memory of its own alignment
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// The size of a large page.
+const PAGE: usize = 2 << 20;
+
+/// A number that is 0 where all its bytes are.
+///
+/// # Safety
+///
+/// Any bytes must be a value, and it must have no drop glue.
+pub(crate) unsafe trait Number: Copy {}
+
+// SAFETY: integers.
+unsafe impl Number for u8 {}
+// SAFETY: likewise.
+unsafe impl Number for u32 {}
+// SAFETY: likewise.
+unsafe impl Number for u64 {}
+// SAFETY: likewise.
+unsafe impl Number for u128 {}
+
+/// A slice of numbers, at first 0, of a length that is never changed.
+#[derive(Debug)]
+pub(crate) struct Table<T: Number> {
+    start: NonNull<T>,
+    length: usize,
+}
+
+// SAFETY: it owns its numbers as a boxed slice does.
+unsafe impl<T: Number + Send> Send for Table<T> {}
+// SAFETY: likewise.
+unsafe impl<T: Number + Sync> Sync for Table<T> {}
+
+impl<T: Number> Table<T> {
+    /// Returns a table of `length` numbers, of which there must be one.
+    pub(crate) fn new(length: usize) -> Self {
+        let layout = Self::layout(length);
+        assert!(layout.size() > 0, "a table is never empty");
+        // SAFETY: the size is not 0, as was just seen; what is written is
+        // inside of what was allocated.
+        unsafe {
+            let Some(start) = NonNull::new(alloc(layout).cast::<T>()) else {
+                handle_alloc_error(layout)
+            };
+            #[cfg(target_os = "linux")]
+            if layout.align() == PAGE {
+                // Advice: nothing is lost where it is not taken.
+                libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE);
+            }
+            start.as_ptr().write_bytes(0, length);
+            Self { start, length }
+        }
+    }
+
+    /// Large tables start, and end, with a page.
+    fn layout(length: usize) -> Layout {
+        let layout = Layout::array::<T>(length).expect("tables have some megabytes");
+        if layout.size() < PAGE / 2 {
+            return layout;
+        }
+        layout.align_to(PAGE).expect("that is a power of two").pad_to_align()
+    }
+}
+
+impl<T: Number> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many numbers were allocated and written.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl<T: Number> DerefMut for Table<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: likewise, and nobody else refers to them.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl<T: Number> Drop for Table<T> {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with that layout.
+        unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.length)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_zeros_that_may_be_written() {
+        for length in [1, 1000, PAGE, PAGE + 1] {
+            let mut table = Table::<u32>::new(length);
+            assert_eq!(length, table.len());
+            assert!(table.iter().all(|&number| number == 0));
+            table[length - 1] = 7;
+            assert_eq!(7, table[length - 1]);
+        }
+    }
+}
