@@ -21,6 +21,7 @@ const RESOLVING: usize = 2_000;
     maximum: "list[int]",
     priority: "list[int]",
 ) -> "tuple[list[int], list[int], int]", text_signature = "(space, basis, grow, shrink, minimum, maximum, priority)")]
+#[allow(clippy::too_many_arguments)] // the facade names them
 pub(crate) fn resolve_layout(
     py: Python<'_>,
     space: u64,
@@ -32,14 +33,11 @@ pub(crate) fn resolve_layout(
     priority: Vec<i64>,
 ) -> PyResult<(Vec<u64>, Vec<usize>, u64)> {
     guard(|| {
-        let sections: Vec<Flex> = (0..basis.len())
-            .map(|index| Flex {
-                basis: basis[index],
-                grow: grow[index],
-                shrink: shrink[index],
-                min_tokens: minimum[index],
-                max_tokens: Some(maximum[index]),
-                priority: priority[index],
+        let rows = basis.into_iter().zip(grow).zip(shrink).zip(minimum).zip(maximum).zip(priority);
+        let sections: Vec<Flex> = rows
+            .map(|(((((basis, grow), shrink), min_tokens), max_tokens), priority)| {
+                let max_tokens = Some(max_tokens);
+                Flex { basis, grow, shrink, min_tokens, max_tokens, priority }
             })
             .collect();
         let resolved = convert::work(py, sections.len().saturating_mul(RESOLVING), |_| {

@@ -369,6 +369,11 @@ impl Bpe {
         self.merge(piece, scratch, stop).len()
     }
 
+    /// Tells the processor that the token of a mixed key is looked for soon.
+    pub(crate) fn prefetch(&self, mixed: u64) {
+        crate::huge::prefetch(&raw const self.tables.keys[self.tables.slot(mixed)]);
+    }
+
     /// Returns whether the key, mixed, is that of a token.
     pub(crate) fn is_short_token(&self, key: u128, mixed: u64) -> bool {
         self.tables.short(key, mixed).is_some()

@@ -123,6 +123,8 @@ impl Lookup {
         mixed: u64,
         stop: &AtomicBool,
     ) -> usize {
+        // What is not remembered is looked up next: it may come meanwhile.
+        bpe.prefetch(mixed);
         // The one seen before the last has the place beside.
         let place = (mixed >> (64 - NEAR_BITS)) as usize;
         self.near.swap(place, place ^ 1);
