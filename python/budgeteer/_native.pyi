@@ -2,7 +2,7 @@
 Native backend of `budgeteer`. Private: import from `budgeteer`.
 """
 
-__all__ = ["cache_info", "clear_cache", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "truncate"]
+__all__ = ["cache_info", "clear_cache", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "resolve_layout", "truncate"]
 
 def cache_info(kind: "int") -> "tuple[int, int, int, int, int]":
     """
@@ -51,6 +51,12 @@ def pack(query: "str", chunks: "tuple[object, ...]", budget: "int", kind: "int",
     """
     Packs, and returns the columns of a packing; or a code and the index of a
     bad chunk.
+    """
+
+def resolve_layout(space: "int", basis: "list[int]", grow: "list[float]", shrink: "list[float]", minimum: "list[int]", maximum: "list[int]", priority: "list[int]") -> "tuple[list[int], list[int], int]":
+    """
+    Divides `space` tokens among sections. Returns their sizes, the dropped ones
+    and the free tokens.
     """
 
 def truncate(kind: "int", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", keep: "int", marker: "str") -> "str":

@@ -423,7 +423,7 @@ def test_cache_is_bounded(counter):
         counter.count_batch(texts[start : start + 50_000])
         info = counter.cache_info()
         assert info.bytes <= info.max_bytes <= 32 * 2**20 + 4096
-        assert info.entries <= info.misses
+        assert info.entries <= start + 50_000  # fewer where two threads were in each other's way
     some = random.Random(8).sample(texts, 2_000)
     assert oracle.expected_counts(counter.name, some) == counter.count_batch(some).tolist()
 
@@ -586,10 +586,13 @@ def test_interrupt(name, call, unit, after):
         time.sleep(after)
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
+        never = threading.Timer(5, process.kill)
+        never.start()
         stopped = process.stdout.readline()
+        never.cancel()
         process.kill()
 
-    assert stopped != "finished\n"
+    assert stopped not in ("finished\n", "")
     assert float(stopped) - start < 1.0  # 200 ms of ours, and a busy machine
 
 
@@ -721,12 +724,14 @@ def hostile(size):
 @pytest.mark.parametrize("label", hostile(0))
 def test_hostile_time(label):
     """A million characters take at most twenty times as long as a hundred thousand."""
-    few, many = (hostile(size)[label] for size in (100_000, 1_000_000))
+    text = hostile(1_000_000)[label]
+    # Ten different tenths: the same one again would find its pieces remembered.
+    tenth = len(text) // 10
+    tenths = [text[start : start + tenth] for start in range(0, len(text), tenth)]
     for name in ENCODINGS:
         counter = get_counter(name, cache=False)
-        # What takes less than 5 ms is not measured well enough to be multiplied.
-        limit = 20 * max(0.005, min(seconds(counter, few) for _ in range(3)))
-        assert min(seconds(counter, many) for _ in range(2)) < min(2, limit)
+        limit = 20 * max(0.003, sum(seconds(counter, part) for part in tenths) / 10)
+        assert min(seconds(counter, text) for _ in range(2)) < min(2, limit)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 use budgeteer::{Flex, Resolved, resolve_layout};
 use proptest::prelude::*;
+use taffy::TaffyResult;
 use taffy::prelude::*;
 
 /// Small sizes, where limits meet, and the largest.
@@ -60,7 +61,7 @@ fn total(sizes: impl Iterator<Item = u64>) -> u128 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     /// The sizes and what is free sum to the space.
     #[test]
@@ -186,7 +187,7 @@ proptest! {
 /// Boxes get only the factor that CSS uses. Of those where it is 0 taffy would
 /// take the basis for the initial free space, not the size, unless the other is
 /// 0 too.
-fn taffy_widths(space: u64, sections: &[Flex]) -> Vec<f64> {
+fn taffy_widths(space: u64, sections: &[Flex]) -> TaffyResult<Vec<f64>> {
     #[allow(clippy::cast_precision_loss)] // the tests stay below 2^24
     fn pixels(tokens: u64) -> f32 {
         tokens as f32
@@ -212,16 +213,15 @@ fn taffy_widths(space: u64, sections: &[Flex]) -> Vec<f64> {
                 },
                 ..Style::default()
             })
-            .unwrap()
         })
-        .collect();
+        .collect::<TaffyResult<_>>()?;
     let row = Style {
         size: Size { width: length(pixels(space)), height: length(1.0) },
         ..Style::default()
     };
-    let row = tree.new_with_children(row, &boxes).unwrap();
-    tree.compute_layout(row, Size::MAX_CONTENT).unwrap();
-    boxes.into_iter().map(|node| f64::from(tree.layout(node).unwrap().size.width)).collect()
+    let row = tree.new_with_children(row, &boxes)?;
+    tree.compute_layout(row, Size::MAX_CONTENT)?;
+    boxes.into_iter().map(|node| Ok(f64::from(tree.layout(node)?.size.width))).collect()
 }
 
 /// Sections whose figures are exact in f32, with which taffy computes.
@@ -246,7 +246,7 @@ fn css_flex() -> impl Strategy<Value = Flex> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5_000) })]
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     /// Sizes are those of CSS, rounded, wherever CSS does not overflow: where
     /// the smallest sizes fit, so that nothing is dropped, and what shrinks has
@@ -259,7 +259,7 @@ proptest! {
         let space = space.max(sections.iter().map(least).sum());
         let Resolved { tokens, dropped, .. } = resolve_layout(space, &sections);
         prop_assert!(dropped.is_empty());
-        let widths = taffy_widths(space, &sections);
+        let widths = taffy_widths(space, &sections).unwrap();
         for (&size, &width) in tokens.iter().zip(&widths) {
             // A hundredth for the arithmetic in f32.
             let difference = f64::from(u32::try_from(size).unwrap()) - width;

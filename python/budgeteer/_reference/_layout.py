@@ -90,8 +90,8 @@ def divide(amount: int, pulls: list[Pull], *, partly: bool) -> list[int]:
     rest = amount
     active = list(range(len(pulls)))
     while active:
-        # A share is given * weight / whole. It is no more than amount * factor; only where
-        # factors sum below 1 could it be.
+        # A share is given * weight / whole, and at most amount * factor, which only factors that
+        # sum below 1 could exceed.
         given, whole = rest, sum(weights[i] for i in active)
         if partly and amount * whole < rest * one:
             given, whole = amount, one

@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn a_maker_that_is_gone_is_not_waited_for() {
         static ONCE: Once<u64> = Once::new();
+        static PANICKED: Once<u64> = Once::new();
         ONCE.maker.store(std::process::id() ^ 1, Ordering::Relaxed);
         assert_eq!(7, *ONCE.get(|| 7));
-        static PANICKED: Once<u64> = Once::new();
         let panicked = std::panic::catch_unwind(|| PANICKED.get(|| panic!("on purpose")));
         assert!(panicked.is_err());
         assert_eq!(7, *PANICKED.get(|| 7));
