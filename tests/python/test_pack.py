@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from support import END_MARKER, KNOWN_CLUSTERS, MIDDLE_MARKER, Liar
 
-from budgeteer import BudgeteerError, Chunk, Packer, pack
+from budgeteer import BudgeteerError, Chunk, Packer, get_counter, pack
 
 FAMILY = KNOWN_CLUSTERS[1]
 TALL = "a" + "\u0301" * 29
@@ -424,17 +424,45 @@ def test_needed_is_a_bound_under_an_encoding(backend, counter):
     packing = pack("", ["tea", "rye bread " * 50, "tea"], 5, counter=counter)
     dropped = packing.dropped[0]
 
-    assert (1, "budget", 4, 3) == (
+    assert (1, "budget", 5, 4) == (
         dropped.index,
         dropped.reason,
         dropped.needed_tokens,
         dropped.available_tokens,
     )
-    expected = "it needs at least 4 tokens, and 3 of 5 were left."
+    expected = "it needs at least 5 tokens, and 4 of 5 were left."
     for one in (packing, pickle.loads(pickle.dumps(packing))):
         assert f"Chunk 1 (score 0.00) was dropped: {expected}" == one.explain(1)
     for other in (len, "chars_div4", f"tiktoken:{counter}"):
         assert "at least" not in pack("", ["tea", "rye" * 50], 5, counter=other).explain(1)
+
+
+@pytest.mark.parametrize("order", ["rank", "input"])
+def test_no_separator_is_counted_behind_the_last(backend, order):
+    """Under either order chunks fit that fill the budget just so."""
+    for texts in (["tea"], ["Green tea", "rye"], ["rye", "Green tea", "x"]):
+        whole = get_counter("o200k_base").count("\n\n".join(texts))
+        packing = pack("Green", texts, whole, order=order)
+
+        assert (whole, len(texts)) == (packing.total_tokens, len(packing.kept))
+
+
+def test_a_chunk_that_cannot_fit_is_not_asked_for_its_label(backend):
+    """A label is asked for when the text alone would fit, on either backend."""
+
+    class Shy:
+        def __init__(self, text):
+            self.text = text
+
+        @property
+        def id(self):
+            raise KeyError("mine")
+
+    for text in ("tea " * 1000, "東京" * 50):
+        packing = pack("", ["rye", Shy(text)], 10, template="tagged", counter="o200k_base")
+        assert [1] == [dropped.index for dropped in packing.dropped]
+    with pytest.raises(KeyError, match="mine"):
+        pack("", ["rye", Shy("tea")], 50, template="tagged", counter="o200k_base")
 
 
 def test_was_truncated(backend):

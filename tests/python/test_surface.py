@@ -16,6 +16,7 @@ from budgeteer import _codes, _count, _models, _reference, presets, ranking
 PACKAGE = Path(budgeteer.__file__).parent
 INTERNAL = {
     "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",
+    "resolve_layout": "layouts are yet to come in Python; the tests compare what divides a window",
     "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
 }
 """Functions of a backend that the facade does not call, each with its reason."""
