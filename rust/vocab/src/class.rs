@@ -35,3 +35,23 @@ impl Class {
 /// patterns are matched elsewhere.
 #[allow(clippy::unreadable_literal)] // nobody reads it
 pub const CLASSES: &[(u32, u32, u8)] = include!(concat!(env!("OUT_DIR"), "/classes.rs"));
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::CLASSES;
+
+    /// Newer versions of Unicode know more characters; which version counts is
+    /// for tiktoken to say. This is that of tiktoken 0.14.
+    #[test]
+    fn classes_are_those_of_tiktoken() {
+        let mut hash = Sha256::new();
+        for (first, last, class) in CLASSES {
+            hash.update(format!("{first} {last} {class}\n"));
+        }
+        let hash = hash.finalize();
+        let hash = hash.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        assert_eq!("b8ece2af8f9a225a894810708e2edad0e53a62e789ddfef94a920950437a7acf", hash);
+    }
+}

@@ -2,14 +2,16 @@
 //!
 //! A text is known by a keyed 128-bit hash of what it is stored as, so that no
 //! text is kept. The key is drawn anew in each process: nobody outside can make
-//! two texts collide. No thread ever waits for a lock here: where another one
-//! holds it, or held it when the process forked, the text is counted as if it
-//! were not known.
+//! two texts collide. No thread waits long for a lock here: where another one
+//! keeps it, as one does that held it when the process forked, the text is counted
+//! as if it were not known.
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
-use std::sync::{Mutex, TryLockError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use highway::{HighwayHash, HighwayHasher, Key};
 
@@ -56,8 +58,6 @@ type Table = HashMap<u128, u64, BuildHasherDefault<Taken>>;
 struct Shard {
     young: Table,
     old: Table,
-    hits: u64,
-    misses: u64,
 }
 
 /// How well a cache did, and how large it is.
@@ -80,7 +80,16 @@ pub struct CacheInfo {
 #[derive(Debug)]
 pub(crate) struct Cache {
     shards: [Mutex<Shard>; SHARDS],
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
+
+/// So often a lock is tried that another thread holds for a moment.
+const TRIES: usize = 100;
+
+/// So often, with a rest of that length between, where all of it is meant.
+const LONG_TRIES: usize = 50;
+const REST: Duration = Duration::from_millis(1);
 
 /// The hash of a text, if it is worth remembering.
 pub(crate) fn hash(text: Text<'_>) -> u128 {
@@ -131,62 +140,95 @@ fn append<U: Copy, const N: usize>(
 
 impl Cache {
     pub(crate) fn new() -> Self {
-        Self { shards: std::array::from_fn(|_| Mutex::default()) }
-    }
-
-    fn with<R>(&self, hash: u128, work: impl FnOnce(&mut Shard) -> R) -> Option<R> {
-        let shard = &self.shards[(hash >> 64) as usize % SHARDS];
-        match shard.try_lock() {
-            Ok(mut shard) => Some(work(&mut shard)),
-            Err(TryLockError::Poisoned(shard)) => Some(work(&mut shard.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
         }
     }
 
     /// Returns the count of the text with that hash, if it is known.
     pub(crate) fn get(&self, hash: u128) -> Option<u64> {
-        self.with(hash, |shard| {
-            if let Some(&count) = shard.young.get(&hash) {
-                shard.hits += 1;
-                return Some(count);
-            }
-            let Some(count) = shard.old.remove(&hash) else {
-                shard.misses += 1;
-                return None;
-            };
-            shard.hits += 1;
-            shard.insert(hash, count);
-            Some(count)
-        })?
+        let count = self.shard(hash).and_then(|mut shard| {
+            let young = shard.young.get(&hash).copied();
+            young.or_else(|| {
+                let count = shard.old.remove(&hash)?;
+                shard.insert(hash, count);
+                Some(count)
+            })
+        });
+        let looks = if count.is_some() { &self.hits } else { &self.misses };
+        looks.fetch_add(1, Ordering::Relaxed);
+        count
     }
 
     /// Remembers the count of the text with that hash.
     pub(crate) fn insert(&self, hash: u128, count: u64) {
-        self.with(hash, |shard| shard.insert(hash, count));
+        if let Some(mut shard) = self.shard(hash) {
+            shard.insert(hash, count);
+        }
     }
 
     /// Forgets all counts and figures.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
-            match shard.try_lock() {
-                Ok(mut shard) => *shard = Shard::default(),
-                Err(TryLockError::Poisoned(shard)) => *shard.into_inner() = Shard::default(),
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(mut shard) = wait(shard) {
+                *shard = Shard::default();
             }
         }
+        self.hits.store(0, Ordering::Relaxed);
+        self.misses.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn info(&self) -> CacheInfo {
-        let mut info = CacheInfo { max_bytes: MAX_BYTES as u64, ..CacheInfo::default() };
-        for shard in &self.shards {
-            let Ok(shard) = shard.try_lock() else { continue };
-            info.hits += shard.hits;
-            info.misses += shard.misses;
-            info.entries += (shard.young.len() + shard.old.len()) as u64;
+        let entries = self
+            .shards
+            .iter()
+            .filter_map(wait)
+            .map(|shard| (shard.young.len() + shard.old.len()) as u64);
+        let entries = entries.sum();
+        CacheInfo {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            entries,
+            bytes: entries * ENTRY_BYTES as u64,
+            max_bytes: MAX_BYTES as u64,
         }
-        info.bytes = info.entries * ENTRY_BYTES as u64;
-        info
     }
+
+    /// Returns the part of the counts that has that hash, or None where another
+    /// thread keeps its lock.
+    fn shard(&self, hash: u128) -> Option<MutexGuard<'_, Shard>> {
+        let shard = &self.shards[(hash >> 64) as usize % SHARDS];
+        (0..TRIES).find_map(|_| {
+            let shard = take(shard);
+            if shard.is_none() {
+                std::hint::spin_loop();
+            }
+            shard
+        })
+    }
+}
+
+/// Returns what a lock guards, unless it is held.
+fn take(shard: &Mutex<Shard>) -> Option<MutexGuard<'_, Shard>> {
+    match shard.try_lock() {
+        Ok(shard) => Some(shard),
+        Err(TryLockError::Poisoned(shard)) => Some(shard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Likewise, but waits for it, as long as another thread may reasonably hold it:
+/// one that was forked away holds it for ever.
+fn wait(shard: &Mutex<Shard>) -> Option<MutexGuard<'_, Shard>> {
+    (0..LONG_TRIES).find_map(|_| {
+        let shard = take(shard);
+        if shard.is_none() {
+            std::thread::sleep(REST);
+        }
+        shard
+    })
 }
 
 impl Shard {

@@ -202,7 +202,7 @@ impl Task<'_> {
         while at < self.text.len() {
             let end = pretokenize::end::<P>(self.classes, self.text, at);
             count += lookup.count(self.bpe, &self.text[at..end], self.stop) as u64;
-            if count > self.limit || (end - at > BLOCK && self.stop.load(Ordering::Relaxed)) {
+            if count > self.limit || self.stop.load(Ordering::Relaxed) {
                 return None;
             }
             at = end;

@@ -83,9 +83,13 @@ impl Exact {
         let front_cut = Cut::new(front, keep, marker);
         let back_cut = Cut::new(behind, keep, marker);
 
+        let is_stopped = || stop.load(Ordering::Relaxed);
         let mut utf8 = Vec::new();
         front.write_scalars(&mut utf8);
         let end = end_of_tokens(encoding, &utf8, head_tokens as u64, stop);
+        if is_stopped() {
+            return None;
+        }
         let (mut head, _) = front.places_of(end, end);
         let mut tail = chars;
         if keep != Keep::Start {
@@ -94,6 +98,9 @@ impl Exact {
             let all = count(Text::from_utf8(&utf8), u64::MAX)?;
             let left_out = all.saturating_sub((room - head_tokens) as u64);
             let end = end_of_tokens(encoding, &utf8, left_out, stop);
+            if is_stopped() {
+                return None;
+            }
             tail = (back + behind.places_of(end, end).1).max(head);
         }
         // Never longer than the text.
@@ -116,7 +123,7 @@ impl Exact {
             if let Some(tokens) = count(Text::from_utf8(&piece), max_tokens) {
                 return Some((tokens, piece));
             }
-            if stop.load(Ordering::Relaxed) {
+            if is_stopped() {
                 break;
             }
             tries += 1;
