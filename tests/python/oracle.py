@@ -216,7 +216,7 @@ SAMPLES = (
     "<p class=\"x\">I\u2019m here &mdash; don't <b>SHOUT</b>!</p>\n\n\n<!-- ok -->\n",
     ("def __init__(self, *args: int, **kwargs: Any) -> None:\n    '''It's a doc.'''\n    "
      "pass\n\n\n"),
-    "#!/bin/sh\nfor f in *.txt; do echo \"${f%.txt}\" | sed -e 's/\\/\\//\\//g' >> /tmp/x; done\n",
+    "#!/bin/sh\nfor f in *.txt; do echo \"${f%.txt}\" | sed -e 's/\\/\\//\\//g' >> out; done\n",
     "| a | b |\n|---|:-:|\n| 1,234.50 | 99% |\n\n* item\n  * nested\n\n```\ncode\n```\n",
     ("\u0412 2024 \u0433\u043e\u0434\u0443 \u041e\u041e\u041e "
      "\u00ab\u0420\u043e\u043c\u0430\u0448\u043a\u0430\u00bb "
@@ -505,8 +505,8 @@ def main():
         for name in ENCODINGS:
             found += differences(name, group)
     sys.stdout.write(f"{strings} strings, {characters} characters, {len(found)} differences\n")
-    for difference in shortest(found, 20):
-        sys.stdout.write(f"{smallest(difference)!a}\n")
+    for difference in dict.fromkeys(map(smallest, shortest(found, 20))):
+        sys.stdout.write(f"{difference!a}\n")
     return int(bool(found))
 
 

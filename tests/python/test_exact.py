@@ -61,7 +61,7 @@ def real_texts():
 def test_files():
     """Files of this machine count alike, whole and cut anywhere."""
     rng = random.Random(1)
-    for text in oracle.texts_of_the_machine(rng, seconds=5):
+    for text in oracle.texts_of_the_machine(rng, seconds=4):
         assert_equal([text, *oracle.windows(rng, text, 30)])
 
 
@@ -176,7 +176,7 @@ def test_long_without_whitespace(alphabet):
 def test_every_token(name):
     """Each token of both vocabularies counts alike as a text, and so do some together."""
     assert_equal(oracle.tokens(name))
-    assert_equal(oracle.pairs_of_tokens(random.Random(6), name, 50_000))
+    assert_equal(oracle.pairs_of_tokens(random.Random(6), name, 30_000))
 
 
 def test_special_tokens():
@@ -602,11 +602,11 @@ from budgeteer import get_counter
 
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 kept, fresh = get_counter(sys.argv[1]), get_counter(sys.argv[1], cache=False)
-text = "many words, " * 5_000_000
-texts = [f"{i} many words, " * 200 for i in range(20_000)]
+text = "many words, " * 3_000_000
+texts = [f"{i} many words, " * 200 for i in range(10_000)]
 expected = [fresh.count(text), fresh.count_batch(texts).tolist()]
 interrupted = 0
-for wait in (0.001, 0.01, 0.03):
+for wait in (0.002, 0.02):
     for call in (
         lambda: kept.count(text),
         lambda: kept.count_till_limit(text, 2**40),
@@ -731,7 +731,7 @@ def test_hostile_time(label):
     for name in ENCODINGS:
         counter = get_counter(name, cache=False)
         limit = 20 * max(0.003, sum(seconds(counter, part) for part in tenths) / 10)
-        assert min(seconds(counter, text) for _ in range(2)) < min(2, limit)
+        assert any(seconds(counter, text) < min(2, limit) for _ in range(3))
 
 
 @pytest.mark.slow
