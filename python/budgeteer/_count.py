@@ -19,7 +19,7 @@ from budgeteer._codes import (
     O200K,
     WORDS,
 )
-from budgeteer._models import MODELS, NATIVE, encoding_of
+from budgeteer._models import MODELS, NATIVE
 from budgeteer.errors import CounterError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -277,7 +277,9 @@ def get_counter(
     ========================  ===========================================================
     ``o200k_base``            exact for GPT-4o, GPT-4.1, GPT-5 and the o series; the default
     ``cl100k_base``           exact for GPT-4, GPT-3.5 and the embeddings of that time
-    a model, ``gpt-4o``       its encoding, by its whole name or what it starts with
+    a model, ``gpt-4o``       its encoding, by its whole name or what it starts with; that of a
+                              tokenizer nobody published, ``claude-opus-4-5``, times a factor:
+                              an estimate
     ``tiktoken:NAME``         an encoding of tiktoken: ``pip install 'budgeteer[tiktoken]'``
     ``hf:PATH``               a local ``tokenizer.json``: ``pip install 'budgeteer[hf]'``
     ``chars_div4``            ceil(code points / 4): fast, made for English prose
@@ -350,16 +352,32 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
         return TokenCounter(name, False, CHARS_DIV4)
     if name in ("words", "whitespace"):
         return TokenCounter(name, False, WORDS)
-    encoding = encoding_of(name)
+    return _of_model(name, cache=cache)
+
+
+def _of_model(name: str, *, cache: bool) -> TokenCounter:
+    """Return the counter of a model."""
+    from budgeteer import _limits  # the table of models, which few names need
+
+    encoding, factor, is_known = _limits.encoding_of(name)
+    if encoding is None:
+        if is_known:
+            raise InvalidArgumentError(
+                f"counter {name[:80]!r} has a tokenizer that is not native; "
+                "'hf:PATH' counts with its tokenizer.json"
+            )
+        hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
+        raise InvalidArgumentError(
+            f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as 'gpt-4o', "
+            f"not {name[:80]!r}{hint}"
+        )
+    if factor is not None:
+        return TokenCounter(name, False, CALLABLE, 0.0, _limits.Calibrated(encoding, factor))
     if encoding in NATIVE:
         return _named(NATIVE[encoding], cache=cache)
-    if encoding is not None:
-        raise InvalidArgumentError(
-            f"counter {name[:80]!r} has the encoding {encoding!r}, which is not native; "
-            f"'tiktoken:{encoding}' counts it"
-        )
-    hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
+    if encoding in NAMES or ":" in encoding:  # of a model that a caller registered
+        return _named(encoding, cache=cache)
     raise InvalidArgumentError(
-        f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as 'gpt-4o', "
-        f"not {name[:80]!r}{hint}"
+        f"counter {name[:80]!r} has the encoding {encoding!r}, which is not native; "
+        f"'tiktoken:{encoding}' counts it"
     )

@@ -1,5 +1,5 @@
 r"""
-The command line: ``budgeteer query``, ``budgeteer pack`` and ``budgeteer count``.
+The command line: ``budgeteer query``, ``pack``, ``count``, ``models`` and ``inspect``.
 
 An answer goes to standard output whole, or not at all: an error is one line on standard error and
 exit status 2. Everything is read and written as UTF-8; a lone surrogate is written as ``\udXXX``,
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import budgeteer
-from budgeteer import _pack, _validate, config
+from budgeteer import _cli_window, _pack, _validate, config
 from budgeteer._chunk import field
 from budgeteer._packing import REASONS
 from budgeteer._sources import decode, json_lines, one_line, parse_json, reason
@@ -101,7 +101,7 @@ def _answer(argv: Sequence[str] | None) -> str:
     if arguments.version:
         return f"budgeteer {budgeteer.__version__}\n"
     if arguments.command is None:
-        parser.error("a command is required: query, pack or count")
+        parser.error("a command is required: query, pack, count, models or inspect")
     run: Callable[[argparse.Namespace], str] = arguments.run
     return run(arguments)
 
@@ -138,6 +138,40 @@ def _count(arguments: argparse.Namespace) -> str:
     if len(counts) > 1:
         counts.append((sum(count for count, _ in counts), "total"))
     return "".join(f"{count}\t{name}\n" for count, name in counts)
+
+
+def _models(arguments: argparse.Namespace) -> str:
+    return _cli_window.models(arguments.name, arguments.output)
+
+
+def _inspect(arguments: argparse.Namespace) -> str:
+    """Divide a window; a file of messages, memories or tools is JSON, ``-`` standard input."""
+    options = {
+        name: getattr(arguments, name)
+        for name in ("system_tokens", "safety_margin", "counter")
+        if getattr(arguments, name) is not None
+    }
+    for name in ("messages", "memories", "tools"):
+        value = getattr(arguments, name)
+        if value is not None:
+            is_number = (
+                name != "tools" and value.isascii() and value.isdigit() and len(value) < 100
+            )
+            options[name] = int(value) if is_number else _json_of(value)
+    return _cli_window.inspect(
+        arguments.output,
+        model=arguments.model,
+        max_output_tokens=arguments.max_tokens,
+        strict=arguments.strict,
+        **options,
+    )
+
+
+def _json_of(name: str) -> Any:
+    try:
+        return parse_json(_read(name))
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{_shown(name)}: {error}") from None
 
 
 def _timed(packer: _pack.Packer, query: str, chunks: Sequence[Any]) -> tuple[Packing[Any], float]:
@@ -292,6 +326,36 @@ def _parser() -> _Parser:
     count.set_defaults(run=_count)
     _add_counter(count, _DEFAULTS["counter"])
     count.add_argument("files", nargs="*", metavar="FILE", help="default: standard input")
+
+    models = commands.add_parser("models", help="list the models that are known, or look one up")
+    models.set_defaults(run=_models)
+    models.add_argument("name", nargs="?", metavar="NAME", help="default: all of them")
+    _add_output(models)
+
+    inspect = commands.add_parser("inspect", help="divide a model's window, and say how")
+    inspect.set_defaults(run=_inspect)
+    inspect.add_argument("--model", required=True, metavar="NAME", help="such as gpt-4o")
+    number_or_file = "a number, or a JSON file (-: standard input)"
+    inspect.add_argument("--messages", required=True, metavar="N|FILE", help=number_or_file)
+    inspect.add_argument(
+        "--max-tokens", required=True, type=int, metavar="N", help="asked for the answer"
+    )
+    inspect.add_argument("--memories", metavar="N|FILE", help=number_or_file)
+    inspect.add_argument("--tools", metavar="FILE", help="tool schemas, a JSON file")
+    inspect.add_argument(
+        "--system-tokens", type=int, metavar="N", help="of the system prompt (default: 500)"
+    )
+    inspect.add_argument(
+        "--safety-margin", type=_margin, metavar="N|auto", help="kept free (default: 100)"
+    )
+    inspect.add_argument(
+        "--counter",
+        type=_counter,
+        metavar="NAME",
+        help="counts the messages of a file (default: 250 tokens for each)",
+    )
+    inspect.add_argument("--strict", action="store_true", help="fail where the window overflows")
+    _add_output(inspect)
     return parser
 
 
@@ -339,6 +403,10 @@ def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
         raise argparse.ArgumentTypeError(f"must be one of {listed}, not {value[:80]!r}{hint}")
 
     return choice
+
+
+def _margin(value: str) -> int | str:
+    return value if value == "auto" else int(value)
 
 
 def _counter(name: str) -> TokenCounter:

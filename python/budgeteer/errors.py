@@ -13,6 +13,10 @@ class BudgetExhaustedError(BudgeteerError, ValueError):
     """Nothing is left for chunks once the fixed costs are taken."""
 
 
+class InputValidationError(BudgetExhaustedError):
+    """A query and the fixed costs leave nothing for retrieval; nothing need be retrieved."""
+
+
 class CounterError(BudgeteerError):
     """A token counter cannot be had, or answered something that is not a count."""
 

@@ -535,13 +535,14 @@ def test_version_and_help(run):
     assert (0, f"budgeteer {budgeteer.__version__}\n", "") == run("--version")
     status, out, err = run("-h")
     assert (0, "") == (status, err)
-    assert all(f"    {command} " in out for command in ("query", "pack", "count"))
+    commands = ("query", "pack", "count", "models", "inspect")
+    assert all(f"    {command} " in out for command in commands)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a command is required: query, pack or count"),
+        ([], "a command is required: query, pack, count, models or inspect"),
         (["quarry"], "argument COMMAND: invalid choice: 'quarry'"),
         (["query"], "the following arguments are required: -c/--config, -t/--text"),
         (["query", "-c"], "argument -c/--config: expected one argument"),

@@ -11,7 +11,7 @@ import pytest
 from support import BACKENDS, ONLY_REFERENCE, backend_named
 
 import budgeteer
-from budgeteer import _codes, _count, _models, _reference, presets, ranking
+from budgeteer import _codes, _count, _models, _reference, presets, ranking, window
 
 PACKAGE = Path(budgeteer.__file__).parent
 INTERNAL = {
@@ -76,7 +76,7 @@ def test_reference_is_sorted():
 
 
 @pytest.mark.parametrize(
-    "module", [budgeteer, presets, ranking], ids=lambda module: module.__name__
+    "module", [budgeteer, presets, ranking, window], ids=lambda module: module.__name__
 )
 def test_all(module):
     """__all__ is sorted, importable and documented."""
@@ -117,6 +117,7 @@ def test_errors():
     for name in ("InvalidArgumentError", "BudgetExhaustedError", "CounterError", "InternalError"):
         assert issubclass(getattr(budgeteer, name), budgeteer.BudgeteerError)
     assert issubclass(budgeteer.InvalidArgumentError, ValueError)
+    assert issubclass(window.InputValidationError, budgeteer.BudgetExhaustedError)
 
 
 HEAVY = ["numpy", "yaml", "rich", "socket", "ssl", "http.client", "urllib.request", "asyncio"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from budgeteer import CacheInfo, Chunk, KeptChunk, Packer, Packing, get_counter, pack
 from budgeteer.presets import context_router
 from budgeteer.ranking import keyword_scores
+from budgeteer.window import ModelLimits, count_messages, model_limits, negotiate, retrieval_budget
 
 
 @dataclass
@@ -38,3 +39,11 @@ hits: int = info.hits
 rate: float = info.hit_rate
 by_counter: Packing[str] = pack("query", ["a"], 10, counter=exact)
 best: int = int(keyword_scores("query", ["a"]).argmax())
+
+limits: ModelLimits = model_limits("gpt-4o")
+messages = [{"role": "user", "content": "text"}]
+prompt_tokens: int = count_messages(messages, model=limits)
+answer: int = negotiate(
+    model="gpt-4o", messages=messages, max_output_tokens=900, safety_margin="auto", counter=len
+).adjusted_max_output_tokens
+left: int = retrieval_budget(context_window=limits.context_window, query_tokens="query")

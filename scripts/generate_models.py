@@ -1,0 +1,273 @@
+"""
+Write the table of models: their windows, limits, encodings and providers.
+
+    python scripts/generate_models.py model_prices_and_context_window_backup.json VERSION DATE
+
+The first argument is the file of that name in litellm's wheel (MIT) of that VERSION, had on DATE.
+The same file gives the same table. What is read from it, by which rule:
+
+- `CONTEXT` is the window of 15 models as a design document of this project states it. It wins.
+- litellm's ``max_input_tokens`` is the whole window for some models and the window less the answer
+  for others. Here the three numbers are apart. The rule of a provider, in `window`, says which:
+  OpenAI: 272000 and 922000 are what is left of 400000 and 1050000 beside an answer of 128000;
+  every other number is the window. Alibaba: it is the input alone; the window is the next power of
+  two, or the next million above half a million. Everybody else: it is the window.
+- ``max_input_tokens`` is the input's own limit where the provider states one, else the window.
+- ``max_output_tokens`` is null where litellm gives none, or one that is no limit of its own: not
+  below the window. Meta's is that of a host, not of the model, and null.
+- The encoding is tiktoken's. A model whose tokenizer is not published has a factor over
+  o200k_base, with its source in `CALIBRATIONS`; a null encoding is a tokenizer that is not native.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "python/budgeteer/models.json"
+sys.path.insert(0, str(ROOT / "python/budgeteer"))
+
+from _models import encoding_of  # noqa: E402 - the file alone, so that nothing has to be built
+
+CONTEXT = {
+    "gpt-4": 8192,
+    "gpt-4-turbo": 128000,
+    "gpt-4o": 128000,
+    "gpt-3.5-turbo": 16385,
+    "claude-3-opus": 200000,
+    "claude-3-sonnet": 200000,
+    "claude-3-haiku": 200000,
+    "claude-3-5-sonnet": 200000,
+    "llama3.2:3b": 128000,
+    "llama3.1:70b": 128000,
+    "deepseek-coder:6.7b": 16000,
+    "qwen2.5:7b": 128000,
+    "mistral:7b": 32768,
+    "grok-3": 131072,
+    "deepseek-chat": 64000,
+}
+"""The windows that the design document states."""
+
+# Names as litellm has them, behind what is prefixed to each there.
+MODELS = {
+    "openai": (
+        "",
+        (
+            "gpt-3.5-turbo gpt-4 gpt-4-turbo gpt-4.1 gpt-4.1-mini gpt-4.1-nano gpt-4o "
+            "gpt-4o-mini gpt-4o-2024-05-13 gpt-5 gpt-5-chat gpt-5-mini gpt-5-nano gpt-5-pro "
+            "gpt-5.1 gpt-5.1-chat-latest gpt-5.2 gpt-5.2-chat-latest gpt-5.2-pro "
+            "gpt-5.3-chat-latest gpt-5.3-codex gpt-5.4 gpt-5.4-mini gpt-5.4-nano gpt-5.4-pro "
+            "gpt-5.5 gpt-5.5-pro gpt-5.6 gpt-6-astra gpt-6-luna gpt-6-sol gpt-6.1-sol "
+            "gpt-6.1-terra o1 o1-pro o3 o3-mini o3-pro o4-mini azure/gpt-4-32k "
+            "azure/gpt-4.5-preview azure/o1-mini groq/openai/gpt-oss-20b "
+            "groq/openai/gpt-oss-120b"
+        ),
+    ),
+    "anthropic": (
+        "",
+        (
+            "claude-haiku-4-5 claude-haiku-5-5 claude-opus-4-5 claude-opus-4-6 "
+            "claude-opus-4-7 claude-opus-4-8 claude-opus-5 claude-opus-5-5 claude-sonnet-4-5 "
+            "claude-sonnet-4-6 claude-sonnet-5 claude-sonnet-5-5 claude-fable-5 "
+            "claude-mythos-5 claude-mythos-preview vertex_ai/claude-3-opus "
+            "vertex_ai/claude-3-sonnet vertex_ai/claude-3-haiku vertex_ai/claude-3-5-sonnet "
+            "vertex_ai/claude-3-5-haiku vercel_ai_gateway/anthropic/claude-3-7-sonnet "
+            "vercel_ai_gateway/anthropic/claude-opus-4 "
+            "vercel_ai_gateway/anthropic/claude-sonnet-4 "
+            "databricks/databricks-claude-opus-4-1"
+        ),
+    ),
+    "google": (
+        "gemini/",
+        (
+            "gemini-2.5-flash gemini-2.5-flash-lite gemini-2.5-pro gemini-2.5-pro-preview-tts "
+            "gemini-3-flash-preview gemini-3.1-flash-lite gemini-3.1-pro-preview "
+            "gemini-3.5-flash gemini-3.5-flash-lite gemini-3.6-flash gemini-3.7-flash "
+            "gemini-3.8-flash gemini-flash-latest gemini-flash-lite-latest gemini-pro-latest "
+            "gemma-3-27b-it gemma-4-31b-it"
+        ),
+    ),
+    "mistral": (
+        "mistral/",
+        (
+            "codestral-2508 codestral-latest devstral-medium-latest devstral-small-latest "
+            "magistral-medium-latest magistral-small-latest ministral-3b-latest "
+            "ministral-8b-latest ministral-14b-latest mistral-large-3 mistral-large-4 "
+            "mistral-large-2512 mistral-large-latest mistral-medium-3-5 mistral-medium-latest "
+            "mistral-small-2603 mistral-small-latest open-mistral-nemo pixtral-large-latest "
+            "mistral:7b"
+        ),
+    ),
+    "meta": (
+        "meta_llama/",
+        (
+            "Llama-3.3-70B-Instruct Llama-4-Maverick-17B-128E-Instruct-FP8 "
+            "Llama-4-Scout-17B-16E-Instruct-FP8 llama3.2:3b llama3.1:70b"
+        ),
+    ),
+    "deepseek": (
+        "",
+        (
+            "deepseek-chat deepseek-flash deepseek-reasoner deepseek-v4-flash deepseek-v4-pro "
+            "deepseek/deepseek-v3.2 deepseek-coder:6.7b"
+        ),
+    ),
+    "xai": (
+        "xai/",
+        (
+            "grok-3 grok-4.20 grok-4.3 grok-4.5 grok-4.6 grok-4.7 grok-code-fast-1 "
+            "vercel_ai_gateway/xai/grok-4"
+        ),
+    ),
+    "cohere": (
+        "",
+        (
+            "command-a-03-2025 command-a-plus-05-2026 command-r-08-2024 "
+            "command-r-plus-08-2024 command-r7b-12-2024"
+        ),
+    ),
+    "alibaba": (
+        "dashscope/",
+        (
+            "qwen-flash qwen-max qwen-plus qwen-plus-latest qwen-turbo qwen-turbo-latest "
+            "qwen3-max qwen3-coder-flash qwen3-coder-plus qwen3.5-plus qwen3.7-max "
+            "qwen3.7-plus qwen3.8-flash qwen3.8-max qwq-plus qwen2.5:7b"
+        ),
+    ),
+    "amazon": (
+        "amazon-nova/",
+        ("nova-lite-v1 nova-micro-v1 nova-premier-v1 nova-pro-v1 amazon.nova-2-lite-v1:0"),
+    ),
+}
+
+RENAMED = {
+    "amazon.nova-2-lite-v1:0": "nova-2-lite-v1",
+    "databricks-claude-opus-4-1": "claude-opus-4-1",
+}
+
+ALIASES = {
+    "gpt-35-turbo": "gpt-3.5-turbo",
+    "gpt-4-0125-preview": "gpt-4-turbo",
+    "gpt-4-1106-preview": "gpt-4-turbo",
+    "gpt-4-vision-preview": "gpt-4-turbo",
+    "chatgpt-4o": "gpt-4o",
+    "claude-3.5-sonnet": "claude-3-5-sonnet",
+    "claude-3.5-haiku": "claude-3-5-haiku",
+    "claude-3.7-sonnet": "claude-3-7-sonnet",
+    "gemini-3.1-pro": "gemini-3.1-pro-preview",
+    "gemini-3-flash": "gemini-3-flash-preview",
+    "llama3.1:8b": "llama3.1:70b",
+    "llama3.1:405b": "llama3.1:70b",
+    "llama3.2:1b": "llama3.2:3b",
+    "llama3.3:70b": "Llama-3.3-70B-Instruct",
+    "llama3-1-8b": "llama3.1:70b",
+    "llama3-1-70b": "llama3.1:70b",
+    "llama3-1-405b": "llama3.1:70b",
+    "llama3-3-70b": "Llama-3.3-70B-Instruct",
+    "Llama-4-Maverick-17B-128E-Instruct": "Llama-4-Maverick-17B-128E-Instruct-FP8",
+    "Llama-4-Scout-17B-16E-Instruct": "Llama-4-Scout-17B-16E-Instruct-FP8",
+    "nova-lite": "nova-lite-v1",
+    "nova-micro": "nova-micro-v1",
+    "nova-premier": "nova-premier-v1",
+    "nova-pro": "nova-pro-v1",
+}
+"""Other names: what Ollama, Bedrock, Azure and OpenRouter call a model."""
+
+PREFIXES = (
+    "openai/ azure/ azure_ai/ github/ github_copilot/ anthropic/ google/ gemini/ "
+    "vertex_ai/ mistral/ mistralai/ meta/ meta_llama/ meta-llama/ deepseek/ xai/ x-ai/ "
+    "cohere/ cohere_chat/ dashscope/ alibaba/ qwen/ Qwen/ amazon/ amazon-nova/ bedrock/ "
+    "bedrock_converse/ converse/ invoke/ ollama/ ollama_chat/ openrouter/ together_ai/ "
+    "groq/ cerebras/ vercel_ai_gateway/ litellm_proxy/ models/ us. eu. apac. jp. global. "
+    "anthropic. amazon. meta. mistral. cohere. openai. deepseek. xai. google. ft:"
+)
+"""What a provider, a host or a region puts before a name; none of it is looked at."""
+
+CALIBRATIONS = {
+    "claude": (1.18, "models before claude-opus-4-7: ingest issue 65, checked 2026-11"),
+    "claude-4-7": (1.53, "claude-opus-4-7 and later: ingest issue 65, checked 2026-11"),
+    "gemini": (1.1, "English, 5 to 10 % more: techcompare.app, checked 2026-11"),
+    "openai": (1.0, "no tokenizer stated yet: that of the models before is assumed"),
+}
+"""Tokens for each token of o200k_base, by family, and who says so."""
+
+FORMER_CLAUDE = ("claude-3", "claude-opus-4", "claude-sonnet-4", "claude-haiku-4")
+LATER_CLAUDE = ("claude-opus-4-7", "claude-opus-4-8")
+
+
+def window(provider: str, known: int, output: int | None) -> tuple[int, int]:
+    """Return the window and the input's own limit that litellm's max_input_tokens means."""
+    if provider == "openai" and known in (272_000, 922_000) and output == 128_000:
+        return known + output, known
+    if provider == "alibaba":
+        if known > 500_000:
+            return -(-known // 1_000_000) * 1_000_000, known
+        return 1 << (known - 1).bit_length(), known
+    return known, known
+
+
+def counting(name: str, provider: str) -> tuple[str | None, str | None]:
+    """Return the encoding, and the family whose factor it takes, None for an exact one."""
+    known = encoding_of(name)
+    if known is not None:
+        return known, None
+    if provider == "openai":
+        return "o200k_base", "openai"
+    if provider == "anthropic":
+        former = name.startswith(FORMER_CLAUDE) and not name.startswith(LATER_CLAUDE)
+        return "o200k_base", "claude" if former else "claude-4-7"
+    if name.startswith("gemini"):
+        return "o200k_base", "gemini"
+    return None, None
+
+
+def main() -> None:
+    """Write the table."""
+    path, version, date = sys.argv[1:]
+    stated = json.loads(Path(path).read_text("utf-8"))
+    models = {}
+    for provider, (prefix, keys) in MODELS.items():
+        for key in keys.split():
+            entry = stated.get(prefix + key) or stated.get(key) or {}
+            name = key.rpartition("/")[2]
+            name = RENAMED.get(name, name)
+            output = entry.get("max_output_tokens")
+            total, own = window(provider, entry.get("max_input_tokens", 0), output)
+            if name in CONTEXT:
+                total = own = CONTEXT[name]
+            if not total:
+                raise SystemExit(f"litellm does not know {key}")
+            encoding, family = counting(name, provider)
+            models[name] = {
+                "context_window": total,
+                "max_input_tokens": own,
+                "max_output_tokens": output if output and output < total else None,
+                "encoding": encoding,
+                "calibration": family and CALIBRATIONS[family][0],
+                "provider": provider,
+                "source": "document" if name in CONTEXT else "litellm",
+            }
+            if provider == "meta":
+                models[name]["max_output_tokens"] = None
+    head = {
+        "sources": {
+            "document": "the design 'RAG Context Budget System', 2026-11: the window",
+            "litellm": f"litellm {version} (MIT), {date}; rules in scripts/generate_models.py",
+        },
+        "calibrations": {
+            family: f"{factor} tokens for each of o200k_base; {source}"
+            for family, (factor, source) in CALIBRATIONS.items()
+        },
+        "prefixes": PREFIXES.split(),
+        "aliases": ALIASES,
+    }
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    rows = ",\n".join(
+        f"    {json.dumps(name)}: {json.dumps(models[name])}" for name in sorted(models)
+    )
+    text = "\n".join(["{", *lines, '  "models": {', rows, "  }", "}", ""])
+    TARGET.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,405 @@
+"""The table of models: what a name answers, and what a caller may put over it."""
+
+import json
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
+
+from budgeteer import InvalidArgumentError, Packer, _limits, _models, get_counter
+from budgeteer.window import ModelLimits, list_models, load_models, model_limits, register_model
+
+DOCUMENT = {
+    "gpt-4": 8192,
+    "gpt-4-turbo": 128000,
+    "gpt-4o": 128000,
+    "gpt-3.5-turbo": 16385,
+    "claude-3-opus": 200000,
+    "claude-3-sonnet": 200000,
+    "claude-3-haiku": 200000,
+    "claude-3-5-sonnet": 200000,
+    "llama3.2:3b": 128000,
+    "llama3.1:70b": 128000,
+    "deepseek-coder:6.7b": 16000,
+    "qwen2.5:7b": 128000,
+    "mistral:7b": 32768,
+    "grok-3": 131072,
+    "deepseek-chat": 64000,
+}
+SHIPPED = json.loads(Path(_limits.__file__).with_name("models.json").read_text("utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def _registry(monkeypatch):
+    """Each test has a registry of its own, and no names that were warned of."""
+    monkeypatch.setattr(_limits, "_own", {})
+    monkeypatch.setattr(_limits, "_warned", {})
+    monkeypatch.delenv(_limits.VARIABLE, raising=False)
+
+
+@pytest.mark.parametrize("name", DOCUMENT)
+def test_documents_windows(name):
+    """Seed 001: each of the 15 models has the window that its table states."""
+    limits = model_limits(name)
+
+    assert (DOCUMENT[name], True, "document") == (
+        limits.context_window,
+        limits.known,
+        limits.source,
+    )
+
+
+def test_unknown_models_have_8192(caplog):
+    """Seed 001: an unknown model has the window 8192, and a warning says so once."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        answers = {model_limits("nobody-knows-this") for _ in range(3)}
+
+    assert {(8192, 8192, None, None, False)} == {
+        (a.context_window, a.max_input_tokens, a.max_output_tokens, a.encoding, a.known)
+        for a in answers
+    }
+    assert ["budgeteer"] == [record.name for record in caplog.records]
+    assert (
+        "model 'nobody-knows-this' is not known: its context window is taken to be 8192"
+        == caplog.records[0].getMessage()
+    )
+
+
+def test_names_warned_of_are_bounded():
+    """However many names are unknown, no more than a thousand are remembered."""
+    for i in range(2_500):
+        model_limits(f"unknown{i}")
+
+    assert len(_limits._warned) <= 1_000
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("openai/gpt-4o", "gpt-4o"),
+        ("gpt-4o-2024-11-20", "gpt-4o"),
+        ("openrouter/openai/gpt-4o:free", "gpt-4o"),
+        ("azure/gpt-35-turbo-16k", "gpt-3.5-turbo"),
+        ("ft:gpt-4o-mini-2024-07-18:acme::1", "gpt-4o-mini"),
+        ("bedrock/us.anthropic.claude-3-opus-20240229-v1:0", "claude-3-opus"),
+        ("vertex_ai/claude-3-5-sonnet@20240620", "claude-3-5-sonnet"),
+        ("claude-opus-4-20250514", "claude-opus-4"),
+        ("meta.llama3-1-70b-instruct-v1:0", "llama3.1:70b"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "Llama-3.3-70B-Instruct"),
+        ("llama3.2:3b-instruct-q4_K_M", "llama3.2:3b"),
+        ("amazon.nova-pro-v1:0", "nova-pro-v1"),
+        ("gpt-4-1106-preview", "gpt-4-turbo"),
+        ("gpt-4-turbo/x", "gpt-4-turbo"),
+    ],
+)
+def test_a_name_is_found(name, same):
+    """A name is found by alias, behind prefixes, and by the longest beginning."""
+    found, expected = model_limits(name), model_limits(same)
+
+    assert name == found.name
+    assert expected.to_dict() == {**found.to_dict(), "name": same}
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-4.2", "gpt-4x", "acme/gpt-4", "GPT-4", "gpt", "", "-", "llama3.1", "gpt-4" * 9]
+)
+def test_a_beginning_ends_at_a_boundary(name):
+    """What merely starts alike, is written otherwise or is somebody else's is unknown."""
+    assert not model_limits(name).known
+
+
+def test_gpt_4_does_not_answer_for_gpt_4_1():
+    """Seed 001's gpt-4 has 8192 tokens, gpt-4.1 a million: neither answers for the other."""
+    assert 8192 == model_limits("gpt-4-0613").context_window
+    assert 1_047_576 == model_limits("gpt-4.1-2025-04-14").context_window
+    assert 32768 == model_limits("gpt-4-32k-0613").context_window
+
+
+def test_the_three_numbers_are_apart():
+    """Where the input has a limit of its own, the window is not it."""
+    gpt_5, qwen = model_limits("gpt-5"), model_limits("qwen3-max")
+
+    assert (400_000, 272_000, 128_000) == (
+        gpt_5.context_window, gpt_5.max_input_tokens, gpt_5.max_output_tokens,
+    )  # fmt: skip
+    assert (262_144, 258_048) == (qwen.context_window, qwen.max_input_tokens)
+
+
+@pytest.mark.parametrize("name", SHIPPED["models"])
+def test_every_entry_is_sound(name):
+    """Limits are within the window; the encoding is tiktoken's, or an estimate says so."""
+    limits = model_limits(name)
+
+    assert 0 < limits.max_input_tokens <= limits.context_window
+    assert limits.max_output_tokens is None or limits.max_output_tokens < limits.context_window
+    known = _models.encoding_of(name)
+    if known is not None:
+        assert (known, None) == (limits.encoding, limits.calibration)
+    elif limits.encoding is not None:
+        assert limits.encoding in tiktoken.list_encoding_names()
+        assert limits.calibration >= 1.0
+    assert limits.source in SHIPPED["sources"]
+    assert limits == pickle.loads(pickle.dumps(limits))
+
+
+def test_aliases_lead_somewhere():
+    """Every alias names an entry and is none, and the list has every entry once."""
+    assert {*SHIPPED["aliases"].values()} <= {*SHIPPED["models"]}
+    assert not {*SHIPPED["aliases"]} & {*SHIPPED["models"]}
+    assert sorted(SHIPPED["models"]) == sorted(limits.name for limits in list_models())
+
+
+@given(
+    st.sampled_from([*MODEL_TO_ENCODING, *MODEL_PREFIX_TO_ENCODING, *SHIPPED["models"]]),
+    st.sampled_from(["", "-", "-x", ":x", ".1", "o"]),
+)
+def test_encodings_are_tiktokens(name, rest):
+    """For every name that tiktoken knows, the encoding is what it says."""
+    try:
+        expected = tiktoken.encoding_name_for_model(name + rest)
+    except KeyError:
+        return
+    assert (expected, None, True) == _limits.encoding_of(name + rest)
+    assert (expected, None) == (
+        model_limits(name + rest).encoding,
+        model_limits(name + rest).calibration,
+    )
+
+
+def test_get_counter_reads_the_table():
+    """A model behind a provider's prefix counts as itself; one without a tokenizer by a factor."""
+    text = "Green tea is mild, and black tea is strong. " * 20
+    exact = get_counter("o200k_base").count(text)
+    claude = get_counter("anthropic/claude-3-opus")
+
+    assert get_counter("openai/gpt-4o") == get_counter("gpt-4o")
+    assert (False, "anthropic/claude-3-opus") == (claude.is_exact, claude.name)
+    assert -(-exact * 118 // 100) == claude.count(text)
+    assert get_counter("claude-opus-5").count(text) > claude.count(text)
+    assert pickle.loads(pickle.dumps(claude)) == claude
+    assert 0 == claude.count("")
+
+
+def test_a_packing_by_a_calibrated_counter():
+    """A packer takes it, the bound holds, and the packing says that it is estimated."""
+    packing = Packer(12, counter="claude-sonnet-4-5").pack("tea", ["Green tea."] * 2 + ["Rye."])
+
+    assert not packing.is_exact
+    assert get_counter("claude-sonnet-4-5").count(packing.text) == packing.total_tokens <= 12
+
+
+def test_a_tokenizer_that_is_not_native():
+    """A known model whose tokenizer is not here says what counts for it."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        get_counter("llama3.2:3b")
+
+    assert (
+        "counter 'llama3.2:3b' has a tokenizer that is not native; "
+        "'hf:PATH' counts with its tokenizer.json" == str(caught.value)
+    )
+
+
+def test_registered_models_go_first():
+    """What is registered answers for its name and longer ones, over what is shipped."""
+    register_model("gpt-4", context_window=9_000, encoding="words")
+    register_model("acme", context_window=5_000, max_input_tokens=4_000, provider="acme")
+
+    assert (9_000, "words", "registered") == (
+        model_limits("gpt-4-0613").context_window,
+        model_limits("gpt-4-0613").encoding,
+        model_limits("gpt-4-0613").source,
+    )
+    assert 128_000 == model_limits("gpt-4-turbo").context_window
+    assert 2 == get_counter("openai/gpt-4").count("two words")
+    assert (4_000, True) == (
+        model_limits("acme-7b").max_input_tokens,
+        model_limits("acme-7b").known,
+    )
+    assert 7_000 == register_model("acme", context_window=7_000).context_window
+    assert 7_000 == model_limits("acme").context_window
+
+
+def test_registering_keeps_what_it_does_not_state():
+    """The encoding stays the known one; a factor of one's own makes it an estimate."""
+    kept = register_model("claude-3-opus", context_window=100_000)
+    learned = register_model("claude-3-haiku", context_window=100_000, calibration=2.0)
+
+    assert ("o200k_base", 1.18) == (kept.encoding, kept.calibration)
+    assert 8 == get_counter("claude-3-haiku").count("Hello, world!")
+    assert ("o200k_base", 2.0) == (learned.encoding, learned.calibration)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        (3, {"context_window": 1}, "name must be a str, not int"),
+        ("", {"context_window": 1}, "name must not be empty"),
+        ("a", {"context_window": None}, "context_window is required"),
+        ("a", {"context_window": 0}, f"context_window must be from 1 to {2**63 - 1}, not 0"),
+        ("a", {"context_window": 1.5}, "context_window must be an int, not float"),
+        ("a", {"context_window": True}, "context_window must be an int, not bool"),
+        ("a", {"context_window": 9, "max_input_tokens": 10},
+         "max_input_tokens must be at most the context_window 9, not 10"),
+        ("a", {"context_window": 9, "max_output_tokens": 0},
+         f"max_output_tokens must be from 1 to {2**63 - 1}, not 0"),
+        ("a", {"context_window": 9, "calibration": 0.0},
+         "calibration must be from 0.01 to 100, not 0.0"),
+        ("a", {"context_window": 9, "calibration": 1.5},
+         "calibration needs an encoding to go with"),
+        ("a", {"context_window": 9, "encoding": "chars_per_token:0"},
+         "encoding: counter 'chars_per_token:0' must have a number"),
+        ("a", {"context_window": 9, "encoding": "o200k"}, "did you mean 'o200k_base'?"),
+        ("a", {"context_window": 9, "encoding": "gpt-4o"}, "encoding must be one of "),
+        ("a", {"context_window": 9, "provider": 3}, "provider must be a str, not int"),
+    ],
+)  # fmt: skip
+def test_refused_registrations(name, arguments, message):
+    """A wrong argument is named, with what was found and what is allowed; nothing is changed."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        register_model(name, **arguments)
+
+    assert message in str(caught.value)
+    assert {} == _limits._own
+
+
+def test_an_encoding_that_cannot_be_had():
+    """A tokenizer that is not there is an error at registering, not later."""
+    with pytest.raises(InvalidArgumentError, match=r"^encoding: counter 'hf:no/such/file\.json'"):
+        register_model("a", context_window=9, encoding="hf:no/such/file.json")
+
+
+@pytest.mark.parametrize("name", [None, 3, b"gpt-4o", ["gpt-4o"]])
+def test_a_name_is_a_str(name):
+    """Any other type is refused by name."""
+    with pytest.raises(InvalidArgumentError, match="model must be a str"):
+        model_limits(name)
+
+
+def test_limits_are_limits():
+    """Limits stand wherever a name does, and cannot be changed."""
+    limits = model_limits("gpt-4o")
+
+    assert limits is model_limits(limits)
+    with pytest.raises(AttributeError):
+        limits.context_window = 1
+    assert isinstance(limits, ModelLimits)
+
+
+@pytest.fixture
+def models_file(tmp_path):
+    """Write a file of models."""
+
+    def models_file(content):
+        path = tmp_path / "mine.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return models_file
+
+
+def test_a_file_of_models(models_file):
+    """load_models registers what a file states, all of it."""
+    path = models_file(
+        {"models": {"acme-1": {"context_window": 10}, "gpt-4": {"context_window": 20}}}
+    )
+
+    assert ["acme-1", "gpt-4"] == [limits.name for limits in load_models(path)]
+    assert (20, "cl100k_base", "mine.json") == (
+        model_limits("gpt-4").context_window,
+        model_limits("gpt-4").encoding,
+        model_limits("gpt-4").source,
+    )
+    assert "acme-1" in {limits.name for limits in list_models()}
+
+
+def test_the_file_of_the_environment(models_file, monkeypatch):
+    """BUDGETEER_MODELS names a file that goes over the table and under what is registered."""
+    path = models_file({"models": {"gpt-4": {"context_window": 20, "encoding": "words"}}})
+    monkeypatch.setenv("BUDGETEER_MODELS", str(path))
+
+    assert 20 == model_limits("gpt-4").context_window
+    assert 1 == get_counter("gpt-4").count("internationalization")
+    register_model("gpt-4", context_window=30)
+    assert 30 == model_limits("gpt-4").context_window
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "it must be an object with an object 'models'"),
+        ('{"models": []}', "it must be an object with an object 'models'"),
+        ("{", "line 1"),
+        ('{"models": {"a": 3}}', "models['a'] must be an object, not int"),
+        ('{"models": {"a": {}}}', "models['a'].context_window is required"),
+        ('{"models": {"a": {"context_window": "x"}}}',
+         "models['a'].context_window must be an int, not str"),
+        ('{"models": {"a": {"context_windo": 3}}}',
+         "models['a'] has the unknown key 'context_windo'; did you mean 'context_window'?"),
+        ('{"models": {"b": {"context_window": 3}, "a": {"context_window": 0}}}', "not 0"),
+    ],
+)  # fmt: skip
+def test_refused_files(models_file, monkeypatch, content, message):
+    """A wrong file registers nothing and names itself and the key, whoever reads it."""
+    path = models_file(content)
+    with pytest.raises(InvalidArgumentError) as caught:
+        load_models(path)
+
+    assert str(caught.value).startswith(f"'{path}': ")
+    assert message in str(caught.value)
+    assert {} == _limits._own
+    monkeypatch.setenv("BUDGETEER_MODELS", str(path))
+    with pytest.raises(InvalidArgumentError, match=r"^BUDGETEER_MODELS: "):
+        model_limits("gpt-4")
+    assert get_counter("o200k_base").is_exact  # needs no table
+
+
+@pytest.mark.parametrize("path", [None, 3, "no/such/file.json", "nul\0", "."])
+def test_no_file(path):
+    """What is no readable file is an InvalidArgumentError."""
+    with pytest.raises(InvalidArgumentError):
+        load_models(path)
+
+
+def test_threads():
+    """Threads that register at once lose nothing."""
+    threads = [
+        threading.Thread(
+            target=lambda i=i: [
+                register_model(f"thread{i}-{k}", context_window=k + 1) for k in range(20)
+            ]
+        )
+        for i in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert 160 == len(_limits._own)
+
+
+def test_a_long_name_is_cheap():
+    """A name of a million boundaries is answered at once."""
+    assert not model_limits("a-" * 500_000).known
+    assert not model_limits("us." * 300_000).known
+
+
+def test_the_import_stays_light():
+    """Neither the package nor an exact count reads the table."""
+    code = (
+        "import sys, budgeteer; budgeteer.get_counter('o200k_base').count('tea'); "
+        "print('budgeteer._limits' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert "False" == done.stdout.strip()
