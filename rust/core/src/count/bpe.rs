@@ -74,6 +74,8 @@ struct Tables {
     ones: [u32; 256],
     /// The rank of each token of two bytes.
     twos: Box<[u32]>,
+    /// A bit for each token of two bytes.
+    are_twos: Box<[u64; 1024]>,
     /// The lengths of tokens that start with four bytes, by a hash of these:
     /// 4 to 7 as bits 0 to 3, and whether there are any of 8 or more.
     fours: Filter<4>,
@@ -132,6 +134,7 @@ impl Tables {
             long: HashMap::new(),
             ones: [NO_TOKEN; 256],
             twos: vec![NO_TOKEN; 1 << 16].into(),
+            are_twos: Box::new([0; 1024]),
             fours: Filter::new(),
             eights: Filter::new(),
             merges: Table::new((vocabulary.len() * 5 / 4).next_power_of_two()),
@@ -153,7 +156,9 @@ impl Tables {
         match token {
             [byte] => self.ones[usize::from(*byte)] = rank,
             [first, second] => {
-                self.twos[usize::from(*first) << 8 | usize::from(*second)] = rank;
+                let pair = usize::from(*first) << 8 | usize::from(*second);
+                self.twos[pair] = rank;
+                self.are_twos[pair / 64] |= 1 << (pair % 64);
             }
             _ => {}
         }
@@ -357,6 +362,13 @@ impl Bpe {
     /// one byte. Once `stop` is set the answer means nothing.
     pub(crate) fn count(&self, piece: &[u8], scratch: &mut Encoded, stop: &AtomicBool) -> usize {
         if self.is_token(piece) { 1 } else { self.count_merged(piece, scratch, stop) }
+    }
+
+    /// Returns the number of tokens of a pretoken of two bytes.
+    #[inline]
+    pub(crate) fn count_two(&self, [first, second]: [u8; 2]) -> usize {
+        let pair = usize::from(first) << 8 | usize::from(second);
+        2 - (self.tables.are_twos[pair / 64] >> (pair % 64) & 1) as usize
     }
 
     /// Returns the number of tokens of a pretoken that is none.

@@ -234,25 +234,41 @@ impl Task<'_> {
             };
             let block = bytes.first_chunk().expect("the padding comes on top");
             let length = rest.len().min(BLOCK);
-            let Starts { mut bits, end } =
+            let Starts { bits, end } =
                 blocks::starts::<P>(classify.sets(block), block, length, rest.len() == length);
-            let mut tokens = 0;
-            let mut start = 0;
-            bits &= bits - 1;
-            while bits != 0 {
-                let next = bits.trailing_zeros() as usize;
-                bits &= bits - 1;
+            // Where pretokens start, or the last one ends. Those of one byte are
+            // a token, those of two are looked up in a table of bits: neither
+            // takes a place among what is remembered.
+            let bounds = match end {
+                Some(end) if end < BLOCK => bits | 1 << end,
+                _ => bits,
+            };
+            let last = 63 - bounds.leading_zeros() as usize;
+            let heads = bounds & !(1 << last);
+            let mut tokens = (heads & bounds >> 1).count_ones() as usize;
+            let mut twos = heads & !(bounds >> 1) & bounds >> 2;
+            while twos != 0 {
+                let start = twos.trailing_zeros() as usize;
+                twos &= twos - 1;
+                tokens += bpe.count_two([bytes[start], bytes[start + 1]]);
+            }
+            let mut others = heads & !(bounds >> 1) & !(bounds >> 2);
+            while others != 0 {
+                let start = others.trailing_zeros();
+                others &= others - 1;
+                let length = (bounds >> start >> 1).trailing_zeros() as usize + 1;
                 // SAFETY: the pretoken starts in the block and ends there, and
                 // behind the block there are 16 bytes more.
                 #[allow(unsafe_code)]
-                let piece =
-                    unsafe { lookup.count_at(bpe, bytes.as_ptr().add(start), next - start, stop) };
+                let piece = unsafe {
+                    lookup.count_at(bpe, bytes.as_ptr().add(start as usize), length, stop)
+                };
                 tokens += piece;
-                start = next;
             }
-            if let Some(end) = end {
-                tokens += lookup.count(bpe, &bytes[start..end], stop);
-                start = end;
+            let mut start = last;
+            if end == Some(BLOCK) {
+                tokens += lookup.count(bpe, &bytes[start..BLOCK], stop);
+                start = BLOCK;
             }
             at += start;
             while start == 0 || text.get(at).is_some_and(|byte| !byte.is_ascii()) {
