@@ -27,6 +27,9 @@ pub(crate) const SHORT: usize = 15;
 /// Pretokens up to so many bytes are merged pair by pair.
 const PAIRWISE: usize = 32;
 
+/// So many bits tell places in such a pretoken.
+const PLACE_BITS: u32 = PAIRWISE.ilog2();
+
 /// So many tokens are found between two looks at whether to stop.
 const STOP_INTERVAL: usize = 1 << 16;
 
@@ -34,7 +37,11 @@ const STOP_INTERVAL: usize = 1 << 16;
 /// megabyte.
 const MAY_MERGE_BITS: u32 = 20;
 
-const NO_TOKEN: u32 = u32::MAX;
+/// Ranks have so many bits, and so has the largest and one.
+const RANK_BITS: u32 = 18;
+
+/// Leaves room for a place beside it in a signed number.
+const NO_TOKEN: u32 = i32::MAX as u32 >> PLACE_BITS;
 
 /// The short pretoken `bytes` as a number: its bytes, and its length in the
 /// lower half of the last byte. The upper half is for a count.
@@ -53,6 +60,13 @@ pub(crate) fn mix(key: u128) -> u64 {
     (mixed ^ high).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
+/// Mixes a pair of ranks.
+#[inline]
+fn mix_pair((left, right): (u32, u32)) -> u64 {
+    let mixed = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
 /// What counting with one encoding needs.
 pub(crate) struct Bpe {
     vocabulary: Vocabulary,
@@ -64,10 +78,10 @@ pub(crate) struct Bpe {
 
 /// Where tokens and merges are found.
 struct Tables {
-    /// The keys of the short tokens where [`mix`] puts them or behind, and 0
-    /// where none is; and their ranks.
+    /// The keys of the short tokens by rank, 0 for the longer ones; and their
+    /// ranks by key.
     keys: Table<u128>,
-    ranks: Table<u32>,
+    short: Ranks,
     /// The longer tokens by their first 16 bytes, the longest first.
     long: HashMap<[u8; 16], Vec<u32>>,
     /// The rank of each single byte.
@@ -81,11 +95,58 @@ struct Tables {
     fours: Filter<4>,
     /// Likewise for eight bytes: 8 to 15 as bits 0 to 7.
     eights: Filter<8>,
-    /// Pairs that merge, with what they merge to: see [`Self::add_merge`].
-    merges: Table<u64>,
+    /// What pairs merge to.
+    merges: Ranks,
     /// A bit for each pair that merges, by its hash: most pairs do not, and
     /// that is soon seen here.
     may_merge: Table<u64>,
+}
+
+/// Finds ranks by the hash of what they stand for, which lies elsewhere, by
+/// rank: there what is frequent lies close together. Thus it is a quarter of a
+/// table of keys and of half as many places. What the caches do not hold costs
+/// more than all else.
+struct Ranks {
+    /// Where a hash says or behind: the rank and one, below as much of the hash
+    /// as there is room for; 0 where none is.
+    slots: Table<u32>,
+}
+
+impl Ranks {
+    /// Returns a table for as many ranks, four fifths full at most.
+    fn new(count: usize) -> Self {
+        Self { slots: Table::new((count * 5 / 4).next_power_of_two()) }
+    }
+
+    fn slot(&self, mixed: u64) -> usize {
+        (mixed >> (64 - self.slots.len().trailing_zeros())) as usize
+    }
+
+    fn add(&mut self, mixed: u64, rank: u32) {
+        let mut slot = self.slot(mixed);
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] = mixed as u32 >> RANK_BITS << RANK_BITS | (rank + 1);
+    }
+
+    /// Returns the rank with that hash for which `is_it`.
+    #[inline]
+    fn find(&self, mixed: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let tag = mixed as u32 >> RANK_BITS;
+        let mut slot = self.slot(mixed);
+        loop {
+            let found = self.slots[slot];
+            if found == 0 {
+                return None;
+            }
+            let rank = (found & ((1 << RANK_BITS) - 1)).wrapping_sub(1);
+            if found >> RANK_BITS == tag && is_it(rank) {
+                return Some(rank);
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+    }
 }
 
 /// Tells by the first `N` bytes which lengths are worth a look.
@@ -126,24 +187,22 @@ pub(crate) struct Encoded {
 
 impl Tables {
     fn new(vocabulary: &Vocabulary) -> Self {
-        // Three quarters full at most.
-        let size = (vocabulary.len() * 4 / 3).next_power_of_two();
         let mut tables = Self {
-            keys: Table::new(size),
-            ranks: Table::new(size),
+            keys: Table::new(vocabulary.len()),
+            short: Ranks::new(vocabulary.len()),
             long: HashMap::new(),
             ones: [NO_TOKEN; 256],
             twos: vec![NO_TOKEN; 1 << 16].into(),
             are_twos: Box::new([0; 1024]),
             fours: Filter::new(),
             eights: Filter::new(),
-            merges: Table::new((vocabulary.len() * 5 / 4).next_power_of_two()),
+            merges: Ranks::new(vocabulary.len()),
             may_merge: Table::new(1 << (MAY_MERGE_BITS - 6)),
         };
         for (rank, token) in (0..).zip(vocabulary.iter()) {
             tables.add(rank, token);
-            if let Some((left, right)) = vocabulary.parts(rank) {
-                tables.add_merge(left, right, rank);
+            if let Some(parts) = vocabulary.parts(rank) {
+                tables.add_merge(parts, rank);
             }
         }
         for ranks in tables.long.values_mut() {
@@ -176,71 +235,17 @@ impl Tables {
                 if length >= 8 {
                     self.eights.add(token, length - 8);
                 }
-                let key = key(token);
-                let mut slot = self.slot(mix(key));
-                while self.keys[slot] != 0 {
-                    slot = (slot + 1) & (self.keys.len() - 1);
-                }
-                self.keys[slot] = key;
-                self.ranks[slot] = rank;
+                self.keys[rank as usize] = key(token);
+                self.short.add(mix(key(token)), rank);
             }
         }
     }
 
-    /// Returns where in a table of this encoding a mixed key belongs.
-    fn slot(&self, mixed: u64) -> usize {
-        (mixed >> (64 - self.keys.len().trailing_zeros())) as usize
-    }
-
-    /// Returns the rank of a token of at most [`SHORT`] bytes by its key.
-    fn short(&self, key: u128, mixed: u64) -> Option<u32> {
-        let mut slot = self.slot(mixed);
-        while self.keys[slot] != 0 {
-            if self.keys[slot] == key {
-                return Some(self.ranks[slot]);
-            }
-            slot = (slot + 1) & (self.keys.len() - 1);
-        }
-        None
-    }
-
-    /// A pair and its merge in one number, which is never 0: ranks have 18 bits,
-    /// and what merges ranks higher than its parts.
-    fn add_merge(&mut self, left: u32, right: u32, merged: u32) {
-        let pair = u64::from(left) << 18 | u64::from(right);
-        let mixed = mix(u128::from(pair));
+    fn add_merge(&mut self, parts: (u32, u32), merged: u32) {
+        let mixed = mix_pair(parts);
         let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
         self.may_merge[bit / 64] |= 1 << (bit % 64);
-        let mut slot = self.merge_slot(mixed);
-        while self.merges[slot] != 0 {
-            slot = (slot + 1) & (self.merges.len() - 1);
-        }
-        self.merges[slot] = pair << 18 | u64::from(merged);
-    }
-
-    fn merge_slot(&self, mixed: u64) -> usize {
-        (mixed >> (64 - self.merges.len().trailing_zeros())) as usize
-    }
-
-    /// Returns what a pair merges to.
-    fn merge(&self, left: u32, right: u32) -> Option<u32> {
-        let pair = u64::from(left) << 18 | u64::from(right);
-        let mixed = mix(u128::from(pair));
-        let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
-        if self.may_merge[bit / 64] >> (bit % 64) & 1 == 0 {
-            return None;
-        }
-        let mut slot = self.merge_slot(mixed);
-        loop {
-            let merge = self.merges[slot];
-            if merge == 0 {
-                return None;
-            }
-            if merge >> 18 == pair {
-                return Some((merge & 0x3_FFFF) as u32);
-            }
-            slot = (slot + 1) & (self.merges.len() - 1);
-        }
+        self.merges.add(mixed, merged);
     }
 }
 
@@ -296,7 +301,7 @@ impl Bpe {
         let short = |length: u32| {
             let part = whole & ((1 << (8 * length)) - 1);
             let key = part | u128::from(length) << 120;
-            self.tables.short(key, mix(key))
+            self.short(key, mix(key))
         };
         while lengths != 0 {
             let length = lengths.ilog2();
@@ -336,15 +341,34 @@ impl Bpe {
         }
     }
 
+    /// Returns what a pair merges to, or [`NO_TOKEN`].
+    fn merged(&self, parts: (u32, u32)) -> u32 {
+        let tables = &self.tables;
+        let mixed = mix_pair(parts);
+        let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
+        if tables.may_merge[bit / 64] >> (bit % 64) & 1 == 0 {
+            return NO_TOKEN;
+        }
+        tables
+            .merges
+            .find(mixed, |rank| self.vocabulary.parts(rank) == Some(parts))
+            .unwrap_or(NO_TOKEN)
+    }
+
+    /// Returns the rank of a token of at most [`SHORT`] bytes by its key.
+    fn short(&self, key: u128, mixed: u64) -> Option<u32> {
+        self.tables.short.find(mixed, |rank| self.tables.keys[rank as usize] == key)
+    }
+
     /// Returns whether two tokens may stand side by side.
     fn may_follow(&self, mut left: u32, mut right: u32) -> bool {
         // Merges are undone from the last to the first, that of the left token
         // before that of the right one where they are the same: merging goes
         // from left to right. A merge across the seam must not come before the
         // one that was undone last.
-        let mut undone = u32::MAX;
+        let mut undone = NO_TOKEN;
         loop {
-            if self.tables.merge(left, right).is_some_and(|merged| merged < undone) {
+            if self.merged((left, right)) < undone {
                 return false;
             }
             let left_parts = self.vocabulary.parts(left);
@@ -378,17 +402,22 @@ impl Bpe {
         scratch: &mut Encoded,
         stop: &AtomicBool,
     ) -> usize {
-        self.merge(piece, scratch, stop).len()
+        if piece.len() <= PAIRWISE {
+            return self.merge_pairwise(piece).count_ones() as usize;
+        }
+        self.merge_from_left(piece, scratch, stop);
+        scratch.tokens.len()
     }
 
     /// Tells the processor that the token of a mixed key is looked for soon.
     pub(crate) fn prefetch(&self, mixed: u64) {
-        crate::huge::prefetch(&raw const self.tables.keys[self.tables.slot(mixed)]);
+        let short = &self.tables.short;
+        crate::huge::prefetch(&raw const short.slots[short.slot(mixed)]);
     }
 
     /// Returns whether the key, mixed, is that of a token.
     pub(crate) fn is_short_token(&self, key: u128, mixed: u64) -> bool {
-        self.tables.short(key, mixed).is_some()
+        self.short(key, mixed).is_some()
     }
 
     /// Calls `visit` with the length of each token of a pretoken.
@@ -402,54 +431,69 @@ impl Bpe {
         if self.is_token(piece) {
             return visit(piece.len());
         }
-        for &token in self.merge(piece, scratch, stop) {
-            visit(self.token(token).len());
-        }
-    }
-
-    /// Returns the tokens of a pretoken that is none.
-    fn merge<'s>(&self, piece: &[u8], scratch: &'s mut Encoded, stop: &AtomicBool) -> &'s [u32] {
-        if piece.len() <= PAIRWISE {
-            scratch.tokens.clear();
-            self.merge_pairwise(piece, &mut scratch.tokens);
-        } else {
+        if piece.len() > PAIRWISE {
             self.merge_from_left(piece, scratch, stop);
+            return scratch.tokens.iter().for_each(|&token| visit(self.token(token).len()));
         }
-        &scratch.tokens
+        let mut starts = self.merge_pairwise(piece);
+        while starts != 0 {
+            let start = starts.trailing_zeros();
+            starts &= starts - 1;
+            let end = if starts == 0 { piece.len() as u32 } else { starts.trailing_zeros() };
+            visit((end - start) as usize);
+        }
     }
 
     /// Merges the neighbours of lowest rank, the leftmost of them, until none
-    /// merge.
-    fn merge_pairwise(&self, piece: &[u8], tokens: &mut Vec<u32>) {
-        let mut ranks = [NO_TOKEN; PAIRWISE];
-        let mut parts = [0; PAIRWISE];
-        let mut count = piece.len();
-        for (part, &byte) in parts.iter_mut().zip(piece) {
-            *part = self.tables.ones[usize::from(byte)];
+    /// merge. Returns where tokens start, as bits.
+    fn merge_pairwise(&self, piece: &[u8]) -> u32 {
+        if piece.len() <= PAIRWISE / 2 {
+            self.merge_lanes::<{ PAIRWISE / 2 }>(piece)
+        } else {
+            self.merge_lanes::<PAIRWISE>(piece)
         }
-        for (rank, pair) in ranks.iter_mut().zip(piece.windows(2)) {
-            *rank = self.tables.twos[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+    }
+
+    /// See [`Self::merge_pairwise`]: of at most `N` bytes, which are merged
+    /// where they stand.
+    fn merge_lanes<const N: usize>(&self, piece: &[u8]) -> u32 {
+        // For each place where a token starts, what it merges to with the one
+        // behind it, and the place: the least of them is the leftmost of those
+        // of lowest rank. They are signed because there is a faster minimum.
+        let lane = |merged: u32, at: usize| (merged << PLACE_BITS | at as u32).cast_signed();
+        let mut lanes = [i32::MAX; N];
+        let mut tokens = [0; N];
+        for (token, &byte) in tokens.iter_mut().zip(piece) {
+            *token = self.tables.ones[usize::from(byte)];
         }
-        let merge = |left: u32, right: u32| self.tables.merge(left, right).unwrap_or(NO_TOKEN);
+        for (at, pair) in piece.windows(2).enumerate() {
+            let pair = usize::from(pair[0]) << 8 | usize::from(pair[1]);
+            lanes[at] = lane(self.tables.twos[pair], at);
+        }
+        let mut starts = u32::MAX >> (PAIRWISE - piece.len());
         loop {
-            let lowest = ranks.iter().fold(NO_TOKEN, |lowest, &rank| lowest.min(rank));
-            if lowest == NO_TOKEN {
-                break;
+            let least = lanes.iter().fold(i32::MAX, |least, &lane| least.min(lane)).cast_unsigned();
+            let (merged, at) = (least >> PLACE_BITS, least as usize % N);
+            if merged == NO_TOKEN {
+                return starts;
             }
-            let at = ranks.iter().position(|&rank| rank == lowest).expect("it is one of them");
-            parts[at] = lowest;
-            parts.copy_within(at + 2..count, at + 1);
-            ranks.copy_within(at + 1..count, at);
-            count -= 1;
-            ranks[count - 1] = NO_TOKEN;
-            if at + 1 < count {
-                ranks[at] = merge(lowest, parts[at + 1]);
-            }
-            if at > 0 {
-                ranks[at - 1] = merge(parts[at - 1], lowest);
+            tokens[at] = merged;
+            // The places behind it: the first is merged into it.
+            let behind = starts & (u32::MAX - 1) << at;
+            lanes[behind.trailing_zeros() as usize % N] = i32::MAX;
+            starts &= !(behind & behind.wrapping_neg());
+            let behind = behind & behind.wrapping_sub(1);
+            lanes[at] = if behind == 0 {
+                i32::MAX
+            } else {
+                lane(self.merged((merged, tokens[behind.trailing_zeros() as usize % N])), at)
+            };
+            let before = starts & ((1 << at) - 1);
+            if before != 0 {
+                let before = before.ilog2() as usize % N;
+                lanes[before] = lane(self.merged((tokens[before], merged)), before);
             }
         }
-        tokens.extend_from_slice(&parts[..count]);
     }
 
     /// Finds the tokens from left to right.

@@ -12,8 +12,8 @@ use crate::huge::Table;
 const NEAR_BITS: u32 = 17;
 
 /// So many short pretokens of more tokens than one are remembered besides, as a
-/// power of two: a megabyte. Those of one are in the vocabulary.
-const FAR_BITS: u32 = 16;
+/// power of two: half a megabyte. Those of one are in the vocabulary.
+const FAR_BITS: u32 = 15;
 
 /// So many may be where each of them may be: they share a line of the cache.
 const WAYS: usize = 4;
