@@ -32,6 +32,13 @@ def backend(request):
         yield module
 
 
+@pytest.fixture
+def native():
+    """Run the test on the native backend; the value is its module."""
+    with using("native") as module:
+        yield module
+
+
 @pytest.fixture(autouse=True)
 def _same_backend_behind():
     """No test leaves another backend behind than it found."""

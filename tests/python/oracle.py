@@ -5,7 +5,7 @@ Exact counts beside tiktoken's, on texts made to be odd: the long run, which no 
 
 counts that many random texts by each encoding, and with ``--all`` every code point and every
 offset, too. It says how many counts differed, and shows the shortest texts of those as literals.
-test_exact.py takes its texts from here and counts fewer of them.
+The tests of exact counters take their texts from here and count fewer of them.
 """
 
 import argparse
@@ -204,6 +204,17 @@ def windows(rng, text, count, longest=2_000):
         start = rng.randrange(len(text))
         pieces.append(text[start : start + int(longest ** rng.random())])
     return pieces
+
+
+@functools.cache
+def real_texts():
+    """Return pieces of what is on this machine, the same ones for every test of a run."""
+    rng = random.Random(4)
+    return [
+        piece
+        for text in texts_of_the_machine(rng, seconds=1.0, size=30_000)
+        for piece in windows(rng, text, 3, 1_000)
+    ]
 
 
 SAMPLES = (
