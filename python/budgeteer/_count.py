@@ -110,10 +110,12 @@ class TokenCounter:
             2
 
         """
-        text = _validate.text("text", text)
+        if type(text) is not str:  # short of a call: most texts are small
+            text = _validate.text("text", text)
         if self._function is not None:
             return self._ask(text, LOOSE)
-        return int(backend.count(self._kind, self._ratio, text))
+        tokens: int = backend.count(self._kind, self._ratio, text)
+        return tokens
 
     def count_batch(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """
