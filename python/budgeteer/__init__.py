@@ -3,13 +3,17 @@ Decides what goes into an LLM's context window.
 
 `pack` and `Packer` fill one budget with the best of many chunks and say why each was kept, cut or
 dropped. What they return provably fits: the counter answers at most the budget for exactly the
-text that is returned.
+text that is returned. A `Layout` divides a window among the sections of a whole prompt, and
+`trim_messages` a chat history to its newest messages.
 """
 
 from budgeteer._chunk import Chunk
 from budgeteer._count import CacheInfo, TokenCounter, get_counter
+from budgeteer._layout import Allocation, Layout
 from budgeteer._pack import Packer, pack
 from budgeteer._packing import DroppedChunk, KeptChunk, Packing
+from budgeteer._section import Section
+from budgeteer._trim import trim_messages
 from budgeteer.errors import (
     BudgeteerError,
     BudgetExhaustedError,
@@ -19,6 +23,7 @@ from budgeteer.errors import (
 )
 
 __all__ = [
+    "Allocation",
     "BudgetExhaustedError",
     "BudgeteerError",
     "CacheInfo",
@@ -28,11 +33,14 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "KeptChunk",
+    "Layout",
     "Packer",
     "Packing",
+    "Section",
     "TokenCounter",
     "get_counter",
     "pack",
+    "trim_messages",
 ]
 
 

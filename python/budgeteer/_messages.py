@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
 from budgeteer._count import TokenCounter, get_counter
-from budgeteer._images import image_tokens, size_of_base64, size_of_url
-from budgeteer._limits import ModelLimits
 from budgeteer.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._limits import ModelLimits
 
 PER_MESSAGE, PER_NAME, PER_REPLY = 3, 1, 3
 PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
@@ -39,6 +40,9 @@ _SIMPLE = {
 }
 
 Counter = str | Callable[[str], int] | TokenCounter
+
+SYSTEM_ROLES = ("system", "developer")
+"""The roles of what an application tells a model, in OpenAI's older and newer word."""
 
 
 def count_messages(
@@ -83,23 +87,50 @@ def count_messages(
 
     """
     name = model_name(model)
-    count = chosen(counter, name).count
+    costs = MessageCosts(chosen(counter, name).count, name)
     items = _validate.batch("messages", messages)
-    per_message, per_name = (
-        (4, -1) if name.endswith("gpt-3.5-turbo-0301") else (PER_MESSAGE, PER_NAME)
-    )
     total = PER_REPLY if items else 0
-    for i, item in enumerate(items):
-        where = f"messages[{i}]"
-        message = _mapping(where, item)
-        _validate.text(f"{where}['role']", message.get("role"))
-        total += per_message + (per_name if message.get("name") is not None else 0)
-        for key, value in message.items():
+    return total + sum(costs.of(f"messages[{i}]", item) for i, item in enumerate(items))
+
+
+class MessageCosts:
+    """
+    What each message costs, all by one counter; `count_messages` is their sum and `PER_REPLY`.
+
+    A role is counted once, however many messages have it, and any other text once for each
+    message.
+    """
+
+    __slots__ = ("_count", "_model", "_per_message", "_per_name", "_roles")
+
+    def __init__(self, count: Callable[[str], int], model: str) -> None:
+        """Count by *count*, for the model of that name."""
+        self._count = count
+        self._model = model
+        self._per_message, self._per_name = (
+            (4, -1) if model.endswith("gpt-3.5-turbo-0301") else (PER_MESSAGE, PER_NAME)
+        )
+        self._roles: dict[str, int] = {}
+
+    def frame(self, role: str) -> int:
+        """Return what a message of that role costs beside its content."""
+        tokens = self._roles.get(role)
+        if tokens is None:
+            tokens = self._roles[role] = self._per_message + self._count(role)
+        return tokens
+
+    def of(self, where: str, message: object) -> int:
+        """Return what *message* costs; *where* names it in an error."""
+        items = mapping(where, message)
+        total = self.frame(role_of(where, items))
+        if items.get("name") is not None:
+            total += self._per_name
+        for key, value in items.items():
             if key == "content":
-                total += _content(f"{where}['content']", value, count, name)
-            else:
-                total += sum(map(count, _texts(f"{where}[{key!r:.80}]", value)))
-    return total
+                total += _content(f"{where}['content']", value, self._count, self._model)
+            elif key != "role":
+                total += sum(map(self._count, _texts(f"{where}[{key!r:.80}]", value)))
+        return total
 
 
 def count_tools(
@@ -149,15 +180,24 @@ def count_tools(
     extra = _choice_tokens(tool_choice, counted)
     if not items:
         return 0
-    total = counted.count(render_tools(items)) + PER_TOOLS + extra
-    return max(0, total + (WITH_SYSTEM if has_system_message else 0))
+    return framed_tools(counted.count(render_tools("tools", items)) + extra, has_system_message)
+
+
+def framed_tools(tokens: int, has_system_message: bool) -> int:
+    """Return what tool schemas take whose text counts *tokens*."""
+    return max(0, tokens + PER_TOOLS + (WITH_SYSTEM if has_system_message else 0))
 
 
 def model_name(model: object) -> str:
     """Return the name of a model, "" for None."""
-    if isinstance(model, ModelLimits):
-        return model.name
-    return "" if model is None else _validate.text("model", model)
+    if model is None:
+        return ""
+    if not isinstance(model, str):
+        from budgeteer._limits import ModelLimits
+
+        if isinstance(model, ModelLimits):
+            return model.name
+    return _validate.text("model", model)
 
 
 def chosen(counter: Counter | None, model: str) -> TokenCounter:
@@ -167,10 +207,16 @@ def chosen(counter: Counter | None, model: str) -> TokenCounter:
 
 def has_system(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether there is a system message in counted messages."""
-    return any(message.get("role") in ("system", "developer") for message in messages)
+    return any(message.get("role") in SYSTEM_ROLES for message in messages)
 
 
-def _mapping(where: str, value: object) -> Mapping[str, Any]:
+def role_of(where: str, message: Mapping[str, Any]) -> str:
+    """Return the role of a message."""
+    return _validate.text(f"{where}['role']", message.get("role"))
+
+
+def mapping(where: str, value: object) -> Mapping[str, Any]:
+    """Return *value*, which must be a mapping."""
     if not isinstance(value, Mapping):
         raise InvalidArgumentError(f"{where} must be a mapping, not {_validate.type_name(value)}")
     return value
@@ -214,7 +260,7 @@ def _content(where: str, value: Any, count: Callable[[str], int], model: str) ->
 def _part(where: str, value: Any, count: Callable[[str], int], model: str) -> int:
     if isinstance(value, str):
         return count(value)
-    part = _mapping(where, value)
+    part = mapping(where, value)
     kind = part.get("type")
     if kind not in _PART_TYPES:
         shown = repr(kind[:80]) if isinstance(kind, str) else _validate.type_name(kind)
@@ -236,6 +282,8 @@ def _part(where: str, value: Any, count: Callable[[str], int], model: str) -> in
 
 def _image(where: str, part: Mapping[str, Any], model: str) -> int:
     """Return what an image costs: OpenAI's image_url and input_image, Anthropic's image."""
+    from budgeteer._images import image_tokens, size_of_base64, size_of_url
+
     inner = part.get("source") if part["type"] == "image" else part.get("image_url")
     fields = inner if isinstance(inner, Mapping) else {}
     detail = part.get("detail", fields.get("detail", "auto"))
@@ -266,12 +314,12 @@ def _choice_tokens(choice: object, counter: TokenCounter) -> int:
     return NAMED_TOOL + counter.count(_validate.text("tool_choice['name']", name))
 
 
-def render_tools(tools: Sequence[Any]) -> str:
+def render_tools(name: str, tools: Sequence[Any]) -> str:
     """
-    Return tool schemas as the TypeScript that a model is shown.
+    Return tool schemas as the TypeScript that a model is shown; *name* is theirs in an error.
 
     Examples:
-        >>> print(render_tools([{"name": "now", "description": "Say what time it is"}]))
+        >>> print(render_tools("tools", [{"name": "now", "description": "Say what time it is"}]))
         namespace functions {
         <BLANKLINE>
         // Say what time it is
@@ -282,22 +330,22 @@ def render_tools(tools: Sequence[Any]) -> str:
     """
     lines = ["namespace functions {", ""]
     for i, item in enumerate(tools):
-        where = f"tools[{i}]"
-        tool = _mapping(where, item)
+        where = f"{name}[{i}]"
+        tool = mapping(where, item)
         if tool.get("function") is not None:
             where = f"{where}['function']"
-            tool = _mapping(where, tool["function"])
-        name = _validate.text(f"{where}['name']", tool.get("name"))
+            tool = mapping(where, tool["function"])
+        called = _validate.text(f"{where}['name']", tool.get("name"))
         key = "input_schema" if "input_schema" in tool else "parameters"
-        schema = {} if tool.get(key) is None else _mapping(f"{where}[{key!r}]", tool[key])
+        schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
         if tool.get("description"):
             lines.append(f"// {_validate.text(f'{where}[description]', tool['description'])}")
         if schema.get("properties"):
             where = f"{where}[{key!r}]"
             fields = _properties(where, schema, 0)
-            lines += [f"type {name} = (_: {{", fields, "}) => any;", ""]
+            lines += [f"type {called} = (_: {{", fields, "}) => any;", ""]
         else:
-            lines += [f"type {name} = () => any;", ""]
+            lines += [f"type {called} = () => any;", ""]
     return "\n".join([*lines, "} // namespace functions"])
 
 
@@ -306,7 +354,7 @@ def _properties(where: str, schema: Mapping[str, Any], indent: int, depth: int =
     needed = required if isinstance(required, (list, tuple)) else ()
     lines = []
     place = f"{where}['properties']" if depth < 2 else where
-    for name, value in _mapping(place, schema.get("properties") or {}).items():
+    for name, value in mapping(place, schema.get("properties") or {}).items():
         field = value if isinstance(value, Mapping) else {}
         if isinstance(field.get("description"), str) and field["description"]:
             lines.append(f"// {field['description']}")

@@ -4,6 +4,7 @@ The window of a model: how large it is, what takes how much of it, and what is l
 `model_limits` knows today's models without a network. `negotiate` divides a window between the
 input and the answer, `safe_message_count` says how many messages there may be, `retrieval_budget`
 what is left for chunks, `count_messages` and `count_tools` what messages and tool schemas take.
+`trim_messages` keeps the newest messages that fit.
 """
 
 from budgeteer._limits import (
@@ -15,6 +16,7 @@ from budgeteer._limits import (
 )
 from budgeteer._messages import count_messages, count_tools
 from budgeteer._negotiation import Negotiation, negotiate, safe_message_count
+from budgeteer._trim import trim_messages
 from budgeteer._window import retrieval_budget
 from budgeteer.errors import InputValidationError
 
@@ -31,4 +33,5 @@ __all__ = [
     "register_model",
     "retrieval_budget",
     "safe_message_count",
+    "trim_messages",
 ]

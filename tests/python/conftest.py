@@ -10,7 +10,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))  # for support.py under every import mode
 
 import vocabulary as vocabularies
-from support import BACKENDS, using
+from support import BACKENDS, FACADES, using
 
 settings.register_profile("default", max_examples=100, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
@@ -42,11 +42,9 @@ def native():
 @pytest.fixture(autouse=True)
 def _same_backend_behind():
     """No test leaves another backend behind than it found."""
-    from budgeteer import _count, _pack, ranking
-
-    before = [module.backend for module in (_pack, _count, ranking)]
+    before = [module.backend for module in FACADES]
     yield
-    assert before == [module.backend for module in (_pack, _count, ranking)]
+    assert before == [module.backend for module in FACADES]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -28,7 +28,7 @@ def test_public_examples():
     """Every public class and function of the package has an example."""
     public = [getattr(budgeteer, name) for name in budgeteer.__all__]
     shown = [item for item in public if not issubclass_of_exception(item)]
-    records = {budgeteer.KeptChunk, budgeteer.DroppedChunk}
+    records = {budgeteer.Allocation, budgeteer.KeptChunk, budgeteer.DroppedChunk}
 
     assert [] == [item for item in shown if item not in records and ">>>" not in item.__doc__]
 

@@ -280,7 +280,7 @@ WEATHER = {
 
 def test_tools_are_rendered_as_typescript():
     """Descriptions, optional keys, enums, objects and arrays stand as the model has them."""
-    assert render_tools([WEATHER, {"name": "now"}]).splitlines() == [
+    assert render_tools("tools", [WEATHER, {"name": "now"}]).splitlines() == [
         "namespace functions {",
         "",
         "// Say the weather",
@@ -349,7 +349,7 @@ def test_every_shape_of_a_tool_counts_alike():
 
 def test_the_frame_of_tools():
     """9 more, 4 less with a system message, 1 for none, 7 and the name for a named one."""
-    text = render_tools([WEATHER])
+    text = render_tools("tools", [WEATHER])
     plain = count_tools([WEATHER])
 
     assert plain == get_counter("o200k_base").count(text) + 9

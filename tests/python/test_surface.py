@@ -16,7 +16,6 @@ from budgeteer import _codes, _count, _models, _reference, presets, ranking, win
 PACKAGE = Path(budgeteer.__file__).parent
 INTERNAL = {
     "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",
-    "resolve_layout": "layouts are yet to come in Python; the tests compare what divides a window",
     "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
 }
 """Functions of a backend that the facade does not call, each with its reason."""
@@ -87,7 +86,10 @@ def test_all(module):
         assert (inspect.getdoc(item) or "").strip(), name
 
 
-@pytest.mark.parametrize("name", ["CacheInfo", "Chunk", "Packer", "Packing", "TokenCounter"])
+@pytest.mark.parametrize(
+    "name",
+    ["Allocation", "CacheInfo", "Chunk", "Layout", "Packer", "Packing", "Section", "TokenCounter"],
+)
 def test_members_are_documented(name):
     """Every public member of a public class is documented."""
     item = getattr(budgeteer, name)
@@ -100,7 +102,7 @@ def test_members_are_documented(name):
 def test_public_names():
     """The names of the contract that exist today are public."""
     names = {"pack", "Packer", "Chunk", "Packing", "KeptChunk", "DroppedChunk", "get_counter"}
-    names |= {"TokenCounter", "CacheInfo"}
+    names |= {"TokenCounter", "CacheInfo", "Layout", "Section", "Allocation", "trim_messages"}
     errors = {
         "BudgeteerError",
         "InvalidArgumentError",
