@@ -1,0 +1,686 @@
+"""Layouts: dividing a window among the sections of a prompt, and the prompt that comes of it."""
+
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import BACKENDS, Recorder, chunk_lists, counters, odd_texts, texts, using
+
+from budgeteer import (
+    Allocation,
+    InvalidArgumentError,
+    Layout,
+    Packer,
+    Section,
+    get_counter,
+    pack,
+)
+from budgeteer.window import count_messages, count_tools, model_limits, register_model
+
+HISTORY = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is green tea?"},
+    {"role": "assistant", "content": "Tea whose leaves are not oxidised. " * 4},
+    {"role": "user", "content": "And black tea?"},
+]
+WEATHER = {
+    "name": "weather",
+    "description": "Say how the weather is",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+NOW = {"type": "function", "function": {"name": "now", "description": "Say what time it is"}}
+
+
+def tool(name, text):
+    return {"name": name, "description": text}
+
+
+names = st.sampled_from(["system", "user", "assistant", "context", "a", "b", "c", "d", "e"])
+sizes = st.integers(0, 60) | st.integers(0, 400)
+messages = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["system", "user", "assistant"]), "content": odd_texts},
+        optional={"name": odd_texts},
+    )
+    | st.just({"role": "tool", "tool_call_id": "a", "content": "12"})
+    | st.just({"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}),
+    max_size=4,
+)
+tools = st.lists(st.builds(tool, st.sampled_from("fgh"), texts), min_size=1, max_size=3)
+
+
+def fills(counter):
+    """Fills that answer texts, messages and packings of at most what they are asked for."""
+
+    def packing(chunks, own):
+        def fill(max_tokens):
+            chosen = Packer(max_tokens, counter=counter if own is None else own)
+            answer = chosen.pack("tea", chunks)
+            over = get_counter(counter).count(answer.text) > max_tokens
+            return "" if over else answer
+
+        return fill
+
+    def text(whole):
+        return lambda max_tokens: get_counter(counter).truncate(whole, max_tokens)
+
+    def trimmed(history):
+        def fill(max_tokens):
+            fitting = list(history)
+            while count_messages(fitting, counter=counter) > max_tokens:
+                fitting.pop()
+            return fitting
+
+        return fill
+
+    return (
+        st.builds(packing, chunk_lists(max_size=4), st.sampled_from([None, "words"]))
+        | odd_texts.map(text)
+        | messages.map(trimmed)
+    )
+
+
+@st.composite
+def section_lists(draw, counter):
+    """Sections of every kind, with different names."""
+    sections = []
+    for name in draw(st.lists(names, max_size=5, unique=True)):
+        sources = [{}, {"tokens": draw(sizes)}, {"content": draw(odd_texts)}]
+        sources += [{"content": draw(messages)}, {"content": draw(tools)}]
+        sources += [{"fill": draw(fills(counter))}]
+        least = draw(st.just(0) | st.integers(0, 80))
+        most = draw(st.none() | st.integers(least, least + 200))
+        options = {
+            "basis": draw(st.none() | sizes),
+            "grow": draw(st.sampled_from([0, 0, 1, 2, 0.3])),
+            "shrink": draw(st.sampled_from([0, 1, 1, 3, 0.2])),
+            "min_tokens": least,
+            "max_tokens": most,
+            "priority": draw(st.integers(-1, 1)),
+        }
+        sections.append(Section(name, **draw(st.sampled_from(sources)), **options))
+    return sections
+
+
+@st.composite
+def layouts(draw):
+    counter = draw(counters)
+    options = {"gap": draw(st.integers(0, 20)), "counter": counter}
+    model = draw(st.sampled_from([None, None, "gpt-3.5-turbo-0301"]))
+    sections = draw(section_lists(counter))
+    return Layout(draw(sizes), sections, model=model, **options)
+
+
+def reserved(layout, allocation):
+    return sum(
+        allocation.tokens[section.name]
+        for section in layout.sections
+        if section.content is None and section.fill is None
+    )
+
+
+def counted(layout, allocation):
+    options = {"counter": layout.counter, "model": layout.model}
+    has_system = any(message["role"] == "system" for message in allocation.messages)
+    return count_messages(allocation.messages, **options) + count_tools(
+        allocation.tools, has_system_message=has_system, **options
+    )
+
+
+@given(layouts(), st.sampled_from(BACKENDS))
+def test_the_law(layout, name):
+    """The counted prompt, what is reserved and the gap never exceed the window."""
+    with using(name):
+        allocation = layout.fit()
+        total = counted(layout, allocation)
+
+    room = max(0, layout.context_window - layout.gap)
+    assert total == allocation.total_tokens
+    assert total + reserved(layout, allocation) <= room
+    assert sum(allocation.tokens.values()) + allocation.free_tokens <= room
+    assert total + reserved(layout, allocation) + allocation.free_tokens <= room
+    assert allocation.free_tokens >= 0
+
+
+@given(layouts(), st.sampled_from(BACKENDS))
+def test_sections_keep_their_limits(layout, name):
+    """A section is within its limits and uses at most its share, or it is dropped and 0."""
+    with using(name):
+        allocation = layout.fit()
+
+    assert [section.name for section in layout.sections] == list(allocation.tokens)
+    assert list(allocation.used_tokens) == list(allocation.tokens)
+    for section in layout.sections:
+        tokens = allocation.tokens[section.name]
+        assert 0 <= allocation.used_tokens[section.name] <= tokens
+        if section.name in allocation.dropped_sections:
+            assert tokens == 0
+            assert section.name not in allocation.cut_sections
+        else:
+            assert section.min_tokens <= tokens
+            assert section.max_tokens is None or tokens <= section.max_tokens
+
+
+@given(layouts())
+def test_both_backends_fit_alike(layout):
+    """Native and reference answer the same, and so does another call."""
+    answers = []
+    for name in (*BACKENDS, BACKENDS[0]):
+        with using(name):
+            answers.append(layout.fit())
+
+    assert all(answer == answers[0] for answer in answers)
+
+
+@given(st.integers(0, 400), section_lists("words"), st.integers(1, 30))
+def test_growth(window, sections, more):
+    """While the same sections are in, a larger window takes at most a token from any."""
+    before, after = (
+        Layout(size, sections, counter="words").fit() for size in (window, window + more)
+    )
+
+    if before.dropped_sections == after.dropped_sections:
+        for name, tokens in before.tokens.items():
+            assert tokens - 1 <= after.tokens[name]
+
+
+@given(st.integers(0, 300), odd_texts, st.integers(2, 5), st.sampled_from([0, 1]))
+def test_equal_sections(window, text, many, grow):
+    """Equal sections differ by a token at most; renaming them changes nothing but order."""
+    sections = [Section(f"{i}", text, grow=grow) for i in range(many)]
+    allocation, turned = (
+        Layout(window, some, counter="words").fit() for some in (sections, sections[::-1])
+    )
+
+    assert max(allocation.tokens.values()) - min(allocation.tokens.values()) <= 1
+    assert list(allocation.tokens.values()) == list(turned.tokens.values())
+    assert allocation.messages == turned.messages
+
+
+@given(st.integers(0, 300), odd_texts, counters)
+def test_texts_are_cut_to_their_share(window, text, counter):
+    """A text is whole where it fits, else its beginning, and says that it was cut."""
+    allocation = Layout(window, [Section("system", text)], counter=counter).fit()
+    shown = allocation.messages[0]["content"] if allocation.messages else ""
+
+    assert ("system" in allocation.cut_sections) == (shown != text)
+    assert text.startswith(shown)
+    if get_counter(counter).is_exact:
+        whole = count_messages([{"role": "system", "content": text}], counter=counter)
+        assert (whole <= window) == (shown == text)
+
+
+def whole_prompt(window=2_000, **options):
+    chunks = [f"Green tea number {i} is steamed and then rolled." for i in range(500)]
+    packer = Packer(window)
+    return Layout(
+        window,
+        [
+            Section("system", "Answer from the context.", shrink=0, priority=9),
+            Section("tools", [WEATHER, NOW], priority=1),
+            Section("history", HISTORY[1:], max_tokens=40, priority=2),
+            Section(
+                "context",
+                fill=lambda n: packer.pack("green tea", chunks, max_tokens=n),
+                grow=1,
+            ),
+            Section("query", "What is green tea?", role="user", shrink=0, priority=9),
+            Section("answer", tokens=500, min_tokens=100, priority=5),
+        ],
+        gap=50,
+        **options,
+    )
+
+
+def test_a_whole_prompt(backend):
+    """System, tools, history, chunks, query and answer share the window in one call."""
+    layout = whole_prompt()
+    allocation = layout.fit()
+    tokens = allocation.tokens
+
+    assert isinstance(allocation, Allocation)
+    assert 500 == tokens["answer"]
+    assert 40 == tokens["history"]
+    assert count_tools([WEATHER, NOW]) == tokens["tools"]
+    assert 2_000 == sum(tokens.values()) + 50 + 3
+    assert [WEATHER, NOW] == allocation.tools
+    assert ["system", "user", "user", "user"] == [m["role"] for m in allocation.messages]
+    assert allocation.messages[1] is HISTORY[3]
+    assert ["history"] == allocation.cut_sections
+    assert [] == allocation.dropped_sections
+    # of the chunks' share less than one chunk is left, and the system message saves 4 of the tools
+    assert allocation.total_tokens == counted(layout, allocation)
+    assert 1_400 < allocation.total_tokens <= 2_000 - 50 - 500 - 4
+    assert allocation.used_tokens["system"] == tokens["system"]
+    assert allocation.is_exact
+
+
+def test_sections_go_by_priority(backend):
+    """A smaller window drops the lowest priority first, and the result says so."""
+    small = whole_prompt(220).fit()
+    assert [] == small.dropped_sections
+    assert {"answer", "context"} == {name for name in small.tokens if small.tokens[name] < 104} - {
+        "system", "query", "history", "tools"
+    }  # fmt: skip
+
+    smaller = whole_prompt(190).fit()
+    assert ["context", "tools"] == smaller.dropped_sections
+    assert 0 == smaller.tokens["context"] == smaller.tokens["tools"]
+    assert [] == smaller.tools
+
+    tiny = whole_prompt(60).fit()
+    assert ["context", "tools", "history", "answer", "query", "system"] == tiny.dropped_sections
+    assert ([], [], 0) == (tiny.messages, tiny.tools, tiny.total_tokens)
+
+
+def test_reserved_tokens_need_no_messages():
+    """Where nothing can be sent, no reply is primed: the figures are those of flexbox."""
+    sections = [
+        Section("a", tokens=100, grow=1),
+        Section("b", tokens=100, grow=3),
+        Section("c", basis=100),
+    ]
+    allocation = Layout(400, sections).fit()
+
+    assert {"a": 125, "b": 175, "c": 100} == allocation.tokens
+    assert (0, 0) == (allocation.free_tokens, allocation.total_tokens)
+    assert {"a": 0, "b": 0, "c": 0} == allocation.used_tokens
+    assert {"a": 97, "b": 97, "c": 96} == Layout(300, sections, gap=10).fit().tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "expected"),
+    [
+        ("system", None, "system"),
+        ("developer", None, "developer"),
+        ("assistant", None, "assistant"),
+        ("context", None, "user"),
+        ("System", None, "user"),
+        ("context", "system", "system"),
+        ("system", "user", "user"),
+    ],
+)
+def test_roles(name, role, expected):
+    """A text has the role that is given, or that its section is called, else user."""
+    for section in (
+        Section(name, "tea", role=role),
+        Section(name, fill=lambda _: "tea", basis=9, role=role),
+    ):
+        [message] = Layout(99, [section]).fit().messages
+        assert {"role": expected, "content": "tea"} == message
+
+
+def test_messages_are_the_callers_own():
+    """Messages are passed on as they are, in order; a system message in them stays."""
+    allocation = Layout(1_000, [Section("history", HISTORY)]).fit()
+
+    assert all(a is b for a, b in zip(allocation.messages, HISTORY, strict=True))
+    assert count_messages(HISTORY) == allocation.tokens["history"] + 3 == allocation.total_tokens
+
+    allocation = Layout(30, [Section("history", HISTORY)]).fit()
+    assert [HISTORY[0], HISTORY[3]] == allocation.messages
+    assert ["history"] == allocation.cut_sections
+
+
+def test_system_messages_are_a_minimum():
+    """A history does not shrink below its system messages: it is dropped, and that is said."""
+    least = count_messages(HISTORY[:1])
+
+    assert [HISTORY[0]] == Layout(least, [Section("history", HISTORY)]).fit().messages
+    dropped = Layout(least - 1, [Section("history", HISTORY)]).fit()
+    assert (["history"], []) == (dropped.dropped_sections, dropped.messages)
+    bounded = Layout(99, [Section("history", HISTORY, max_tokens=least - 4)]).fit()
+    assert (["history"], []) == (bounded.cut_sections, bounded.messages)
+
+
+def test_calls_and_results_stay_together():
+    """A history is trimmed as trim_messages does."""
+    pair = [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]},
+        {"role": "tool", "tool_call_id": "a", "content": "12"},
+    ]
+    tokens = count_messages([*pair, HISTORY[3]])
+    section = Section("history", [HISTORY[1], *pair, HISTORY[3]])
+
+    assert [*pair, HISTORY[3]] == Layout(tokens, [section]).fit().messages
+    assert [HISTORY[3]] == Layout(tokens - 1, [section]).fit().messages
+    assert [HISTORY[3]] == Layout(99, [Section("history", [pair[1], HISTORY[3]])]).fit().messages
+
+
+def test_tools_are_in_or_out():
+    """Tools do not shrink: they are in as a whole, or dropped."""
+    tokens = count_tools([WEATHER, NOW])
+    section = Section("tools", [WEATHER, NOW])
+
+    allocation = Layout(tokens, [section]).fit()
+    assert ([WEATHER, NOW], tokens) == (allocation.tools, allocation.total_tokens)
+    allocation = Layout(tokens - 1, [section]).fit()
+    assert ([], ["tools"], []) == (
+        allocation.tools,
+        allocation.dropped_sections,
+        allocation.cut_sections,
+    )
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "basis"])
+def test_the_first_tools(limit):
+    """Told to take less than they count, the first tools stay that fit."""
+    many = [tool(f"tool_{i}", "Do this or that. " * (i + 1)) for i in range(9)]
+    for kept in range(9):
+        size = count_tools(many[:kept]) if kept else 0
+        allocation = Layout(5_000, [Section("tools", many, **{limit: size + 3})]).fit()
+        assert many[:kept] == allocation.tools
+        assert ["tools"] == allocation.cut_sections
+        assert size == allocation.total_tokens == allocation.used_tokens["tools"]
+
+
+def test_many_sections_of_tools():
+    """Tools of several sections are sent, and counted, together; the least wanted go first."""
+    sections = [Section("core", [WEATHER], priority=1), Section("more", [NOW])]
+    both = count_tools([WEATHER]) + count_tools([NOW])
+
+    allocation = Layout(both, sections).fit()
+    assert [WEATHER, NOW] == allocation.tools
+    assert count_tools([WEATHER, NOW]) == allocation.total_tokens <= both
+    assert ["more"] == Layout(both - 1, sections).fit().dropped_sections
+
+
+def test_tools_that_count_more_together():
+    """A counter that counts tools higher together than apart costs the least wanted section."""
+
+    def counter(text):
+        return 10 + 100 * (text.count("type ") > 1)
+
+    sections = [Section("core", [WEATHER], priority=1), Section("more", [NOW], grow=1)]
+    allocation = Layout(60, sections, counter=counter).fit()
+
+    assert [WEATHER] == allocation.tools
+    assert ["more"] == allocation.dropped_sections
+    assert {"core": 19, "more": 0} == allocation.tokens
+    assert (41, 19) == (allocation.free_tokens, allocation.total_tokens)
+
+
+def test_fills_are_called_once_in_order():
+    """Each fill is called once, in order, with what its message leaves of its share."""
+    asked = []
+
+    def fill(name, answer):
+        return lambda n: asked.append((name, n)) or answer
+
+    allocation = Layout(
+        100,
+        [
+            Section("a", fill=fill("a", "x y"), grow=1),
+            Section("system", "b c"),
+            Section("d", fill=fill("d", []), grow=1, basis=11),
+            Section("e", fill=fill("e", "never"), max_tokens=4),
+            Section("f", fill=fill("f", "never"), min_tokens=200),
+        ],
+        counter="words",
+    ).fit()
+
+    assert [("a", 36), ("d", 47)] == asked
+    assert {"a": 40, "system": 6, "d": 51, "e": 0, "f": 0} == allocation.tokens
+    assert ["f"] == allocation.dropped_sections
+    assert ["e"] == allocation.cut_sections
+    assert ["x y", "b c"] == [message["content"] for message in allocation.messages]
+
+
+def test_a_packing_of_another_counter(backend):
+    """A packing is counted anew by the layout's counter, and refused where it is too large."""
+    chunks = ["日本のお茶を飲みます。" * 9]
+    section = Section(
+        "context", fill=lambda n: pack("", chunks, n, counter="chars_div4"), basis=40
+    )
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        Layout(100, [section]).fit()
+    tokens = get_counter("o200k_base").count(chunks[0])
+    assert str(caught.value) == (
+        f"the fill of section 'context' answered a text of {tokens} tokens, more than the 36 that "
+        "it was asked for"
+    )
+    assert chunks[0] == Layout(100, [section], counter="words").fit().messages[0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "the fill of section 'a' must answer a Packing, messages or a str, not None"),
+        (3, "must answer a Packing, messages or a str, not int"),
+        (b"tea", "must answer a Packing, messages or a str, not bytes"),
+        ({"role": "user"}, "must answer a Packing, messages or a str, not dict"),
+        (["tea"], "the fill of section 'a': [0] must be a mapping, not str"),
+        ([{"role": "user", "content": 3}], "the fill of section 'a': [0]['content'] must be"),
+        ("hunter2 " * 30, "answered a text of 30 tokens, more than the 6 that it was asked for"),
+        ([{"role": "user", "content": "hunter2 " * 7}],
+         "the fill of section 'a' answered messages of 11 tokens, more than the 10 of its"),
+    ],
+)  # fmt: skip
+def test_bad_fills(answer, message):
+    """A fill that answers wrongly or too much is named, with both figures and no text."""
+    layout = Layout(50, [Section("a", fill=lambda _: answer, basis=10)], counter="words")
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        layout.fit()
+    assert message in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_errors_of_a_fill_pass():
+    """What a fill raises passes unchanged."""
+    error = OSError("mine")
+
+    def fill(_):
+        raise error
+
+    with pytest.raises(OSError, match="mine") as caught:
+        Layout(50, [Section("a", fill=fill, basis=10)]).fit()
+    assert error is caught.value
+
+
+def test_each_text_is_counted_once():
+    """What is sent whole is handed to the counter once, and nothing else is."""
+    recorder = Recorder(lambda text: len(text.split()), [])
+    sections = [
+        Section("system", "one two"),
+        Section("history", HISTORY[1:]),
+        Section("tools", [WEATHER]),
+        Section("context", fill=lambda _: "three four", grow=1),
+        Section("query", "five six"),
+    ]
+    allocation = Layout(500, sections, counter=recorder).fit()
+
+    texts = [message["content"] for message in allocation.messages]
+    others = [text for text in recorder.asked if text not in texts]
+    assert sorted([*texts, *others]) == sorted(recorder.asked)
+    assert {"system", "user", "assistant"} == {text for text in others if "namespace" not in text}
+    assert 4 == len(others)
+
+
+def test_a_model_for_a_window():
+    """A model gives its window and counter, and bounds the prompt by its input limit."""
+    layout = Layout("gpt-4", [Section("system", "日本のお茶", grow=1)])
+    assert model_limits("gpt-4").context_window == layout.fit().tokens["system"] + 3
+    assert count_messages(layout.fit().messages, model="gpt-4") == layout.fit().total_tokens
+
+    limits = register_model("thin-3", context_window=1_000, max_input_tokens=300)
+    sections = [
+        Section("answer", tokens=100, grow=1),
+        Section("system", "tea " * 500),
+        Section("query", "tea " * 50, shrink=0, priority=1),
+        Section("more", "tea", min_tokens=300, priority=-1),
+    ]
+    allocation = Layout(limits, sections, gap=7, counter="words").fit()
+    assert {"answer": 132, "system": 236, "query": 54, "more": 0} == allocation.tokens
+    assert (293, ["more"]) == (allocation.total_tokens, allocation.dropped_sections)
+    assert 568 == allocation.free_tokens
+    assert 300 < Layout(1_000, sections, gap=7, counter="words").fit().total_tokens
+
+
+def test_an_own_counter_and_model():
+    """A counter goes before the model's; a model's costs apply to an int as well."""
+    section = [Section("system", "a b")]
+
+    assert 5 + 4 == Layout(99, section, counter="words", model="gpt-4").fit().total_tokens
+    assert (
+        5 + 5
+        == Layout(99, section, counter="words", model="gpt-3.5-turbo-0301").fit().total_tokens
+    )
+    assert not Layout(99, section, counter="words").fit().is_exact
+    with pytest.raises(InvalidArgumentError, match="is not native"):
+        Layout("llama3.2:3b", section)
+
+
+def test_nothing():
+    """No sections, no content and no window are no errors."""
+    assert 7 == Layout(7, []).fit().free_tokens
+    empty = Layout(7, [Section("system", ""), Section("history", []), Section("x")]).fit()
+    assert ([], 0, {"system": 0, "history": 0, "x": 0}) == (
+        empty.messages,
+        empty.total_tokens,
+        empty.tokens,
+    )
+    over = Layout(7, [Section("a", tokens=5, shrink=0)], gap=9).fit()
+    assert ({"a": 0}, 0, ["a"]) == (over.tokens, over.free_tokens, over.dropped_sections)
+
+
+def test_a_layout_does_not_change():
+    """A layout keeps the sections and messages that it was made of; results are apart."""
+    history, sections = list(HISTORY), []
+    sections.append(Section("history", history))
+    layout = Layout(500, sections)
+    first = layout.fit()
+    history.clear()
+    sections.clear()
+    first.messages.clear()
+    first.tokens.clear()
+
+    assert HISTORY == layout.fit().messages
+    with pytest.raises(AttributeError):
+        layout.gap = 3
+    with pytest.raises(AttributeError):
+        layout.sections[0].grow = 3
+
+
+def test_pickle_and_threads():
+    """Layouts can be pickled, and fitted by many threads."""
+    layout = Layout(300, [Section("history", HISTORY, grow=1), Section("answer", tokens=100)])
+    expected = layout.fit()
+
+    assert expected == pickle.loads(pickle.dumps(layout)).fit()
+    assert expected == pickle.loads(pickle.dumps(expected))
+    with ThreadPoolExecutor(4) as pool:
+        assert [expected] * 40 == list(pool.map(lambda _: layout.fit(), range(40)))
+    json.dumps(expected.messages)
+
+
+def test_no_text_in_reprs():
+    """No repr shows what a prompt says."""
+    layout = Layout(99, [Section("system", "hunter2"), Section("tools", [tool("f", "hunter2")])])
+
+    for shown in (repr(layout), repr(layout.sections), repr(layout.fit())):
+        assert "hunter2" not in shown
+
+
+TOKENS = ("tokens", "basis", "min_tokens", "max_tokens")
+
+
+@pytest.mark.parametrize("option", TOKENS)
+@pytest.mark.parametrize("bad", ["3", True, 1.0, [3]], ids=repr)
+def test_no_number_of_tokens(option, bad):
+    """A number of tokens is an int."""
+    with pytest.raises(InvalidArgumentError, match=rf"^{option} must be an int, not "):
+        Section("a", **{option: bad})
+
+
+@pytest.mark.parametrize("option", TOKENS)
+@pytest.mark.parametrize("bad", [-1, 2**63, -(10**40)])
+def test_tokens_out_of_range(option, bad):
+    """A number of tokens is from 0 to 2**63 - 1."""
+    with pytest.raises(InvalidArgumentError, match=rf"^{option} must be from 0 to"):
+        Section("a", **{option: bad})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": 3}, "name must be a str, not int"),
+        ({"name": ""}, "name must not be empty"),
+        ({"content": 3}, "content must be a str, messages or tools, not int"),
+        ({"content": b"tea"}, "content must be a str, messages or tools, not bytes"),
+        ({"content": {"role": "user"}}, "content must be a str, messages or tools, not dict"),
+        ({"content": ["tea"]}, "content[0] must be a mapping, not str"),
+        ({"content": [WEATHER, 3]}, "content[1] must be a mapping, not int"),
+        ({"fill": "tea"}, "fill must be a callable that takes max_tokens, not str"),
+        ({"content": "tea", "tokens": 3}, "not both content and tokens"),
+        ({"content": "tea", "fill": len}, "not both content and fill"),
+        ({"tokens": 3, "fill": len}, "not both tokens and fill"),
+        ({"min_tokens": 3, "max_tokens": 2}, "min_tokens must be at most the max_tokens 2, not 3"),
+        ({"grow": "1"}, "grow must be a float, not str"),
+        ({"grow": True}, "grow must be a float, not bool"),
+        ({"grow": float("nan")}, "grow must be a number, not NaN"),
+        ({"grow": -1}, "grow must be a finite number from 0 on, not -1.0"),
+        ({"shrink": float("inf")}, "shrink must be a finite number from 0 on, not inf"),
+        ({"shrink": None}, "shrink must be a float, not None"),
+        ({"priority": 1.0}, "priority must be an int, not float"),
+        ({"priority": 2**63}, "priority must be from -9223372036854775808 to"),
+        ({"content": "tea", "role": "usr"}, "did you mean 'user'?"),
+        ({"content": "tea", "role": 3}, "role must be one of"),
+        ({"tokens": 3, "role": "user"}, "role is for a text, or for a fill"),
+        ({"content": HISTORY, "role": "user"}, "role is for a text, or for a fill"),
+    ],
+    ids=str,
+)
+def test_bad_sections(arguments, message):
+    """Each wrong argument is named, with what was found and what is allowed."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        Section(**{"name": "a", **arguments})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"context_window": -1}, "context_window must be from 0 to"),
+        ({"context_window": 1.5}, "context_window must be an int, the name of a model or its"),
+        ({"context_window": None}, "or its limits, not None"),
+        ({"context_window": True}, "or its limits, not bool"),
+        ({"sections": Section("a")}, "sections must be a sequence, not Section"),
+        ({"sections": {"a": 3}}, "sections must be a sequence, not dict"),
+        ({"sections": ["a"]}, "sections[0] must be a Section, not str"),
+        ({"sections": [Section("a"), Section("a")]},
+         "sections[1] has the name 'a' of another section"),
+        ({"gap": -1}, "gap must be from 0 to"),
+        ({"gap": 1.0}, "gap must be an int, not float"),
+        ({"counter": "wrods"}, "did you mean 'words'"),
+        ({"model": 3}, "model must be a str, not int"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_layouts(arguments, message):
+    """Each wrong argument is named, with what was found and what is allowed."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        Layout(**{"context_window": 99, "sections": [], **arguments})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([{"role": "user"}, {}], "section 'a': content[1]['role'] must be a str, not None"),
+        ([{"role": "user", "content": 3}], "section 'a': content[0]['content'] must be a str, "),
+        ([{}], "section 'a': content[0]['name'] must be a str, not None"),
+        ([{"name": "f", "parameters": 3}],
+         "section 'a': content[0]['parameters'] must be a mapping, not int"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_contents(content, message):
+    """A wrong message or tool is named by its section and place."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        Layout(99, [Section("a", content)]).fit()
+    assert message in str(caught.value)

@@ -1,0 +1,336 @@
+"""Trimming a chat history: what stays, what belongs together, and what is counted."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import BACKENDS, Recorder, counters, odd_texts, using
+
+from budgeteer import (
+    BudgetExhaustedError,
+    InvalidArgumentError,
+    get_counter,
+    trim_messages,
+    window,
+)
+from budgeteer.window import count_messages
+
+SYSTEM_ROLES = ("system", "developer")
+
+
+def call(*ids):
+    functions = [
+        {"id": key, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        for key in ids
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": functions}
+
+
+def result(key, text="12 degrees"):
+    return {"role": "tool", "tool_call_id": key, "content": text}
+
+
+def use(*ids):
+    parts = [{"type": "tool_use", "id": key, "name": "f", "input": {}} for key in ids]
+    return {"role": "assistant", "content": [{"type": "text", "text": "Let me see."}, *parts]}
+
+
+def used(*ids, text=None):
+    parts = [{"type": "tool_result", "tool_use_id": key, "content": "12"} for key in ids]
+    return {"role": "user", "content": parts + ([{"type": "text", "text": text}] if text else [])}
+
+
+def said(role, text="tea " * 5):
+    return {"role": role, "content": text}
+
+
+def ids_of_calls(message):
+    calls = [item["id"] for item in message.get("tool_calls", ())]
+    return calls + [part["id"] for part in parts_of(message, "tool_use")]
+
+
+def ids_of_results(message):
+    own = [message["tool_call_id"]] if message["role"] == "tool" else []
+    return own + [part["tool_use_id"] for part in parts_of(message, "tool_result")]
+
+
+def parts_of(message, kind):
+    content = message["content"] if isinstance(message["content"], list) else []
+    return [part for part in content if part["type"] == kind]
+
+
+def suffixes(messages):
+    """Return every list that may be left of *messages*, the longest first, by brute force."""
+    known, whole = {}, []
+    for i, message in enumerate(messages):
+        answers = all(key in known for key in ids_of_results(message))
+        if answers and message["role"] not in SYSTEM_ROLES:
+            whole.append(i)
+            known.update((key, i) for key in ids_of_calls(message))
+    for start in range(len(whole) + 1):
+        kept, torn, seen = set(whole[start:]), False, {}
+        for i in whole:
+            torn |= i in kept and any(seen[key] not in kept for key in ids_of_results(messages[i]))
+            seen.update((key, i) for key in ids_of_calls(messages[i]))
+        if not torn:
+            yield [
+                message
+                for i, message in enumerate(messages)
+                if i in kept or message["role"] in SYSTEM_ROLES
+            ]
+
+
+keys = st.sampled_from("abc")
+histories = st.lists(
+    st.builds(said, st.sampled_from(["system", "developer", "user", "assistant"]), odd_texts)
+    | st.lists(keys, min_size=1, max_size=3, unique=True).map(lambda ids: call(*ids))
+    | st.lists(keys, min_size=1, max_size=3, unique=True).map(lambda ids: use(*ids))
+    | st.builds(result, keys, odd_texts)
+    | st.lists(keys, min_size=1, max_size=2).map(lambda ids: used(*ids))
+    | st.builds(lambda role, name: {"role": role, "name": name}, st.just("user"), odd_texts).map(
+        lambda message: {**message, "content": "x"}
+    ),
+    max_size=10,
+)
+
+
+@given(histories, st.integers(0, 200), counters, st.sampled_from(BACKENDS))
+def test_what_is_left(messages, limit, counter, name):
+    """It fits; it is the longest that may be left and fits; else even the system does not fit."""
+    with using(name):
+        allowed = [
+            kept for kept in suffixes(messages) if count_messages(kept, counter=counter) <= limit
+        ]
+        if not allowed:
+            with pytest.raises(BudgetExhaustedError):
+                trim_messages(messages, limit, counter=counter)
+            return
+        left = trim_messages(messages, limit, counter=counter)
+
+        assert count_messages(left, counter=counter) <= limit
+        assert all(a is b for a, b in zip(left, allowed[0], strict=True))
+
+
+@given(histories, st.integers(0, 150), st.sampled_from(["o200k_base", "words"]))
+def test_more_room_keeps_more(messages, limit, counter):
+    """What is left with less room is left with more."""
+    try:
+        less = trim_messages(messages, limit, counter=counter)
+    except BudgetExhaustedError:
+        return
+    more = trim_messages(messages, limit + 20, counter=counter)
+
+    assert {*map(id, less)} <= {*map(id, more)}
+
+
+def chars(counter_calls):
+    return sum(map(len, counter_calls))
+
+
+@pytest.mark.parametrize("limit", [10**6, 2_000, 300, 30])
+def test_each_text_is_counted_once(limit):
+    """No text is handed to the counter twice, and of older messages one at most."""
+    messages = [said(("user", "assistant")[i % 2], f"{i} " + "tea " * 40) for i in range(200)]
+    recorder = Recorder(lambda text: len(text.split()), [])
+    left = trim_messages(messages, limit, counter=recorder)
+
+    looked_at = messages[-len(left) - 1 :]
+    texts = [message["content"] for message in looked_at]
+    assert sorted([*texts, *{m["role"] for m in looked_at}]) == sorted(recorder.asked)
+    if len(left) == len(messages):
+        whole = sum(len(m["content"]) for m in messages) + len("assistantuser")
+        assert 1.0 == chars(recorder.asked) / whole
+
+
+def test_a_long_message_is_not_counted_to_its_end():
+    """Where a text cannot fit, a native encoding stops; nothing older is looked at."""
+    counted = []
+    messages = [said("user", "older"), said("user", "x y " * 10), said("user", "tea " * 10**6)]
+    left = trim_messages(messages, 50)
+    assert [] == left
+
+    trim_messages(messages, 50, counter=lambda text: counted.append(text) or len(text.split()))
+    assert "older" not in counted
+    assert "x y " * 10 not in counted
+
+
+def test_parallel_calls_are_one():
+    """An assistant's three calls and their results stay or go together."""
+    messages = [
+        said("user", "How warm is it?"),
+        call("a", "b", "c"),
+        *map(result, "abc"),
+        said("assistant", "12 degrees everywhere."),
+    ]
+    tail = count_messages(messages[1:])
+
+    assert messages[1:] == trim_messages(messages, tail)
+    assert messages[5:] == trim_messages(messages, tail - 1)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        [call("a"), result("a")],
+        [use("a", "b"), used("a", "b", text="Go on.")],
+        [{"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}},
+         {"role": "function", "name": "f", "content": "12"}],
+        [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]},
+         {"role": "tool", "content": "12"}],
+        [call("a"), said("system", "Be brief."), result("a")],
+        [call("a"), said("assistant", "One moment."), result("a")],
+    ],
+    ids=["openai", "anthropic", "function", "without ids", "system between", "text between"],
+)  # fmt: skip
+def test_a_call_and_its_result(pair):
+    """A result is never without its call, in any shape."""
+    messages = [said("user"), *pair, said("user", "And now?")]
+    whole = count_messages(messages[1:])
+    system = [message for message in messages if message["role"] == "system"]
+
+    assert messages[1:] == trim_messages(messages, whole)
+    assert [*system, messages[-1]] == trim_messages(messages, whole - 1)
+
+
+@pytest.mark.parametrize(
+    "orphan",
+    [result("z"), used("z"), {"role": "function", "name": "f", "content": "12"},
+     {"role": "tool", "content": "12"}],
+    ids=["openai", "anthropic", "function", "without an id"],
+)  # fmt: skip
+def test_orphans_are_left_out(orphan):
+    """A result whose call is missing is left out, as the APIs refuse it; and not counted."""
+    messages = [orphan, said("user", "And now?")]
+
+    assert messages[1:] == trim_messages(messages, 1_000)
+    assert messages[1:] == trim_messages(messages, count_messages(messages[1:]))
+
+
+def test_a_pending_call_stays():
+    """A call whose results are yet to come stays."""
+    messages = [said("user"), call("a", "b"), result("a")]
+
+    assert messages == trim_messages(messages, 1_000)
+    assert [] == trim_messages(messages, count_messages(messages[1:]) - 1)
+
+
+def test_an_id_that_is_used_again():
+    """A result belongs to the last call before it."""
+    messages = [call("a"), result("a"), said("user"), call("a"), result("a")]
+
+    assert messages[3:] == trim_messages(messages, count_messages(messages[3:]))
+
+
+def test_system_messages_stay():
+    """System and developer messages stay in their places, wherever they are."""
+    messages = [
+        said("system", "a"),
+        said("user", "b " * 50),
+        said("developer", "c"),
+        said("user", "d"),
+    ]
+
+    assert ["a", "c", "d"] == [m["content"] for m in trim_messages(messages, 30)]
+
+
+def test_system_messages_that_do_not_fit():
+    """They are never lost silently: the error has the arithmetic."""
+    messages = [said("system", "a b c"), said("system", "d"), said("user", "e")]
+
+    with pytest.raises(BudgetExhaustedError) as caught:
+        trim_messages(messages, 14, counter="words")
+    assert str(caught.value) == (
+        "the system messages do not fit: max_tokens 14 - 12 for 2 system messages - 3 for the "
+        "reply = -1"
+    )
+    assert messages[:2] == trim_messages(messages, 15, counter="words")
+
+
+def test_nothing_fits():
+    """No messages are left of none, and where not even the newest fits."""
+    assert [] == trim_messages([], 0)
+    assert [] == trim_messages([said("user")], 0)
+    assert [] == trim_messages([said("user")], 3)
+
+
+def test_start_on():
+    """start_on="user" leaves out what stands in front of the first message of the user."""
+    messages = [
+        said("system", "a"),
+        call("x"),
+        result("x"),
+        said("assistant", "b"),
+        said("user", "c"),
+        said("assistant", "d"),
+    ]
+
+    assert messages == trim_messages(messages, 1_000)
+    assert [messages[0], *messages[4:]] == trim_messages(messages, 1_000, start_on="user")
+    assert [] == trim_messages([said("assistant")], 1_000, start_on="user")
+    answer = [said("user"), use("x"), used("x", text="Go on."), said("assistant")]
+    less = count_messages(answer) - 1
+    assert answer == trim_messages(answer, less + 1, start_on="user")
+    assert [] == trim_messages(answer, less, start_on="user")
+
+
+def test_models_have_their_own_costs():
+    """A model's costs and encoding apply as for count_messages."""
+    messages = [said("user", "a"), said("user", "b")]
+    for model, counter in itertools.product([None, "gpt-3.5-turbo-0301"], ["words", None]):
+        tokens = count_messages(messages, model=model, counter=counter)
+        assert messages == trim_messages(messages, tokens, model=model, counter=counter)
+        assert messages[1:] == trim_messages(messages, tokens - 1, model=model, counter=counter)
+    assert trim_messages is window.trim_messages
+    assert messages == trim_messages(messages, 100, counter=get_counter("gpt-4o"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("hello", 9), "messages must be a sequence, not str"),
+        ((said("user"), 9), "messages must be a sequence, not dict"),
+        ((["hello"], 9), "messages[0] must be a mapping, not str"),
+        (([said("user"), {}], 9), "messages[1]['role'] must be a str, not None"),
+        (([{"role": 3}], 9), "messages[0]['role'] must be a str, not int"),
+        (([said("user", 3)], 99),
+         "messages[0]['content'] must be a str, None or a list of parts, not int"),
+        (([], -1), "max_tokens must be from 0 to"),
+        (([], 1.0), "max_tokens must be an int, not float"),
+        (([], None), "max_tokens must be an int, not None"),
+    ],
+)  # fmt: skip
+def test_refused(arguments, message):
+    """A wrong argument or message is named, by its place."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        trim_messages(*arguments)
+
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"counter": "wrods"}, "did you mean 'words'"),
+        ({"counter": 3}, "counter must be a name or a callable"),
+        ({"model": 3}, "model must be a str, not int"),
+        ({"start_on": "system"}, "start_on must be one of 'user', not 'system'"),
+        ({"start_on": True}, "start_on must be one of 'user', not bool"),
+    ],
+)
+def test_refused_options(options, message):
+    """A wrong option is named."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        trim_messages([], 9, **options)
+
+    assert message in str(caught.value)
+
+
+def test_any_sequence_and_mapping():
+    """Messages may be any iterable of mappings; nothing is changed."""
+    from types import MappingProxyType
+
+    messages = [MappingProxyType(said("user", "a")), MappingProxyType(said("user", "b"))]
+
+    assert messages == trim_messages(tuple(messages), 99)
+    assert messages == trim_messages(iter(messages), 99)
