@@ -63,7 +63,9 @@ def count_messages(
     costs 85 and 170 for each of its tiles, with low detail 85 (``gpt-4o-mini``: 2833 and 5667).
     Its size is ``width`` and ``height`` of the part, or read from a ``data:`` URL or base64 of a
     PNG, JPEG, GIF or WebP. Where the size is unknown it costs what the largest does: 1445
-    (``gpt-4o-mini``: 48169). Models that count images otherwise may take more or less.
+    (``gpt-4o-mini``: 48169). ``gpt-4.1-mini``, ``gpt-5-mini``, their ``nano`` and ``o4-mini``
+    count patches of 32 pixels by their own factors. Models that count images otherwise may take
+    more or less.
 
     Args:
         messages: Mappings with a ``role``, as the APIs take them.

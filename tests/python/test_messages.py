@@ -189,10 +189,36 @@ def test_detail_and_unknown_sizes():
     assert 2833 + 4 * 5667 == cost(image_part(url, width=1024, height=1024), "gpt-4o-mini")
 
 
-@given(st.integers(1, 10_000), st.integers(1, 10_000))
-def test_no_image_costs_more_than_an_unknown_one(width, height):
+@pytest.mark.parametrize(
+    ("width", "height", "patches"),
+    [
+        *((1024, 1024, 1024), (1800, 2400, 1452), (2400, 1800, 1452)),  # OpenAI's examples
+        *((32, 32, 1), (33, 32, 2), (1, 1, 1), (1024, 1536, 1536), (10**6, 1, 1536)),
+        *((10**9, 10**9, 39 * 39), (1920, 1080, 52 * 29)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("model", "factor"),
+    [("gpt-4.1-mini", 162), ("openai/gpt-4.1-nano-2025-04-14", 246), ("o4-mini", 172)],
+)
+def test_patches(width, height, patches, model, factor):
+    """Small models count patches of 32 pixels, 1536 at most, times their factor, rounded up."""
+    part = image_part("a", width=width, height=height, detail="low")
+
+    assert -(-patches * factor // 100) == cost(part, model)
+    assert -(-1536 * factor // 100) == cost(image_part("a"), model)
+
+
+@given(
+    st.integers(1, 10_000),
+    st.integers(1, 10_000),
+    st.sampled_from(["gpt-4o", "gpt-4o-mini", "gpt-4.1-mini", "gpt-5-nano"]),
+)
+def test_no_image_costs_more_than_an_unknown_one(width, height, model):
     """The value for an unknown size is an upper bound."""
-    assert cost(image_part("a", width=width, height=height)) <= cost(image_part("a"))
+    known = cost(image_part("a", width=width, height=height), model)
+
+    assert 0 < known <= cost(image_part("a"), model)
 
 
 def png(width, height):
