@@ -2,7 +2,19 @@
 
 from dataclasses import dataclass
 
-from budgeteer import CacheInfo, Chunk, KeptChunk, Packer, Packing, get_counter, pack
+from budgeteer import (
+    Allocation,
+    CacheInfo,
+    Chunk,
+    KeptChunk,
+    Layout,
+    Packer,
+    Packing,
+    Section,
+    get_counter,
+    pack,
+    trim_messages,
+)
 from budgeteer.presets import context_router
 from budgeteer.ranking import keyword_scores
 from budgeteer.window import ModelLimits, count_messages, model_limits, negotiate, retrieval_budget
@@ -46,4 +58,19 @@ prompt_tokens: int = count_messages(messages, model=limits)
 answer: int = negotiate(
     model="gpt-4o", messages=messages, max_output_tokens=900, safety_margin="auto", counter=len
 ).adjusted_max_output_tokens
+trimmed: list[dict[str, str]] = trim_messages(messages, 100, counter=len, start_on="user")
+layout = Layout(
+    limits,
+    [
+        Section("system", "text", shrink=0),
+        Section("history", messages, max_tokens=1_000),
+        Section("context", fill=lambda n: packer.pack("query", ["a"], max_tokens=n), grow=1),
+        Section("more", fill=lambda n: trim_messages(messages, n), basis=100),
+        Section("answer", tokens=500),
+    ],
+    gap=50,
+)
+allocation: Allocation = layout.fit()
+answer_tokens: int = allocation.tokens["answer"]
+dropped: list[str] = allocation.dropped_sections
 left: int = retrieval_budget(context_window=limits.context_window, query_tokens="query")
