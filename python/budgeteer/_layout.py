@@ -41,8 +41,8 @@ class Allocation:
         free_tokens: What no section was allotted.
         dropped_sections: The names of the sections that were dropped because the least of all did
             not fit, in the order in which they went.
-        cut_sections: The names of the sections that are in the prompt only in part, or were left
-            out or not filled because their share shows nothing.
+        cut_sections: The names of the sections that are in the prompt in part only, or not at all
+            because their share is too small for anything of them.
         messages: The prompt, ready to send: the sections' messages in their order, and those of
             a caller as they came.
         tools: The tool schemas to send with it.
@@ -224,10 +224,11 @@ class Layout:
         sizes, dropped = _resolve(space, parts)
         room = max(0, self._input - apart)
         if sum(sizes[i] for i in sent) > room:  # the model takes less input than its window
+            sent = [i for i in sent if i not in dropped]
             fewer, gone = _resolve(room, [parts[i] for i in sent])
             for i, size in zip(sent, fewer, strict=True):
                 sizes[i] = size
-            dropped += [sent[i] for i in gone if sent[i] not in dropped]
+            dropped += [sent[i] for i in gone]
         return space, sizes, dropped
 
     def _join(

@@ -81,7 +81,8 @@ class Section:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
-        if not _validate.text("name", self.name):
+        set_field(self, "name", _validate.text("name", self.name))
+        if not self.name:
             raise InvalidArgumentError("name must not be empty")
         set_field(self, "content", _content(self.content))
         if self.fill is not None and not callable(self.fill):
@@ -108,7 +109,7 @@ class Section:
         set_field(self, "shrink", _factor("shrink", self.shrink))
         set_field(self, "priority", _priority(self.priority))
         if self.role is not None:
-            _validate.choice("role", self.role, ROLES)
+            set_field(self, "role", _validate.choice("role", self.role, ROLES))
             if Kind.of(self) not in (Kind.TEXT, Kind.FILL):
                 raise InvalidArgumentError("role is for a text, or for a fill that answers one")
 

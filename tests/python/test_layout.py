@@ -3,6 +3,7 @@
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from budgeteer import (
 )
 from budgeteer.window import count_messages, count_tools, model_limits, register_model
 
+LIMITS = model_limits("gpt-4")
 HISTORY = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "What is green tea?"},
@@ -110,8 +112,19 @@ def layouts(draw):
     counter = draw(counters)
     options = {"gap": draw(st.integers(0, 20)), "counter": counter}
     model = draw(st.sampled_from([None, None, "gpt-3.5-turbo-0301"]))
-    sections = draw(section_lists(counter))
-    return Layout(draw(sizes), sections, model=model, **options)
+    window = draw(sizes)
+    if draw(st.booleans()):
+        most = draw(st.integers(0, window))
+        window = replace(LIMITS, context_window=window, max_input_tokens=most)
+    return Layout(window, draw(section_lists(counter)), model=model, **options)
+
+
+def window_of(layout):
+    """Return the window of a layout, and how much of it may be input."""
+    window = layout.context_window
+    if isinstance(window, int):
+        return window, window
+    return window.context_window, window.max_input_tokens
 
 
 def reserved(layout, allocation):
@@ -123,7 +136,8 @@ def reserved(layout, allocation):
 
 
 def counted(layout, allocation):
-    options = {"counter": layout.counter, "model": layout.model}
+    named = None if isinstance(layout.context_window, int) else layout.context_window
+    options = {"counter": layout.counter, "model": layout.model or named}
     has_system = any(message["role"] == "system" for message in allocation.messages)
     return count_messages(allocation.messages, **options) + count_tools(
         allocation.tools, has_system_message=has_system, **options
@@ -137,7 +151,9 @@ def test_the_law(layout, name):
         allocation = layout.fit()
         total = counted(layout, allocation)
 
-    room = max(0, layout.context_window - layout.gap)
+    window, most_input = window_of(layout)
+    room = max(0, window - layout.gap)
+    assert total <= max(0, most_input - layout.gap)
     assert total == allocation.total_tokens
     assert total + reserved(layout, allocation) <= room
     assert sum(allocation.tokens.values()) + allocation.free_tokens <= room
@@ -519,6 +535,20 @@ def test_a_model_for_a_window():
     assert (293, ["more"]) == (allocation.total_tokens, allocation.dropped_sections)
     assert 568 == allocation.free_tokens
     assert 300 < Layout(1_000, sections, gap=7, counter="words").fit().total_tokens
+
+
+def test_what_is_dropped_for_the_window_stays_dropped():
+    """The model's limit of input brings no section back."""
+    limits = replace(LIMITS, context_window=103, max_input_tokens=88)
+    sections = [
+        Section("low", "tea", min_tokens=50, priority=0),
+        Section("answer", tokens=80, shrink=0, priority=1),
+        Section("high", "tea " * 200, basis=90, min_tokens=30, priority=2),
+    ]
+    allocation = Layout(limits, sections, counter="words").fit()
+
+    assert {"low": 0, "answer": 0, "high": 85} == allocation.tokens
+    assert ["low", "answer"] == allocation.dropped_sections
 
 
 def test_an_own_counter_and_model():
