@@ -7,13 +7,12 @@ text that is returned. A `Layout` divides a window among the sections of a whole
 `trim_messages` a chat history to its newest messages.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from budgeteer._chunk import Chunk
 from budgeteer._count import CacheInfo, TokenCounter, get_counter
-from budgeteer._layout import Allocation, Layout
 from budgeteer._pack import Packer, pack
 from budgeteer._packing import DroppedChunk, KeptChunk, Packing
-from budgeteer._section import Section
-from budgeteer._trim import trim_messages
 from budgeteer.errors import (
     BudgeteerError,
     BudgetExhaustedError,
@@ -44,10 +43,35 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
-    """Look the version up when it is asked for: what reads it loads half the standard library."""
-    if name == "__version__":
-        from importlib.metadata import version
+_LATER = {
+    "Allocation": "_layout",
+    "Layout": "_layout",
+    "Section": "_section",
+    "trim_messages": "_trim",
+}
+"""The modules of names that are loaded when they are asked for: a third of the import's time."""
 
-        return version("budgeteer")
-    raise AttributeError(f"module 'budgeteer' has no attribute {name!r}")
+if TYPE_CHECKING:
+    from budgeteer._layout import Allocation, Layout
+    from budgeteer._section import Section
+    from budgeteer._trim import trim_messages
+
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Load a name, or look the version up: what reads it loads half the standard library."""
+        if name in _LATER:
+            from importlib import import_module
+
+            value = getattr(import_module(f"budgeteer.{_LATER[name]}"), name)
+            globals()[name] = value
+            return value
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("budgeteer")
+        raise AttributeError(f"module 'budgeteer' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})

@@ -139,6 +139,22 @@ def test_import_is_light(work):
     assert ("[]", "", 0) == (done.stdout.strip(), done.stderr, done.returncode)
 
 
+def test_layouts_are_loaded_when_asked_for():
+    """The import leaves layouts out, lists them, and has them when they are asked for."""
+    code = (
+        "import sys, budgeteer\n"
+        "print('budgeteer._layout' in sys.modules, {*budgeteer.__all__} <= {*dir(budgeteer)})\n"
+        "print(budgeteer.Layout(3, []).fit().free_tokens, 'Layout' in vars(budgeteer))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ("False True\n3 True\n", "") == (done.stdout, done.stderr)
+    with pytest.raises(AttributeError, match="has no attribute 'Layou'"):
+        budgeteer.Layou  # noqa: B018
+
+
 @pytest.mark.parametrize("name", ["", "nativ", "python", "x" * 99])
 def test_unknown_backend(name, monkeypatch):
     """An unknown BUDGETEER_BACKEND is an ImportError that names the two there are."""
