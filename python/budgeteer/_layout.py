@@ -62,6 +62,25 @@ class Allocation:
     total_tokens: int
     is_exact: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the figures and names as plain data, for a log: nothing of the prompt.
+
+        Examples:
+            >>> Layout(9, [Section("query", "tea")]).fit().to_dict()["used_tokens"]
+            {'query': 5}
+
+        """
+        return {
+            "tokens": dict(self.tokens),
+            "used_tokens": dict(self.used_tokens),
+            "free_tokens": self.free_tokens,
+            "dropped_sections": list(self.dropped_sections),
+            "cut_sections": list(self.cut_sections),
+            "total_tokens": self.total_tokens,
+            "is_exact": self.is_exact,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

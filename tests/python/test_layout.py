@@ -612,8 +612,21 @@ def test_no_text_in_reprs():
     """No repr shows what a prompt says."""
     layout = Layout(99, [Section("system", "hunter2"), Section("tools", [tool("f", "hunter2")])])
 
-    for shown in (repr(layout), repr(layout.sections), repr(layout.fit())):
-        assert "hunter2" not in shown
+    allocation = layout.fit()
+
+    for shown in (layout, layout.sections, allocation, allocation.to_dict()):
+        assert "hunter2" not in repr(shown)
+
+
+def test_to_dict():
+    """The figures are plain data, apart from the allocation's own."""
+    allocation = Layout(20, [Section("a", "tea " * 50), Section("b", min_tokens=99)]).fit()
+    data = allocation.to_dict()
+
+    assert data == json.loads(json.dumps(data))
+    assert {*data} == {*Allocation.__dataclass_fields__} - {"messages", "tools"}
+    assert all(data[name] == getattr(allocation, name) for name in data)
+    assert (["b"], ["a"]) == (data["dropped_sections"], data["cut_sections"])
 
 
 TOKENS = ("tokens", "basis", "min_tokens", "max_tokens")
