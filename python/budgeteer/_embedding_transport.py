@@ -300,16 +300,16 @@ def _reply(response: httpx.Response, body: bytes) -> Reply:
 
 
 @contextmanager
-def _bare() -> Iterator[None]:
-    """Let an interruption pass without the frames that it comes from."""
-    interruption: BaseException | None = None
+def bare(kind: type[BaseException]) -> Iterator[None]:
+    """Let an exception of this kind pass without the frames that it comes from."""
+    passing: BaseException | None = None
     try:
         yield
-    except BaseException as error:  # noqa: BLE001
-        interruption = error
-    if interruption is not None:
-        interruption.__cause__ = interruption.__context__ = None
-        raise interruption.with_traceback(None)
+    except kind as error:
+        passing = error
+    if passing is not None:
+        passing.__cause__ = passing.__context__ = None
+        raise passing.with_traceback(None)
 
 
 def _post(embedder: OpenAIEmbedder, http: httpx.Client, send: Send) -> Reply | Problem:
@@ -345,7 +345,7 @@ def _ask(
     embedder: OpenAIEmbedder, http: httpx.Client, send: Send, stop: threading.Event
 ) -> Reply | Problem:
     _CALL.ends, _CALL.stop = time.monotonic() + send.seconds, stop
-    with _bare():
+    with bare(BaseException):
         try:
             return _post(embedder, http, send)
         except _FAILURES as error:
@@ -354,7 +354,7 @@ def _ask(
 
 
 async def _aask(embedder: OpenAIEmbedder, http: httpx.AsyncClient, send: Send) -> Reply | Problem:
-    with _bare():
+    with bare(BaseException):
         try:
             return await _apost(embedder, http, send)
         except _FAILURES as error:

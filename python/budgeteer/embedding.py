@@ -58,12 +58,29 @@ class _Process:
     """What belongs to one process: connections, and the cache's file."""
 
     def __init__(self, embedder: OpenAIEmbedder) -> None:
+        self.pid = os.getpid()
         self.lock = threading.Lock()
         self.client: httpx.Client | None = None
         self.async_clients: AsyncClients | None = None
         self.cache = None
         if embedder.cache_dir is not None:
             self.cache = Cache(Path(embedder.cache_dir), embedder.max_cache_bytes)
+
+    def close(self) -> None:
+        """Close what threads use."""
+        with self.lock:
+            client, self.client = self.client, None
+        if client is not None:
+            client.close()
+        if self.cache is not None:
+            self.cache.close()
+
+    def __del__(self) -> None:
+        """Leave nothing open behind an embedder that nobody closed."""
+        # What a fork inherited is the other process's; what fails here nobody could mend.
+        with suppress(Exception):
+            if self.pid == os.getpid():
+                self.close()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -265,14 +282,8 @@ class OpenAIEmbedder:
 
         """
         process = self._processes.get(os.getpid())
-        if process is None:
-            return
-        with process.lock:
-            client, process.client = process.client, None
-        if client is not None:
-            client.close()
-        if process.cache is not None:
-            process.cache.close()
+        if process is not None:
+            process.close()
 
     def __enter__(self) -> Self:
         return self
@@ -329,13 +340,11 @@ class OpenAIEmbedder:
         while batches := job.batches():
             transport = _transport()
             transport.check_key(self)
-            transport.run(
-                self,
-                self._client(transport),
-                batches,
-                lambda batch: self._work(job, batch, ends),
-                job.add,
-            )
+            client = self._client(transport)
+            with transport.bare(EmbeddingError):  # the frames hold answers, which may quote a key
+                transport.run(
+                    self, client, batches, lambda batch: self._work(job, batch, ends), job.add
+                )
         return job.result()
 
     async def _aembed(
@@ -346,14 +355,11 @@ class OpenAIEmbedder:
         ends = time.monotonic() + self.total_timeout
         while batches := job.batches():
             transport.check_key(self)
-            async with self._async_clients(transport).client(self) as client:
-                await transport.arun(
-                    self,
-                    client,
-                    batches,
-                    lambda batch: self._work(job, batch, ends),
-                    job.add,
-                )
+            with transport.bare(EmbeddingError):
+                async with self._async_clients(transport).client(self) as client:
+                    await transport.arun(
+                        self, client, batches, lambda batch: self._work(job, batch, ends), job.add
+                    )
         result: np.ndarray[Any, np.dtype[np.float32]] = job.result()
         return result
 
@@ -445,9 +451,7 @@ def _path(name: str, value: object) -> str:
             f"{name} must be a str or a path, not {_validate.type_name(value)}"
         )
     if not path or "\0" in path:
-        raise InvalidArgumentError(
-            f"{name} must be a path, not empty and without a null character"
-        )
+        raise InvalidArgumentError(f"{name} must be a path, neither empty nor with a null")
     return str(Path(path).absolute())
 
 
