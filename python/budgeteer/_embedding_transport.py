@@ -16,7 +16,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -299,17 +299,10 @@ def _reply(response: httpx.Response, body: bytes) -> Reply:
     )
 
 
-@contextmanager
-def bare(kind: type[BaseException]) -> Iterator[None]:
-    """Let an exception of this kind pass without the frames that it comes from."""
-    passing: BaseException | None = None
-    try:
-        yield
-    except kind as error:
-        passing = error
-    if passing is not None:
-        passing.__cause__ = passing.__context__ = None
-        raise passing.with_traceback(None)
+def bared(error: BaseException) -> BaseException:
+    """Return an exception without the frames that it comes from, and without what led to it."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    return error
 
 
 def _post(embedder: OpenAIEmbedder, http: httpx.Client, send: Send) -> Reply | Problem:
@@ -345,21 +338,23 @@ def _ask(
     embedder: OpenAIEmbedder, http: httpx.Client, send: Send, stop: threading.Event
 ) -> Reply | Problem:
     _CALL.ends, _CALL.stop = time.monotonic() + send.seconds, stop
-    with bare(BaseException):
-        try:
-            return _post(embedder, http, send)
-        except _FAILURES as error:
-            problem = _problem(error, send.seconds)
-    return problem
+    try:
+        return _post(embedder, http, send)
+    except _FAILURES as error:
+        return _problem(error, send.seconds)
+    except BaseException as error:  # noqa: BLE001 - an interruption, raised below
+        passing = error
+    raise bared(passing)
 
 
 async def _aask(embedder: OpenAIEmbedder, http: httpx.AsyncClient, send: Send) -> Reply | Problem:
-    with bare(BaseException):
-        try:
-            return await _apost(embedder, http, send)
-        except _FAILURES as error:
-            problem = _problem(error, send.seconds)
-    return problem
+    try:
+        return await _apost(embedder, http, send)
+    except _FAILURES as error:
+        return _problem(error, send.seconds)
+    except BaseException as error:  # noqa: BLE001 - cancelled, raised below
+        passing = error
+    raise bared(passing)
 
 
 def _drive(

@@ -337,14 +337,19 @@ class OpenAIEmbedder:
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         job = Job(self, texts, cache, name)
         ends = time.monotonic() + self.total_timeout
-        while batches := job.batches():
+        failure: EmbeddingError | None = None
+        while failure is None and (batches := job.batches()):
             transport = _transport()
             transport.check_key(self)
             client = self._client(transport)
-            with transport.bare(EmbeddingError):  # the frames hold answers, which may quote a key
+            try:
                 transport.run(
                     self, client, batches, lambda batch: self._work(job, batch, ends), job.add
                 )
+            except EmbeddingError as error:  # raised below without its frames, which hold answers
+                failure = transport.bared(error)
+        if failure is not None:
+            raise failure
         return job.result()
 
     async def _aembed(
@@ -353,13 +358,18 @@ class OpenAIEmbedder:
         transport = _transport()
         job = await transport.in_thread(lambda: Job(self, texts, cache, name))
         ends = time.monotonic() + self.total_timeout
-        while batches := job.batches():
+        failure: EmbeddingError | None = None
+        while failure is None and (batches := job.batches()):
             transport.check_key(self)
-            with transport.bare(EmbeddingError):
+            try:
                 async with self._async_clients(transport).client(self) as client:
                     await transport.arun(
                         self, client, batches, lambda batch: self._work(job, batch, ends), job.add
                     )
+            except EmbeddingError as error:
+                failure = transport.bared(error)
+        if failure is not None:
+            raise failure
         result: np.ndarray[Any, np.dtype[np.float32]] = job.result()
         return result
 

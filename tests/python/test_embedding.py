@@ -515,7 +515,7 @@ def test_the_loop_is_not_blocked(endpoint, embedder, tmp_path):
 
 
 LONG = """
-import signal, sys
+import signal, sys, traceback
 from budgeteer.embedding import OpenAIEmbedder
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -524,7 +524,9 @@ print("ready", flush=True)
 try:
     embedder.embed(sys.argv[2:])
 except KeyboardInterrupt as error:
-    sys.exit(7 if error.__context__ is None else 8)
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    told = error.__context__ is not None or any("httpcore" in file for file in files)
+    sys.exit(8 if told else 7)
 """
 
 
