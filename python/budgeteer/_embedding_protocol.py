@@ -16,7 +16,6 @@ import time
 import zlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -118,7 +117,14 @@ def exchange(embedder: OpenAIEmbedder, texts: Sequence[str], ends: float) -> Exc
     body = json.dumps(question, ensure_ascii=False, separators=(",", ":")).encode()
     tries = 0
     while True:
-        outcome = yield Send(body, max(0.0, min(embedder.timeout, ends - time.monotonic())))
+        left = ends - time.monotonic()
+        if left <= 0.0:
+            raise EmbeddingError(
+                f"the embedding endpoint {where(embedder.url)} has not answered all within "
+                f"{embedder.total_timeout:.3g} s",
+                is_retryable=True,
+            )
+        outcome = yield Send(body, min(embedder.timeout, left))
         tries += 1
         if isinstance(outcome, Reply):
             answer = read(outcome, len(texts), embedder.dimensions, embedder.max_response_bytes)
@@ -233,6 +239,8 @@ def _retry_after(value: str) -> float | None:
     value = value.strip()
     if _SECONDS.fullmatch(value):
         return float(value)
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -9,7 +9,7 @@ The YAML configuration: a budget and the sources that its chunks come from.
       ranking: relevance      # or recency, manual, embedding
       truncation: drop        # or truncate_end, truncate_middle
       estimator: chars_div4   # or any other name that get_counter knows
-      embedding: null         # settings of ranking: embedding
+      embedding: null         # settings of ranking: embedding, see below
     sources:
       - {type: directory, path: docs, name: handbook, priority: 10, pattern: "**/*.md"}
       - {type: jsonl, path: chunks.jsonl, name: tickets}
@@ -21,6 +21,18 @@ Paths are relative to the file, that of ``hf:`` too. A directory's Markdown file
 order of their relative paths and split at H2 headings; hidden ones are read like all others, links
 to directories are not followed. Sources of a higher ``priority`` (default 0) come first, which
 decides under ``manual`` and between equal scores.
+
+The settings of ``embedding``, with their defaults; null for ``api_key_env`` sends no key, null for
+``cache_dir`` keeps nothing:
+
+.. code-block:: yaml
+
+    budget:
+      embedding:
+        model: text-embedding-3-small
+        api_key_env: OPENAI_API_KEY               # the variable that holds the key
+        url: https://api.openai.com/v1/embeddings
+        cache_dir: .context_router_embeddings     # relative to the file
 """
 
 from __future__ import annotations
@@ -43,9 +55,12 @@ from budgeteer._sources import (
     reason,
     source_of,
 )
+from budgeteer.embedding import OpenAIEmbedder
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from budgeteer._chunk import Chunk
     from budgeteer._packing import Packing
 
@@ -59,6 +74,7 @@ _TRUNCATIONS = {
 }
 _BUDGET = ("max_tokens", "ranking", "truncation", "estimator", "reserve_tokens", "embedding")
 _EMBEDDING = ("model", "api_key_env", "url", "cache_dir")
+_CACHE_DIR = ".context_router_embeddings"
 _YAML = "tag:yaml.org,2002:"
 
 
@@ -80,6 +96,8 @@ class Config:
         sources: The sources in the order of the file. Each has ``name``, ``priority`` and
             ``read()``, which returns its chunks; besides, a directory has ``path`` and
             ``pattern``, a JSONL file ``path``, an inline text ``text``.
+        embedder: An `OpenAIEmbedder` with the settings of ``budget.embedding``; None where there
+            are none. No ranking of this version uses it.
 
     Examples:
         >>> import pathlib, tempfile
@@ -95,6 +113,7 @@ class Config:
     path: Path
     packer: Packer
     sources: tuple[Source, ...]
+    embedder: OpenAIEmbedder | None = None
 
     def chunks(self) -> list[Chunk]:
         """
@@ -213,27 +232,40 @@ def _config(document: object, path: Path) -> Config:
         raise InvalidArgumentError("the file is empty; it must be a mapping with 'sources'")
     top = mapping("", document, ("budget", "sources"))
     base = path.absolute().parent  # the process may stand elsewhere when the sources are read
-    packer = _packer({} if top.get("budget") is None else top["budget"], base)
+    budget = mapping("budget", {} if top.get("budget") is None else top["budget"], _BUDGET)
+    embedder = _embedder(budget.get("embedding"), base)
+    packer = _packer(budget, base)
     entries = top.get("sources")
     if entries is None or entries == []:
         raise InvalidArgumentError("sources is required and must list at least one source")
     if not isinstance(entries, list):
         raise InvalidArgumentError(f"sources must be a list, not {_validate.type_name(entries)}")
     sources = [source_of(f"sources[{i}]", entry, base) for i, entry in enumerate(entries)]
-    return Config(path, packer, tuple(sources))
+    return Config(path, packer, tuple(sources), embedder)
 
 
-def _packer(value: object, base: Path) -> Packer:
-    budget = mapping("budget", value, _BUDGET)
-    embedding = budget.get("embedding")
-    if embedding is not None:
-        for key, setting in mapping("budget.embedding", embedding, _EMBEDDING).items():
+def _embedder(value: object, base: Path) -> OpenAIEmbedder | None:
+    if value is None:
+        return None
+    given = {"cache_dir": _CACHE_DIR, **mapping("budget.embedding", value, _EMBEDDING)}
+    for key, setting in given.items():
+        if setting is not None or key not in ("api_key_env", "cache_dir"):
             _validate.text(f"budget.embedding.{key}", setting)
+    if given["cache_dir"]:
+        given["cache_dir"] = base / given["cache_dir"]
+    try:
+        return OpenAIEmbedder(**given)
+    except InvalidArgumentError as error:  # names the option first
+        message = str(error)
+    raise InvalidArgumentError(f"budget.embedding.{message}")
+
+
+def _packer(budget: Mapping[str, Any], base: Path) -> Packer:
     ranking = _validate.choice(
         "budget.ranking", budget.get("ranking", "relevance"), (*_RANKINGS, "embedding")
     )
     if ranking == "embedding":
-        if embedding is None:
+        if budget.get("embedding") is None:
             raise InvalidArgumentError(
                 "budget.embedding is required when budget.ranking is 'embedding'"
             )

@@ -12,6 +12,7 @@ import pytest
 from budgeteer import BudgeteerError, InvalidArgumentError, Packer, _pack, get_counter
 from budgeteer._sources import Directory
 from budgeteer.config import Config, ConfigError, load
+from budgeteer.embedding import OpenAIEmbedder
 
 NOTE = "sources: [{type: inline, text: A note.}]"
 POLICY = "What is the remote work policy?"
@@ -128,11 +129,28 @@ def test_a_tokenizer_is_found_beside_the_file(configured, tmp_path, monkeypatch,
     assert (3, True) == (packing.total_tokens, packing.is_exact)
 
 
-def test_embedding_settings_may_stay_under_another_ranking(configured):
+def test_embedding_settings_may_stay_under_another_ranking(configured, tmp_path):
     """Switching back from embedding is one line: its settings are checked, then ignored."""
     said = "{model: m, api_key_env: K, url: 'https://e.example', cache_dir: c}"
     config = configured(f"budget: {{ranking: manual, embedding: {said}}}\n{NOTE}")
     assert "input" == config.packer.ranking
+    expected = {"api_key_env": "K", "url": "https://e.example", "cache_dir": tmp_path / "c"}
+    assert OpenAIEmbedder("m", **expected) == config.embedder
+
+
+def test_embedding_defaults(configured, tmp_path):
+    """An embedder has the document's defaults, and its cache beside the file."""
+    cache_dir = tmp_path / ".context_router_embeddings"
+    config = configured(f"budget: {{embedding: {{}}}}\n{NOTE}")
+    assert OpenAIEmbedder(cache_dir=cache_dir) == config.embedder
+    assert "text-embedding-3-small" == config.embedder.model
+    assert "https://api.openai.com/v1/embeddings" == config.embedder.url
+    assert not cache_dir.exists()
+
+    assert configured(NOTE).embedder is None
+    said = "{url: 'http://e.example/v1', api_key_env: null, cache_dir: null}"
+    config = configured(f"budget: {{embedding: {said}}}\n{NOTE}")
+    assert OpenAIEmbedder(url="http://e.example/v1", api_key_env=None) == config.embedder
 
 
 def test_packing_is_strict(configured):
@@ -305,6 +323,37 @@ WRONG_BUDGETS = [
     ),
     ("{embedding: yes}", "budget.embedding must be a mapping, not bool"),
     ("{embedding: {url: 1}}", "budget.embedding.url must be a str, not int"),
+    ("{embedding: {model: null}}", "budget.embedding.model must be a str, not None"),
+    ("{embedding: {cache_dir: [a]}}", "budget.embedding.cache_dir must be a str, not list"),
+    (
+        "{embedding: {model: ''}}",
+        "budget.embedding.model must be a name in printable characters",
+    ),
+    (
+        "{embedding: {cache_dir: ''}}",
+        "budget.embedding.cache_dir must be a path, neither empty nor with a null",
+    ),
+    (
+        "{embedding: {api_key_env: sk-proj-1234}}",
+        (
+            "budget.embedding.api_key_env must be the name of an environment variable: letters, "
+            "digits and underscores"
+        ),
+    ),
+    (
+        "{embedding: {url: e.example}}",
+        (
+            "budget.embedding.url must be the full http or https URL of the endpoint, in ASCII "
+            "and without a fragment"
+        ),
+    ),
+    (
+        "{embedding: {url: 'http://e.example'}}",
+        (
+            "budget.embedding.url must be https where a key is sent to another machine; "
+            "api_key_env=None sends none, allow_insecure_http=True allows it"
+        ),
+    ),
     (
         "{truncation: truncate}",
         one_of("budget.truncation", TRUNCATIONS, "'truncate'", "truncate_end"),

@@ -578,7 +578,7 @@ def test_the_import_is_light():
     """The module, an embedder and a configuration load neither httpx nor numpy."""
     code = (
         "import sys, budgeteer.config, budgeteer.embedding as e; e.OpenAIEmbedder()\n"
-        "print([m for m in ('httpx', 'httpcore', 'anyio', 'asyncio', 'numpy', 'ssl') "
+        "print([m for m in ('httpx', 'httpcore', 'anyio', 'asyncio', 'numpy', 'ssl', 'socket') "
         "if m in sys.modules])"
     )
     done = subprocess.run(

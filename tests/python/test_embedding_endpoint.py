@@ -257,6 +257,22 @@ def test_one_deadline_for_a_call(endpoint, embed):
     assert 2 <= len(endpoint.questions) <= 4
 
 
+def test_no_time_is_left_for_the_rest(endpoint, embed):
+    """Batches that are not sent when the call's time is over are an error that says so."""
+
+    def slowly(handler, question):
+        time.sleep(0.1)
+        server.well(handler, question)
+
+    endpoint.always = slowly
+    texts = [f"text {i}" for i in range(100)]
+    with pytest.raises(EmbeddingError, match=r"within 0\.[0-9]+ s") as caught:
+        embed(endpoint, texts, batch_size=1, max_concurrency=1, total_timeout=0.35)
+
+    assert caught.value.is_retryable
+    assert len(endpoint.questions) <= 4
+
+
 def test_nobody_listens(embed):
     """A port on which nobody listens is an error that may pass."""
     with server.Endpoint() as endpoint:
