@@ -70,6 +70,8 @@ class Cache:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """Return what is kept under *keys*."""
+        if not keys:
+            return {}
         return self._use(lambda connection: _get(connection, keys)) or {}
 
     def put(self, keys: Sequence[bytes], vectors: Vectors) -> None:

@@ -55,7 +55,6 @@ from budgeteer._sources import (
     reason,
     source_of,
 )
-from budgeteer.embedding import OpenAIEmbedder
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
 
     from budgeteer._chunk import Chunk
     from budgeteer._packing import Packing
+    from budgeteer.embedding import OpenAIEmbedder
 
 __all__ = ["Config", "ConfigError", "load"]
 
@@ -247,6 +247,8 @@ def _config(document: object, path: Path) -> Config:
 def _embedder(value: object, base: Path) -> OpenAIEmbedder | None:
     if value is None:
         return None
+    from budgeteer.embedding import OpenAIEmbedder
+
     given = {"cache_dir": _CACHE_DIR, **mapping("budget.embedding", value, _EMBEDDING)}
     for key, setting in given.items():
         if setting is not None or key not in ("api_key_env", "cache_dir"):

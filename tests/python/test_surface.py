@@ -11,7 +11,7 @@ import pytest
 from support import BACKENDS, ONLY_REFERENCE, backend_named
 
 import budgeteer
-from budgeteer import _codes, _count, _models, _reference, presets, ranking, window
+from budgeteer import _codes, _count, _models, _reference, embedding, presets, ranking, window
 
 PACKAGE = Path(budgeteer.__file__).parent
 INTERNAL = {
@@ -75,7 +75,7 @@ def test_reference_is_sorted():
 
 
 @pytest.mark.parametrize(
-    "module", [budgeteer, presets, ranking, window], ids=lambda module: module.__name__
+    "module", [budgeteer, embedding, presets, ranking, window], ids=lambda module: module.__name__
 )
 def test_all(module):
     """__all__ is sorted, importable and documented."""
@@ -88,11 +88,14 @@ def test_all(module):
 
 @pytest.mark.parametrize(
     "name",
-    ["Allocation", "CacheInfo", "Chunk", "Layout", "Packer", "Packing", "Section", "TokenCounter"],
+    [
+        *("Allocation", "CacheInfo", "Chunk", "Layout", "OpenAIEmbedder", "Packer", "Packing"),
+        *("Section", "TokenCounter"),
+    ],
 )
 def test_members_are_documented(name):
     """Every public member of a public class is documented."""
-    item = getattr(budgeteer, name)
+    item = getattr(embedding if name == "OpenAIEmbedder" else budgeteer, name)
     fields = set(getattr(item, "__dataclass_fields__", ()))
     for member, value in vars(item).items():
         if not member.startswith("_") and member not in fields:
@@ -120,6 +123,7 @@ def test_errors():
         assert issubclass(getattr(budgeteer, name), budgeteer.BudgeteerError)
     assert issubclass(budgeteer.InvalidArgumentError, ValueError)
     assert issubclass(window.InputValidationError, budgeteer.BudgetExhaustedError)
+    assert issubclass(embedding.EmbeddingError, budgeteer.BudgeteerError)
 
 
 HEAVY = ["numpy", "yaml", "rich", "socket", "ssl", "http.client", "urllib.request", "asyncio"]

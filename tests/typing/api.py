@@ -15,6 +15,7 @@ from budgeteer import (
     pack,
     trim_messages,
 )
+from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
 from budgeteer.presets import context_router
 from budgeteer.ranking import keyword_scores
 from budgeteer.window import ModelLimits, count_messages, model_limits, negotiate, retrieval_budget
@@ -74,3 +75,19 @@ allocation: Allocation = layout.fit()
 answer_tokens: int = allocation.tokens["answer"]
 dropped: list[str] = allocation.dropped_sections
 left: int = retrieval_budget(context_window=limits.context_window, query_tokens="query")
+
+
+async def embed(texts: list[str]) -> int:
+    """Embed as an asynchronous caller does."""
+    async with OpenAIEmbedder("text-embedding-3-large", dimensions=256, cache_dir="c") as embedder:
+        try:
+            vectors = await embedder.aembed(texts)
+            width: int = (await embedder.aembed_query("tea")).shape[0]
+        except EmbeddingError as error:
+            status: int | None = error.status
+            return status or int(error.is_retryable)
+        return len(vectors) + width
+
+
+with OpenAIEmbedder(url="http://localhost:8080/v1/embeddings", api_key_env=None) as local:
+    similarity = float(local.embed(["a"])[0] @ local.embed_query("a"))
