@@ -67,6 +67,7 @@ class Cache:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
+        self._told = ""
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """Return what is kept under *keys*."""
@@ -91,14 +92,23 @@ class Cache:
                 try:
                     if self._connection is None:
                         self._connection = self._open()
-                    return work(self._connection)
+                    done = work(self._connection)
                 except (sqlite3.Error, OSError) as error:
                     # Only what is corrupt raises the base class itself.
                     if type(error) is not sqlite3.DatabaseError:
-                        LOG.warning("the embedding cache %s cannot be used: %s", self._path, error)
+                        self._tell(str(error))
                         return None
+                else:
+                    self._told = ""
+                    return done
                 self._set_aside()
         return None
+
+    def _tell(self, problem: str) -> None:
+        """Log a problem, once for as long as it lasts."""
+        if problem != self._told:
+            LOG.warning("the embedding cache %s cannot be used: %s", self._path, problem)
+            self._told = problem
 
     def _open(self) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from datetime import timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -242,9 +243,11 @@ def _retry_after(value: str) -> float | None:
     from email.utils import parsedate_to_datetime
 
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        date = parsedate_to_datetime(value)
+        seconds = (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+    return max(0.0, seconds - time.time())
 
 
 class _BreachError(Exception):

@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import shutil
+import ssl
+import subprocess
 import time
 
 import embedding_server as server
@@ -287,6 +290,45 @@ def test_another_protocol(endpoint, embed):
     """TLS to a port that speaks none is an error."""
     with pytest.raises(EmbeddingError, match=r"cannot be reached|broke off"):
         embed(endpoint, url=endpoint.url.replace("http:", "https:"), max_retries=0)
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate for loopback, made for the test, and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs openssl")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return certificate, key
+
+
+def test_certificates(endpoint, embed, certificate, monkeypatch):
+    """TLS to an unknown certificate is an error at once; ca_file makes it known, no variable."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    endpoint.socket = context.wrap_socket(endpoint.socket, server_side=True)
+    url = endpoint.url.replace("http:", "https:")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with pytest.raises(EmbeddingError, match="has a certificate that cannot be verif") as caught:
+        embed(endpoint, url=url)
+    assert not caught.value.is_retryable
+
+    texts = [f"text {i}" * 2_000 for i in range(9)]
+    vectors = embed(endpoint, texts, url=url, ca_file=certificate[0], batch_size=2)
+    assert np.array_equal(server.expected(texts), vectors)
+
+    endpoint.always = server.slow_body
+    with pytest.raises(EmbeddingError, match="did not answer within"):
+        embed(endpoint, url=url, ca_file=certificate[0], timeout=0.3, max_retries=0)
 
 
 def test_a_closed_connection_is_opened_again(endpoint, monkeypatch):
