@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("budgeteer")
 
 _MAX_BACKOFF = 8.0
+_MAX_WAIT = 60.0
 _MAX_ERROR_BYTES = 65_536
 _TRANSIENT = (408, 409, 425, 429)
 _FINAL = (501, 505)
@@ -122,7 +123,7 @@ def exchange(embedder: OpenAIEmbedder, texts: Sequence[str], ends: float) -> Exc
         if left <= 0.0:
             raise EmbeddingError(
                 f"the embedding endpoint {where(embedder.url)} has not answered all within "
-                f"{embedder.total_timeout:.3g} s",
+                f"{embedder.total_timeout or 0.0:.3g} s",
                 is_retryable=True,
             )
         outcome = yield Send(body, min(embedder.timeout, left))
@@ -134,7 +135,8 @@ def exchange(embedder: OpenAIEmbedder, texts: Sequence[str], ends: float) -> Exc
         if not isinstance(answer, Problem):
             return answer
         wait = _backoff(embedder.backoff, tries, answer.retry_after)
-        give_up = tries > embedder.max_retries or time.monotonic() + wait >= ends
+        is_too_long = wait > _MAX_WAIT or time.monotonic() + wait >= ends
+        give_up = tries > embedder.max_retries or is_too_long
         if not answer.is_retryable or give_up:
             raise _error(embedder, answer, tries)
         LOG.info("an embedding request failed (%s); again in %.1f s", answer.message, wait)

@@ -42,15 +42,11 @@ _SLICE = 0.2  # seconds until a thread sees that it is no longer wanted
 _WRITE_BYTES = 65_536
 _SMALL_BYTES = 100_000  # read in the event loop itself, in about a millisecond
 _TIMEOUTS = (httpx.TimeoutException, httpcore.TimeoutException, TimeoutError)
-_FAILURES = (
-    *_TIMEOUTS,
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    httpx.StreamError,
-    httpcore.ConnectError,
+_BROKEN = (
+    httpx.NetworkError,
+    httpx.ProtocolError,
     httpcore.NetworkError,
     httpcore.ProtocolError,
-    httpcore.UnsupportedProtocol,
     OSError,
 )
 
@@ -285,9 +281,9 @@ def _problem(error: BaseException, seconds: float) -> Problem:
         return Problem(f"cannot be reached ({name})", True)
     if isinstance(error, _TIMEOUTS):
         return Problem(f"did not answer within {seconds:.3g} s", True)
-    if isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol)):
-        return Problem(f"cannot be asked ({name})", False)
-    return Problem(f"broke off the connection ({name})", True)
+    if isinstance(error, _BROKEN):
+        return Problem(f"broke off the connection ({name})", True)
+    return Problem(f"cannot be asked ({name})", False)
 
 
 def _reply(response: httpx.Response, body: bytes) -> Reply:
@@ -340,7 +336,7 @@ def _ask(
     _CALL.ends, _CALL.stop = time.monotonic() + send.seconds, stop
     try:
         return _post(embedder, http, send)
-    except _FAILURES as error:
+    except Exception as error:  # noqa: BLE001 - told by its name alone
         return _problem(error, send.seconds)
     except BaseException as error:  # noqa: BLE001 - an interruption, raised below
         passing = error
@@ -350,7 +346,7 @@ def _ask(
 async def _aask(embedder: OpenAIEmbedder, http: httpx.AsyncClient, send: Send) -> Reply | Problem:
     try:
         return await _apost(embedder, http, send)
-    except _FAILURES as error:
+    except Exception as error:  # noqa: BLE001 - told by its name alone
         return _problem(error, send.seconds)
     except BaseException as error:  # noqa: BLE001 - cancelled, raised below
         passing = error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import ipaddress
+import math
 import os
 import re
 import threading
@@ -49,7 +50,7 @@ _RANGES = {
     "max_cache_bytes": (MIN_BYTES, _MAX_BYTES),
     "max_input_tokens": (1, 1 << 30),
 }
-_OPTIONAL = ("dimensions", "max_input_tokens")
+_OPTIONAL = ("dimensions", "max_input_tokens", "total_timeout")
 _MAX_SECONDS = 86_400.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
@@ -110,12 +111,12 @@ class OpenAIEmbedder:
         timeout: Seconds that a request may take, from connecting to the last byte.
         connect_timeout: Seconds of these that connecting may take.
         total_timeout: Seconds that all requests of a call may take, repetitions and waiting
-            included.
+            included; None sets no such limit.
         max_retries: How often a request is repeated that failed for what may pass: no connection,
             no answer in time, 408, 409, 425, 429, 5xx, or an answer cut short.
         backoff: Seconds before the first repetition, doubled for each further one up to 8, of
             which a random part up to a half is left out. A ``Retry-After`` of the endpoint is
-            obeyed; where it reaches beyond *total_timeout* the call fails at once.
+            obeyed; above a minute, or beyond *total_timeout*, the call fails at once.
         max_response_bytes: The largest answer that is read, packed or unpacked.
         max_cache_bytes: The largest size of the cache, from 1 MiB; what was stored first leaves
             first.
@@ -145,7 +146,7 @@ class OpenAIEmbedder:
     max_concurrency: int = 4
     timeout: float = 30.0
     connect_timeout: float = 5.0
-    total_timeout: float = 120.0
+    total_timeout: float | None = None
     max_retries: int = 3
     backoff: float = 0.5
     max_response_bytes: int = 64 << 20
@@ -336,7 +337,7 @@ class OpenAIEmbedder:
         self, texts: Sequence[object], name: str, cache: Cache | None
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         job = Job(self, texts, cache, name)
-        ends = time.monotonic() + self.total_timeout
+        ends = time.monotonic() + (self.total_timeout or math.inf)
         failure: EmbeddingError | None = None
         while failure is None and (batches := job.batches()):
             transport = _transport()
@@ -357,7 +358,7 @@ class OpenAIEmbedder:
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         transport = _transport()
         job = await transport.in_thread(lambda: Job(self, texts, cache, name))
-        ends = time.monotonic() + self.total_timeout
+        ends = time.monotonic() + (self.total_timeout or math.inf)
         failure: EmbeddingError | None = None
         while failure is None and (batches := job.batches()):
             transport.check_key(self)
@@ -394,7 +395,8 @@ def _checked(embedder: OpenAIEmbedder) -> dict[str, Any]:
         if given[name] is not None or name not in _OPTIONAL:
             given[name] = _whole(name, given[name], low, high)
     for name in ("timeout", "connect_timeout", "total_timeout", "backoff"):
-        given[name] = _seconds(name, given[name])
+        if given[name] is not None or name not in _OPTIONAL:
+            given[name] = _seconds(name, given[name])
     for name in ("truncate", "allow_insecure_http"):
         if not _validate.is_bool(given[name]):
             found = _validate.type_name(given[name])

@@ -276,7 +276,7 @@ def test_a_locked_file(endpoint, embedder, caplog, monkeypatch):
 
 def test_the_file_is_bounded(endpoint, embedder):
     """The file keeps to its size, and what was stored first leaves first."""
-    small = replace(embedder, max_cache_bytes=MIN_BYTES, dimensions=1_024)
+    small = replace(embedder, max_cache_bytes=MIN_BYTES, dimensions=512)
     texts = [f"text {i}" for i in range(600)]
     for start in range(0, 600, 50):
         small.embed(texts[start : start + 50])

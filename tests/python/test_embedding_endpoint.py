@@ -30,7 +30,9 @@ def embed(request, monkeypatch):
     monkeypatch.setenv("EMBEDDING_KEY", KEY)
 
     def embed(endpoint, texts=TEXTS, **options):
-        made = {"api_key_env": "EMBEDDING_KEY", "backoff": 0.001, "url": endpoint.url, **options}
+        made = {"api_key_env": "EMBEDDING_KEY", "backoff": 0.001, **options}
+        if endpoint is not None:
+            made.setdefault("url", endpoint.url)
         with OpenAIEmbedder(**made) as embedder:
             if request.param == "sync":
                 return embedder.embed(texts)
@@ -286,6 +288,14 @@ def test_nobody_listens(embed):
     assert caught.value.is_retryable
 
 
+def test_a_host_that_is_none(embed):
+    """A host that no name can be is an error, whoever finds that out."""
+    with pytest.raises(EmbeddingError, match=r"cannot be asked|cannot be reached") as caught:
+        embed(None, url=f"https://{'a' * 70}.invalid/v1", max_retries=0)
+
+    assert "Unicode" in str(caught.value) or caught.value.is_retryable
+
+
 def test_another_protocol(endpoint, embed):
     """TLS to a port that speaks none is an error."""
     with pytest.raises(EmbeddingError, match=r"cannot be reached|broke off"):
@@ -355,15 +365,16 @@ def test_retry_after_is_obeyed(endpoint, embed, value):
     assert 0.35 < time.monotonic() - start < 3
 
 
-def test_retry_after_beyond_the_end(endpoint, embed):
-    """Where the wait would be longer than the call may take, it fails at once and says so."""
-    endpoint.script.append(status(503, Retry_After="3600"))
+@pytest.mark.parametrize(("seconds", "total"), [(3600.0, None), (61.0, 90), (9.0, 8)])
+def test_retry_after_beyond_the_end(endpoint, embed, seconds, total):
+    """Where the wait would be more than a minute, or than the call may take, it fails at once."""
+    endpoint.script.append(status(503, Retry_After=str(seconds)))
     start = time.monotonic()
     with pytest.raises(EmbeddingError, match="answered 503") as caught:
-        embed(endpoint)
+        embed(endpoint, total_timeout=total)
 
     assert time.monotonic() - start < 2
-    assert (3600.0, True) == (caught.value.retry_after, caught.value.is_retryable)
+    assert (seconds, True) == (caught.value.retry_after, caught.value.is_retryable)
 
 
 def test_waits_grow(endpoint, embed, caplog):
