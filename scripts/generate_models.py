@@ -2,9 +2,12 @@
 Write the table of models: their windows, limits, encodings and providers.
 
     python scripts/generate_models.py model_prices_and_context_window_backup.json VERSION DATE
+    python scripts/generate_models.py
 
 The first argument is the file of that name in litellm's wheel (MIT) of that VERSION, had on DATE.
-The same file gives the same table. What is read from it, by which rule:
+The same file gives the same table. Without arguments the table stays, and only what is made from
+it is written: the same as a file of Rust, since a crate holds what is in its own folder alone, and
+reads no JSON. What is read from litellm's file, by which rule:
 
 - `CONTEXT` is the window of 15 models as a design document of this project states it. It wins.
 - litellm's ``max_input_tokens`` is the whole window for some models and the window less the answer
@@ -22,12 +25,15 @@ The same file gives the same table. What is read from it, by which rule:
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "python/budgeteer/models.json"
+RUST = ROOT / "rust/core/src/window/models.rs"
 sys.path.insert(0, str(ROOT / "python/budgeteer"))
 
-from _models import encoding_of  # noqa: E402 - the file alone, so that nothing has to be built
+# The file alone, so that nothing has to be built.
+from _models import ENCODING_OF_MODEL, ENCODING_OF_PREFIX, encoding_of  # noqa: E402
 
 CONTEXT = {
     "gpt-4": 8192,
@@ -221,9 +227,78 @@ def counting(name: str, provider: str) -> tuple[str | None, str | None]:
     return None, None
 
 
+def rust(document: dict[str, Any]) -> str:
+    """Return the table of models, and that of tiktoken's names, as a file of Rust."""
+
+    def literal(value: object) -> str:
+        if value is None:
+            return "None"
+        if isinstance(value, str):
+            return json.dumps(value)
+        return str(value) if isinstance(value, float) else f"{value:_}"
+
+    def optional(value: object) -> str:
+        return literal(value) if value is None else f"Some({literal(value)})"
+
+    def table(name: str, kind: str, doc: str, rows: list[str]) -> list[str]:
+        return [
+            *("", f"/// {doc}", "#[rustfmt::skip]"),
+            f"pub(super) const {name}: &[{kind}] = &[",
+            *(f"    {row}," for row in rows),
+            "];",
+        ]
+
+    def pairs(mapping: dict[str, str], *, ordered: bool) -> list[str]:
+        items = mapping.items() if ordered else sorted(mapping.items())
+        return [f"({literal(key)}, {literal(value)})" for key, value in items]
+
+    models = [
+        f"Row({literal(name)}, {literal(model['context_window'])}, "
+        f"{literal(model['max_input_tokens'])}, {optional(model['max_output_tokens'])}, "
+        f"{optional(model['encoding'])}, {optional(model['calibration'])}, "
+        f"{literal(model['provider'])}, {literal(model['source'])})"
+        for name, model in sorted(document["models"].items())
+    ]
+    pair = "(&str, &str)"
+    lines = [
+        "//! The table of models: `models.json` of the Python package, and the names that",
+        "//! tiktoken knows. Written by `scripts/generate_models.py`, where its sources are.",
+        "",
+        "use super::limits::Row;",
+        *table("MODELS", "Row", "Sorted by name.", models),
+        *table("ALIASES", pair, "Sorted.", pairs(document["aliases"], ordered=False)),
+        *table(
+            "PREFIXES",
+            "&str",
+            "What stands before a name; the first that fits is taken off.",
+            [literal(prefix) for prefix in document["prefixes"]],
+        ),
+        *table(
+            "ENCODING_OF_MODEL",
+            pair,
+            "Which encoding tiktoken counts with, sorted.",
+            pairs(ENCODING_OF_MODEL, ordered=False),
+        ),
+        *table(
+            "ENCODING_OF_PREFIX",
+            pair,
+            "The same by what a name starts with; the first that fits decides.",
+            pairs(ENCODING_OF_PREFIX, ordered=True),
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Write the table."""
-    path, version, date = sys.argv[1:]
+    """Write the table, if told to, and what is made from it."""
+    if sys.argv[1:]:
+        TARGET.write_text(python(*sys.argv[1:]), encoding="utf-8")
+    RUST.write_text(rust(json.loads(TARGET.read_text("utf-8"))), encoding="utf-8")
+
+
+def python(path: str, version: str, date: str) -> str:
+    """Return the table of models as a file of JSON."""
     stated = json.loads(Path(path).read_text("utf-8"))
     models = {}
     for provider, (prefix, keys) in MODELS.items():
@@ -265,8 +340,7 @@ def main() -> None:
     rows = ",\n".join(
         f"    {json.dumps(name)}: {json.dumps(models[name])}" for name in sorted(models)
     )
-    text = "\n".join(["{", *lines, '  "models": {', rows, "  }", "}", ""])
-    TARGET.write_text(text, encoding="utf-8")
+    return "\n".join(["{", *lines, '  "models": {', rows, "  }", "}", ""])
 
 
 if __name__ == "__main__":

@@ -39,6 +39,12 @@ pub trait TokenCounter: Sync {
         Some(self.count(text)).filter(|&count| count <= limit)
     }
 
+    /// Returns whether it counts what a tokenizer makes of a text. False for
+    /// every estimate; the caller's own is taken at its word.
+    fn is_exact(&self) -> bool {
+        !matches!(self.native(), Some(Native::Estimate(_)))
+    }
+
     /// Returns what the crate can do faster than by asking.
     #[doc(hidden)]
     fn native(&self) -> Option<Native> {

@@ -1,5 +1,7 @@
 //! The one error type of the crate.
 
+use crate::window::Reserve;
+
 /// An error raised by any operation of this crate.
 ///
 /// Callers branch on [`Error::kind`]; the message is for people and may change
@@ -12,8 +14,12 @@ pub struct Error(Repr);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument is out of range.
+    /// An argument is out of range, or of no known shape.
     InvalidArgument,
+    /// What must be in a window does not fit into it.
+    BudgetExhausted,
+    /// What was asked leaves nothing of a window for retrieval.
+    InputValidation,
 }
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -24,6 +30,24 @@ enum Repr {
     NanMinScore,
     #[error("characters per token must be from 0.001 to 1000000, not {ratio}")]
     Ratio { ratio: f64 },
+    #[error("{name} must be {allowed}, not {value}")]
+    Limit { name: Box<str>, allowed: Box<str>, value: Box<str> },
+    #[error("{0}")]
+    Shape(Box<str>),
+    #[error("{0}")]
+    Overflow(Box<str>),
+    #[error(
+        "nothing is left for retrieval: context_window {window} - system_tokens {} - \
+         max_output_tokens {} - query_tokens {} = {}",
+        reserve.system_tokens, reserve.max_output_tokens, reserve.query_tokens, left(*window, *reserve)
+    )]
+    NothingLeft { window: usize, reserve: Reserve },
+}
+
+fn left(window: usize, reserve: Reserve) -> i128 {
+    let wide = |tokens: usize| i128::try_from(tokens).unwrap_or(i128::MAX);
+    let Reserve { system_tokens, max_output_tokens, query_tokens } = reserve;
+    wide(window) - wide(system_tokens) - wide(max_output_tokens) - wide(query_tokens)
 }
 
 impl Error {
@@ -31,7 +55,13 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self.0 {
-            Repr::Nan { .. } | Repr::NanMinScore | Repr::Ratio { .. } => ErrorKind::InvalidArgument,
+            Repr::Nan { .. }
+            | Repr::NanMinScore
+            | Repr::Ratio { .. }
+            | Repr::Limit { .. }
+            | Repr::Shape(_) => ErrorKind::InvalidArgument,
+            Repr::Overflow(_) => ErrorKind::BudgetExhausted,
+            Repr::NothingLeft { .. } => ErrorKind::InputValidation,
         }
     }
 
@@ -48,5 +78,31 @@ impl Error {
     #[cold]
     pub(crate) fn ratio(ratio: f64) -> Self {
         Self(Repr::Ratio { ratio })
+    }
+
+    #[cold]
+    pub(crate) fn limit(
+        name: &str,
+        allowed: impl Into<Box<str>>,
+        value: impl Into<Box<str>>,
+    ) -> Self {
+        Self(Repr::Limit { name: name.into(), allowed: allowed.into(), value: value.into() })
+    }
+
+    /// An argument that is wrong in a way of its own.
+    #[cold]
+    pub(crate) fn shape(message: String) -> Self {
+        Self(Repr::Shape(message.into()))
+    }
+
+    /// What must be in does not fit; the message has the arithmetic.
+    #[cold]
+    pub(crate) fn overflow(message: String) -> Self {
+        Self(Repr::Overflow(message.into()))
+    }
+
+    #[cold]
+    pub(crate) fn nothing_left(window: usize, reserve: Reserve) -> Self {
+        Self(Repr::NothingLeft { window, reserve })
     }
 }

@@ -13,6 +13,12 @@
 
 use std::cmp::{Ordering, Reverse};
 
+mod prompt;
+mod section;
+
+pub use prompt::{Allocation, Layout};
+pub use section::{Filling, Section};
+
 /// What a section asks for.
 ///
 /// # Examples

@@ -1,8 +1,12 @@
 //! Cutting a text without splitting what a reader sees as one character.
 
+use std::borrow::Cow;
+use std::convert::Infallible;
+
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::count::Estimate;
+use crate::count::exact::GO_ON;
+use crate::count::{Estimate, Native, TokenCounter};
 use crate::text::Text;
 
 mod exact;
@@ -199,6 +203,37 @@ pub fn truncate<E>(
     let best =
         cut.longest(max_tokens, |head, tail| count(Text::from_utf8(&cut.utf8(head, tail))))?;
     Ok(Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail))))
+}
+
+/// Returns the start of `text` cut to at most `max_tokens` tokens, by any
+/// counter.
+pub(crate) fn cut_to<'a>(
+    text: &'a str,
+    max_tokens: usize,
+    counter: &dyn TokenCounter,
+) -> Cow<'a, str> {
+    let (whole, none, limit) = (Text::from(text), Text::from(""), max_tokens as u64);
+    let mut scratch = Vec::new();
+    let cut = match counter.native() {
+        Some(Native::Exact(exact)) => exact.truncate(whole, limit, Keep::Start, none, &GO_ON),
+        native => {
+            let count = |piece: Text<'_>| {
+                Ok::<_, Infallible>(match native {
+                    Some(Native::Estimate(estimate)) => estimate.count_text(piece, &mut scratch),
+                    _ => {
+                        let mut utf8 = Vec::new();
+                        piece.write_utf8(&mut utf8);
+                        counter.count(&String::from_utf8_lossy(&utf8)) as u64
+                    }
+                })
+            };
+            let Ok(cut) = truncate(whole, limit, Keep::Start, none, count);
+            cut
+        }
+    };
+    cut.map_or(Cow::Borrowed(text), |cut| {
+        Cow::Owned(String::from_utf8(cut).expect("whole characters of a string make a string"))
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,252 @@
+//! What an image costs, and how large one is that a `data:` URL holds.
+
+const SQUARE: u64 = 2_048;
+const SHORT_SIDE: u64 = 768;
+const TILE: u64 = 512;
+
+/// No image has more tiles: 2048 by 768 pixels is the largest that is left
+/// after fitting.
+const HIGHEST_TILES: u64 = 8;
+
+/// A frame header of JPEG stands behind its metadata, never that far.
+const HEADER_MAX: usize = 1 << 20;
+
+/// How closely a model looks at an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Detail {
+    /// As the provider chooses; counted as `High`.
+    #[default]
+    Auto,
+    /// At a small picture of it.
+    Low,
+    /// At each tile.
+    High,
+    /// At each tile, unscaled; counted as `High`.
+    Original,
+}
+
+impl Detail {
+    /// Every detail and its name.
+    #[cfg(feature = "json")]
+    pub(crate) const NAMES: [(Self, &'static str); 4] = [
+        (Self::Auto, "auto"),
+        (Self::Low, "low"),
+        (Self::High, "high"),
+        (Self::Original, "original"),
+    ];
+}
+
+/// An image in a message.
+///
+/// It costs 85 tokens and 170 for each of its tiles, with low detail 85
+/// (`gpt-4o-mini`: 2833 and 5667). Where its size is unknown it costs what the
+/// largest does: 1445.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Detail, Image};
+///
+/// assert_eq!(Image::url("https://a.example/b.png").size(1_024, 1_024).tokens(""), 765);
+/// assert_eq!(Image::url("https://a.example/b.png").tokens("gpt-4o"), 1_445);
+/// assert_eq!(Image::url("https://a.example/b.png").detail(Detail::Low).tokens(""), 85);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub(crate) url: String,
+    pub(crate) size: Option<(u64, u64)>,
+    pub(crate) detail: Detail,
+}
+
+impl Image {
+    /// Returns the image of a URL. Its size is read from it where it is a
+    /// `data:` URL of a PNG, JPEG, GIF or WebP in base64.
+    #[must_use]
+    pub fn url(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self { size: size_of_url(&url), url, detail: Detail::default() }
+    }
+
+    /// Sets its width and height in pixels, each at least 1.
+    #[must_use]
+    pub fn size(mut self, width: u32, height: u32) -> Self {
+        self.size = Some((u64::from(width.max(1)), u64::from(height.max(1))));
+        self
+    }
+
+    /// Sets how closely it is looked at.
+    #[must_use]
+    pub fn detail(mut self, detail: Detail) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    /// Returns its width and height, where they are known.
+    #[must_use]
+    pub fn pixels(&self) -> Option<(u64, u64)> {
+        self.size
+    }
+
+    /// Returns what it costs in a prompt for a model, "" for any.
+    #[must_use]
+    pub fn tokens(&self, model: &str) -> usize {
+        image_tokens(self.size, self.detail, model)
+    }
+}
+
+/// Returns what an image of a size costs; of None, the most that any can.
+///
+/// It is fitted into 2048 by 2048 pixels, then its short side to 768, both only
+/// where it is larger. Each tile of 512 by 512 pixels that is touched costs.
+pub(crate) fn image_tokens(size: Option<(u64, u64)>, detail: Detail, model: &str) -> usize {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let (base, tile) = if name.starts_with("gpt-4o-mini") { (2_833, 5_667) } else { (85, 170) };
+    let tiles = if detail == Detail::Low { 0 } else { size.map_or(HIGHEST_TILES, tiles) };
+    usize::try_from(base + tile * tiles).unwrap_or(usize::MAX)
+}
+
+fn tiles((width, height): (u64, u64)) -> u64 {
+    // The scale is a fraction: the smallest of 1 and what the sides allow.
+    let (long, short) = (width.max(height), width.min(height));
+    let mut scale = (1, 1);
+    for (number, divisor) in [(SQUARE, long), (SHORT_SIDE, short)] {
+        if u128::from(number) * u128::from(scale.1) < u128::from(scale.0) * u128::from(divisor) {
+            scale = (number, divisor);
+        }
+    }
+    let along = |side: u64| {
+        let scaled = u128::from(side) * u128::from(scale.0);
+        scaled.div_ceil(u128::from(scale.1) * u128::from(TILE))
+    };
+    u64::try_from(along(width) * along(height)).unwrap_or(HIGHEST_TILES)
+}
+
+/// Returns the width and height of the image in a `data:` URL.
+pub(crate) fn size_of_url(url: &str) -> Option<(u64, u64)> {
+    let (head, data) = first_chars(url).split_once(',')?;
+    (head.starts_with("data:") && head.ends_with(";base64")).then(|| size_of_base64(data))?
+}
+
+/// Returns the width and height of an image in base64.
+pub(crate) fn size_of_base64(data: &str) -> Option<(u64, u64)> {
+    let is_space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
+    let data: String = first_chars(data).chars().filter(|&c| !is_space(c)).collect();
+    let data = data.trim_end_matches('=');
+    let size = size_of(&decode(data.as_bytes(), (4 - data.len() % 4) % 4)?)?;
+    (size.0 > 0 && size.1 > 0).then_some(size)
+}
+
+/// Returns as much of a text as a header may need.
+fn first_chars(text: &str) -> &str {
+    let end = text.char_indices().nth(HEADER_MAX * 4 / 3).map_or(text.len(), |(at, _)| at);
+    &text[..end]
+}
+
+/// Decodes base64 as Python's `base64.b64decode` does: other ASCII characters
+/// are skipped, and padding in the middle may end it.
+fn decode(data: &[u8], padding: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(data.len() / 4 * 3 + 3);
+    let (mut bits, mut place, mut pads) = (0_u32, 0, 0);
+    for &byte in data.iter().chain(std::iter::repeat_n(&b'=', padding)) {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' if place >= 2 && place + pads + 1 >= 4 => return Some(bytes),
+            b'=' => {
+                pads += if place >= 2 { 1 } else { 0 };
+                continue;
+            }
+            0x80.. => return None,
+            _ => continue,
+        };
+        pads = 0;
+        bits = bits << 6 | u32::from(value);
+        if place > 0 {
+            bytes.push((bits >> (6 - 2 * place)).to_le_bytes()[0]);
+        }
+        place = (place + 1) % 4;
+    }
+    (place == 0).then_some(bytes)
+}
+
+fn size_of(image: &[u8]) -> Option<(u64, u64)> {
+    let at = |place: usize, size: usize| image.get(place..place + size);
+    let big = |place, size| at(place, size).map(|bytes| number(bytes.iter()));
+    let little = |place, size| at(place, size).map(|bytes| number(bytes.iter().rev()));
+    if image.starts_with(b"\x89PNG\r\n\x1a\n") && at(12, 4) == Some(b"IHDR") {
+        return Some((big(16, 4)?, big(20, 4)?));
+    }
+    if image.starts_with(b"GIF87a") || image.starts_with(b"GIF89a") {
+        return Some((little(6, 2)?, little(8, 2)?));
+    }
+    if image.starts_with(b"RIFF") && at(8, 4) == Some(b"WEBP") {
+        return match (at(12, 4)?, image.len()) {
+            (b"VP8X", 30..) => Some((little(24, 3)? + 1, little(27, 3)? + 1)),
+            (b"VP8L", 25..) => {
+                let bits = little(21, 4)?;
+                Some(((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1))
+            }
+            (b"VP8 ", 30..) => Some((little(26, 2)? & 0x3FFF, little(28, 2)? & 0x3FFF)),
+            _ => None,
+        };
+    }
+    if !image.starts_with(b"\xff\xd8") {
+        return None;
+    }
+    // The size of a JPEG is in its first frame header, behind other segments.
+    let mut place = 2;
+    while place + 9 <= image.len() && image[place] == 0xFF {
+        match image[place + 1] {
+            0xFF => place += 1, // a fill byte
+            0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => {
+                return Some((big(place + 7, 2)?, big(place + 5, 2)?));
+            }
+            _ => place += 2 + usize::try_from(big(place + 2, 2)?).ok()?,
+        }
+    }
+    None
+}
+
+fn number<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_cost_their_tiles() {
+        for (size, tokens) in [
+            (Some((1_024, 1_024)), 765),
+            (Some((2_048, 4_096)), 1_105),
+            (Some((1, 1)), 255),
+            (Some((u64::MAX, 1)), 765),
+            (Some((u64::MAX, u64::MAX)), 765),
+            (None, 1_445),
+        ] {
+            assert_eq!(tokens, image_tokens(size, Detail::High, "gpt-4o"), "{size:?}");
+        }
+        assert_eq!(2_833, image_tokens(None, Detail::Low, "openai/gpt-4o-mini-2024-07-18"));
+    }
+
+    #[test]
+    fn base64_is_that_of_python() {
+        for (data, padding, bytes) in [
+            ("", 0, Some(&b""[..])),
+            ("YQ", 2, Some(b"a")),
+            ("YWI", 1, Some(b"ab")),
+            ("YW-Jj", 0, Some(b"abc")),
+            ("YQ==YWJj", 0, Some(b"a")),
+            ("Y", 3, None),
+            ("YWJjYQ=Y", 0, None),
+            ("é", 0, None),
+        ] {
+            assert_eq!(bytes, decode(data.as_bytes(), padding).as_deref(), "{data}");
+        }
+    }
+}

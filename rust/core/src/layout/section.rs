@@ -1,0 +1,451 @@
+//! A section of a prompt, and what becomes of it when a layout is fitted.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::Flex;
+use crate::count::TokenCounter;
+use crate::error::Error;
+use crate::messages::{Costs, History, Message, Tool, count_tools};
+use crate::packer::Packing;
+use crate::truncate::cut_to;
+
+const ROLES: [&str; 4] = ["system", "developer", "user", "assistant"];
+
+/// What fills a section: a text, such as that of a [`Packing`], or messages.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Filling {
+    /// A text, which becomes a message. The empty text becomes none.
+    Text(String),
+    /// Messages, as they are.
+    Messages(Vec<Message>),
+}
+
+impl From<Packing> for Filling {
+    fn from(packing: Packing) -> Self {
+        Self::Text(packing.text)
+    }
+}
+
+impl From<String> for Filling {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Filling {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Vec<Message>> for Filling {
+    fn from(messages: Vec<Message>) -> Self {
+        Self::Messages(messages)
+    }
+}
+
+type Fill<'a> = Box<dyn Fn(usize) -> Result<Filling, Error> + Send + Sync + 'a>;
+
+enum Content<'a> {
+    Reserved(usize),
+    Text(Cow<'a, str>),
+    Messages(Cow<'a, [Message]>),
+    Tools(Cow<'a, [Tool]>),
+    Fill(Fill<'a>),
+}
+
+/// A part of a prompt, and how its share of the window may grow and shrink.
+///
+/// It is a text, messages, tools, a number of tokens that nothing is sent for, or
+/// is filled when it is known how much there is room for.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Packer, Section};
+///
+/// let system = Section::text("system", "Be brief.").shrink(0.0);
+/// let answer = Section::reserve("answer", 1_000).min_tokens(300);
+/// let context = Section::fill("context", |max_tokens| {
+///     Packer::new(max_tokens).pack("green tea", &["Green tea is not oxidised."])
+/// });
+/// let context = context.grow(1.0);
+/// ```
+pub struct Section<'a> {
+    pub(super) name: Cow<'a, str>,
+    content: Content<'a>,
+    basis: Option<usize>,
+    grow: f64,
+    shrink: f64,
+    min_tokens: usize,
+    max_tokens: Option<usize>,
+    pub(super) priority: i64,
+    role: Option<Cow<'a, str>>,
+}
+
+impl fmt::Debug for Section<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Section")
+            .field("name", &self.name)
+            .field("basis", &self.basis)
+            .field("grow", &self.grow)
+            .field("shrink", &self.shrink)
+            .field("min_tokens", &self.min_tokens)
+            .field("max_tokens", &self.max_tokens)
+            .field("priority", &self.priority)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Section<'a> {
+    fn new(name: impl Into<Cow<'a, str>>, content: Content<'a>) -> Self {
+        Self {
+            name: name.into(),
+            content,
+            basis: None,
+            grow: 0.0,
+            shrink: 1.0,
+            min_tokens: 0,
+            max_tokens: None,
+            priority: 0,
+            role: None,
+        }
+    }
+
+    /// Returns a section that is one message. Its text is cut at its end to what
+    /// the section is allotted, never within a grapheme cluster.
+    #[must_use]
+    pub fn text(name: impl Into<Cow<'a, str>>, text: impl Into<Cow<'a, str>>) -> Self {
+        Self::new(name, Content::Text(text.into()))
+    }
+
+    /// Returns a section of messages, which are trimmed to what it is allotted
+    /// as [`trim_messages`](crate::window::trim_messages) does. The system
+    /// messages among them are the least that it may have.
+    #[must_use]
+    pub fn messages(
+        name: impl Into<Cow<'a, str>>,
+        messages: impl Into<Cow<'a, [Message]>>,
+    ) -> Self {
+        Self::new(name, Content::Messages(messages.into()))
+    }
+
+    /// Returns a section of tool schemas. They never shrink, as a model that
+    /// lacks a tool behaves otherwise: they are in as a whole, or dropped by
+    /// priority. Only with a basis or a maximum below their count the first of
+    /// them stay that fit.
+    #[must_use]
+    pub fn tools(name: impl Into<Cow<'a, str>>, tools: impl Into<Cow<'a, [Tool]>>) -> Self {
+        Self::new(name, Content::Tools(tools.into()))
+    }
+
+    /// Returns a section of so many tokens that nothing is sent for, such as
+    /// those for the answer.
+    #[must_use]
+    pub fn reserve(name: impl Into<Cow<'a, str>>, tokens: usize) -> Self {
+        Self::new(name, Content::Reserved(tokens))
+    }
+
+    /// Returns a section that is filled when it is known how many tokens there
+    /// are for it: `fill` is given their number and answers a [`Packing`], a
+    /// text or messages of at most so many. What a message costs beside its text
+    /// is already off that number.
+    ///
+    /// ```
+    /// use budgeteer::{Message, Section};
+    ///
+    /// let section = Section::fill("date", |_| Ok("It is Saturday."));
+    /// let section = Section::fill("shots", |_| Ok(vec![Message::user("Hi.")]));
+    /// ```
+    #[must_use]
+    pub fn fill<F: Into<Filling>>(
+        name: impl Into<Cow<'a, str>>,
+        fill: impl Fn(usize) -> Result<F, Error> + Send + Sync + 'a,
+    ) -> Self {
+        Self::new(name, Content::Fill(Box::new(move |tokens| fill(tokens).map(Into::into))))
+    }
+
+    /// Sets the tokens to start from: unless told otherwise those reserved, or
+    /// what the content counts with all that its messages cost; a fill starts
+    /// at 0.
+    #[must_use]
+    pub fn basis(mut self, tokens: usize) -> Self {
+        self.basis = Some(tokens);
+        self
+    }
+
+    /// Sets its share in what is left free, beside those of the other sections:
+    /// 0 unless told otherwise.
+    #[must_use]
+    pub fn grow(mut self, factor: f64) -> Self {
+        self.grow = factor;
+        self
+    }
+
+    /// Sets its share in what is lacking, times its basis: 1 unless told
+    /// otherwise. At 0 it has its basis, or is dropped by priority.
+    #[must_use]
+    pub fn shrink(mut self, factor: f64) -> Self {
+        self.shrink = factor;
+        self
+    }
+
+    /// Sets the least it may have.
+    #[must_use]
+    pub fn min_tokens(mut self, tokens: usize) -> Self {
+        self.min_tokens = tokens;
+        self
+    }
+
+    /// Sets the most it may have.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: usize) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Where the least of all sections does not fit, those of the lowest
+    /// priority are dropped first, and of equal ones the last. It is 0 unless
+    /// told otherwise.
+    #[must_use]
+    pub fn priority(mut self, priority: i64) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets the role of a text: unless told otherwise the section's name where
+    /// that is `system`, `developer`, `user` or `assistant`, else `user`. What
+    /// was retrieved must not speak with the authority of the system.
+    #[must_use]
+    pub fn role(mut self, role: impl Into<Cow<'a, str>>) -> Self {
+        self.role = Some(role.into());
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let place = |what: &str| format!("section {:.80?}: {what}", self.name);
+        if self.name.is_empty() {
+            return Err(Error::shape("the name of a section must not be empty".into()));
+        }
+        for (name, factor) in [("grow", self.grow), ("shrink", self.shrink)] {
+            if !(0.0..=f64::MAX).contains(&factor) {
+                let allowed = "a finite number from 0 on";
+                return Err(Error::limit(&place(name), allowed, factor.to_string()));
+            }
+        }
+        if let Some(max) = self.max_tokens.filter(|&max| max < self.min_tokens) {
+            let allowed = format!("at most the max_tokens {max}");
+            return Err(Error::limit(&place("min_tokens"), allowed, self.min_tokens.to_string()));
+        }
+        if let Some(role) = &self.role {
+            if !ROLES.contains(&&**role) {
+                let allowed =
+                    format!("one of {}", ROLES.map(|role| format!("{role:?}")).join(", "));
+                return Err(Error::limit(&place("role"), allowed, format!("{role:.80?}")));
+            }
+            if !matches!(self.content, Content::Text(_) | Content::Fill(_)) {
+                let message = "role is for a text, or for a fill that answers one";
+                return Err(Error::shape(place(message)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A section while a layout is fitted: what it takes, and what became of it.
+pub(super) struct Share<'a> {
+    pub(super) section: &'a Section<'a>,
+    counter: &'a dyn TokenCounter,
+    costs: Costs<'a>,
+    role: &'a str,
+    /// What a message of that role costs beside its text.
+    frame: usize,
+    /// What the content counts.
+    tokens: usize,
+    /// What the system messages of the content count.
+    least: usize,
+    /// The messages of the content, and what each costs.
+    history: History,
+    each: BTreeMap<usize, usize>,
+    pub(super) messages: Vec<Message>,
+    /// So many of the content's tools are kept.
+    tool_count: usize,
+    /// What is kept counts so many.
+    pub(super) used: usize,
+    pub(super) was_cut: bool,
+}
+
+impl<'a> Share<'a> {
+    /// Counts what a section has.
+    pub(super) fn new(
+        section: &'a Section<'a>,
+        counter: &'a dyn TokenCounter,
+        costs: Costs<'a>,
+    ) -> Self {
+        let named = if ROLES.contains(&&*section.name) { &*section.name } else { "user" };
+        let role = section.role.as_deref().unwrap_or(named);
+        let mut share = Self {
+            section,
+            counter,
+            costs,
+            role,
+            frame: costs.frame(role),
+            tokens: 0,
+            least: 0,
+            history: History::default(),
+            each: BTreeMap::new(),
+            messages: Vec::new(),
+            tool_count: 0,
+            used: 0,
+            was_cut: false,
+        };
+        match &section.content {
+            Content::Reserved(tokens) => share.tokens = *tokens,
+            Content::Text(text) => share.tokens = share.text_tokens(text),
+            Content::Messages(messages) => {
+                share.history = History::read(messages);
+                let all = share.history.system.iter().copied().chain(share.history.others());
+                share.each = all.map(|i| (i, costs.of(&messages[i]))).collect();
+                share.tokens = sum(share.each.values());
+                share.least = sum(share.history.system.iter().map(|i| &share.each[i]));
+            }
+            Content::Tools(tools) => share.tokens = count_tools(tools, counter, false),
+            Content::Fill(_) => {}
+        }
+        share
+    }
+
+    /// Returns whether nothing is sent for it.
+    pub(super) fn is_reserved(&self) -> bool {
+        matches!(self.section.content, Content::Reserved(_))
+    }
+
+    /// Returns its tools, where that is what it has.
+    pub(super) fn all_tools(&self) -> Option<&'a [Tool]> {
+        match &self.section.content {
+            Content::Tools(tools) => Some(tools),
+            _ => None,
+        }
+    }
+
+    /// Returns the tools that are kept.
+    pub(super) fn tools(&self) -> &'a [Tool] {
+        &self.all_tools().unwrap_or_default()[..self.tool_count]
+    }
+
+    pub(super) fn flex(&self) -> Flex {
+        let section = self.section;
+        let max = section.max_tokens.unwrap_or(usize::MAX);
+        Flex {
+            basis: section.basis.unwrap_or(self.tokens) as u64,
+            grow: section.grow,
+            shrink: if self.all_tools().is_some() { 0.0 } else { section.shrink },
+            min_tokens: section.min_tokens.max(self.least.min(max)) as u64,
+            max_tokens: section.max_tokens.map(|tokens| tokens as u64),
+            priority: section.priority,
+        }
+    }
+
+    /// Puts as much of the content into messages, or keeps as many tools, as
+    /// `size` tokens hold.
+    pub(super) fn render(&mut self, size: usize) {
+        match &self.section.content {
+            Content::Messages(messages) => {
+                self.was_cut = size < self.tokens;
+                if let Some(room) = size.checked_sub(self.least) {
+                    let cost = |i: usize, left| Some(self.each[&i]).filter(|&cost| cost <= left);
+                    let mut kept = self.history.newest(room, cost, false);
+                    kept.extend(&self.history.system);
+                    kept.sort_unstable();
+                    self.messages = kept.iter().map(|&i| messages[i].clone()).collect();
+                    self.used = sum(kept.iter().map(|i| &self.each[i]));
+                }
+            }
+            Content::Text(text) if !text.is_empty() => {
+                self.was_cut = size < self.tokens;
+                if !self.was_cut {
+                    self.say(text, self.tokens);
+                } else if size > self.frame {
+                    let cut = cut_to(text, size - self.frame, self.counter);
+                    let used = self.text_tokens(&cut);
+                    // A counter that is not pure may count it anew.
+                    if !cut.is_empty() && used <= size {
+                        self.say(&cut, used);
+                    }
+                }
+            }
+            Content::Tools(tools) => self.keep_tools(tools, size),
+            Content::Reserved(_) | Content::Text(_) | Content::Fill(_) => {}
+        }
+    }
+
+    fn keep_tools(&mut self, tools: &[Tool], size: usize) {
+        (self.tool_count, self.used) = (tools.len(), self.tokens);
+        self.was_cut = self.tokens > size;
+        if !self.was_cut {
+            return;
+        }
+        (self.tool_count, self.used) = (0, 0);
+        let mut high = tools.len() - 1;
+        while self.tool_count < high {
+            let middle = (self.tool_count + high).div_ceil(2);
+            let tokens = count_tools(&tools[..middle], self.counter, false);
+            if tokens <= size {
+                (self.tool_count, self.used) = (middle, tokens);
+            } else {
+                high = middle - 1;
+            }
+        }
+    }
+
+    /// Lets the fill, if it has one, answer what `size` tokens hold.
+    pub(super) fn fill(&mut self, size: usize) -> Result<(), Error> {
+        let Content::Fill(fill) = &self.section.content else { return Ok(()) };
+        let room = size.saturating_sub(self.frame);
+        if room == 0 {
+            self.was_cut = true;
+            return Ok(());
+        }
+        let over = |what: &str, tokens: usize, most: String| {
+            let name = &self.section.name;
+            Err(Error::shape(format!(
+                "the fill of section {name:.80?} answered {what} of {tokens} tokens, more than \
+                 the {most}"
+            )))
+        };
+        match fill(room)? {
+            Filling::Text(text) if text.is_empty() => {}
+            Filling::Text(text) => {
+                let tokens = self.counter.count(&text);
+                if tokens > room {
+                    return over("a text", tokens, format!("{room} that it was asked for"));
+                }
+                self.say(&text, self.frame + tokens);
+            }
+            Filling::Messages(messages) => {
+                let used = sum(&messages.iter().map(|one| self.costs.of(one)).collect::<Vec<_>>());
+                if used > size {
+                    return over("messages", used, format!("{size} of its section"));
+                }
+                (self.messages, self.used) = (messages, used);
+            }
+        }
+        Ok(())
+    }
+
+    fn text_tokens(&self, text: &str) -> usize {
+        if text.is_empty() { 0 } else { self.frame.saturating_add(self.counter.count(text)) }
+    }
+
+    fn say(&mut self, text: &str, used: usize) {
+        self.messages = vec![Message::new(self.role, text)];
+        self.used = used;
+    }
+}
+
+fn sum<'a>(tokens: impl IntoIterator<Item = &'a usize>) -> usize {
+    tokens.into_iter().fold(0, |sum, &tokens| sum.saturating_add(tokens))
+}

@@ -1,0 +1,376 @@
+//! Chat messages and tool schemas: the text of each and what is around it.
+//!
+//! The rule for messages is the one that `OpenAI` publishes. For tools there is
+//! no official rule; the best that is known renders them as the namespace of
+//! TypeScript that the model is shown. Both are applied to the shapes of
+//! Anthropic too, whose own rules are not published.
+
+use std::borrow::Cow;
+
+use crate::count::TokenCounter;
+use crate::images::Image;
+
+#[cfg(feature = "json")]
+mod json;
+mod tools;
+mod trim;
+
+pub use tools::{Tool, ToolChoice, count_tools};
+pub(crate) use trim::History;
+pub use trim::{Trim, trim_messages};
+
+pub(crate) const PER_REPLY: usize = 3;
+
+/// A message of a chat.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Message, ToolCall};
+///
+/// let messages = [
+///     Message::system("Be brief."),
+///     Message::user("How is the weather in Oslo?").name("Ada"),
+///     Message::assistant("").tool_call(ToolCall::new("c1", "weather", r#"{"city": "Oslo"}"#)),
+///     Message::tool("c1", "Rain."),
+/// ];
+/// assert_eq!(messages[3].role(), "tool");
+/// assert_eq!(messages[3].text(), "Rain.");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message(Body);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Body {
+    Typed(Typed),
+    #[cfg(feature = "json")]
+    Json(serde_json::Value),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Typed {
+    role: String,
+    content: Vec<Part>,
+    name: Option<String>,
+    tool_calls: Vec<ToolCall>,
+    tool_call_id: Option<String>,
+}
+
+/// A part of what a message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// A text.
+    Text(String),
+    /// An image.
+    Image(Image),
+}
+
+impl From<&str> for Part {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Image> for Part {
+    fn from(image: Image) -> Self {
+        Self::Image(image)
+    }
+}
+
+/// A call of a function that a model asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl ToolCall {
+    /// Returns a call of the function `name` with `arguments` in JSON; `id` is
+    /// what its result refers to.
+    #[must_use]
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+}
+
+impl Message {
+    /// Returns a message of a role.
+    #[must_use]
+    pub fn new(role: impl Into<String>, content: impl Into<Part>) -> Self {
+        let content = vec![content.into()];
+        let role = role.into();
+        let (name, tool_calls, tool_call_id) = (None, Vec::new(), None);
+        Self(Body::Typed(Typed { role, content, name, tool_calls, tool_call_id }))
+    }
+
+    /// Returns a message of the application.
+    #[must_use]
+    pub fn system(content: impl Into<Part>) -> Self {
+        Self::new("system", content)
+    }
+
+    /// Returns a message of the user.
+    #[must_use]
+    pub fn user(content: impl Into<Part>) -> Self {
+        Self::new("user", content)
+    }
+
+    /// Returns a message of the model.
+    #[must_use]
+    pub fn assistant(content: impl Into<Part>) -> Self {
+        Self::new("assistant", content)
+    }
+
+    /// Returns the result of the tool call of that id.
+    #[must_use]
+    pub fn tool(tool_call_id: impl Into<String>, content: impl Into<Part>) -> Self {
+        let mut message = Self::new("tool", content);
+        match &mut message.0 {
+            Body::Typed(typed) => typed.tool_call_id = Some(tool_call_id.into()),
+            #[cfg(feature = "json")]
+            Body::Json(_) => unreachable!("it was just made of parts"),
+        }
+        message
+    }
+
+    /// Adds a part to what it says.
+    ///
+    /// ```
+    /// use budgeteer::{Image, Message};
+    ///
+    /// let image = Image::url("https://a.example/b.png").size(512, 512);
+    /// let message = Message::user("What is this?").part(image);
+    /// ```
+    #[must_use]
+    pub fn part(mut self, part: impl Into<Part>) -> Self {
+        match &mut self.0 {
+            Body::Typed(typed) => typed.content.push(part.into()),
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::add_part(value, &part.into()),
+        }
+        self
+    }
+
+    /// Sets who says it.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        match &mut self.0 {
+            Body::Typed(typed) => typed.name = Some(name.into()),
+            #[cfg(feature = "json")]
+            Body::Json(value) => value["name"] = name.into().into(),
+        }
+        self
+    }
+
+    /// Adds a tool call.
+    #[must_use]
+    pub fn tool_call(mut self, call: ToolCall) -> Self {
+        match &mut self.0 {
+            Body::Typed(typed) => typed.tool_calls.push(call),
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::add_call(value, &call),
+        }
+        self
+    }
+
+    /// Returns its role.
+    #[must_use]
+    pub fn role(&self) -> &str {
+        match &self.0 {
+            Body::Typed(typed) => &typed.role,
+            #[cfg(feature = "json")]
+            Body::Json(value) => value["role"].as_str().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the text that it says, that of several parts joined by line
+    /// ends.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        let mut texts: Vec<&str> = match &self.0 {
+            Body::Typed(typed) => typed
+                .content
+                .iter()
+                .filter_map(|part| match part {
+                    Part::Text(text) => Some(text.as_str()),
+                    Part::Image(_) => None,
+                })
+                .collect(),
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::texts(value),
+        };
+        match texts.len() {
+            1 => Cow::Borrowed(texts.remove(0)),
+            _ => Cow::Owned(texts.join("\n")),
+        }
+    }
+
+    /// Returns whether it is of the application: its role is `system`, or
+    /// `developer`, as it is called more recently.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        matches!(self.role(), "system" | "developer")
+    }
+
+    /// Returns the id of each tool call; None for one without.
+    fn calls(&self) -> Vec<Option<&str>> {
+        match &self.0 {
+            Body::Typed(typed) => {
+                typed.tool_calls.iter().map(|call| Some(call.id.as_str())).collect()
+            }
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::calls(value),
+        }
+    }
+
+    /// Returns the id of the call of each result; None for one without.
+    fn results(&self) -> Vec<Option<&str>> {
+        match &self.0 {
+            Body::Typed(typed) if matches!(&*typed.role, "tool" | "function") => {
+                vec![typed.tool_call_id.as_deref()]
+            }
+            Body::Typed(_) => Vec::new(),
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::results(value),
+        }
+    }
+
+    /// Shows every piece of it that costs, until one is no longer wanted.
+    /// Returns whether all were.
+    fn visit(&self, visit: &mut dyn FnMut(Piece<'_>) -> bool) -> bool {
+        let typed = match &self.0 {
+            Body::Typed(typed) => typed,
+            #[cfg(feature = "json")]
+            Body::Json(value) => return json::visit(value, visit) == Ok(true),
+        };
+        let Typed { role, content, name, tool_calls, tool_call_id } = typed;
+        visit(Piece::Text(role))
+            && name.as_ref().is_none_or(|name| visit(Piece::Name) && visit(Piece::Text(name)))
+            && content.iter().all(|part| match part {
+                Part::Text(text) => visit(Piece::Text(text)),
+                Part::Image(image) => visit(Piece::Image(image)),
+            })
+            && tool_calls.iter().all(|call| {
+                [&*call.id, "function", &*call.name, &*call.arguments]
+                    .into_iter()
+                    .all(|text| visit(Piece::Text(text)))
+            })
+            && tool_call_id.as_ref().is_none_or(|id| visit(Piece::Text(id)))
+    }
+}
+
+/// What a message is made of.
+enum Piece<'a> {
+    Text(&'a str),
+    Image(&'a Image),
+    /// That it has a name.
+    Name,
+}
+
+/// What messages cost, by one counter and for one model.
+#[derive(Clone, Copy)]
+pub(crate) struct Costs<'a> {
+    counter: &'a dyn TokenCounter,
+    model: &'a str,
+    per_message: usize,
+    per_name: isize,
+}
+
+impl<'a> Costs<'a> {
+    pub(crate) fn new(counter: &'a dyn TokenCounter, model: Option<&'a str>) -> Self {
+        let model = model.unwrap_or("");
+        let (per_message, per_name) =
+            if model.ends_with("gpt-3.5-turbo-0301") { (4, -1) } else { (3, 1) };
+        Self { counter, model, per_message, per_name }
+    }
+
+    /// Returns what a message of that role costs beside what it says.
+    pub(crate) fn frame(&self, role: &str) -> usize {
+        self.per_message.saturating_add(self.counter.count(role))
+    }
+
+    /// Returns what a message costs.
+    pub(crate) fn of(&self, message: &Message) -> usize {
+        let mut total = self.per_message;
+        message.visit(&mut |piece| {
+            total = match piece {
+                Piece::Text(text) => total.saturating_add(self.counter.count(text)),
+                Piece::Image(image) => total.saturating_add(image.tokens(self.model)),
+                Piece::Name => total.saturating_add_signed(self.per_name),
+            };
+            true
+        });
+        total
+    }
+
+    /// Returns what a message costs if it is at most `limit`. No text is
+    /// counted further than that.
+    pub(crate) fn of_till_limit(&self, message: &Message, limit: usize) -> Option<usize> {
+        // A name may cost less than nothing.
+        let mut total = self.per_message;
+        let fits = message.visit(&mut |piece| {
+            let slack = usize::from(self.per_name < 0);
+            let left = (limit + slack).saturating_sub(total);
+            let tokens = match piece {
+                Piece::Text(text) => self.counter.count_till_limit(text, left),
+                Piece::Image(image) => Some(image.tokens(self.model)),
+                Piece::Name => {
+                    total = total.saturating_add_signed(self.per_name);
+                    Some(0)
+                }
+            };
+            total = total.saturating_add(tokens.unwrap_or(0));
+            tokens.is_some()
+        });
+        (fits && total <= limit).then_some(total)
+    }
+}
+
+/// Returns how many tokens chat messages take in a prompt, those that prime the
+/// reply included.
+///
+/// Each message costs 3, one more with a name, and every text in it: role, name,
+/// what it says, the parts of its tool calls; numbers and objects as their JSON.
+/// The reply is primed with 3 at the end. No messages cost nothing. `model` is
+/// one whose own costs apply: `gpt-3.5-turbo-0301` costs 4 for a message and one
+/// less with a name, and `gpt-4o-mini` more for an [`Image`].
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "o200k")] {
+/// use budgeteer::window::count_messages;
+/// use budgeteer::{Encoding, Image, Message};
+///
+/// let counter = Encoding::O200k;
+/// assert_eq!(count_messages(&[Message::user("Hello, world!")], &counter, None), 11);
+///
+/// let named = Message::user("Hello, world!").name("Ada");
+/// assert_eq!(count_messages(&[named], &counter, None), 13);
+///
+/// let image = Message::user(Image::url("https://a.example/b.png"));
+/// assert_eq!(count_messages(&[image], &counter, Some("gpt-4o")), 1_452);
+/// # }
+/// ```
+#[must_use]
+pub fn count_messages(
+    messages: &[Message],
+    counter: &dyn TokenCounter,
+    model: Option<&str>,
+) -> usize {
+    let costs = Costs::new(counter, model);
+    let total = if messages.is_empty() { 0 } else { PER_REPLY };
+    messages.iter().fold(total, |total, message| total.saturating_add(costs.of(message)))
+}

@@ -1,0 +1,570 @@
+//! Messages and tools as JSON, as the APIs of `OpenAI` and Anthropic take them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Body, Message, Part, Piece, Tool, ToolCall};
+use crate::error::Error;
+use crate::images::{Detail, Image, size_of_base64, size_of_url};
+
+const DEEPEST: usize = 100;
+
+/// The parts that are text, and the key that holds it.
+const TEXT_PARTS: [(&str, &str); 5] = [
+    ("text", "text"),
+    ("input_text", "text"),
+    ("output_text", "text"),
+    ("refusal", "refusal"),
+    ("thinking", "thinking"),
+];
+
+type Visit<'a> = &'a mut dyn FnMut(Piece<'_>) -> bool;
+
+impl Message {
+    /// Reads a message as the APIs of `OpenAI` and Anthropic take it. Only with
+    /// the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// it is not of a known shape; the error names the place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::Message;
+    /// use serde_json::json;
+    ///
+    /// let message = Message::from_json(json!({"role": "user", "content": "Hello!"}))?;
+    /// assert_eq!((message.role(), &*message.text()), ("user", "Hello!"));
+    ///
+    /// let error = Message::from_json(json!({"content": "Hello!"})).unwrap_err();
+    /// assert_eq!(error.to_string(), "role must be a string, not missing");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn from_json(value: Value) -> Result<Self, Error> {
+        visit(&value, &mut |_| true)?;
+        Ok(Self(Body::Json(value)))
+    }
+
+    /// Returns the message as the API of `OpenAI` takes it, or as it was read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::Message;
+    /// use serde_json::json;
+    ///
+    /// let message = json!({"role": "user", "content": "Hello!"});
+    /// assert_eq!(Message::user("Hello!").to_json(), message);
+    /// ```
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let typed = match &self.0 {
+            Body::Typed(typed) => typed,
+            Body::Json(value) => return value.clone(),
+        };
+        let content = match &*typed.content {
+            [Part::Text(text)] if text.is_empty() && !typed.tool_calls.is_empty() => Value::Null,
+            [Part::Text(text)] => text.as_str().into(),
+            parts => parts.iter().map(part_to_json).collect(),
+        };
+        let mut value = json!({"role": typed.role, "content": content});
+        if let Some(name) = &typed.name {
+            value["name"] = name.as_str().into();
+        }
+        for call in &typed.tool_calls {
+            add_call(&mut value, call);
+        }
+        if let Some(id) = &typed.tool_call_id {
+            value["tool_call_id"] = id.as_str().into();
+        }
+        value
+    }
+}
+
+impl TryFrom<Value> for Message {
+    type Error = Error;
+
+    fn try_from(value: Value) -> Result<Self, Error> {
+        Self::from_json(value)
+    }
+}
+
+impl From<&Message> for Value {
+    fn from(message: &Message) -> Self {
+        message.to_json()
+    }
+}
+
+fn part_to_json(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image(image) => {
+            let mut fields = json!({"url": image.url});
+            let detail = Detail::NAMES.iter().find(|(detail, _)| *detail == image.detail);
+            if let Some((_, name)) = detail.filter(|_| image.detail != Detail::Auto) {
+                fields["detail"] = (*name).into();
+            }
+            json!({"type": "image_url", "image_url": fields})
+        }
+    }
+}
+
+/// Adds a part to what a message in JSON says.
+pub(super) fn add_part(message: &mut Value, part: &Part) {
+    let content = &mut message["content"];
+    if !content.is_array() {
+        *content = match content.take() {
+            Value::String(text) => json!([{"type": "text", "text": text}]),
+            _ => json!([]),
+        };
+    }
+    content.as_array_mut().expect("it was made one").push(part_to_json(part));
+}
+
+/// Adds a tool call to a message in JSON.
+pub(super) fn add_call(message: &mut Value, call: &ToolCall) {
+    let ToolCall { id, name, arguments } = call;
+    let function = json!({"name": name, "arguments": arguments});
+    let call = json!({"id": id, "type": "function", "function": function});
+    match &mut message["tool_calls"] {
+        Value::Array(calls) => calls.push(call),
+        calls => *calls = json!([call]),
+    }
+}
+
+/// Returns the texts that a message in JSON says.
+pub(super) fn texts(message: &Value) -> Vec<&str> {
+    let part = |part: &'_ Value| match part {
+        Value::String(_) => true,
+        _ => part["type"].as_str().is_some_and(|kind| text_key(kind).is_some()),
+    };
+    match &message["content"] {
+        Value::String(text) => vec![text],
+        Value::Array(parts) => parts
+            .iter()
+            .filter(|value| part(value))
+            .filter_map(|value| {
+                let key = value["type"].as_str().and_then(text_key);
+                value.as_str().or_else(|| value[key?].as_str())
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the id of each tool call in a message; None for one without.
+pub(super) fn calls(message: &Value) -> Vec<Option<&str>> {
+    let calls = message["tool_calls"].as_array().into_iter().flatten();
+    let mut keys: Vec<_> = calls.map(|call| call["id"].as_str()).collect();
+    if !message["function_call"].is_null() {
+        keys.push(None);
+    }
+    keys.extend(ids_of_parts(message, "tool_use", "id"));
+    keys
+}
+
+/// Returns the id of the call of each result in a message; None for one without.
+pub(super) fn results(message: &Value) -> Vec<Option<&str>> {
+    let is_result = matches!(message["role"].as_str(), Some("tool" | "function"));
+    let own = is_result.then(|| message["tool_call_id"].as_str());
+    own.into_iter().chain(ids_of_parts(message, "tool_result", "tool_use_id")).collect()
+}
+
+fn ids_of_parts<'a>(
+    message: &'a Value,
+    kind: &'static str,
+    key: &'static str,
+) -> impl Iterator<Item = Option<&'a str>> {
+    let parts = message["content"].as_array().into_iter().flatten();
+    parts.filter(move |part| part["type"] == kind).map(move |part| part[key].as_str())
+}
+
+/// Shows every piece of a message that costs, until one is no longer wanted.
+/// Returns whether all were.
+pub(super) fn visit(message: &Value, visit: Visit<'_>) -> Result<bool, Error> {
+    let fields = object("a message", message)?;
+    string("role", fields.get("role"))?;
+    if fields.get("name").is_some_and(|name| !name.is_null()) && !visit(Piece::Name) {
+        return Ok(false);
+    }
+    for (key, value) in fields {
+        let goes_on = match key.as_str() {
+            "content" => visit_content("content", value, visit, 0)?,
+            _ => visit_texts(key, value, visit, 0)?,
+        };
+        if !goes_on {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Shows every text in a value; numbers and truth values as their JSON.
+fn visit_texts(place: &str, value: &Value, visit: Visit<'_>, depth: usize) -> Result<bool, Error> {
+    let mut each = |values: &mut dyn Iterator<Item = &Value>| {
+        if depth > DEEPEST {
+            return Err(deeper(place));
+        }
+        for value in values {
+            if !visit_texts(place, value, visit, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    match value {
+        Value::String(text) => Ok(visit(Piece::Text(text))),
+        Value::Object(fields) => each(&mut fields.values()),
+        Value::Array(values) => each(&mut values.iter()),
+        Value::Null => Ok(true),
+        Value::Bool(_) | Value::Number(_) => Ok(visit(Piece::Text(&to_text(place, value)?))),
+    }
+}
+
+fn visit_content(
+    place: &str,
+    value: &Value,
+    visit: Visit<'_>,
+    depth: usize,
+) -> Result<bool, Error> {
+    if depth > DEEPEST {
+        return Err(deeper(place));
+    }
+    match value {
+        Value::Null => Ok(true),
+        Value::String(text) => Ok(visit(Piece::Text(text))),
+        Value::Array(parts) => {
+            for (i, part) in parts.iter().enumerate() {
+                if !visit_part(&format!("{place}[{i}]"), part, visit, depth)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        _ => Err(wrong(place, "a string, null or a list of parts", Some(value))),
+    }
+}
+
+fn visit_part(place: &str, value: &Value, visit: Visit<'_>, depth: usize) -> Result<bool, Error> {
+    if let Value::String(text) = value {
+        return Ok(visit(Piece::Text(text)));
+    }
+    let part = object(place, value)?;
+    let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+    if let Some(key) = text_key(kind) {
+        let text = string(&format!("{place}.{key}"), part.get(key))?;
+        return Ok(visit(Piece::Text(text)));
+    }
+    let text_of = |key: &str| part.get(key).and_then(Value::as_str);
+    match kind {
+        "tool_use" => {
+            let place = format!("{place}.input");
+            let input = to_text(&place, part.get("input").unwrap_or(&Value::Null))?;
+            let texts = [text_of("id"), text_of("name"), Some(input.as_str())];
+            Ok(texts.into_iter().flatten().all(|text| visit(Piece::Text(text))))
+        }
+        "tool_result" => {
+            let place = format!("{place}.content");
+            let content = part.get("content").unwrap_or(&Value::Null);
+            Ok(text_of("tool_use_id").is_none_or(|id| visit(Piece::Text(id)))
+                && visit_content(&place, content, visit, depth + 1)?)
+        }
+        "image_url" | "input_image" | "image" => {
+            Ok(visit(Piece::Image(&image(place, kind, part)?)))
+        }
+        _ => {
+            let names = TEXT_PARTS.map(|(kind, _)| format!("{kind:?}, ")).concat();
+            let allowed = format!(
+                "one of {names}\"image_url\", \"input_image\", \"image\", \"tool_use\", \
+                 \"tool_result\""
+            );
+            let shown = match part.get("type") {
+                Some(Value::String(kind)) => format!("{kind:.80?}"),
+                other => kind_of(other).into(),
+            };
+            Err(Error::limit(&format!("{place}.type"), allowed, shown))
+        }
+    }
+}
+
+fn text_key(kind: &str) -> Option<&'static str> {
+    TEXT_PARTS.iter().find(|(name, _)| *name == kind).map(|&(_, key)| key)
+}
+
+/// Returns an image: `OpenAI`'s `image_url` and `input_image`, Anthropic's
+/// `image`.
+fn image(place: &str, kind: &str, part: &Map<String, Value>) -> Result<Image, Error> {
+    let inner = part.get(if kind == "image" { "source" } else { "image_url" });
+    let field = |key: &str| inner.and_then(|inner| inner.get(key));
+    let name = match part.get("detail").or_else(|| field("detail")) {
+        None => "auto",
+        Some(Value::String(name)) => name,
+        _ => "",
+    };
+    let detail = Detail::NAMES.iter().find(|(_, known)| *known == name);
+    let Some(&(detail, _)) = detail else {
+        const ALLOWED: &str = "one of \"auto\", \"low\", \"high\", \"original\"";
+        return Err(Error::limit(&format!("{place}.detail"), ALLOWED, "another"));
+    };
+    let given = ["width", "height"].map(|key| part.get(key).or_else(|| field(key)));
+    let size = if given.iter().any(|side| side.is_some_and(|side| !side.is_null())) {
+        let side = |i: usize, key: &str| {
+            let pixels = given[i].and_then(Value::as_u64).filter(|&pixels| pixels > 0);
+            pixels.ok_or_else(|| wrong(&format!("{place}.{key}"), "an integer from 1 on", given[i]))
+        };
+        Some((side(0, "width")?, side(1, "height")?))
+    } else if let Some(data) = field("data").and_then(Value::as_str) {
+        size_of_base64(data)
+    } else {
+        field("url").or(inner).and_then(Value::as_str).and_then(size_of_url)
+    };
+    Ok(Image { url: String::new(), size, detail })
+}
+
+impl Tool {
+    /// Reads a tool as `OpenAI` (with and without `function` around it) or
+    /// Anthropic (`input_schema`) shapes it. Only with the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// it is not of a known shape; the error names the place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::Tool;
+    /// use serde_json::json;
+    ///
+    /// let city = json!({"type": "string", "description": "Where"});
+    /// let tool = Tool::from_json(&json!({
+    ///     "name": "weather",
+    ///     "input_schema": {"type": "object", "properties": {"city": city}, "required": ["city"]},
+    /// }))?;
+    /// let shown = "type weather = (_: {\n// Where\ncity: string,\n}) => any;\n";
+    /// assert_eq!(tool.to_string(), shown);
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn from_json(value: &Value) -> Result<Self, Error> {
+        let mut tool = object("a tool", value)?;
+        if let Some(function) = tool.get("function").filter(|function| !function.is_null()) {
+            tool = object("function", function)?;
+        }
+        let mut read = Self::new(string("name", tool.get("name"))?);
+        if let Some(description) = tool.get("description").filter(|value| is_true(value)) {
+            read.description = string("description", Some(description))?.into();
+        }
+        let parameters = tool.get("input_schema").or_else(|| tool.get("parameters"));
+        match parameters.filter(|schema| !schema.is_null()) {
+            Some(schema) => read.parameters(schema),
+            None => Ok(read),
+        }
+    }
+
+    /// Sets its parameters, as a JSON Schema. Only with the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// that is no object, or nested deeper than 100.
+    pub fn parameters(mut self, schema: &Value) -> Result<Self, Error> {
+        let fields = object("parameters", schema)?;
+        self.fields = match fields.get("properties") {
+            Some(properties) if is_true(properties) => Some(render_properties(fields, 0, 0)?),
+            _ => None,
+        };
+        Ok(self)
+    }
+}
+
+fn render_properties(
+    schema: &Map<String, Value>,
+    indent: usize,
+    depth: usize,
+) -> Result<String, Error> {
+    let needed = schema.get("required").and_then(Value::as_array);
+    let mut text = String::new();
+    let properties = match schema.get("properties").filter(|value| is_true(value)) {
+        Some(properties) => object("properties", properties)?,
+        None => &Map::new(),
+    };
+    let mut line = |shown: String| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.extend(std::iter::repeat_n(' ', indent));
+        text += &shown;
+    };
+    for (name, value) in properties {
+        if let Some(description) = value["description"].as_str().filter(|text| !text.is_empty()) {
+            line(format!("// {description}"));
+        }
+        let is_needed = needed.is_some_and(|names| names.iter().any(|other| other == name));
+        let mark = if is_needed { "" } else { "?" };
+        line(format!("{name}{mark}: {},", render_type(value, None, indent, depth)?));
+    }
+    Ok(text)
+}
+
+/// Returns a schema as a type of TypeScript; what has none is its JSON, which
+/// errs high. `kind` goes over the type that the schema states.
+fn render_type(
+    schema: &Value,
+    kind: Option<&Value>,
+    indent: usize,
+    depth: usize,
+) -> Result<String, Error> {
+    let place = "parameters";
+    if depth > DEEPEST {
+        return Err(deeper(place));
+    }
+    let Value::Object(fields) = schema else { return to_text(place, schema) };
+    if let Some(Value::Array(values)) = fields.get("enum") {
+        let values: Result<Vec<_>, _> = values.iter().map(|value| to_text(place, value)).collect();
+        return Ok(values?.join(" | "));
+    }
+    let stated = kind.or_else(|| fields.get("type"));
+    if let Some(Value::Array(kinds)) = stated {
+        let kinds = kinds.iter().map(|kind| render_type(schema, Some(kind), indent, depth + 1));
+        return Ok(kinds.collect::<Result<Vec<_>, _>>()?.join(" | "));
+    }
+    match stated.and_then(Value::as_str) {
+        Some("array") => match fields.get("items").filter(|items| is_true(items)) {
+            Some(items) => Ok(render_type(items, None, indent, depth + 1)? + "[]"),
+            None => Ok("any[]".into()),
+        },
+        Some("object") => {
+            Ok(format!("{{\n{}\n}}", render_properties(fields, indent + 2, depth + 1)?))
+        }
+        Some(simple @ ("string" | "number" | "boolean" | "null")) => Ok(simple.into()),
+        Some("integer") => Ok("number".into()),
+        _ => match kind {
+            Some(kind) => {
+                let mut fields = fields.clone();
+                fields.insert("type".into(), kind.clone());
+                to_text(place, &Value::Object(fields))
+            }
+            None => to_text(place, schema),
+        },
+    }
+}
+
+/// Returns a value as the JSON that a model is shown: as Python writes it, with
+/// a space behind each colon and comma.
+fn to_text(place: &str, value: &Value) -> Result<String, Error> {
+    let mut text = String::new();
+    write(place, value, &mut text, 0)?;
+    Ok(text)
+}
+
+fn write(place: &str, value: &Value, text: &mut String, depth: usize) -> Result<(), Error> {
+    if depth > DEEPEST {
+        return Err(deeper(place));
+    }
+    match value {
+        Value::Array(values) => {
+            text.push('[');
+            for (i, value) in values.iter().enumerate() {
+                *text += if i > 0 { ", " } else { "" };
+                write(place, value, text, depth + 1)?;
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            text.push('{');
+            for (i, (key, value)) in fields.iter().enumerate() {
+                *text += if i > 0 { ", " } else { "" };
+                *text += &Value::from(key.as_str()).to_string();
+                *text += ": ";
+                write(place, value, text, depth + 1)?;
+            }
+            text.push('}');
+        }
+        Value::Number(number) if number.is_f64() => {
+            *text += &float(number.as_f64().unwrap_or_default());
+        }
+        _ => *text += &value.to_string(),
+    }
+    Ok(())
+}
+
+/// Returns a float as Python writes it.
+fn float(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let exponent = scientific.split_once('e').and_then(|(_, power)| power.parse::<i32>().ok());
+    match (exponent, scientific.split_once('e')) {
+        (Some(power), Some((digits, _))) if !(-4..16).contains(&power) => {
+            let sign = if power < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", power.unsigned_abs())
+        }
+        _ => format!("{number:?}"),
+    }
+}
+
+/// Returns whether Python would take a value for true.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(values) => !values.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    }
+}
+
+fn object<'a>(place: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Error> {
+    value.as_object().ok_or_else(|| wrong(place, "an object", Some(value)))
+}
+
+fn string<'a>(place: &str, value: Option<&'a Value>) -> Result<&'a str, Error> {
+    value.and_then(Value::as_str).ok_or_else(|| wrong(place, "a string", value))
+}
+
+#[cold]
+fn wrong(place: &str, allowed: &str, value: Option<&Value>) -> Error {
+    Error::limit(place, allowed, kind_of(value))
+}
+
+#[cold]
+fn deeper(place: &str) -> Error {
+    Error::shape(format!("{place:.200} is nested deeper than {DEEPEST}"))
+}
+
+/// Returns the name of a value's type.
+fn kind_of(value: Option<&Value>) -> &'static str {
+    match value {
+        None => "missing",
+        Some(Value::Null) => "null",
+        Some(Value::Bool(_)) => "a boolean",
+        Some(Value::Number(_)) => "a number",
+        Some(Value::String(_)) => "a string",
+        Some(Value::Array(_)) => "a list",
+        Some(Value::Object(_)) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_those_of_python() {
+        for (number, text) in [
+            (1.0, "1.0"),
+            (-0.0, "-0.0"),
+            (0.1, "0.1"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.5e-7, "1.5e-07"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (123_456.789, "123456.789"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (5e-324, "5e-324"),
+        ] {
+            assert_eq!(text, float(number));
+        }
+    }
+}

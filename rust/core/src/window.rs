@@ -1,0 +1,78 @@
+//! A model's window: what is known of it, and how it is divided between the
+//! input and the answer.
+//!
+//! # Examples
+//!
+//! ```
+//! use budgeteer::window::{Negotiator, model_limits};
+//!
+//! let limits = model_limits("gpt-3.5-turbo-0125");
+//! assert_eq!(limits.context_window, 16_385);
+//!
+//! let negotiation = Negotiator::new(limits).message_count(50).negotiate(5_000)?;
+//! assert_eq!(negotiation.adjusted_max_output_tokens, 3_285);
+//! assert!(negotiation.was_reduced);
+//! # Ok::<(), budgeteer::Error>(())
+//! ```
+
+mod limits;
+mod models;
+mod negotiation;
+
+pub use crate::messages::{count_messages, count_tools, trim_messages};
+#[cfg(feature = "json")]
+pub use limits::load_models;
+pub use limits::{ModelCounter, ModelLimits, list_models, model_limits, register_model};
+pub use negotiation::{Memory, Negotiation, Negotiator};
+
+use crate::error::Error;
+
+/// What a window is taken up by before anything is retrieved, for
+/// [`retrieval_budget`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reserve {
+    /// What the system prompt takes.
+    pub system_tokens: usize,
+    /// What is reserved for the answer.
+    pub max_output_tokens: usize,
+    /// What the query takes.
+    pub query_tokens: usize,
+}
+
+/// Returns how many tokens a window has left for retrieved chunks, at least 1.
+///
+/// Ask before anything is retrieved: a query that leaves nothing is refused
+/// here.
+///
+/// # Errors
+///
+/// [`ErrorKind::InputValidation`](crate::ErrorKind::InputValidation) where
+/// nothing is left. Its message has the arithmetic.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::window::{Reserve, retrieval_budget};
+/// use budgeteer::{Estimate, TokenCounter};
+///
+/// let reserve = Reserve { system_tokens: 200, max_output_tokens: 500, query_tokens: 50 };
+/// assert_eq!(retrieval_budget(4_096, reserve), Ok(3_346));
+///
+/// let query_tokens = Estimate::CharsDiv4.count("What is green tea?");
+/// assert_eq!(retrieval_budget(4_096, Reserve { query_tokens, ..Reserve::default() }), Ok(4_091));
+///
+/// let error = retrieval_budget(700, reserve).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "nothing is left for retrieval: context_window 700 - system_tokens 200 - \
+///      max_output_tokens 500 - query_tokens 50 = -50"
+/// );
+/// ```
+pub fn retrieval_budget(context_window: usize, reserve: Reserve) -> Result<usize, Error> {
+    let Reserve { system_tokens, max_output_tokens, query_tokens } = reserve;
+    [system_tokens, max_output_tokens, query_tokens]
+        .into_iter()
+        .try_fold(context_window, usize::checked_sub)
+        .filter(|&left| left > 0)
+        .ok_or_else(|| Error::nothing_left(context_window, reserve))
+}
