@@ -1,1 +1,441 @@
+//! Models, negotiations and messages: the cases that Python answers alike, and
+//! laws that hold for every input.
 
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use budgeteer::window::{
+    Memory, ModelCounter, ModelLimits, Negotiator, Reserve, count_messages, count_tools,
+    list_models, load_models, model_limits, register_model, retrieval_budget, trim_messages,
+};
+use budgeteer::{
+    Detail, Encoding, ErrorKind, Estimate, Image, Message, Tool, ToolCall, ToolChoice, Trim,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn cases(kind: &str) -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/window.json");
+    let mut cases: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    cases[kind].take()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn number(value: &Value) -> usize {
+    usize::try_from(value.as_u64().expect("a natural number")).unwrap()
+}
+
+fn counter(name: &Value) -> ModelCounter {
+    let name = name.as_str().unwrap_or("chars_div4").to_owned();
+    ModelLimits::new("any", 1).encoding(name).counter().expect("a counter")
+}
+
+fn messages(value: &Value) -> Vec<Message> {
+    let read = |message: &Value| Message::from_json(message.clone()).unwrap();
+    list(value).iter().map(read).collect()
+}
+
+fn tools(value: &Value) -> Vec<Tool> {
+    list(value).iter().map(|tool| Tool::from_json(tool).unwrap()).collect()
+}
+
+#[test]
+fn models_are_those_of_python() {
+    for case in list(&cases("models")) {
+        let limits = model_limits(case["name"].as_str().unwrap());
+        let answer = json!({
+            "name": limits.name,
+            "context_window": limits.context_window,
+            "max_input_tokens": limits.max_input_tokens,
+            "max_output_tokens": limits.max_output_tokens,
+            "encoding": limits.encoding,
+            "calibration": limits.calibration,
+            "provider": limits.provider,
+            "known": limits.known,
+            "source": limits.source,
+        });
+        assert_eq!(*case, answer);
+    }
+}
+
+#[test]
+fn messages_cost_what_they_do_in_python() {
+    for case in list(&cases("messages")) {
+        let messages = messages(&case["messages"]);
+        let counter = counter(&case["counter"]);
+        let tokens = count_messages(&messages, &counter, case["model"].as_str());
+        assert_eq!(case["tokens"], tokens, "{case}");
+    }
+}
+
+#[test]
+fn tools_cost_what_they_do_in_python() {
+    for case in list(&cases("tools")) {
+        let (tools, counter) = (tools(&case["tools"]), counter(&case["counter"]));
+        let choice = match case["tool_choice"].as_str().unwrap() {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            name => ToolChoice::Named(name),
+        };
+        let mut tokens = count_tools(&tools, &counter, case["has_system_message"] == true);
+        if !tools.is_empty() {
+            tokens += choice.tokens(&counter);
+        }
+        assert_eq!(case["tokens"], tokens, "{case}");
+    }
+}
+
+#[test]
+fn what_python_refuses_is_refused() {
+    let bad = cases("bad");
+    for message in list(&bad["messages"]) {
+        let error = Message::from_json(message.clone()).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind(), "{message}");
+    }
+    for tool in list(&bad["tools"]) {
+        let error = Tool::from_json(tool).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind(), "{tool}");
+    }
+}
+
+/// Returns the negotiator of a case, with what it borrows.
+fn with_negotiator<R>(case: &Value, answer: impl FnOnce(Negotiator<'_>) -> R) -> R {
+    let counter = case["counter"].is_string().then(|| counter(&case["counter"]));
+    let tools = case["tools"].as_array().map(|_| tools(&case["tools"])).unwrap_or_default();
+    let said = case["messages"].as_array().map(|_| messages(&case["messages"]));
+    let memory = |value: &Value| {
+        let mut memory = Memory::new(value["content"].as_str().unwrap());
+        if let Some(importance) = value["importance"].as_f64() {
+            memory = memory.importance(importance);
+        }
+        value["age_days"].as_f64().map_or(memory.clone(), |days| memory.age_days(days))
+    };
+    let memories: Vec<Memory> =
+        case["memories"].as_array().into_iter().flatten().map(memory).collect();
+    let mut one = Negotiator::new(model_limits(case["model"].as_str().unwrap()))
+        .tools(&tools)
+        .memories(&memories)
+        .cap_output(case["cap_output"] == true);
+    if let Some(counter) = &counter {
+        one = one.counter(counter);
+    }
+    for (key, value) in case.as_object().unwrap() {
+        one = match (key.as_str(), value) {
+            ("messages", Value::Number(_)) => one.message_count(number(value)),
+            ("messages", _) => one.messages(said.as_deref().unwrap()),
+            ("memories", Value::Number(_)) => one.memory_count(number(value)),
+            ("system_tokens", Value::String(text)) => one.system(text),
+            ("system_tokens", _) => one.system_tokens(number(value)),
+            ("safety_margin", Value::String(_)) => one.auto_safety_margin(),
+            ("safety_margin", _) => one.safety_margin(number(value)),
+            ("min_output_tokens", _) => one.min_output_tokens(number(value)),
+            ("tokens_per_message", _) => one.tokens_per_message(number(value)),
+            ("max_memory_tokens", _) => one.max_memory_tokens(number(value)),
+            ("min_importance", _) => one.min_importance(value.as_f64().unwrap()),
+            ("max_memory_age_days", _) => one.max_memory_age_days(value.as_f64().unwrap()),
+            _ => one,
+        };
+    }
+    answer(one)
+}
+
+#[test]
+fn negotiations_are_those_of_python() {
+    for case in list(&cases("negotiations")) {
+        let requested = number(&case["max_output_tokens"]);
+        let found = with_negotiator(case, |one| one.negotiate(requested)).unwrap();
+        let answer = json!({
+            "model": found.model,
+            "context_window": found.context_window,
+            "input_token_count": found.input_token_count,
+            "available_tokens": found.available_tokens,
+            "adjusted_max_output_tokens": found.adjusted_max_output_tokens,
+            "requested_max_output_tokens": found.requested_max_output_tokens,
+            "was_reduced": found.was_reduced,
+            "overflows_window": found.overflows_window,
+            "message_count": found.message_count,
+            "memory_count": found.memory_count,
+            "memory_indices": found.memory_indices,
+            "safety_margin": found.safety_margin,
+            "system_tokens": found.system_tokens,
+            "memory_tokens": found.memory_tokens,
+            "tool_tokens": found.tool_tokens,
+            "is_exact": found.is_exact,
+        });
+        assert_eq!(case["answer"], answer, "{case}");
+        let strict = with_negotiator(case, |one| one.strict(true).negotiate(requested));
+        assert_eq!(found.overflows_window, strict.is_err(), "{case}");
+    }
+}
+
+/// The document's three examples, by its own figures.
+#[test]
+fn worked_examples() {
+    for (model, messages, requested, adjusted, overflows) in [
+        ("llama3.2:3b", 5, 3_000, 3_000, false),
+        ("gpt-3.5-turbo", 50, 5_000, 3_285, false),
+        ("deepseek-coder:6.7b", 60, 3_000, 500, true),
+    ] {
+        let one = Negotiator::new(model_limits(model)).message_count(messages);
+        let found = one.negotiate(requested).unwrap();
+        assert_eq!(
+            (adjusted, overflows),
+            (found.adjusted_max_output_tokens, found.overflows_window)
+        );
+        assert_eq!(adjusted < requested, found.was_reduced);
+    }
+}
+
+#[test]
+fn strict_negotiations_say_the_arithmetic() {
+    let one = Negotiator::new(model_limits("deepseek-coder:6.7b")).message_count(60).strict(true);
+    let error = one.negotiate(3_000).unwrap_err();
+    assert_eq!(ErrorKind::BudgetExhausted, error.kind());
+    assert_eq!(
+        "model \"deepseek-coder:6.7b\" has a window of 16000 tokens (16000 of input): 15500 of \
+         input (15000 messages + 500 system + 0 memories + 0 tools) + 500 of output + 100 of \
+         margin = 16100",
+        error.to_string()
+    );
+    let memories = [Memory::new("x").importance(f64::NAN)];
+    let error = one.memories(&memories).negotiate(1).unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+}
+
+#[test]
+fn negotiations_do_not_overflow() {
+    let one = Negotiator::new(ModelLimits::new("any", usize::MAX));
+    for count in [0, 1, usize::MAX] {
+        let found = one.clone().message_count(count).system_tokens(count).negotiate(count).unwrap();
+        assert_eq!(count == usize::MAX, found.overflows_window);
+        assert!(one.clone().system_tokens(count).safe_message_count(count) > 0);
+    }
+}
+
+#[test]
+fn safe_message_counts_are_those_of_python() {
+    for case in list(&cases("safe_message_counts")) {
+        let output = case["max_output_tokens"]
+            .as_u64()
+            .map_or(3_000, |_| number(&case["max_output_tokens"]));
+        let count = with_negotiator(case, |one| one.safe_message_count(output));
+        assert_eq!(case["count"], count, "{case}");
+    }
+}
+
+#[test]
+fn retrieval_budgets_are_those_of_python() {
+    for case in list(&cases("retrieval_budgets")) {
+        let reserve = Reserve {
+            system_tokens: number(&case["system_tokens"]),
+            max_output_tokens: number(&case["max_output_tokens"]),
+            query_tokens: number(&case["query_tokens"]),
+        };
+        match retrieval_budget(number(&case["context_window"]), reserve) {
+            Ok(tokens) => assert_eq!(case["tokens"], tokens),
+            Err(error) => {
+                assert_eq!(ErrorKind::InputValidation, error.kind());
+                assert_eq!(case["error"], error.to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_registered_goes_over_what_is_shipped() {
+    let before = model_limits("o3-pro-2026");
+    let own = ModelLimits::new("o3-pro", 7_000).max_input_tokens(6_000).provider("acme");
+    let registered = register_model(own).unwrap();
+    let found = model_limits("openai/o3-pro-2026");
+    assert_eq!(("o3-pro", "openai/o3-pro-2026"), (&*registered.name, &*found.name));
+    assert_eq!((7_000, 6_000), (found.context_window, found.max_input_tokens));
+    assert_eq!(before.encoding, found.encoding);
+    let listed = list_models();
+    let places = listed.iter().filter(|limits| limits.name == "o3-pro").count();
+    assert_eq!(1, places);
+    assert!(listed.is_sorted_by_key(|limits| (limits.provider.clone(), limits.name.clone())));
+}
+
+#[test]
+fn wrong_limits_are_refused() {
+    let new = || ModelLimits::new("wrong", 100);
+    for (limits, words) in [
+        (ModelLimits::new("", 100), "name must be a name, not empty"),
+        (new().max_input_tokens(101), "max_input_tokens must be at most the context_window 100"),
+        (new().max_output_tokens(0), "max_output_tokens must be at least 1, not 0"),
+        (new().encoding("hf:x"), "encoding must be one of \"cl100k_base\""),
+        (new().encoding("words").calibration(f64::NAN), "calibration must be from 0.01 to 100"),
+        (new().calibration(2.0), "calibration needs an encoding"),
+    ] {
+        let error = register_model(limits).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with(words), "{error}");
+    }
+    assert!(!model_limits("wrong").known);
+}
+
+#[test]
+fn files_of_models_are_read_whole_or_not_at_all() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/budgeteer/models.json");
+    let document: Value = serde_json::from_str(&fs::read_to_string(shipped).unwrap()).unwrap();
+    let names: Vec<String> = list_models().into_iter().map(|limits| limits.name).collect();
+    assert!(document["models"].as_object().unwrap().keys().all(|name| names.contains(name)));
+    let file = json!({"models": {"of a file": {"context_window": 9, "max_output_tokens": null}}});
+    assert_eq!(9, load_models(&file.to_string()).unwrap()[0].max_input_tokens);
+    assert_eq!(9, model_limits("of a file:x").context_window);
+    for text in [
+        "",
+        "{}",
+        r#"{"models": []}"#,
+        r#"{"models": {"half": {"context_window": 7}, "wrong": 7}}"#,
+        r#"{"models": {"half": {"context_window": 7}, "wrong": {}}}"#,
+        r#"{"models": {"half": {"context_window": 7}, "wrong": {"context_window": 7.5}}}"#,
+        r#"{"models": {"half": {"context_window": 7}, "wrong": {"context_window": 7, "x": 1}}}"#,
+    ] {
+        assert_eq!(ErrorKind::InvalidArgument, load_models(text).unwrap_err().kind(), "{text}");
+    }
+    assert!(!model_limits("half").known);
+}
+
+/// What is built of parts costs what its JSON does.
+#[test]
+fn typed_messages_cost_what_their_json_does() {
+    let call = || ToolCall::new("c1", "weather", r#"{"city": "Oslo"}"#);
+    for message in [
+        Message::system("Be brief."),
+        Message::user("").name("Ada"),
+        Message::user("What is this?").part(Image::url("https://a.example").detail(Detail::Low)),
+        Message::user("Two.").part("parts"),
+        Message::assistant("").tool_call(call()).tool_call(call()),
+        Message::tool("c1", "Rain."),
+        Message::new("critic", "no"),
+    ] {
+        let read = Message::from_json(message.to_json()).unwrap();
+        for model in [None, Some("gpt-3.5-turbo-0301"), Some("gpt-4o-mini")] {
+            let count = |message: &Message| {
+                count_messages(std::slice::from_ref(message), &Encoding::O200k, model)
+            };
+            assert_eq!(count(&message), count(&read));
+            let both =
+                |message: &Message| message.clone().name("Eve").part("more").tool_call(call());
+            assert_eq!(count(&both(&message)), count(&both(&read)), "{message:?}");
+        }
+        assert_eq!(message.text(), read.text());
+        assert_eq!(message.to_json(), read.to_json());
+    }
+}
+
+/// Messages of every kind, some of them calls, some results with or without one.
+fn histories() -> impl Strategy<Value = Vec<Message>> {
+    let id = || (0..3_u8).prop_map(|id| format!("c{id}"));
+    let message = prop_oneof![
+        1 => "[a-z ]{0,9}".prop_map(Message::system),
+        4 => "[a-z ]{0,40}".prop_map(Message::user),
+        3 => "[a-z ]{0,40}".prop_map(Message::assistant),
+        1 => "[a-z]{0,9}".prop_map(|name| Message::user("x").name(name)),
+        3 => prop::collection::vec(id(), 1..3).prop_map(|ids| {
+            ids.into_iter().fold(Message::assistant(""), |message, id| {
+                message.tool_call(ToolCall::new(id, "weather", "{}"))
+            })
+        }),
+        4 => (id(), "[a-z ]{0,40}").prop_map(|(id, text)| Message::tool(id, text)),
+    ];
+    prop::collection::vec(message, 0..14)
+}
+
+fn ids(message: &Value, key: &str) -> Vec<String> {
+    let of_calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["id"]);
+    let own = Some(&message["tool_call_id"]);
+    let found: Vec<&Value> =
+        if key == "calls" { of_calls.collect() } else { own.into_iter().collect() };
+    found.into_iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// What is trimmed fits, has all system messages, and every result its call.
+    #[test]
+    fn trimming_holds(messages in histories(), limit in 0..200_usize, start_on_user: bool) {
+        for model in [None, Some("gpt-3.5-turbo-0301")] {
+            let trim = Trim { model, start_on_user };
+            let system: Vec<usize> =
+                (0..messages.len()).filter(|&i| messages[i].is_system()).collect();
+            let kept = match trim_messages(&messages, limit, &Estimate::Words, trim) {
+                Ok(kept) => kept,
+                Err(error) => {
+                    let needed: Vec<_> = system.iter().map(|&i| messages[i].clone()).collect();
+                    prop_assert_eq!(ErrorKind::BudgetExhausted, error.kind());
+                    prop_assert!(count_messages(&needed, &Estimate::Words, model) > limit);
+                    continue;
+                }
+            };
+            let trimmed: Vec<Message> = kept.iter().map(|&i| messages[i].clone()).collect();
+            prop_assert!(count_messages(&trimmed, &Estimate::Words, model) <= limit);
+            prop_assert!(kept.is_sorted_by(|a, b| a < b));
+            prop_assert!(system.iter().all(|i| kept.contains(i)));
+            let mut called = Vec::new();
+            for message in &trimmed {
+                let value = message.to_json();
+                called.extend(ids(&value, "calls"));
+                prop_assert!(ids(&value, "results").iter().all(|id| called.contains(id)));
+            }
+            let first = trimmed.iter().find(|message| !message.is_system());
+            prop_assert!(!start_on_user || first.is_none_or(|first| first.role() == "user"));
+        }
+    }
+
+    /// What fits as a whole stays, but for results without a call.
+    #[test]
+    fn trimming_leaves_what_fits(messages in histories()) {
+        let trim = Trim::default();
+        let kept = trim_messages(&messages, 100_000, &Estimate::Words, trim).unwrap();
+        let mut called = Vec::new();
+        for (i, message) in messages.iter().enumerate() {
+            let value = message.to_json();
+            let has_calls = ids(&value, "results").iter().all(|id| called.contains(id));
+            prop_assert_eq!(has_calls, kept.contains(&i));
+            called.extend(ids(&value, "calls"));
+        }
+    }
+
+    /// A larger limit keeps no fewer messages.
+    #[test]
+    fn trimming_is_monotone(messages in histories(), limit in 20..200_usize, more in 0..40_usize) {
+        let kept = |limit| trim_messages(&messages, limit, &Estimate::Words, Trim::default());
+        if let Ok(less) = kept(limit) {
+            prop_assert!(less.len() <= kept(limit + more).unwrap().len());
+        }
+    }
+
+    /// No name panics, and each is answered under its own.
+    #[test]
+    fn every_name_is_answered(name in "(openai/|us\\.|ft:|gpt-4|o3|-|:|@|é|x){0,12}") {
+        let limits = model_limits(&name);
+        prop_assert_eq!(name, limits.name);
+        prop_assert!(limits.known || limits.context_window == 8_192);
+    }
+}
+
+/// Each text of a message is counted once, and old messages not at all.
+#[test]
+fn each_message_is_counted_once() {
+    let messages: Vec<Message> =
+        (0..200).map(|i| Message::user(format!("{i} {}", "x".repeat(90)))).collect();
+    let chars = AtomicUsize::new(0);
+    let counter = |text: &str| {
+        chars.fetch_add(text.len(), Ordering::Relaxed);
+        text.len()
+    };
+    let all: usize = messages.iter().map(|message| message.text().len() + "user".len()).sum();
+    assert_eq!(200, trim_messages(&messages, 1_000_000, &counter, Trim::default()).unwrap().len());
+    assert_eq!(all, chars.swap(0, Ordering::Relaxed));
+
+    // Nine fit, the tenth is looked at.
+    let kept = trim_messages(&messages, 1_003, &counter, Trim::default()).unwrap();
+    assert_eq!((191..200).collect::<Vec<_>>(), kept);
+    assert!(chars.into_inner() <= 10 * ("user".len() + 94));
+}

@@ -157,7 +157,7 @@ fn decode(data: &[u8], padding: usize) -> Option<Vec<u8>> {
             b'/' => 63,
             b'=' if place >= 2 && place + pads + 1 >= 4 => return Some(bytes),
             b'=' => {
-                pads += if place >= 2 { 1 } else { 0 };
+                pads += usize::from(place >= 2);
                 continue;
             }
             0x80.. => return None,

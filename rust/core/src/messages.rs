@@ -250,12 +250,17 @@ impl Message {
     /// Shows every piece of it that costs, until one is no longer wanted.
     /// Returns whether all were.
     fn visit(&self, visit: &mut dyn FnMut(Piece<'_>) -> bool) -> bool {
-        let typed = match &self.0 {
-            Body::Typed(typed) => typed,
+        match &self.0 {
+            Body::Typed(typed) => typed.visit(visit),
             #[cfg(feature = "json")]
-            Body::Json(value) => return json::visit(value, visit) == Ok(true),
-        };
-        let Typed { role, content, name, tool_calls, tool_call_id } = typed;
+            Body::Json(value) => json::visit(value, visit) == Ok(true),
+        }
+    }
+}
+
+impl Typed {
+    fn visit(&self, visit: &mut dyn FnMut(Piece<'_>) -> bool) -> bool {
+        let Self { role, content, name, tool_calls, tool_call_id } = self;
         visit(Piece::Text(role))
             && name.as_ref().is_none_or(|name| visit(Piece::Name) && visit(Piece::Text(name)))
             && content.iter().all(|part| match part {

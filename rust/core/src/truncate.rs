@@ -216,18 +216,18 @@ pub(crate) fn cut_to<'a>(
     let mut scratch = Vec::new();
     let cut = match counter.native() {
         Some(Native::Exact(exact)) => exact.truncate(whole, limit, Keep::Start, none, &GO_ON),
-        native => {
+        Some(Native::Estimate(estimate)) => {
+            let count = |piece: Text<'_>| Ok(estimate.count_text(piece, &mut scratch));
+            let Ok::<_, Infallible>(cut) = truncate(whole, limit, Keep::Start, none, count);
+            cut
+        }
+        None => {
             let count = |piece: Text<'_>| {
-                Ok::<_, Infallible>(match native {
-                    Some(Native::Estimate(estimate)) => estimate.count_text(piece, &mut scratch),
-                    _ => {
-                        let mut utf8 = Vec::new();
-                        piece.write_utf8(&mut utf8);
-                        counter.count(&String::from_utf8_lossy(&utf8)) as u64
-                    }
-                })
+                scratch.clear();
+                piece.write_utf8(&mut scratch);
+                Ok(counter.count(&String::from_utf8_lossy(&scratch)) as u64)
             };
-            let Ok(cut) = truncate(whole, limit, Keep::Start, none, count);
+            let Ok::<_, Infallible>(cut) = truncate(whole, limit, Keep::Start, none, count);
             cut
         }
     };

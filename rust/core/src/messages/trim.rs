@@ -122,11 +122,12 @@ impl History {
                 continue;
             }
             let answers = message.results();
-            let call = |key: &Option<&str>| match key {
+            let call = |key: Option<&str>| match key {
                 Some(key) => calls.get(key).copied(),
                 None => caller,
             };
-            let Some(found) = answers.iter().map(call).collect::<Option<Vec<_>>>() else {
+            let found = answers.iter().map(|&key| call(key)).collect::<Option<Vec<_>>>();
+            let Some(found) = found else {
                 continue;
             };
             let reach = found.into_iter().min().unwrap_or(index);

@@ -383,7 +383,7 @@ impl<'a> Negotiator<'a> {
             system_tokens,
             memory_tokens,
             tool_tokens,
-            is_exact: is_counted && self.counter.is_some_and(|counter| counter.is_exact()),
+            is_exact: is_counted && self.counter.is_some_and(TokenCounter::is_exact),
         };
         #[cfg(feature = "tracing")]
         negotiation.log();

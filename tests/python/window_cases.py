@@ -1,0 +1,410 @@
+"""
+The cases of models, negotiations and messages that both languages answer alike.
+
+    python tests/python/window_cases.py
+
+writes `tests/cases/window.json` anew, with what Python answers. `test_window_cases.py` holds it
+against Python, `tests/rust/window.rs` against Rust.
+"""
+
+import base64
+import json
+import struct
+from pathlib import Path
+
+from budgeteer import BudgeteerError, _limits, _models
+from budgeteer.window import (
+    count_messages,
+    count_tools,
+    model_limits,
+    negotiate,
+    retrieval_budget,
+    safe_message_count,
+)
+
+FILE = Path(__file__).parents[1] / "cases/window.json"
+TABLE = json.loads(Path(_limits.__file__).with_name("models.json").read_text("utf-8"))
+
+ODD_NAMES = [
+    *("", "-", "/", ":", "gpt", "GPT-4o", "gpt-4o ", "gpt-4.1-2025-04-14", "gpt-4.2", "gpt-45"),
+    *("gpt-4:foo", "gpt-4@x", "gpt-4/x", "gpt-4_x", "x/gpt-4o", "openai/", "openai/openai/gpt-4o"),
+    *("openrouter/openai/gpt-4o:free", "azure/gpt-35-turbo-16k", "ft:gpt-4o:acme::1", "ft:gpt-4x"),
+    *("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-opus-4-7-x", "gemini-9-ultra"),
+    *("us.eu.us.eu.us.eu.gpt-4o", "us.eu.us.eu.us.eu.us.gpt-4o", "models/gemini-2.5-pro@001"),
+    *("gpt-5-unheard-of", "gpt-oss-7b", "o1-2", "o4-mini-x", "text-embedding-3-small", "gpt2-xl"),
+    *("gpt-4o" + "-x" * 90, "gpt-4o" + "-x" * 500, "y" * 199 + "-x", "gpt-4o-é", "日本-語", "é-gpt-4o"),
+    *("mistral:7b-instruct-q4_0", "llama3.2:3b", "llama3.2", "deepseek-coder:6.7b-base"),
+]
+
+WEATHER = {
+    "name": "weather",
+    "description": "Say how the weather is",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Where"},
+            "unit": {"type": "string", "enum": ["°C", "°F", 1, 1.5e-7, None, True]},
+            "days": {"type": ["integer", "null"]},
+            "at": {
+                "type": "object",
+                "description": "",
+                "properties": {
+                    "day": {"type": "array", "items": {"type": "number"}},
+                    "all": {"type": "array"},
+                    "deeper": {"type": "object", "properties": {"x": {"type": "boolean"}}},
+                    "none": {"type": "object"},
+                },
+                "required": ["day"],
+            },
+        },
+        "required": ["city", "unit"],
+    },
+}
+TOOLS = {
+    "none": [],
+    "plain": [{"name": "now"}],
+    "described": [{"name": "now", "description": "Say what time it is", "parameters": None}],
+    "nested": [WEATHER],
+    "openai": [{"type": "function", "function": WEATHER}, {"name": "now", "parameters": {}}],
+    "anthropic": [{"name": "find", "input_schema": WEATHER["parameters"]}],
+    "odd": [
+        {
+            "name": "odd",
+            "parameters": {
+                "properties": {
+                    "ref": {"$ref": "#/a", "deep": {"b": [1, 2.0, "é\n\"", None, {}]}},
+                    "true": True,
+                    "enum": {"enum": []},
+                    "mixed": {"type": ["array", "string", "date"], "items": {"type": "string"}},
+                    "const": {"const": 1e16, "type": "date"},
+                },
+                "required": "ref",
+            },
+        }
+    ],
+}
+
+
+def _png(width, height):
+    return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", width, height)
+
+
+def _jpeg(width, height):
+    app = b"\xff\xe0" + struct.pack(">H", 16) + b"x" * 14
+    frame = b"\xff\xff\xc2" + struct.pack(">HBHH", 17, 8, height, width)
+    return b"\xff\xd8" + app + frame
+
+
+def _webp(kind, data):
+    return b"RIFF\0\0\0\0WEBP" + kind + b"\0\0\0\0" + data
+
+
+IMAGES = {
+    "png": _png(1024, 1024),
+    "png of nothing": _png(0, 7),
+    "png cut off": _png(1024, 1024)[:20],
+    "gif": b"GIF89a" + struct.pack("<HH", 600, 400),
+    "jpeg": _jpeg(2048, 4096),
+    "webp lossy": _webp(b"VP8 ", b"\0" * 6 + struct.pack("<HH", 513, 512)),
+    "webp lossless": _webp(b"VP8L", b"\x2f" + struct.pack("<I", 699 | 899 << 14) + b"\0" * 8),
+    "webp extended": _webp(b"VP8X", b"\0" * 4 + b"\xff\x03\0\xff\x07\0" + b"\0" * 4),
+    "noise": b"nothing of the kind",
+}
+
+
+def _url(data, kind="image/png"):
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _image(**fields):
+    return {"role": "user", "content": [{"type": "image_url", "image_url": fields}]}
+
+
+CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [
+        {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "weather", "arguments": '{"city": "Oslo"}'},
+        }
+    ],
+}
+SAID = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "name": "Ada", "content": "How is the weather in Oslo? 🌧️"},
+    CALL,
+    {"role": "tool", "tool_call_id": "call_1", "content": "Rain, 4 °C."},
+]
+MESSAGES = {
+    "none": [],
+    "hello": [{"role": "user", "content": "Hello, world!"}],
+    "empty": [{"role": "user", "content": ""}, {"role": "assistant"}],
+    "openai": SAID,
+    "names": [{"role": "user", "name": name, "content": "x"} for name in ("", "Ada", None)],
+    "extra": [
+        {
+            "role": "assistant",
+            "content": "x",
+            "reasoning": {"a": ["long", 1, 2.5, 1e16, True, None], "b": {}},
+            "index": 7,
+            "function_call": {"name": "f", "arguments": "{}"},
+        }
+    ],
+    "parts": [
+        {
+            "role": "user",
+            "content": [
+                "plain",
+                {"type": "text", "text": "text"},
+                {"type": "input_text", "text": "input"},
+                {"type": "output_text", "text": "output"},
+                {"type": "refusal", "refusal": "no"},
+                {"type": "thinking", "thinking": "hm", "signature": "abc"},
+            ],
+        }
+    ],
+    "anthropic": [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Ålesund"}},
+                {"type": "tool_use", "name": "now"},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": "Rain."},
+                {
+                    "type": "tool_result",
+                    "content": [
+                        {"type": "text", "text": "A picture:"},
+                        {
+                            "type": "image",
+                            "source": {
+                                "type": "base64",
+                                "media_type": "image/png",
+                                "data": base64.b64encode(IMAGES["png"]).decode(),
+                            },
+                        },
+                    ],
+                },
+                {"type": "tool_result", "tool_use_id": "t2", "content": None},
+            ],
+        },
+    ],
+    "image of a url": [_image(url="https://a.example/b.png")],
+    "image of low detail": [_image(url="https://a.example/b.png", detail="low")],
+    "image of a size": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_image", "image_url": "https://a.example", "width": w, "height": h}
+            ],
+        }
+        for w, h in [(1, 1), (512, 512), (513, 512), (1024, 1024), (2048, 4096), (9000, 1)]
+    ],
+    "image with spaces": [_image(url=_url(IMAGES["png"]).replace("A", "A \n", 3))],
+    "image unpadded": [_image(url=_url(IMAGES["gif"]).rstrip("="))],
+    "image not in base64": [_image(url=_url(IMAGES["png"]).replace(";base64", ""))],
+    "image with rubbish": [_image(url=_url(IMAGES["png"]).replace("A", "A-é", 1))],
+    **{f"image: {name}": [_image(url=_url(data))] for name, data in IMAGES.items()},
+}
+BAD_MESSAGES = {
+    "no object": 7,
+    "no role": {"content": "x"},
+    "a role that is none": {"role": 7},
+    "a content that is none": {"role": "user", "content": 7},
+    "a part of no type": {"role": "user", "content": [{"text": "x"}]},
+    "a part of an unknown type": {"role": "user", "content": [{"type": "video"}]},
+    "a part that is none": {"role": "user", "content": [None]},
+    "a text that is none": {"role": "user", "content": [{"type": "text"}]},
+    "an unknown detail": _image(url="x", detail="some"),
+    "no detail": _image(url="x", detail=None),
+    "a size of one side": _image(url="x", width=7),
+    "a size of nothing": _image(url="x", width=7, height=0),
+    "a result of a number": {"role": "user", "content": [{"type": "tool_result", "content": 7}]},
+}
+BAD_TOOLS = {
+    "no object": 7,
+    "no name": {"description": "x"},
+    "a description that is none": {"name": "x", "description": 7},
+    "a schema that is none": {"name": "x", "parameters": []},
+    "properties that are none": {"name": "x", "parameters": {"properties": [7]}},
+    "a function that is none": {"function": 7},
+}
+NEGOTIATIONS = [
+    {"model": "llama3.2:3b", "messages": 5, "max_output_tokens": 3000},
+    {"model": "gpt-3.5-turbo", "messages": 50, "max_output_tokens": 5000},
+    {"model": "deepseek-coder:6.7b", "messages": 60, "max_output_tokens": 3000},
+    {"model": "gpt-4", "messages": 10**9, "max_output_tokens": 10**12, "memories": 3},
+    {"model": "gpt-4", "messages": 1, "max_output_tokens": 100},
+    {"model": "gpt-4", "messages": 0, "max_output_tokens": 0, "min_output_tokens": 0},
+    {"model": "gpt-5", "messages": 1100, "max_output_tokens": 1000, "safety_margin": "auto"},
+    {"model": "gpt-4o", "messages": 3, "max_output_tokens": 90_000, "cap_output": True},
+    {"model": "nobody", "messages": 3, "max_output_tokens": 900, "safety_margin": "auto"},
+    {"model": "gpt-4", "messages": SAID, "max_output_tokens": 900, "tokens_per_message": 7},
+    {
+        "model": "gpt-4o",
+        "messages": SAID,
+        "max_output_tokens": 900,
+        "system_tokens": 0,
+        "tools": TOOLS["openai"],
+        "counter": "o200k_base",
+    },
+    {
+        "model": "gpt-4",
+        "messages": MESSAGES["hello"],
+        "max_output_tokens": 900,
+        "system_tokens": "Be brief.",
+        "tools": TOOLS["nested"],
+        "counter": "cl100k_base",
+    },
+    {
+        "model": "gpt-4",
+        "messages": 2,
+        "max_output_tokens": 900,
+        "system_tokens": "Be brief.",
+        "tools": TOOLS["nested"],
+    },
+    *(
+        {
+            "model": "gpt-4o",
+            "messages": [],
+            "max_output_tokens": 900,
+            "counter": counter,
+            "memories": [
+                {"content": "Likes green tea.", "importance": 0.61, "age_days": 7.0},
+                {"content": "Old.", "importance": 0.9, "age_days": 7.1},
+                {"content": "Dull.", "importance": 0.6},
+                {"content": "Important, but very long, so that little fits.", "importance": 1},
+                {"content": "Says nothing of itself."},
+                {"content": "From the future.", "importance": 0.61, "age_days": -1},
+            ],
+            **options,
+        }
+        for counter in (None, "o200k_base", "words")
+        for options in (
+            {},
+            {"max_memory_tokens": 12},
+            {"min_importance": 0.5, "max_memory_age_days": 30.0, "max_memory_tokens": 9},
+        )
+    ),
+]
+SAFE_COUNTS = [
+    {"model": "gpt-4"},
+    {"model": "llama3.2:3b"},
+    {"model": "gpt-5", "max_output_tokens": 0},
+    {"model": "nobody", "safety_margin": "auto", "max_output_tokens": 8000},
+    {"model": "gpt-4o", "tokens_per_message": 1, "system_tokens": "Be brief."},
+]
+BUDGETS = [
+    {
+        "context_window": 4096,
+        "system_tokens": 200,
+        "max_output_tokens": 500,
+        "query_tokens": 50,
+    },
+    {"context_window": 1, "system_tokens": 0, "max_output_tokens": 0, "query_tokens": 0},
+    {"context_window": 10, "system_tokens": 3, "max_output_tokens": 3, "query_tokens": 4},
+    {"context_window": 10, "system_tokens": 3, "max_output_tokens": 3, "query_tokens": 50},
+    {"context_window": 0, "system_tokens": 0, "max_output_tokens": 0, "query_tokens": 0},
+]
+
+
+def models():
+    """Return what `model_limits` answers for names that are known, and for odd ones."""
+    names = [*TABLE["models"], *TABLE["aliases"], *_models.MODELS]
+    names += [f"{prefix}gpt-4o-mini" for prefix in TABLE["prefixes"]]
+    names += [f"{name}-2026" for name in TABLE["models"]] + ODD_NAMES
+    return [model_limits(name).to_dict() for name in dict.fromkeys(names)]
+
+
+def messages():
+    """Return what `count_messages` answers."""
+    return [
+        {
+            "messages": items,
+            "counter": counter,
+            "model": model,
+            "tokens": count_messages(items, counter=counter, model=model),
+        }
+        for items in MESSAGES.values()
+        for counter, model in [
+            ("o200k_base", None),
+            ("cl100k_base", "gpt-3.5-turbo-0301"),
+            ("words", "openai/gpt-4o-mini-2024-07-18"),
+        ]
+    ]
+
+
+def tools():
+    """Return what `count_tools` answers."""
+    return [
+        {
+            "tools": items,
+            "counter": counter,
+            "has_system_message": has_system,
+            "tool_choice": choice,
+            "tokens": count_tools(
+                items,
+                counter=counter,
+                has_system_message=has_system,
+                tool_choice={"type": "tool", "name": "now"} if choice == "now" else choice,
+            ),
+        }
+        for items in TOOLS.values()
+        for counter in ("o200k_base", "chars_div4")
+        for has_system, choice in [(False, "auto"), (True, "none"), (True, "now")]
+    ]
+
+
+def negotiations():
+    """Return what `negotiate` answers."""
+    return [{**case, "answer": negotiate(**case).to_dict()} for case in NEGOTIATIONS]
+
+
+def safe_message_counts():
+    """Return what `safe_message_count` answers."""
+    return [{**case, "count": safe_message_count(**case)} for case in SAFE_COUNTS]
+
+
+def retrieval_budgets():
+    """Return what `retrieval_budget` answers, or its error."""
+
+    def answer(case):
+        try:
+            return {"tokens": retrieval_budget(**case)}
+        except BudgeteerError as error:
+            return {"error": str(error)}
+
+    return [{**case, **answer(case)} for case in BUDGETS]
+
+
+def bad():
+    """Return what is of no known shape."""
+    return {"messages": list(BAD_MESSAGES.values()), "tools": list(BAD_TOOLS.values())}
+
+
+KINDS = (models, messages, tools, negotiations, safe_message_counts, retrieval_budgets, bad)
+
+
+def main():
+    """Write the file."""
+    lines = []
+    for kind in KINDS:
+        cases = kind()
+        if isinstance(cases, dict):
+            lines.append(f"{json.dumps(kind.__name__)}: {json.dumps(cases, ensure_ascii=False)}")
+            continue
+        rows = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
+        lines.append(f"{json.dumps(kind.__name__)}: [\n{rows}\n]")
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
