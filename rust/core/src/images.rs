@@ -8,6 +8,19 @@ const TILE: u64 = 512;
 /// after fitting.
 const HIGHEST_TILES: u64 = 8;
 
+const PATCH: u64 = 32;
+const HIGHEST_PATCHES: u64 = 1_536;
+
+/// Hundredths of a token for each patch, by the beginning of a model's name, for
+/// models that count patches instead of tiles: from `OpenAI`'s guide to images.
+const PATCHED: [(&str, u64); 5] = [
+    ("gpt-4.1-mini", 162),
+    ("gpt-4.1-nano", 246),
+    ("gpt-5-mini", 162),
+    ("gpt-5-nano", 246),
+    ("o4-mini", 172),
+];
+
 /// A frame header of JPEG stands behind its metadata, never that far.
 const HEADER_MAX: usize = 1 << 20;
 
@@ -41,7 +54,8 @@ impl Detail {
 ///
 /// It costs 85 tokens and 170 for each of its tiles, with low detail 85
 /// (`gpt-4o-mini`: 2833 and 5667). Where its size is unknown it costs what the
-/// largest does: 1445.
+/// largest does: 1445. `gpt-4.1-mini`, `gpt-5-mini`, their `nano` and `o4-mini`
+/// count patches of 32 pixels by their own factors.
 ///
 /// # Examples
 ///
@@ -99,8 +113,14 @@ impl Image {
 ///
 /// It is fitted into 2048 by 2048 pixels, then its short side to 768, both only
 /// where it is larger. Each tile of 512 by 512 pixels that is touched costs.
+/// Small models count patches of 32 by 32 pixels, whatever the detail, after
+/// scaling down to at most 1536 of them.
 pub(crate) fn image_tokens(size: Option<(u64, u64)>, detail: Detail, model: &str) -> usize {
     let name = model.rsplit('/').next().unwrap_or(model);
+    if let Some((_, factor)) = PATCHED.iter().find(|(start, _)| name.starts_with(start)) {
+        let tokens = (factor * size.map_or(HIGHEST_PATCHES, patches)).div_ceil(100);
+        return usize::try_from(tokens).unwrap_or(usize::MAX);
+    }
     let (base, tile) = if name.starts_with("gpt-4o-mini") { (2_833, 5_667) } else { (85, 170) };
     let tiles = if detail == Detail::Low { 0 } else { size.map_or(HIGHEST_TILES, tiles) };
     usize::try_from(base + tile * tiles).unwrap_or(usize::MAX)
@@ -120,6 +140,29 @@ fn tiles((width, height): (u64, u64)) -> u64 {
         scaled.div_ceil(u128::from(scale.1) * u128::from(TILE))
     };
     u64::try_from(along(width) * along(height)).unwrap_or(HIGHEST_TILES)
+}
+
+fn patches((width, height): (u64, u64)) -> u64 {
+    let most = u128::from(HIGHEST_PATCHES);
+    let (wide, high) = (u128::from(width), u128::from(height));
+    let patches = u128::from(width.div_ceil(PATCH)) * u128::from(height.div_ceil(PATCH));
+    if patches <= most {
+        return u64::try_from(patches).unwrap_or(HIGHEST_PATCHES);
+    }
+    // It is scaled to that many patches, then down once more until both sides
+    // have at most whole ones: the side that must give more has a whole number
+    // then, the other is rounded up.
+    let mut columns = (most * wide / high).isqrt();
+    let mut rows = (most * high / wide).isqrt();
+    if columns * high <= rows * wide {
+        rows = (columns * high).div_ceil(wide);
+    } else {
+        columns = (rows * wide).div_ceil(high);
+    }
+    match u64::try_from(columns * rows) {
+        Ok(0) | Err(_) => HIGHEST_PATCHES, // so thin that a side is none
+        Ok(patches) => patches.min(HIGHEST_PATCHES),
+    }
 }
 
 /// Returns the width and height of the image in a `data:` URL.
@@ -231,6 +274,8 @@ mod tests {
         ] {
             assert_eq!(tokens, image_tokens(size, Detail::High, "gpt-4o"), "{size:?}");
         }
+        assert_eq!(2_353, image_tokens(Some((1_800, 2_400)), Detail::Low, "gpt-4.1-mini"));
+        assert_eq!(2_642, image_tokens(Some((u64::MAX, 1)), Detail::Auto, "o4-mini"));
         assert_eq!(2_833, image_tokens(None, Detail::Low, "openai/gpt-4o-mini-2024-07-18"));
     }
 

@@ -72,8 +72,8 @@ pub struct Allocation {
     /// The sections that were dropped because the least of all did not fit, in
     /// the order in which they went.
     pub dropped_sections: Vec<String>,
-    /// The sections that are in the prompt only in part, or were left out or not
-    /// filled because their share shows nothing.
+    /// The sections that are in the prompt in part only, or not at all because
+    /// their share is too small for anything of them.
     pub cut_sections: Vec<String>,
     /// The prompt, ready to send: the messages of the sections, in their order.
     pub messages: Vec<Message>,
@@ -118,6 +118,13 @@ impl<'a> Layout<'a> {
             model: Some(limits.name.clone()),
             ..Self::new(limits.context_window)
         }
+    }
+
+    /// Sets a model whose own costs apply.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(name.into());
+        self
     }
 
     /// Keeps so many tokens free, as a margin.
@@ -216,16 +223,13 @@ impl<'a> Layout<'a> {
         let room = self.max_input_tokens.saturating_sub(apart);
         // The model takes less input than its window.
         if sent.iter().map(|&i| sizes[i]).sum::<usize>() > room {
+            let sent: Vec<usize> = sent.into_iter().filter(|i| !dropped.contains(i)).collect();
             let flexes: Vec<Flex> = sent.iter().map(|&i| flexes[i]).collect();
             let (fewer, gone) = resolve(room, &flexes);
             for (&i, size) in sent.iter().zip(fewer) {
                 sizes[i] = size;
             }
-            for i in gone.into_iter().map(|place| sent[place]) {
-                if !dropped.contains(&i) {
-                    dropped.push(i);
-                }
-            }
+            dropped.extend(gone.into_iter().map(|place| sent[place]));
         }
         Divided { space, sizes, dropped }
     }

@@ -1,0 +1,213 @@
+"""
+The cases of layouts and trimming that both languages answer alike.
+
+    python tests/python/layout_cases.py
+
+writes `tests/cases/layout.json` anew, with what Python answers. `test_layout_cases.py` holds it
+against Python, `tests/rust/prompt.rs` against Rust.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from budgeteer import BudgeteerError, Layout, Section
+from budgeteer.window import count_messages, model_limits, trim_messages
+
+FILE = Path(__file__).parents[1] / "cases/layout.json"
+
+TOOLS = [
+    {"name": "now", "description": "Say what time it is"},
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    },
+    {"name": "find", "input_schema": {"properties": {"query": {"enum": ["a", "b"]}}}},
+]
+SIZES = [(1800, 2400), (1, 1), (4096, 4096), (100_000, 1), (1, 100_000), (3000, 31), (1568, 1024)]
+PATCHED = ["gpt-4.1-mini", "openai/gpt-5-nano-2025-08-07", "o4-mini", "gpt-5"]
+
+
+def _call(*ids):
+    function = {"name": "weather", "arguments": "{}"}
+    calls = [{"id": id_, "type": "function", "function": function} for id_ in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def _history(random):
+    """Return messages, some of them calls, some results, with and without the other."""
+    made = []
+    for _ in range(random.randrange(12)):
+        words = " ".join(random.choices(["tea", "grün", "日本", "🇳🇴", "e\u0301a", "x"], k=random.randrange(14)))
+        ids = [random.choice("abc") for _ in range(random.randrange(1, 3))]
+        one = random.choice(ids)
+        results = [{"type": "tool_result", "tool_use_id": id_, "content": words} for id_ in ids]
+        uses = [{"type": "tool_use", "id": id_, "name": "f", "input": {}} for id_ in ids]
+        made.append(
+            random.choice(
+                [
+                    {"role": "system", "content": words[:9]},
+                    {"role": "user", "content": words},
+                    {"role": "user", "content": words, "name": "Ada"},
+                    {"role": "assistant", "content": words},
+                    _call(*ids),
+                    _call(*ids),
+                    {"role": "tool", "tool_call_id": one, "content": words},
+                    {"role": "tool", "tool_call_id": one, "content": words},
+                    {"role": "tool", "content": words},
+                    {"role": "assistant", "content": uses},
+                    {"role": "user", "content": results},
+                    {"role": "assistant", "content": None, "function_call": {"name": "f"}},
+                    {"role": "function", "name": "f", "content": words},
+                ]
+            )
+        )
+    return made
+
+
+def _section(random, name):
+    """Return a section as JSON has it."""
+    section = {"name": name}
+    kind = random.randrange(6)
+    if kind == 0:
+        section["tokens"] = random.randrange(60)
+    elif kind == 1:
+        section["content"] = random.choice(["", "tea " * random.randrange(60), "👩‍🚀🇳🇴e\u0301 " * 9])
+    elif kind == 2:
+        section["content"] = _history(random)
+    elif kind == 3:
+        section["content"] = TOOLS[: random.randrange(1, 4)]
+    elif kind == 4:
+        section["fill"] = {"words": random.randrange(80), "over": int(random.random() < 0.05)}
+    else:
+        section["fill"] = {"messages": [{"role": "user", "content": "What is green tea?"}]}
+    if kind in (1, 4) and random.random() < 0.3:
+        section["role"] = random.choice(["system", "developer", "user", "assistant"])
+    for key, values in {
+        "basis": [0, 7, 40, 200],
+        "grow": [0.5, 1.0, 3.0],
+        "shrink": [0.0, 0.25, 2.0],
+        "min_tokens": [5, 30],
+        "max_tokens": [30, 60],
+        "priority": [-1, 1, 2],
+    }.items():
+        if random.random() < 0.3:
+            section[key] = random.choice(values)
+    return section
+
+
+def _layouts():
+    random = Random(7)
+    for _ in range(160):
+        names = random.sample(["system", "user", "assistant", "chunks", "tools", "answer"], 4)
+        window = random.choice([0, 9, 40, 90, 150, 300, 1000])
+        case = {
+            "context_window": window,
+            "max_input_tokens": random.choice([None, None, window * 2 // 3]),
+            "gap": random.choice([0, 0, 5]),
+            "counter": random.choice(["words", "o200k_base", "chars_per_token:2.5"]),
+            "model": random.choice([None, None, "gpt-3.5-turbo-0301"]),
+            "sections": [_section(random, name) for name in names[: random.randrange(1, 5)]],
+        }
+        yield case
+
+
+def _filled(fill):
+    def answer(max_tokens):
+        if "messages" in fill:
+            return fill["messages"]
+        return " ".join(["a"] * (min(fill["words"], max_tokens) + fill["over"]))
+
+    return answer
+
+
+def _fit(case):
+    sections = []
+    for fields in case["sections"]:
+        fields = dict(fields)
+        if "fill" in fields:
+            fields["fill"] = _filled(fields["fill"])
+        sections.append(Section(**fields))
+    window = case["context_window"]
+    if case["max_input_tokens"] is not None:
+        limits = {"context_window": window, "max_input_tokens": case["max_input_tokens"]}
+        window = replace(model_limits("gpt-4"), **limits)
+    options = {key: case[key] for key in ("gap", "counter", "model")}
+    return Layout(window, sections, **options).fit()
+
+
+def layouts():
+    """Return what layouts are fitted to, or that they are refused."""
+
+    def answer(case):
+        try:
+            fitted = _fit(case)
+        except BudgeteerError as error:
+            return {"error": type(error).__name__}
+        names = ("tokens", "used_tokens", "free_tokens", "dropped_sections", "cut_sections")
+        more = ("messages", "tools", "total_tokens", "is_exact")
+        return {name: getattr(fitted, name) for name in (*names, *more)}
+
+    return [{**case, "answer": answer(case)} for case in _layouts()]
+
+
+def trims():
+    """Return which messages `trim_messages` keeps, or that it refuses."""
+    random = Random(11)
+    cases = []
+    for _ in range(160):
+        case = {
+            "messages": _history(random),
+            "max_tokens": random.randrange(130),
+            "counter": random.choice(["words", "o200k_base"]),
+            "model": random.choice([None, "gpt-3.5-turbo-0301"]),
+            "start_on": random.choice([None, "user"]),
+        }
+        try:
+            kept = [id(message) for message in trim_messages(**case)]
+            places = [i for i, message in enumerate(case["messages"]) if id(message) in kept]
+            cases.append({**case, "kept": places})
+        except BudgeteerError as error:
+            cases.append({**case, "error": str(error)})
+    return cases
+
+
+def images():
+    """Return what images cost models that count patches."""
+    return [
+        {
+            "model": model,
+            "size": size,
+            "tokens": count_messages(
+                [{"role": "", "content": [{"type": "input_image", **_sides(size)}]}],
+                counter="words",
+                model=model,
+            ),
+        }
+        for model in PATCHED
+        for size in [*SIZES, None]
+    ]
+
+
+def _sides(size):
+    return {} if size is None else {"width": size[0], "height": size[1]}
+
+
+KINDS = (layouts, trims, images)
+
+
+def main():
+    """Write the file."""
+    lines = []
+    for kind in KINDS:
+        rows = ",\n".join(json.dumps(case, ensure_ascii=False) for case in kind())
+        lines.append(f"{json.dumps(kind.__name__)}: [\n{rows}\n]")
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+//! Layouts and trimming: the cases that Python answers alike, and laws that hold
+//! for every input.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Mutex;
+
+use budgeteer::window::{ModelCounter, ModelLimits, count_messages, count_tools, trim_messages};
+use budgeteer::{
+    Allocation, Encoding, Error, ErrorKind, Estimate, Filling, Image, Layout, Message, Packer,
+    Section, TokenCounter, Tool, Trim,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn cases(kind: &str) -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/layout.json");
+    let mut cases: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    cases[kind].take()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn number(value: &Value) -> usize {
+    usize::try_from(value.as_u64().expect("a natural number")).unwrap()
+}
+
+fn counter(name: &Value) -> ModelCounter {
+    let name = name.as_str().expect("a name").to_owned();
+    ModelLimits::new("any", 1).encoding(name).counter().expect("a counter")
+}
+
+fn messages(value: &Value) -> Vec<Message> {
+    let read = |message: &Value| Message::from_json(message.clone()).unwrap();
+    list(value).iter().map(read).collect()
+}
+
+fn tools(value: &Value) -> Vec<Tool> {
+    list(value).iter().map(|tool| Tool::from_json(tool).unwrap()).collect()
+}
+
+#[test]
+fn trimming_is_that_of_python() {
+    for case in list(&cases("trims")) {
+        let trim =
+            Trim { model: case["model"].as_str(), start_on_user: case["start_on"] == "user" };
+        let counter = counter(&case["counter"]);
+        let limit = number(&case["max_tokens"]);
+        match trim_messages(&messages(&case["messages"]), limit, &counter, trim) {
+            Ok(kept) => assert_eq!(case["kept"], json!(kept), "{case}"),
+            Err(error) => {
+                assert_eq!(ErrorKind::BudgetExhausted, error.kind());
+                assert_eq!(case["error"], error.to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn images_cost_what_they_do_in_python() {
+    for case in list(&cases("images")) {
+        let mut image = Image::url("");
+        if let Some(size) = case["size"].as_array() {
+            let side = |i: usize| u32::try_from(number(&size[i])).unwrap();
+            image = image.size(side(0), side(1));
+        }
+        let messages = [Message::new("", image)];
+        let tokens = count_messages(&messages, &Estimate::Words, case["model"].as_str());
+        assert_eq!(case["tokens"], tokens, "{case}");
+    }
+}
+
+fn section(fields: &Value) -> Section<'_> {
+    let name = fields["name"].as_str().unwrap();
+    let fill = fields["fill"].clone();
+    let mut section = match (&fields["content"], &fill) {
+        (Value::String(text), _) => Section::text(name, text),
+        (content @ Value::Array(items), _) => match items.first() {
+            Some(first) if first.get("role").is_none() => Section::tools(name, tools(content)),
+            _ => Section::messages(name, messages(content)),
+        },
+        (_, Value::Object(_)) => Section::fill(name, move |max_tokens| {
+            Ok(match &fill["messages"] {
+                Value::Null => {
+                    let words = number(&fill["words"]).min(max_tokens) + number(&fill["over"]);
+                    Filling::Text(vec!["a"; words].join(" "))
+                }
+                answer => Filling::Messages(messages(answer)),
+            })
+        }),
+        _ => Section::reserve(name, number(&fields["tokens"])),
+    };
+    for (key, value) in fields.as_object().unwrap() {
+        section = match key.as_str() {
+            "basis" => section.basis(number(value)),
+            "grow" => section.grow(value.as_f64().unwrap()),
+            "shrink" => section.shrink(value.as_f64().unwrap()),
+            "min_tokens" => section.min_tokens(number(value)),
+            "max_tokens" => section.max_tokens(number(value)),
+            "priority" => section.priority(value.as_i64().unwrap()),
+            "role" => section.role(value.as_str().unwrap()),
+            _ => section,
+        };
+    }
+    section
+}
+
+fn fit(case: &Value, counter: &dyn TokenCounter) -> Result<Allocation, Error> {
+    let window = number(&case["context_window"]);
+    let mut layout = match &case["max_input_tokens"] {
+        Value::Null => Layout::new(window),
+        most => {
+            Layout::for_model(&ModelLimits::new("gpt-4", window).max_input_tokens(number(most)))
+        }
+    };
+    layout = layout.gap(number(&case["gap"]));
+    if let Some(model) = case["model"].as_str() {
+        layout = layout.model(model);
+    }
+    list(&case["sections"]).iter().fold(layout, |all, one| all.section(section(one))).fit(counter)
+}
+
+#[test]
+fn layouts_are_those_of_python() {
+    for case in list(&cases("layouts")) {
+        let answer = &case["answer"];
+        let counter = counter(&case["counter"]);
+        let fitted = match fit(case, &counter) {
+            Ok(fitted) => fitted,
+            Err(error) => {
+                assert_eq!(ErrorKind::InvalidArgument, error.kind());
+                assert_eq!("InvalidArgumentError", answer["error"], "{error}: {case}");
+                continue;
+            }
+        };
+        let said: Vec<Value> = fitted.messages.iter().map(Message::to_json).collect();
+        assert_eq!(answer["tokens"], json!(fitted.tokens), "{case}");
+        assert_eq!(answer["used_tokens"], json!(fitted.used_tokens), "{case}");
+        assert_eq!(answer["free_tokens"], fitted.free_tokens, "{case}");
+        assert_eq!(answer["dropped_sections"], json!(fitted.dropped_sections), "{case}");
+        assert_eq!(answer["cut_sections"], json!(fitted.cut_sections), "{case}");
+        assert_eq!(answer["messages"], Value::Array(said), "{case}");
+        assert_eq!(tools(&answer["tools"]), fitted.tools, "{case}");
+        assert_eq!(answer["total_tokens"], fitted.total_tokens, "{case}");
+        assert_eq!(answer["is_exact"], fitted.is_exact, "{case}");
+    }
+}
+
+/// A section of any kind; texts and messages of several scripts.
+fn sections() -> impl Strategy<Value = Vec<(u8, String, usize, [f64; 2], (usize, usize), i64)>> {
+    let sizes = || prop::sample::select(vec![0, 3, 20, 60, usize::MAX]);
+    let factors = || prop::sample::select(vec![0.0, 0.5, 1.0, 3.0]);
+    let one = (
+        0..5_u8,
+        "[a-c .é日🇷🇸\u{301}\n]{0,90}",
+        0..90_usize,
+        [factors(), factors()],
+        (0..9_usize, sizes()),
+        -1..2_i64,
+    );
+    prop::collection::vec(one, 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// The law: what is counted of the prompt, what is reserved and the gap
+    /// never exceed the window; and what the allocation says is so.
+    #[test]
+    fn no_prompt_exceeds_its_window(
+        window in 0..400_usize,
+        most in 0..400_usize,
+        gap in 0..9_usize,
+        sections in sections(),
+        which in 0..4_u8,
+    ) {
+        let bytes = |text: &str| text.len();
+        let odd = |text: &str| text.len().div_ceil(3) + text.len() % 2;
+        let counter: &dyn TokenCounter = match which {
+            0 => &Estimate::Words,
+            1 => &Encoding::O200k,
+            2 => &bytes,
+            _ => &odd,
+        };
+        let limits = ModelLimits::new("gpt-3.5-turbo-0301", window).max_input_tokens(most);
+        let tools = [Tool::new("now").description("Say what time it is"), Tool::new("find")];
+        let mut layout = Layout::for_model(&limits).gap(gap);
+        let mut reserves = Vec::new();
+        for (i, (kind, text, tokens, [grow, shrink], (min, max), priority)) in
+            sections.iter().enumerate()
+        {
+            let name = i.to_string();
+            let history: Vec<Message> = text.lines().map(Message::user).collect();
+            let section = match kind {
+                0 => Section::text(name.clone(), text.as_str()),
+                1 => Section::messages(name.clone(), history),
+                2 => Section::tools(name.clone(), &tools[..tokens % 3]),
+                3 => Section::fill(name.clone(), move |max_tokens| {
+                    // Twice the bytes are more than any of the counters counts.
+                    Packer::new(max_tokens).counter(|text: &str| 2 * text.len()).pack("", &[text])
+                }),
+                _ => {
+                    reserves.push(name.clone());
+                    Section::reserve(name.clone(), *tokens)
+                }
+            };
+            let section = section.grow(*grow).shrink(*shrink).min_tokens(*min).priority(*priority);
+            layout = layout.section(section.max_tokens((*max).max(*min)));
+        }
+        let fitted = layout.fit(counter).unwrap();
+        let has_system = fitted.messages.iter().any(Message::is_system);
+        let counted = count_messages(&fitted.messages, counter, Some(&limits.name))
+            + count_tools(&fitted.tools, counter, has_system);
+        prop_assert_eq!(counted, fitted.total_tokens);
+        let reserved: usize = reserves.iter().map(|name| fitted.tokens[name]).sum();
+        prop_assert!(counted + reserved <= window.saturating_sub(gap));
+        prop_assert!(counted <= most.saturating_sub(gap));
+        for (name, used) in &fitted.used_tokens {
+            prop_assert!(*used <= fitted.tokens[name]);
+        }
+        for name in &fitted.dropped_sections {
+            prop_assert_eq!(0, fitted.tokens[name]);
+        }
+        let dropped: BTreeSet<&String> = fitted.dropped_sections.iter().collect();
+        prop_assert_eq!(dropped.len(), fitted.dropped_sections.len());
+    }
+}
+
+#[test]
+fn texts_are_cut_between_clusters() {
+    let text = "e\u{301}🇷🇸🇮🇴".repeat(9);
+    let chars = |text: &str| text.chars().count();
+    let frame = 3 + 4;
+    for room in 1..20 {
+        let layout = Layout::new(3 + frame + room).section(Section::text("user", &*text));
+        let fitted = layout.fit(&chars).unwrap();
+        let said = fitted.messages.first().map_or(0, |message| chars(&message.text()));
+        assert_eq!(room - room % 2, said);
+        assert_eq!(["user".to_string()], *fitted.cut_sections);
+    }
+}
+
+/// Sections are filled in their order, once, with what is left for a text.
+#[test]
+fn fills_are_asked_once() {
+    let asked = Mutex::new(Vec::new());
+    let ask = |name: &'static str| {
+        Section::fill(name, |max_tokens| {
+            asked.lock().unwrap().push(max_tokens);
+            Ok("")
+        })
+    };
+    let layout = Layout::new(100)
+        .section(ask("first").grow(1.0))
+        .section(ask("nothing"))
+        .section(ask("dropped").min_tokens(200).priority(-1))
+        .section(ask("last").basis(30).shrink(0.0));
+    let fitted = layout.fit(&Estimate::Words).unwrap();
+    assert_eq!(vec![67 - 4, 30 - 4], *asked.lock().unwrap());
+    assert_eq!(["dropped".to_string()], *fitted.dropped_sections);
+    assert_eq!(["nothing".to_string()], *fitted.cut_sections);
+    assert_eq!((0, 0), (fitted.messages.len(), fitted.total_tokens));
+}
+
+#[test]
+fn wrong_sections_are_refused() {
+    let reserve = || Section::reserve("x", 1);
+    for (sections, words) in [
+        (vec![reserve(), reserve()], "there are two sections of the name \"x\""),
+        (vec![Section::reserve("", 1)], "the name of a section must not be empty"),
+        (vec![reserve().grow(f64::NAN)], "section \"x\": grow must be a finite number from 0 on"),
+        (vec![reserve().shrink(-1.0)], "section \"x\": shrink must be a finite number from 0 on"),
+        (
+            vec![reserve().min_tokens(2).max_tokens(1)],
+            "section \"x\": min_tokens must be at most the max_tokens 1, not 2",
+        ),
+        (vec![reserve().role("user")], "section \"x\": role is for a text"),
+        (
+            vec![Section::text("x", "").role("tool")],
+            "section \"x\": role must be one of \"system\"",
+        ),
+        (
+            vec![Section::fill("x", |n| Ok("a ".repeat(n + 1))).basis(9)],
+            "the fill of section \"x\" answered a text of 6 tokens, more than the 5 that it was",
+        ),
+        (
+            vec![Section::fill("x", |_| Ok(vec![Message::user("a b c d e f")])).basis(9)],
+            "the fill of section \"x\" answered messages of 10 tokens, more than the 9 of its",
+        ),
+    ] {
+        let layout = sections.into_iter().fold(Layout::new(100), Layout::section);
+        let error = layout.fit(&Estimate::Words).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with(words), "{error}");
+    }
+}
+
+/// What a fill fails with passes unchanged.
+#[test]
+fn fills_may_fail() {
+    let section = Section::fill("x", |n| Packer::new(n).min_score(f64::NAN).pack("", &["a"]));
+    let error = Layout::new(9).section(section.grow(1.0)).fit(&Estimate::Words).unwrap_err();
+    assert_eq!("min_score must be a number, not NaN", error.to_string());
+}
