@@ -28,6 +28,8 @@ TOOLS = [
     },
     {"name": "find", "input_schema": {"properties": {"query": {"enum": ["a", "b"]}}}},
 ]
+WORDS = ["tea", "grün", "日本", "🇳🇴", "e\u0301a", "x"]
+CLUSTERS = "👩‍🚀🇳🇴e\u0301 " * 9
 SIZES = [(1800, 2400), (1, 1), (4096, 4096), (100_000, 1), (1, 100_000), (3000, 31), (1568, 1024)]
 PATCHED = ["gpt-4.1-mini", "openai/gpt-5-nano-2025-08-07", "o4-mini", "gpt-5"]
 
@@ -42,7 +44,7 @@ def _history(random):
     """Return messages, some of them calls, some results, with and without the other."""
     made = []
     for _ in range(random.randrange(12)):
-        words = " ".join(random.choices(["tea", "grün", "日本", "🇳🇴", "e\u0301a", "x"], k=random.randrange(14)))
+        words = " ".join(random.choices(WORDS, k=random.randrange(14)))
         ids = [random.choice("abc") for _ in range(random.randrange(1, 3))]
         one = random.choice(ids)
         results = [{"type": "tool_result", "tool_use_id": id_, "content": words} for id_ in ids]
@@ -76,7 +78,7 @@ def _section(random, name):
     if kind == 0:
         section["tokens"] = random.randrange(60)
     elif kind == 1:
-        section["content"] = random.choice(["", "tea " * random.randrange(60), "👩‍🚀🇳🇴e\u0301 " * 9])
+        section["content"] = random.choice(["", "tea " * random.randrange(60), CLUSTERS])
     elif kind == 2:
         section["content"] = _history(random)
     elif kind == 3:
@@ -128,10 +130,8 @@ def _filled(fill):
 def _fit(case):
     sections = []
     for fields in case["sections"]:
-        fields = dict(fields)
-        if "fill" in fields:
-            fields["fill"] = _filled(fields["fill"])
-        sections.append(Section(**fields))
+        fill = {"fill": _filled(fields["fill"])} if "fill" in fields else {}
+        sections.append(Section(**{**fields, **fill}))
     window = case["context_window"]
     if case["max_input_tokens"] is not None:
         limits = {"context_window": window, "max_input_tokens": case["max_input_tokens"]}

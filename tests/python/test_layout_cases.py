@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytest.importorskip("budgeteer._trim", reason="layouts are Rust alone so far", exc_type=ImportError)
+pytest.importorskip("budgeteer._trim", reason="layouts are Rust alone so far")
 
 import layout_cases
 

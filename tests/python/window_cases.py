@@ -29,10 +29,21 @@ ODD_NAMES = [
     *("", "-", "/", ":", "gpt", "GPT-4o", "gpt-4o ", "gpt-4.1-2025-04-14", "gpt-4.2", "gpt-45"),
     *("gpt-4:foo", "gpt-4@x", "gpt-4/x", "gpt-4_x", "x/gpt-4o", "openai/", "openai/openai/gpt-4o"),
     *("openrouter/openai/gpt-4o:free", "azure/gpt-35-turbo-16k", "ft:gpt-4o:acme::1", "ft:gpt-4x"),
-    *("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-opus-4-7-x", "gemini-9-ultra"),
+    *(
+        "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "claude-opus-4-7-x",
+        "gemini-9-ultra",
+    ),
     *("us.eu.us.eu.us.eu.gpt-4o", "us.eu.us.eu.us.eu.us.gpt-4o", "models/gemini-2.5-pro@001"),
     *("gpt-5-unheard-of", "gpt-oss-7b", "o1-2", "o4-mini-x", "text-embedding-3-small", "gpt2-xl"),
-    *("gpt-4o" + "-x" * 90, "gpt-4o" + "-x" * 500, "y" * 199 + "-x", "gpt-4o-é", "日本-語", "é-gpt-4o"),
+    *(
+        "gpt-4o" + "-x" * 90,
+        "gpt-4o" + "-x" * 500,
+        "y" * 199 + "-x",
+        "gpt-4o-é",
+        "日本-語",
+        "é-gpt-4o",
+    ),
     *("mistral:7b-instruct-q4_0", "llama3.2:3b", "llama3.2", "deepseek-coder:6.7b-base"),
 ]
 
@@ -72,7 +83,7 @@ TOOLS = {
             "name": "odd",
             "parameters": {
                 "properties": {
-                    "ref": {"$ref": "#/a", "deep": {"b": [1, 2.0, "é\n\"", None, {}]}},
+                    "ref": {"$ref": "#/a", "deep": {"b": [1, 2.0, 'é\n"', None, {}]}},
                     "true": True,
                     "enum": {"enum": []},
                     "mixed": {"type": ["array", "string", "date"], "items": {"type": "string"}},
