@@ -1,6 +1,6 @@
 //! Events: what an operator is told.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 
 use budgeteer::window::{Negotiator, model_limits};
@@ -16,7 +16,7 @@ struct Fields(String);
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0 += &format!("{}={value:?} ", field.name());
+        write!(self.0, "{}={value:?} ", field.name()).expect("a string takes all");
     }
 }
 
@@ -47,8 +47,7 @@ impl Subscriber for Log {
 fn events(work: impl FnOnce()) -> Vec<(Level, String)> {
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), work);
-    let events = log.0.lock().expect("no test panicked").clone();
-    events
+    log.0.lock().expect("no test panicked").clone()
 }
 
 #[test]

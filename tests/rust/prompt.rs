@@ -149,8 +149,11 @@ fn layouts_are_those_of_python() {
     }
 }
 
-/// A section of any kind; texts and messages of several scripts.
-fn sections() -> impl Strategy<Value = Vec<(u8, String, usize, [f64; 2], (usize, usize), i64)>> {
+/// Kind, text, tokens, grow and shrink, least and most, priority.
+type Drawn = (u8, String, usize, [f64; 2], (usize, usize), i64);
+
+/// Sections of every kind; texts and messages of several scripts.
+fn sections() -> impl Strategy<Value = Vec<Drawn>> {
     let sizes = || prop::sample::select(vec![0, 3, 20, 60, usize::MAX]);
     let factors = || prop::sample::select(vec![0.0, 0.5, 1.0, 3.0]);
     let one = (

@@ -12,7 +12,7 @@ const PATCH: u64 = 32;
 const HIGHEST_PATCHES: u64 = 1_536;
 
 /// Hundredths of a token for each patch, by the beginning of a model's name, for
-/// models that count patches instead of tiles: from `OpenAI`'s guide to images.
+/// models that count patches instead of tiles: from OpenAI's guide to images.
 const PATCHED: [(&str, u64); 5] = [
     ("gpt-4.1-mini", 162),
     ("gpt-4.1-nano", 246),

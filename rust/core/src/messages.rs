@@ -1,6 +1,6 @@
 //! Chat messages and tool schemas: the text of each and what is around it.
 //!
-//! The rule for messages is the one that `OpenAI` publishes. For tools there is
+//! The rule for messages is the one that OpenAI publishes. For tools there is
 //! no official rule; the best that is known renders them as the namespace of
 //! TypeScript that the model is shown. Both are applied to the shapes of
 //! Anthropic too, whose own rules are not published.

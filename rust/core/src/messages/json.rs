@@ -1,4 +1,4 @@
-//! Messages and tools as JSON, as the APIs of `OpenAI` and Anthropic take them.
+//! Messages and tools as JSON, as the APIs of OpenAI and Anthropic take them.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ const TEXT_PARTS: [(&str, &str); 5] = [
 type Visit<'a> = &'a mut dyn FnMut(Piece<'_>) -> bool;
 
 impl Message {
-    /// Reads a message as the APIs of `OpenAI` and Anthropic take it. Only with
+    /// Reads a message as the APIs of OpenAI and Anthropic take it. Only with
     /// the feature `json`.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Message {
         Ok(Self(Body::Json(value)))
     }
 
-    /// Returns the message as the API of `OpenAI` takes it, or as it was read.
+    /// Returns the message as the API of OpenAI takes it, or as it was read.
     ///
     /// # Examples
     ///
@@ -292,7 +292,7 @@ fn text_key(kind: &str) -> Option<&'static str> {
     TEXT_PARTS.iter().find(|(name, _)| *name == kind).map(|&(_, key)| key)
 }
 
-/// Returns an image: `OpenAI`'s `image_url` and `input_image`, Anthropic's
+/// Returns an image: OpenAI's `image_url` and `input_image`, Anthropic's
 /// `image`.
 fn image(place: &str, kind: &str, part: &Map<String, Value>) -> Result<Image, Error> {
     let inner = part.get(if kind == "image" { "source" } else { "image_url" });
@@ -323,7 +323,7 @@ fn image(place: &str, kind: &str, part: &Map<String, Value>) -> Result<Image, Er
 }
 
 impl Tool {
-    /// Reads a tool as `OpenAI` (with and without `function` around it) or
+    /// Reads a tool as OpenAI (with and without `function` around it) or
     /// Anthropic (`input_schema`) shapes it. Only with the feature `json`.
     ///
     /// # Errors
