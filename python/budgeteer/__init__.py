@@ -9,6 +9,7 @@ text that is returned. A `Layout` divides a window among the sections of a whole
 
 from typing import TYPE_CHECKING, Any
 
+from budgeteer._assemble import Template, parse_context
 from budgeteer._chunk import Chunk
 from budgeteer._count import CacheInfo, TokenCounter, get_counter
 from budgeteer._pack import Packer, pack
@@ -36,9 +37,11 @@ __all__ = [
     "Packer",
     "Packing",
     "Section",
+    "Template",
     "TokenCounter",
     "get_counter",
     "pack",
+    "parse_context",
     "trim_messages",
 ]
 

@@ -3,12 +3,13 @@
 import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from budgeteer import _validate
-from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
+from budgeteer._codes import DEFAULT_KIND, NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
 from budgeteer.errors import InvalidArgumentError
 
 
@@ -23,12 +24,13 @@ class Chunk:
 
     Args:
         text: The text itself. The only field that a packing contains.
-        id: Identifier within its source, shown by the template ``"tagged"``.
+        id: Identifier within its source, shown by templates.
         source: Where the chunk comes from, for people and citations.
         title: Heading of the chunk; its words count for ranking, not for the budget.
         score: Relevance that a retriever or reranker gave, higher is better; any float but NaN.
-        metadata: Anything else. Read here: ``mtime`` (seconds, for ``ranking="recency"``) and
-            ``kind`` (for the template ``"tagged"``).
+        metadata: Anything else. Read here: ``mtime`` (seconds, for ``ranking="recency"``),
+            ``kind`` (shown by templates), and the first number of ``position``, ``index`` and
+            ``offset`` (for ``order="document"``).
 
     Raises:
         InvalidArgumentError: *text*, *source* or *title* is not a str, or *score* is not a number.
@@ -144,20 +146,44 @@ def mtime_keys(chunks: Sequence[object]) -> bytes:
     return keys.tobytes()
 
 
-def labeller(chunks: Sequence[object]) -> Callable[[int], str]:
-    """Return the function that writes the ``[kind:id] `` in front of a chunk."""
+def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str, float]]:
+    """
+    Return the function that says kind, id, source, title and position of a chunk.
 
-    def label(i: int) -> str:
+    A chunk without id has its index, one without position NaN; source and title may be in the
+    metadata.
+    """
+
+    def tag(i: int) -> tuple[str, str, str, str, float]:
         chunk = chunks[i]
         kind = metadata_field(chunk, "kind")
         if kind is None and isinstance(chunk, Mapping):
             kind = chunk.get("kind")
         identifier = field(chunk, "id")
+        source, title = (
+            field(chunk, name) or metadata_field(chunk, name) or "" for name in ("source", "title")
+        )
         return (
-            f"[{'document' if kind is None else kind}:{i if identifier is None else identifier}] "
+            f"{DEFAULT_KIND if kind is None else kind}",
+            f"{i if identifier is None else identifier}",
+            f"{source}",
+            f"{title}",
+            _position(chunk),
         )
 
-    return label
+    return tag
+
+
+def _position(chunk: object) -> float:
+    """Return where a chunk stands in its source, or NaN where it does not say."""
+    for name in ("position", "index", "offset"):
+        value = metadata_field(chunk, name)
+        if value is None and isinstance(chunk, Mapping):
+            value = chunk.get(name)
+        if isinstance(value, float) or _validate.as_int(value) is not None:
+            with suppress(OverflowError):
+                return float(value)
+    return math.nan
 
 
 def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError:

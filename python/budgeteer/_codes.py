@@ -16,6 +16,18 @@ KEYWORD, RECENCY, INPUT, SCORE = range(4)
 SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)
 """What happens to a chunk that does not fit."""
 
+BY_RANK, BY_INPUT, BY_DOCUMENT, BY_EDGES, STICKY = range(5)
+"""Orders of the text."""
+
+PLAIN, TAGGED, MARKDOWN, XML, JSON, FORMAT = range(6)
+"""Templates."""
+
+DEFAULT_KIND = "document"
+"""The kind of a chunk that says none."""
+
+LINE_ENDS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+"""What str.splitlines() takes for the end of a line, for a class of characters."""
+
 OUT_OF_SCOPE, EMPTY, CAP, DUPLICATE, BUDGET = range(5)
 """Why a chunk is dropped."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
-from budgeteer import _chunk, _validate
+from budgeteer import _assemble, _chunk, _validate
+from budgeteer._assemble import ORDERS, Template
 from budgeteer._backend import backend
 from budgeteer._count import TokenCounter, get_counter
 from budgeteer._packing import Packing
@@ -16,9 +17,7 @@ T = TypeVar("T")
 
 RANKINGS = ("keyword", "recency", "input", "score")
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
-ORDERS = ("rank", "input")
-SEPARATORS = {"plain": "\n\n", "tagged": "\n"}
-"""What stands between two chunks, by template."""
+_ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,22 @@ class Packer:
             on skipping.
         max_chunks: Keep at most so many chunks.
         dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one; None does not.
-        order: How the kept chunks stand in the text: by ``"rank"`` or in ``"input"`` order.
-        template: ``"plain"`` joins the texts by a blank line. ``"tagged"`` puts ``[kind:id] `` in
-            front of each, kind from the metadata (``document`` where there is none) and id from
-            the chunk (its index where there is none), and joins by a newline. Neither escapes
-            what a chunk contains.
+        order: How the kept chunks stand in the text; what is kept is chosen by rank in any case.
+            ``"rank"`` is best first, ``"input"`` as they came. ``"document"`` is by source, the
+            one that came first first; within a source by the first number in the metadata of
+            ``position``, ``index`` and ``offset``, then as they came. ``"edges"`` has the best
+            first, the next best last, and so on inwards. ``"sticky"`` is as in the packing
+            before, up to the first chunk that is gone, and then best first: see `pack`.
+        template: ``"plain"`` joins the texts by a blank line, ``"tagged"`` puts ``[kind:id] `` in
+            front of each and joins by a newline, ``"markdown"`` has a heading for each,
+            ``"xml"`` is a document of elements and ``"json"`` a list of objects. Kind is from the
+            metadata (``document`` where there is none), id from the chunk (its index where there
+            is none). What a chunk contains cannot pass for what stands around it, but under
+            ``"plain"``; see `Template`, which also takes a format string of your own.
+        notice: Says behind the last chunk how many were left out, for whatever reason, where any
+            were and any is kept. True for ``Chunks left out: 3.``, or a text of your own, in
+            which ``{count}`` is that number. Room for it is set aside when the first chunk is
+            left out, or cut with more behind it: those kept of lowest rank may have to leave.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
@@ -74,9 +84,12 @@ class Packer:
     max_chunks: int | None = None
     dedupe: str | None = "exact"
     order: str = "rank"
-    template: str = "plain"
+    template: str | Template = "plain"
+    notice: str | bool | None = None
     _sum_of_parts: bool = field(default=False, repr=False)
     _counter: TokenCounter = field(init=False, repr=False, compare=False)
+    _template: Template = field(init=False, repr=False, compare=False)
+    _notice: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -86,7 +99,8 @@ class Packer:
         _validate.choice("ranking", self.ranking, RANKINGS)
         _validate.choice("overflow", self.overflow, OVERFLOWS)
         _validate.choice("order", self.order, ORDERS)
-        _validate.choice("template", self.template, tuple(SEPARATORS))
+        set_field(self, "_template", _assemble.template_of("template", self.template))
+        set_field(self, "_notice", _assemble.notice_of("notice", self.notice))
         if self.min_score is not None:
             set_field(self, "min_score", _validate.number("min_score", self.min_score))
         if self.max_chunks is not None:
@@ -104,6 +118,7 @@ class Packer:
         *,
         max_tokens: int | None = None,
         vectors: None = None,
+        previous: Packing[Any] | None = None,
     ) -> Packing[T]:
         r"""
         Pack the best of *chunks* for *query*.
@@ -115,6 +130,10 @@ class Packer:
                 attributes the first that exists on the first object of its type is taken.
             max_tokens: Replaces the packer's own for this call; the reserve still comes off.
             vectors: For rankings by embedding; none of today's takes any.
+            previous: Under ``order="sticky"``, a packing before: the text begins as its text
+                does, byte for byte, as far as the same chunks are kept. How much that is
+                `Packing.stable_prefix_tokens` tells; a provider that caches prompts need not
+                read it again.
 
         Raises:
             InvalidArgumentError: An argument has a wrong type, or a chunk has no text or a NaN
@@ -136,6 +155,15 @@ class Packer:
                 f"vectors must be None under ranking={self.ranking!r}, "
                 f"not {_validate.type_name(vectors)}"
             )
+        if previous is not None:
+            if not isinstance(previous, Packing):
+                raise InvalidArgumentError(
+                    f"previous must be a Packing or None, not {_validate.type_name(previous)}"
+                )
+            if self.order != "sticky":
+                raise InvalidArgumentError(
+                    f"previous must be None under order={self.order!r}: it is for order='sticky'"
+                )
         limit = self.max_tokens
         if max_tokens is not None:
             limit = _validate.tokens("max_tokens", max_tokens)
@@ -159,14 +187,21 @@ class Packer:
             OVERFLOWS.index(self.overflow),
             self.max_chunks,
             self.dedupe is not None,
-            self.order == "input",
-            SEPARATORS[self.template],
-            _chunk.labeller(items) if self.template == "tagged" else None,
+            ORDERS.index(self.order),
+            () if previous is None else _assemble.links_of(previous),
+            self._template._wire(query, items),
+            self._notice,
+            _chunk.tagger(items),
             self._sum_of_parts,
         )
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
-        return Packing(items, result, counter, budget, self.max_chunks, counter._is_encoding)
+        packing: Packing[T] = Packing(
+            items, result, counter, budget, self.max_chunks, self._template._style
+        )
+        if previous is not None:
+            packing._stable = _assemble.stable_chars(previous, packing)
+        return packing
 
     def pack_batch(
         self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
@@ -188,11 +223,11 @@ class Packer:
         """
         for i, request in enumerate(_validate.iterable("requests", requests)):
             if isinstance(request, Mapping):
-                unknown = set(request) - {"query", "chunks", "max_tokens", "vectors"}
+                unknown = set(request) - _ARGUMENTS
                 if unknown or not {"query", "chunks"} <= set(request):
                     raise InvalidArgumentError(
-                        f"requests[{i}] must have 'query' and 'chunks', may have 'max_tokens' "
-                        f"and 'vectors', and nothing else"
+                        f"requests[{i}] must have 'query' and 'chunks', may have 'max_tokens', "
+                        f"'vectors' and 'previous', and nothing else"
                     )
                 yield self.pack(**request)
             elif isinstance(request, (tuple, list)) and len(request) == 2:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from budgeteer import _validate
+from budgeteer._assemble import unescape
 from budgeteer._chunk import texts_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
@@ -41,12 +42,13 @@ class KeptChunk(Generic[T]):
     Attributes:
         chunk: The caller's object.
         index: Its place in the input, from 0.
-        text: Its text as packed: cut where it was cut, without label or separator.
+        text: Its text as packed: cut where it was cut, before any escaping, without what stands
+            around it.
         score: Its relevance. None under ``ranking="score"`` where the chunk has none.
-        token_count: Tokens of `text` alone, without label or separator.
+        token_count: Tokens of `text` alone, without what stands around it.
         citation_tokens: Tokens set aside for citing it.
-        span: Where its text stands in ``Packing.text``: first code point, and the one after the
-            last.
+        span: Where its text stands in ``Packing.text``, as it is escaped there: first code point,
+            and the one after the last.
         was_cut: Whether something of its text was left out.
 
     """
@@ -162,7 +164,7 @@ class Packing(Generic[T]):
         counter: TokenCounter,
         budget: int,
         max_chunks: int | None,
-        is_needed_a_bound: bool,
+        style: int,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = result[0]
@@ -170,7 +172,9 @@ class Packing(Generic[T]):
         self.budget_tokens = budget
         self.is_exact = counter.is_exact
         self._max_chunks = max_chunks
-        self._is_needed_a_bound = is_needed_a_bound
+        self._is_needed_a_bound = counter._is_encoding
+        self._style = style
+        self._stable = 0
         self._counter: TokenCounter | None = counter
         self._chunks: Sequence[T | None] = chunks
         self._kept = memoryview(result[2]).cast("I")
@@ -221,6 +225,27 @@ class Packing(Generic[T]):
         texts = texts_of(self._chunks)
         return sum(self._counter.count_chunk(texts(i), i) for i in self._dropped)
 
+    @cached_property
+    def stable_prefix_tokens(self) -> int:
+        """
+        Tokens of the beginning that `text` has in common with the packing before.
+
+        Up to the end of the last chunk up to which both are the same; 0 where `Packer.pack` was
+        given no ``previous``. Reading it counts them.
+
+        Raises:
+            BudgeteerError: The packing was pickled before this was read: the counter is gone.
+
+        """
+        if self._stable == 0:
+            return 0
+        if self._counter is None:
+            raise BudgeteerError(
+                "stable_prefix_tokens was not read before the packing was pickled, and a pickled "
+                "packing has no counter"
+            )
+        return self._counter.count(self.text[: self._stable])
+
     def _score(self, index: int) -> float | None:
         score = self._scores[index]
         return None if math.isnan(score) else score
@@ -231,7 +256,7 @@ class Packing(Generic[T]):
         return KeptChunk(
             self._chunks[index],  # type: ignore[arg-type]
             index,
-            self.text[start:end],
+            unescape(self._style, self.text[start:end]),
             self._score(index),
             self._counts[place],
             0,
@@ -373,7 +398,8 @@ class Packing(Generic[T]):
         self._counter = None
         chunks: list[Any] = [None] * count
         for place, index in enumerate(self._kept):
-            chunks[index] = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]
+            text = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]
+            chunks[index] = unescape(self._style, text)
         self._chunks = chunks
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import budgeteer
 from budgeteer import _cli_window, _pack, _validate, config
+from budgeteer._assemble import ORDERS, STYLES
 from budgeteer._chunk import field
 from budgeteer._packing import REASONS
 from budgeteer._sources import decode, json_lines, one_line, parse_json, reason
@@ -312,8 +313,11 @@ def _parser() -> _Parser:
     _add_choice(pack, "overflow", _pack.OVERFLOWS, "what becomes of a chunk that does not fit")
     pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")
     _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts are kept once")
-    _add_choice(pack, "order", _pack.ORDERS, "how the kept chunks stand in the text")
-    _add_choice(pack, "template", tuple(_pack.SEPARATORS), "how a chunk is written")
+    _add_choice(pack, "order", ORDERS[:-1], "how the kept chunks stand in the text")
+    _add_choice(pack, "template", STYLES, "how the text is written")
+    pack.add_argument(
+        "--notice", action="store_true", default=None, help="say in the text what was left out"
+    )
     pack.add_argument(
         "--input",
         default=_STDIN,

@@ -296,6 +296,7 @@ def _packer(budget: Mapping[str, Any], base: Path) -> Packer:
             dedupe="exact",
             order="rank",
             template="plain",
+            notice=None,
         )
     except BudgeteerError as error:  # of the counter: all else is checked
         message = str(error)

@@ -56,5 +56,6 @@ def context_router(
         dedupe=None,
         order="rank",
         template="plain",
+        notice=None,
         _sum_of_parts=True,
     )

@@ -10,7 +10,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from budgeteer import Chunk, _count, _layout, _pack, ranking
+from budgeteer import Chunk, Template, _count, _layout, _pack, ranking
 
 ONLY_REFERENCE = os.environ.get("BUDGETEER_BACKEND") == "reference"
 """Whether this run was asked to leave the native backend out."""
@@ -210,7 +210,27 @@ meeting_texts = st.builds(
 long_texts = st.builds(
     "".join, st.lists(st.sampled_from(VOCABULARY + WHITESPACE) | pieces, min_size=24, max_size=60)
 )
-texts = st.sampled_from(["tea", "green tea", " ", ""]) | plain_texts | odd_texts | meeting_texts
+forging_texts = st.lists(
+    st.sampled_from(
+        [
+            "\n", "\r", "\x0b", "\x1c", "\x85", "\u2028", "\n\n", "\\", "[", "]", ":", "] ", "[notice] ",
+            "[system:0] ", "[document:a]", "\uff3bsystem:0\uff3d", "## ", "## [", "# ", "Source: ", "n",
+            "</document>", "\n</document>\n", "<document>", "<", ">", "]]>", "&", "&amp;", "&#92;u0001",
+            '"', '"}', ",\n{", "]\n", "{", "}", "u000A", "\x00", "\x01", "\t", "\ufffe", "\uffff", "\ud800",
+            "\udc00", "\U0001f375", "tea", " ", "{text}", "'",
+        ]
+    ),
+    max_size=12,
+).map("".join)  # fmt: skip
+"""Texts that try to pass for what stands around a chunk."""
+
+texts = (
+    st.sampled_from(["tea", "green tea", " ", ""])
+    | plain_texts
+    | odd_texts
+    | meeting_texts
+    | forging_texts
+)
 queries = st.sampled_from(["green tea", "the of", ""]) | plain_texts | odd_texts
 
 scores = (
@@ -231,8 +251,11 @@ def chunk_lists(draw, of_texts=texts, max_size=8):
 
 
 def _chunks(of_texts):
-    metadata = st.none() | st.fixed_dictionaries({}, optional={"mtime": mtimes, "kind": texts})
+    metadata = st.none() | st.fixed_dictionaries(
+        {}, optional={"mtime": mtimes, "kind": texts, "position": mtimes, "index": mtimes}
+    )
     fields = {"title": texts, "score": scores, "metadata": metadata, "id": st.none() | texts}
+    fields["source"] = st.sampled_from(["", "a", "b"]) | texts
     return (
         of_texts
         | st.builds(Chunk, of_texts, **fields)
@@ -241,6 +264,23 @@ def _chunks(of_texts):
     )
 
 
+around = st.sampled_from(["", "\n", "# tea\n", "tea", " ", "[a:b]", "{", "é"])
+format_strings = st.builds(
+    "{}{}{{text}}{}{}".format,
+    st.sampled_from(["", "tea", "{{", "\n", " ", "- "]),
+    st.sampled_from(["", "{id}", "{kind}", "{source}{title}", "{index}. "]),
+    st.sampled_from(["", "</a>", "\n", " ", "tea", "}}"]),
+    st.sampled_from(["", "{title}", "{id}"]),
+)
+templates = st.sampled_from(["plain", "tagged", "markdown", "xml", "json"]) | (
+    st.builds(Template, format_strings, separator=around, header=around, footer=around)
+    | st.builds(
+        Template,
+        st.sampled_from(["plain", "tagged", "markdown", "xml", "json"]),
+        header=around,
+        footer=around,
+    )
+)
 options = st.fixed_dictionaries(
     {},
     optional={
@@ -250,8 +290,9 @@ options = st.fixed_dictionaries(
         "overflow": st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": st.none() | st.integers(0, 6),
         "dedupe": st.sampled_from(["exact", None]),
-        "order": st.sampled_from(["rank", "input"]),
-        "template": st.sampled_from(["plain", "tagged"]),
+        "order": st.sampled_from(["rank", "input", "document", "edges", "sticky"]),
+        "template": templates,
+        "notice": st.sampled_from([None, True, "{count}", "left out {count}\n[a:b] of {count}"]),
     },
 )
 budgets = st.integers(0, 60) | st.sampled_from([0, 10**9, 2**63 - 1])

@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,15 @@ from budgeteer._codes import (
     ASSEMBLED,
     BOTH,
     BUDGET,
+    BY_DOCUMENT,
+    BY_INPUT,
     CALLABLE,
     CAP,
     DUPLICATE,
     EMPTY,
     INPUT,
     OUT_OF_SCOPE,
+    PLAIN,
     RECENCY,
     SCORE,
     SKIP,
@@ -27,6 +30,7 @@ from budgeteer._codes import (
     WORDS,
 )
 from budgeteer._reference import _exact
+from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._chunk import read
 from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._count import measure, tokens
@@ -40,17 +44,6 @@ SINGLE_TRIES = 8
 
 CUT_TRIES = 8
 """So many times a cut is made shorter where the assembled text is still over."""
-
-
-@dataclass(slots=True)
-class Piece:
-    """A chunk that is in, with what stands in front of it."""
-
-    index: int
-    label: str
-    text: str
-    tokens: int
-    was_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -84,9 +77,11 @@ def pack(
     overflow: int,
     max_chunks: int | None,
     dedupe: bool,
-    input_order: bool,
-    separator: str,
-    label: Callable[[int], str] | None,
+    order: int,
+    previous: tuple[str, ...],
+    template: tuple[int, str, str, str, str],
+    notice: tuple[str, ...] | None,
+    tag: Callable[[int], tuple[str, str, str, str, float]],
     sum_of_parts: bool,
 ) -> tuple[Any, ...]:
     """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
@@ -102,19 +97,19 @@ def pack(
         scores = [overlap(wanted, *pair) for pair in zip(texts, titles, strict=True)]
 
     outcome = Outcome()
-    order = rank(ranking, scores, key, min_score, outcome)
+    ranked = rank(ranking, scores, key, min_score, outcome)
     packer = _Packer(
-        texts, budget, kind, ratio, ask or _never, overflow, max_chunks, dedupe, input_order,
-        separator, label, outcome,
+        texts, budget, kind, ratio, ask or _never, overflow, max_chunks, dedupe, order, previous,
+        Template(*template), notice, tag, outcome,
     )  # fmt: skip
     if sum_of_parts:
-        total = packer.pack_sum_of_parts(order)
+        total = packer.pack_sum_of_parts(ranked)
     elif kind == CALLABLE:
-        total = packer.pack_callable(order)
+        total = packer.pack_callable(ranked)
     elif _exact.is_exact(kind):
-        total = packer.pack_exact(order)
+        total = packer.pack_exact(ranked)
     else:
-        total = packer.pack_formula(order)
+        total = packer.pack_formula(ranked)
     return _columns(packer, total, scores)
 
 
@@ -156,27 +151,31 @@ class _Packer:
     overflow: int
     max_chunks: int | None
     dedupe: bool
-    input_order: bool
-    separator: str
-    label: Callable[[int], str] | None
+    order: int
+    previous: Sequence[str]
+    template: Template
+    pieces_of_notice: Sequence[str] | None
+    tag: Callable[[int], tuple[str, str, str, str, float]]
     outcome: Outcome
+    seen: dict[str, int] = field(default_factory=dict)
+    rest: int = 0
     may_cut: bool = False
+    has_notice: bool = False
+    around: int = 0
+    joined: int = 0
 
     def considered(self, order: Sequence[int]) -> Any:
         """Yield what is neither empty, beyond the cap nor a duplicate, and drop the rest."""
-        seen: dict[str, int] = {}
-        placed = 0
         kept = self.outcome.kept
+        self.rest = len(order)
         for i in order:
-            for piece in kept[placed:]:
-                seen.setdefault(self.texts[piece.index], piece.index)
-            placed = len(kept)
+            self.rest -= 1
             if not self.texts[i]:
                 self.outcome.drop(i, EMPTY)
             elif self.max_chunks is not None and len(kept) >= self.max_chunks:
                 self.outcome.drop(i, CAP)
-            elif self.dedupe and self.texts[i] in seen:
-                self.outcome.duplicates[i] = seen[self.texts[i]]
+            elif self.dedupe and self.texts[i] in self.seen:
+                self.outcome.duplicates[i] = self.seen[self.texts[i]]
                 self.outcome.drop(i, DUPLICATE)
             else:
                 yield i
@@ -186,50 +185,153 @@ class _Packer:
         for i in rest:
             self.outcome.drop(i, BUDGET, 0, available)
 
-    def label_of(self, i: int) -> str:
-        return "" if self.label is None else self.label(i)
+    def keep(self, piece: Piece) -> None:
+        self.seen[self.texts[piece.index]] = piece.index
+        self.outcome.kept.append(piece)
+
+    def take_out(self) -> Piece:
+        """Remove the kept chunk of lowest rank."""
+        piece = self.outcome.kept.pop()
+        self.seen.pop(self.texts[piece.index], None)
+        return piece
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether it matters what a chunk says of itself."""
+        return self.template.style != PLAIN or self.order == BY_DOCUMENT
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is nothing in the text but chunks and separators."""
+        template = self.template
+        around = template.header or template.footer or self.pieces_of_notice is not None
+        return not (self.is_framed or around)
+
+    def framed(self, i: int) -> Piece:
+        """Return chunk *i* as it would stand in the text, uncounted."""
+        if not self.is_framed:
+            return Piece(i, "", self.texts[i], "", 0)
+        tag = Tag(*self.tag(i))
+        front, back = self.template.around(tag, i)
+        text = self.template.escaped(self.texts[i])
+        return Piece(i, front, text, back, 0, tag.source, tag.position)
+
+    def wants_notice(self, rest: int = 0) -> bool:
+        """Return whether it is time to set room aside for the notice."""
+        wanted = self.pieces_of_notice is not None and not self.has_notice
+        return wanted and (rest > 0 or bool(self.outcome.dropped))
+
+    def notice(self, count: int) -> str:
+        """Return separator and notice, if there is one to be."""
+        if self.pieces_of_notice is None:
+            return ""
+        return self.template.separator + self.template.notice(self.pieces_of_notice, count)
+
+    def set_notice(self) -> str:
+        """Return the longest notice there may be, from now on with room for it."""
+        self.has_notice = True
+        return self.notice(len(self.texts))
+
+    def tail(self) -> str:
+        """Return what stands behind the last chunk."""
+        count = len(self.outcome.dropped)
+        return (self.notice(count) if count else "") + self.template.footer
+
+    def longest_tail(self) -> str:
+        """Return the most that may stand behind the last chunk."""
+        notice = self.notice(len(self.texts)) if self.has_notice and self.texts else ""
+        return notice + self.template.footer
 
     def pack_formula(self, order: Sequence[int]) -> int:
-        """Admit what fits beside everything before it; measures of joined texts add up."""
+        """Admit what fits beside everything before it; the sum bounds the measure of all."""
         kept = self.outcome.kept
-        kind, ratio = self.kind, self.ratio
-        used = 0
-        total = partial(tokens, kind, ratio)
-        gap = measure(kind, self.separator)
+        template = self.template
+        total = partial(tokens, self.kind, self.ratio)
+        size_of = partial(measure, self.kind)
+        gap = size_of(template.separator)
+        self.around = size_of(template.header) + size_of(template.footer)
         self.may_cut = self.overflow in MARKERS
 
+        before = 0
         rest = self.considered(order)
         for i in rest:
-            before = total(used) if kept else 0
-            size = measure(kind, self.texts[i])
-            start = used + gap if kept else 0
+            if self.wants_notice():
+                before = self.make_room()
+            size = whole = size_of(self.texts[i])
+            start = self.around + (self.joined + gap if kept else 0)
             needed = total(start + size) - before
-            label = ""
-            if needed <= self.budget - before or self.may_cut:
-                label = self.label_of(i)
-                start += measure(kind, label)
-                needed = total(start + size) - before
+            piece = Piece(i, "", self.texts[i], "", 0)
+            if not self.is_bare and (needed <= self.budget - before or self.may_cut):
+                piece = self.framed(i)
+                whole = size_of(piece.rendered)
+                needed = total(start + whole) - before
+            if needed > self.budget - before and self.may_cut and self.wants_notice(self.rest):
+                before = self.make_room()
+                start = self.around + (self.joined + gap if kept else 0)
+                needed = total(start + whole) - before
             if needed <= self.budget - before:
-                used = start + size
-                kept.append(Piece(i, label, self.texts[i], total(size)))
+                piece.tokens = total(size)
+                self.keep(piece)
+            elif self.may_cut and self.cut_formula(piece, start):
+                whole = size_of(kept[-1].rendered)
+            else:
+                self.outcome.drop(i, BUDGET, needed, self.budget - before)
+                if self.overflow == STOP:
+                    self.stop(rest, self.budget - before)
                 continue
-            if self.may_cut:
-                self.may_cut = False
-                room = partial(self.total_behind, start)
-                best = self.cut(i).longest(room, self.budget)
-                if best is not None:
-                    size = measure(kind, best[0])
-                    used = start + size
-                    kept.append(Piece(i, label, best[0], total(size), was_cut=True))
-                    continue
-            self.outcome.drop(i, BUDGET, needed, self.budget - before)
-            if self.overflow == STOP:
-                self.stop(rest, self.budget - before)
-        return total(used) if kept else 0
+            self.joined = start + whole - self.around
+            before = total(start + whole)
+        if self.wants_notice():
+            self.make_room()
+        return total(size_of(self.assembled(self.tail()))) if kept else 0
 
-    def total_behind(self, start: int, piece: str) -> int:
-        """Return the tokens of the whole text with *piece* behind what measures *start*."""
-        return tokens(self.kind, self.ratio, start + measure(self.kind, piece))
+    def make_room(self) -> int:
+        """Set room aside for the notice, for which the last may leave; return the tokens so far."""
+        kept = self.outcome.kept
+        size_of = partial(measure, self.kind)
+        self.around += size_of(self.set_notice())
+        left: dict[int, tuple[int, int]] = {}
+        total = self.tokens_so_far()
+        while total > self.budget:
+            piece = self.take_out()
+            self.joined -= size_of(piece.rendered)
+            self.joined -= size_of(self.template.separator) if kept else 0
+            others = self.tokens_so_far()
+            self.drop_kept(piece, total - others, total, left)
+            total = others
+        self.outcome.drop_repeated(left)
+        return total
+
+    def tokens_so_far(self) -> int:
+        if not self.outcome.kept:
+            return 0
+        return tokens(self.kind, self.ratio, self.around + self.joined)
+
+    def drop_kept(
+        self, piece: Piece, added: int, total: int, left: dict[int, tuple[int, int]]
+    ) -> None:
+        """Drop what was kept and *added* so many tokens to a text of *total*."""
+        left[piece.index] = max(1, added), max(0, self.budget - max(0, total - added))
+        self.outcome.drop(piece.index, BUDGET, *left[piece.index])
+
+    def cut_formula(self, piece: Piece, start: int) -> bool:
+        """Cut a chunk so that the text fits, and keep it; False: no cut."""
+        self.may_cut = False
+
+        def total(text: str) -> int:
+            rendered = piece.front + self.template.escaped(text) + piece.back
+            return tokens(self.kind, self.ratio, start + measure(self.kind, rendered))
+
+        best = self.cut(piece.index).longest(total, self.budget)
+        if best is None:
+            return False
+        counted = tokens(self.kind, self.ratio, measure(self.kind, best[0]))
+        self.keep(self.cut_to(piece, best[0], counted))
+        return True
+
+    def cut_to(self, piece: Piece, text: str, counted: int) -> Piece:
+        """Return the piece with what a cut left of it, which counts so much."""
+        return replace(piece, text=self.template.escaped(text), tokens=counted, was_cut=True)
 
     def cut(self, i: int) -> Cut:
         keep = START if self.overflow == TRUNCATE_END else BOTH
@@ -237,16 +339,27 @@ class _Packer:
 
     def pack_callable(self, order: Sequence[int]) -> int:
         """Admit by the sum of the counts; then count the text, and take out while it is over."""
-        kept = self.outcome.kept
-        used = 0
+        used: int | None = None
         self.may_cut = self.overflow in MARKERS
         rest = self.considered(order)
         for i in rest:
-            needed = self.ask(self.texts[i], i)
+            if used is None:
+                used = self.ask_around(self.template.header + self.template.footer)
+            if self.wants_notice():
+                used += self.ask_around(self.set_notice())
+            needed = counted = self.ask(self.texts[i], i)
             available = max(0, self.budget - used)
+            piece = Piece(i, "", self.texts[i], "", 0)
+            if needed <= available:
+                piece = self.framed(i)
+                needed = self.with_frame(counted, piece)
+            if needed > available and self.may_cut and self.wants_notice(self.rest):
+                used += self.ask_around(self.set_notice())
+                available = max(0, self.budget - used)
             if needed <= available:
                 used += needed
-                kept.append(Piece(i, self.label_of(i), self.texts[i], needed))
+                piece.tokens = counted
+                self.keep(piece)
                 continue
             if self.may_cut:
                 self.may_cut = False
@@ -257,31 +370,34 @@ class _Packer:
             self.outcome.drop(i, BUDGET, needed, available)
             if self.overflow == STOP:
                 self.stop(rest, available)
-        return self.settle(self.ask_assembled)
+        return self.settle(lambda: self.ask(self.assembled(self.tail()), ASSEMBLED))
 
-    def ask_assembled(self) -> int:
-        return self.ask(self.assembled(), ASSEMBLED)
+    def with_frame(self, counted: int, piece: Piece) -> int:
+        """Return the tokens of a chunk and what stands around it, as if all counted alike."""
+        if self.template.style == PLAIN:
+            return counted
+        return -(-counted * len(piece.rendered) // len(self.texts[piece.index]))
+
+    def ask_around(self, text: str) -> int:
+        return self.ask(text, ASSEMBLED) if text else 0
 
     def pack_exact(self, order: Sequence[int]) -> int:
         """Admit by what each costs with separators between them; then settle as for a callable."""
-        kept = self.outcome.kept
+        count = partial(_exact.count, self.kind)
         used = 0
+        around = count(self.template.header) + count(self.template.footer)
         self.may_cut = self.overflow in MARKERS
         rest = self.considered(order)
         for i in rest:
-            available = max(0, self.budget - used)
-            tokens = _exact.count(self.kind, self.texts[i])
-            cost = None
-            if tokens <= available:
-                piece = Piece(i, self.label_of(i), self.texts[i], tokens)
-                cost = self.cost(piece)
-                if cost <= available:
-                    count_tokens(self.kind, self.ratio, self.texts[i])  # to be remembered
-                    kept.append(piece)
-                else:
-                    cost = None
+            if self.wants_notice():
+                around += count(self.set_notice())
+            available = max(0, max(0, self.budget - used) - around)
+            cost = self.keep_exact(i, available)
             if cost is None and self.may_cut:
                 self.may_cut = False
+                if self.wants_notice(self.rest):
+                    around += count(self.set_notice())
+                    available = max(0, max(0, self.budget - used) - around)
                 cost = self.cut_exact(i, available)
             if cost is not None:
                 used += cost
@@ -290,66 +406,90 @@ class _Packer:
             self.outcome.drop(i, BUDGET, available + 1, available)
             if self.overflow == STOP:
                 self.stop(rest, available)
-        return self.settle(self.count_assembled)
+        return self.settle(lambda: count(self.assembled(self.tail())))
+
+    def keep_exact(self, i: int, available: int) -> int | None:
+        """Keep chunk *i* if it fits, and return what it costs."""
+        counted = _exact.count(self.kind, self.texts[i])
+        if counted > available:
+            return None
+        piece = self.framed(i)
+        piece.tokens = counted
+        cost = self.cost(piece)
+        if cost > available or _exact.count(self.kind, piece.text) > available:
+            return None
+        count_tokens(self.kind, self.ratio, self.texts[i])  # to be remembered
+        self.keep(piece)
+        return cost
 
     def cost(self, piece: Piece) -> int:
         """Return what *piece* costs in the text, and one more separator if it is not the first."""
-        rendered = piece.label + piece.text
-        cost = _exact.count(self.kind, rendered)
-        if not self.outcome.kept:
+        kept = self.outcome.kept
+        cost = _exact.count(self.kind, piece.rendered)
+        if not kept:
             return cost
-        last = self.in_text_order()[-1]
-        if self.input_order and piece.index < last.index:
-            return _exact.count(self.kind, rendered + self.separator)
+        last = self.last()
+        if self.order == BY_INPUT and piece.index < last.index:
+            return cost + self.separator_behind(piece)
         return cost + self.separator_behind(last)
+
+    def last(self) -> Piece:
+        """Return the kept chunk that a separator is reckoned to stand behind."""
+        kept = self.outcome.kept
+        return max(kept, key=lambda p: p.index) if self.order == BY_INPUT else kept[-1]
 
     def separator_behind(self, piece: Piece) -> int:
         """Return what a separator adds to the count of *piece*."""
-        rendered = piece.label + piece.text
-        with_it = _exact.count(self.kind, rendered + self.separator)
-        return with_it - _exact.count(self.kind, rendered)
-
-    def count_assembled(self) -> int:
-        return _exact.count(self.kind, self.assembled())
+        with_it = _exact.count(self.kind, piece.rendered + self.template.separator)
+        return with_it - _exact.count(self.kind, piece.rendered)
 
     def cut_exact(self, i: int, available: int) -> int | None:
         """Cut chunk *i* so that the text fits, and return what it costs; None: no cut."""
-        kept = self.outcome.kept
-        label = self.label_of(i)
-        room = available - (_exact.count(self.kind, label) if label else 0)
-        if kept:
-            room -= self.separator_behind(self.in_text_order()[-1])
+        count = partial(_exact.count, self.kind)
+        whole = self.framed(i)
+        room = available - count(whole.front) - count(whole.back)
+        if self.outcome.kept:
+            room -= self.separator_behind(self.last())
         cut = self.cut(i)
         for _ in range(CUT_TRIES):
             best = cut.longest_exact(self.kind, room) if room > 0 else None
             if best is None:
                 return None
-            piece = Piece(i, label, *best, was_cut=True)
+            piece = self.cut_to(whole, *best)
             cost = self.cost(piece)
-            kept.append(piece)
-            total = self.count_assembled()
-            if total <= self.budget:
+            self.keep(piece)
+            over = count(self.assembled(self.longest_tail())) - self.budget
+            if over <= 0:
                 return cost
-            kept.pop()
-            room -= total - self.budget
+            self.take_out()
+            room = room * room // (room + over) if piece.text != best[0] else room - over
         return None
 
     def cut_callable(self, i: int) -> int | None:
         """Cut chunk *i* so that the assembled text fits, and return its count; None: no cut."""
-        ask = self.ask
-        label = self.label_of(i)
-        front = (self.assembled() + self.separator if self.outcome.kept else "") + label
-        room = self.budget - (ask(front, ASSEMBLED) if front else 0)
+        ask, template = self.ask, self.template
+        whole = self.framed(i)
+        kept = self.outcome.kept
+        front = self.assembled("") + template.separator if kept else template.header
+        around = self.ask_around(front + whole.front + whole.back + self.longest_tail())
+        room = self.budget - around
         cut = self.cut(i)
         for _ in range(CUT_TRIES):
-            best = cut.longest(lambda piece: ask(piece, i), room) if room > 0 else None
+            best = (
+                cut.longest(lambda piece: ask(template.escaped(piece), i), room)
+                if room > 0
+                else None
+            )
             if best is None:
                 return None
-            self.outcome.kept.append(Piece(i, label, *best, was_cut=True))
-            total = ask(self.assembled(), ASSEMBLED)
+            piece = self.cut_to(whole, *best)
+            if piece.text != best[0]:
+                piece.tokens = ask(best[0], i)
+            self.keep(piece)
+            total = ask(self.assembled(self.longest_tail()), ASSEMBLED)
             if total <= self.budget:
                 return total
-            self.outcome.kept.pop()
+            self.take_out()
             room -= total - self.budget
         return None
 
@@ -361,12 +501,10 @@ class _Packer:
             total = count_assembled()
             if total <= self.budget:
                 return total
-            left = {}
+            left: dict[int, tuple[int, int]] = {}
             for _ in range(1 if tries < SINGLE_TRIES else max(1, len(kept) // 2)):
-                piece = kept.pop()
-                available = max(0, self.budget - max(0, total - piece.tokens))
-                left[piece.index] = max(1, piece.tokens), available
-                self.outcome.drop(piece.index, BUDGET, *left[piece.index])
+                piece = self.take_out()
+                self.drop_kept(piece, piece.tokens, total, left)
             self.outcome.drop_repeated(left)
             tries += 1
         return 0
@@ -384,22 +522,25 @@ class _Packer:
             needed = count_tokens(self.kind, self.ratio, text)
             if needed <= left:
                 used += needed
-                kept.append(Piece(i, "", text, needed))
+                kept.append(Piece(i, "", text, "", needed))
             elif self.overflow == SKIP:
                 self.outcome.drop(i, BUDGET, needed, left)
             else:
                 text = cut_sum_of_parts(self.kind, self.overflow, text, left)
                 counted = count_tokens(self.kind, self.ratio, text)
                 used += counted
-                kept.append(Piece(i, "", text, counted, was_cut=True))
+                kept.append(Piece(i, "", text, "", counted, was_cut=True))
         return used
 
     def in_text_order(self) -> list[Piece]:
-        kept = self.outcome.kept
-        return sorted(kept, key=lambda piece: piece.index) if self.input_order else kept
+        return arranged(self.order, self.outcome.kept, self.previous, self.template)
 
-    def assembled(self) -> str:
-        return self.separator.join(piece.label + piece.text for piece in self.in_text_order())
+    def assembled(self, tail: str) -> str:
+        """Return the text, with *tail* behind the last chunk."""
+        if not self.outcome.kept:
+            return ""
+        pieces = (piece.rendered for piece in self.in_text_order())
+        return self.template.header + self.template.separator.join(pieces) + tail
 
 
 def cut_sum_of_parts(kind: int, overflow: int, text: str, max_tokens: int) -> str:
@@ -417,18 +558,18 @@ def cut_sum_of_parts(kind: int, overflow: int, text: str, max_tokens: int) -> st
 def _columns(packer: _Packer, total: int, scores: Sequence[float]) -> tuple[Any, ...]:
     """Return the packing as the columns that ``budgeteer._packing.Packing`` wraps."""
     spans = array("q")
-    place = 0
+    place = len(packer.template.header)
     kept = packer.in_text_order()
     cut = -1
     for nth, piece in enumerate(kept):
-        place += len(piece.label)
+        place += len(piece.front)
         spans.extend((place, place + len(piece.text)))
-        place += len(piece.text) + len(packer.separator)
+        place += len(piece.text) + len(piece.back) + len(packer.template.separator)
         if piece.was_cut:
             cut = nth
     dropped = packer.outcome.dropped
     return (
-        packer.assembled(),
+        packer.assembled(packer.tail()),
         total,
         array("I", [piece.index for piece in kept]).tobytes(),
         array("q", [piece.tokens for piece in kept]).tobytes(),

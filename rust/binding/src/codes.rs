@@ -1,7 +1,7 @@
 //! The numbers by which the facade names things; see `budgeteer/_codes.py`.
 
 use budgeteer::pipeline::Counting;
-use budgeteer::{Encoding, Estimate, Exact, Keep, Overflow, Ranking, Reason};
+use budgeteer::{Encoding, Estimate, Exact, Keep, Order, Overflow, Ranking, Reason, Template};
 
 /// Why a chunk cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,33 @@ pub(crate) fn overflow(code: u8) -> Overflow {
         3 => Overflow::TruncateMiddle,
         _ => unreachable!("the facade names no such overflow"),
     }
+}
+
+pub(crate) fn order(code: u8) -> Order {
+    match code {
+        0 => Order::Rank,
+        1 => Order::Input,
+        2 => Order::Document,
+        3 => Order::Edges,
+        4 => Order::Sticky,
+        _ => unreachable!("the facade names no such order"),
+    }
+}
+
+/// Returns the template of that style, or format, with separator, header and
+/// footer.
+pub(crate) fn template(
+    (style, format, separator, header, footer): (u8, String, String, String, String),
+) -> Template {
+    let template = match style {
+        0 => Template::plain(),
+        1 => Template::tagged(),
+        2 => Template::markdown(),
+        3 => Template::xml(),
+        4 => Template::json(),
+        _ => Template::format(&format).expect("the facade has looked at it").separator(separator),
+    };
+    template.header(header).footer(footer)
 }
 
 pub(crate) fn keep(code: u8) -> Keep {

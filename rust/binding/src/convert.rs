@@ -100,6 +100,11 @@ impl<'py> Joiner<'py> {
         Ok(())
     }
 
+    /// Adds what is encoded as in [`Text::Utf8`].
+    pub(crate) fn push_utf8(&mut self, py: Python<'py>, utf8: &[u8]) -> PyResult<()> {
+        if utf8.is_empty() { Ok(()) } else { self.push(string(py, utf8)?) }
+    }
+
     /// Returns the number of code points so far.
     pub(crate) fn chars(&self) -> usize {
         self.chars

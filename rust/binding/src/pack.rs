@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use budgeteer::DroppedColumns;
-use budgeteer::pipeline::{self, Host, Plan, Subject};
+use budgeteer::pipeline::{self, Host, Plan, Subject, Tag};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
@@ -28,11 +28,13 @@ use crate::error::guard;
     overflow: "int",
     max_chunks: "int | None",
     dedupe: "bool",
-    input_order: "bool",
-    separator: "str",
-    label: "object | None",
+    order: "int",
+    previous: "tuple[str, ...]",
+    template: "tuple[int, str, str, str, str]",
+    notice: "tuple[str, ...] | None",
+    tag: "object",
     sum_of_parts: "bool",
-) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, input_order, separator, label, sum_of_parts)")]
+) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts)")]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
 pub(crate) fn pack<'py>(
     query: &Bound<'py, PyString>,
@@ -47,9 +49,11 @@ pub(crate) fn pack<'py>(
     overflow: u8,
     max_chunks: Option<u64>,
     dedupe: bool,
-    input_order: bool,
-    separator: &str,
-    label: Option<&Bound<'py, PyAny>>,
+    order: u8,
+    previous: &Bound<'py, PyTuple>,
+    template: (u8, String, String, String, String),
+    notice: Option<Vec<String>>,
+    tag: &Bound<'py, PyAny>,
     sum_of_parts: bool,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = query.py();
@@ -64,6 +68,9 @@ pub(crate) fn pack<'py>(
             .chunks_exact(8)
             .map(|key| f64::from_ne_bytes(key.try_into().expect("eight bytes")))
             .collect();
+        let previous: Vec<Vec<u8>> =
+            previous.iter_borrowed().map(|link| utf8(&link)).collect::<PyResult<_>>()?;
+        let template = codes::template(template);
         let plan = Plan {
             budget,
             counting: codes::counting(kind, ratio),
@@ -73,13 +80,15 @@ pub(crate) fn pack<'py>(
             overflow: codes::overflow(overflow),
             max_chunks,
             dedupe,
-            input_order,
-            separator,
-            is_labelled: label.is_some(),
+            order: codes::order(order),
+            previous: &previous,
+            template: &template,
+            notice: notice.as_deref(),
             sum_of_parts,
         };
-        let mut caller = Caller { py, chunks: &texts, ask, label };
-        columns(py, pipeline::run(&plan, text(query)?, &texts, &mut caller)?, &texts, separator)
+        let mut caller = Caller { py, chunks: &texts, ask, tag };
+        let outcome = pipeline::run(&plan, text(query)?, &texts, &mut caller)?;
+        columns(py, outcome, &texts, &plan)
     })
 }
 
@@ -88,7 +97,7 @@ struct Caller<'a, 'py> {
     py: Python<'py>,
     chunks: &'a Texts<'a, 'py>,
     ask: Option<&'a Bound<'py, PyAny>>,
-    label: Option<&'a Bound<'py, PyAny>>,
+    tag: &'a Bound<'py, PyAny>,
 }
 
 impl Host for Caller<'_, '_> {
@@ -105,11 +114,16 @@ impl Host for Caller<'_, '_> {
         ask.call1((text, index))?.extract()
     }
 
-    fn label(&mut self, index: usize) -> PyResult<Vec<u8>> {
-        let label = self.label.expect("the facade gives what is to be asked").call1((index,))?;
-        let mut utf8 = Vec::new();
-        text(label.cast::<PyString>()?)?.write_utf8(&mut utf8);
-        Ok(utf8)
+    fn tag(&mut self, index: usize) -> PyResult<Tag> {
+        let tag = self.tag.call1((index,))?;
+        let (kind, id, source, title, position) = tag.extract::<TagFields<'_>>()?;
+        Ok(Tag {
+            kind: utf8(&kind)?,
+            id: utf8(&id)?,
+            source: utf8(&source)?,
+            title: utf8(&title)?,
+            position,
+        })
     }
 
     fn work<R: Send>(
@@ -121,33 +135,47 @@ impl Host for Caller<'_, '_> {
     }
 }
 
+/// Kind, identifier, source and title of a chunk, and its position.
+type TagFields<'py> =
+    (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, f64);
+
+fn utf8(string: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let mut utf8 = Vec::new();
+    text(string.cast::<PyString>()?)?.write_utf8(&mut utf8);
+    Ok(utf8)
+}
+
 /// Returns the packing as the columns that `budgeteer._packing.Packing` wraps.
 fn columns<'py>(
     py: Python<'py>,
     outcome: pipeline::Outcome,
     texts: &Texts<'_, 'py>,
-    separator: &str,
+    plan: &Plan<'_>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let mut joiner = Joiner::with_capacity(outcome.parts().len());
-    let gap = PyString::new(py, separator);
+    let gap = PyString::new(py, plan.template.between());
     let mut spans = Vec::with_capacity(2 * outcome.parts().len());
     let mut cut = -1;
     for (place, part) in outcome.parts().enumerate() {
         if place > 0 {
             joiner.push(gap.as_any().clone())?;
+        } else {
+            joiner.push_utf8(py, plan.template.front().as_bytes())?;
         }
-        if !part.label.is_empty() {
-            joiner.push(string(py, part.label)?)?;
-        }
+        joiner.push_utf8(py, part.front)?;
         spans.push(signed(joiner.chars() as u64));
-        match part.cut {
-            Some(piece) => {
-                cut = i64::try_from(place)?;
-                joiner.push(string(py, piece)?)?;
-            }
+        match part.changed {
+            Some(changed) => joiner.push_utf8(py, changed)?,
             None => joiner.push(texts.string(py, part.index))?,
         }
+        if part.was_cut {
+            cut = i64::try_from(place)?;
+        }
         spans.push(signed(joiner.chars() as u64));
+        joiner.push_utf8(py, part.back)?;
+    }
+    if !spans.is_empty() {
+        joiner.push_utf8(py, &outcome.tail(plan))?;
     }
     let text = joiner.join(py)?;
     let duplicates = PyDict::new(py);

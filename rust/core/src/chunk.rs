@@ -1,5 +1,6 @@
 //! Chunks: what a retriever returns.
 
+use crate::assemble::template::DEFAULT_KIND;
 use crate::text::Text;
 
 /// A piece of text that may go into the context.
@@ -25,11 +26,24 @@ pub trait Document {
         0.0
     }
 
-    /// Returns what stands in front of the text under
-    /// [`Template::Tagged`](crate::Template::Tagged), as kind and identifier.
-    /// Without an identifier the index is shown.
+    /// Returns kind and identifier, which a
+    /// [`Template`](crate::Template) may show. Without an identifier the index
+    /// is shown.
     fn tag(&self) -> (&str, Option<&str>) {
-        ("document", None)
+        (DEFAULT_KIND, None)
+    }
+
+    /// Returns where the document comes from, which a
+    /// [`Template`](crate::Template) may show.
+    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    fn source(&self) -> &str {
+        ""
+    }
+
+    /// Returns where it stands in its source, for
+    /// [`Order::Document`](crate::Order::Document).
+    fn position(&self) -> Option<f64> {
+        None
     }
 }
 
@@ -65,6 +79,14 @@ impl<D: Document + ?Sized> Document for &D {
     fn tag(&self) -> (&str, Option<&str>) {
         (**self).tag()
     }
+
+    fn source(&self) -> &str {
+        (**self).source()
+    }
+
+    fn position(&self) -> Option<f64> {
+        (**self).position()
+    }
 }
 
 /// One retrieved piece of text, for those who have no type of their own.
@@ -87,6 +109,10 @@ pub struct Chunk {
     pub id: Option<String>,
     /// What kind of chunk it is; `document` where there is none.
     pub kind: Option<String>,
+    /// Where it comes from.
+    pub source: String,
+    /// Where it stands in its source.
+    pub position: Option<f64>,
     /// Relevance that a retriever gave.
     pub score: Option<f64>,
     /// When it was last changed, in seconds.
@@ -111,6 +137,13 @@ impl Chunk {
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
+        self
+    }
+
+    /// Sets where it comes from.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = source.into();
         self
     }
 
@@ -140,7 +173,15 @@ impl Document for Chunk {
     }
 
     fn tag(&self) -> (&str, Option<&str>) {
-        (self.kind.as_deref().unwrap_or("document"), self.id.as_deref())
+        (self.kind.as_deref().unwrap_or(DEFAULT_KIND), self.id.as_deref())
+    }
+
+    fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn position(&self) -> Option<f64> {
+        self.position
     }
 }
 

@@ -12,9 +12,11 @@ pub(crate) mod exact;
 pub(crate) mod joint;
 mod lookup;
 pub(crate) mod pretokenize;
+mod size;
 
 pub use cache::CacheInfo;
 pub use counter::Exact;
+pub(crate) use size::Size;
 
 /// Counts the tokens of a text.
 ///

@@ -42,6 +42,11 @@ enum Repr {
         reserve.system_tokens, reserve.max_output_tokens, reserve.query_tokens, left(*window, *reserve)
     )]
     NothingLeft { window: usize, reserve: Reserve },
+    #[error(
+        "a template must have {{text}} once, no other field than {{kind}}, {{id}}, {{source}}, \
+         {{title}} and {{index}}, and each other brace twice"
+    )]
+    Format,
 }
 
 fn left(window: usize, reserve: Reserve) -> i128 {
@@ -58,6 +63,7 @@ impl Error {
             Repr::Nan { .. }
             | Repr::NanMinScore
             | Repr::Ratio { .. }
+            | Repr::Format
             | Repr::Limit { .. }
             | Repr::Shape(_) => ErrorKind::InvalidArgument,
             Repr::Overflow(_) => ErrorKind::BudgetExhausted,
@@ -73,6 +79,11 @@ impl Error {
     #[cold]
     pub(crate) fn nan_min_score() -> Self {
         Self(Repr::NanMinScore)
+    }
+
+    #[cold]
+    pub(crate) fn format() -> Self {
+        Self(Repr::Format)
     }
 
     #[cold]

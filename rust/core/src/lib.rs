@@ -26,6 +26,8 @@ mod truncate;
 mod wide;
 pub mod window;
 
+pub use assemble::Order;
+pub use assemble::template::Template;
 pub use budgeteer_vocab::Encoding;
 pub use chunk::{Batch, Chunk, Document};
 pub use count::{CacheInfo, Estimate, Exact, TokenCounter};
@@ -35,7 +37,7 @@ pub use keywords::keywords;
 pub use layout::{Allocation, Filling, Flex, Layout, Resolved, Section, resolve_layout};
 pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim};
 pub use pack::{Dropped, DroppedColumns, Kept, Overflow, Reason};
-pub use packer::{DroppedChunk, KeptChunk, Order, Packer, Packing, Template};
+pub use packer::{DroppedChunk, KeptChunk, Packer, Packing};
 pub use rank::Ranking;
 pub use score::{batch_keyword_scores, keyword_scores};
 pub use text::Text;

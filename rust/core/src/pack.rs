@@ -6,14 +6,16 @@
 
 use std::collections::HashMap;
 
-use crate::assemble;
+use crate::assemble::{self, Frame, escape};
 use crate::chunk::Batch;
-use crate::count::Estimate;
+use crate::count::Size;
 use crate::duplicate::Seen;
-use crate::pipeline::{Counting, Host, Plan, Reading, Subject};
-use crate::text::{Cursor, Text};
-use crate::truncate::{Cut, Keep, Piece};
+use crate::pipeline::{Counting, Host, Plan, Reading, Tag};
+use crate::text::Text;
+use crate::truncate::Keep;
 
+mod counted;
+mod estimate;
 mod exact;
 
 /// What happens to a chunk that does not fit.
@@ -127,12 +129,13 @@ const CUT_TRIES: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
     pub(crate) kept: Vec<Kept>,
-    /// What stands in front of each kept chunk; empty where nothing does.
-    pub(crate) labels: Vec<Vec<u8>>,
+    /// What stands around each kept chunk; empty where nothing does.
+    pub(crate) frames: Vec<Frame>,
     pub(crate) dropped: DroppedColumns,
     /// Dropped duplicates, and the kept chunk that each one repeats.
     pub(crate) duplicates: Vec<(u32, u32)>,
-    /// The index of the chunk that was cut, and what is left of it.
+    /// The index of the chunk that was cut, and what stands for what is left of
+    /// it.
     pub(crate) cut: Option<(u32, Vec<u8>)>,
 }
 
@@ -174,6 +177,11 @@ pub(crate) struct Packer<'p, B, H> {
     seen: Seen,
     /// What each kept chunk costs, under an exact counter.
     costs: Vec<exact::Cost>,
+    /// What each kept chunk measures in the text, under an estimate, where
+    /// there is more in it than chunks and separators.
+    sizes: Vec<Size>,
+    /// Whether there is room for the notice.
+    has_notice: bool,
     scratch: Vec<u8>,
 }
 
@@ -195,6 +203,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             may_cut: plan.overflow.cut(),
             seen: Seen::default(),
             costs: Vec::new(),
+            sizes: Vec::new(),
+            has_notice: false,
             scratch: Vec::new(),
         }
     }
@@ -210,131 +220,6 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             Counting::Host => self.pack_counted(order)?,
         };
         Ok((self.admitted, total))
-    }
-
-    /// Admits what fits beside everything before it. Measures of texts that
-    /// whitespace joins add up, so that the total is that of the whole text.
-    fn pack_estimated(&mut self, estimate: Estimate, order: &[u32]) -> Result<u64, H::Error> {
-        let budget = self.plan.budget;
-        let gap = estimate.measure(self.plan.separator.into(), &mut self.scratch);
-        let mut used = 0;
-        let mut before = 0;
-        for (place, &index) in order.iter().enumerate() {
-            if self.is_refused(index) {
-                continue;
-            }
-            let size = self.measure(estimate, index);
-            let mut start = if self.admitted.kept.is_empty() { 0 } else { used + gap };
-            let mut needed = estimate.tokens(start + size) - before;
-            let available = budget - before;
-            let mut label = Vec::new();
-            if self.plan.is_labelled && (needed <= available || self.may_cut.is_some()) {
-                label = self.host.label(index as usize)?;
-                start += estimate.measure(Text::from_utf8(&label), &mut self.scratch);
-                needed = estimate.tokens(start + size) - before;
-            }
-            if needed <= available {
-                used = start + size;
-                self.keep(index, estimate.tokens(size), label);
-            } else if let Some(size) = self.cut_estimated(estimate, index, start, label) {
-                used = start + size;
-            } else {
-                self.drop(index, Reason::Budget, needed, available);
-                if self.plan.overflow == Overflow::Stop {
-                    self.stop(&order[place + 1..], available);
-                    break;
-                }
-                continue;
-            }
-            before = estimate.tokens(used);
-        }
-        Ok(before)
-    }
-
-    /// Cuts chunk `index` so that it fits behind `start`, and returns the
-    /// measure of what is left; None if it can't or mayn't be cut.
-    fn cut_estimated(
-        &mut self,
-        estimate: Estimate,
-        index: u32,
-        start: u64,
-        label: Vec<u8>,
-    ) -> Option<u64> {
-        let (keep, marker) = self.may_cut.take()?;
-        let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
-        let scratch = &mut self.scratch;
-        let best = cut.longest(self.plan.budget, |head, tail| {
-            Ok::<_, std::convert::Infallible>(
-                estimate.tokens(start + cut.measure(estimate, head, tail, scratch)),
-            )
-        });
-        let Ok(best) = best;
-        let Piece { head, tail, .. } = best?;
-        let size = cut.measure(estimate, head, tail, &mut self.scratch);
-        self.keep_cut(index, estimate.tokens(size), label, cut.utf8(head, tail));
-        Some(size)
-    }
-
-    /// Admits by the sum of the counts; then counts the assembled text, and
-    /// takes out the lowest-ranked while it is over.
-    fn pack_counted(&mut self, order: &[u32]) -> Result<u64, H::Error> {
-        let mut used: u64 = 0;
-        for (place, &index) in order.iter().enumerate() {
-            if self.is_refused(index) {
-                continue;
-            }
-            let needed = self.host.count(Subject::Chunk(index as usize))?;
-            let available = self.plan.budget.saturating_sub(used);
-            if needed <= available {
-                used += needed;
-                let label = self.label(index)?;
-                self.keep(index, needed, label);
-            } else if let Some(total) = self.cut_counted(index)? {
-                used = total;
-            } else {
-                self.drop(index, Reason::Budget, needed, available);
-                if self.plan.overflow == Overflow::Stop {
-                    self.stop(&order[place + 1..], available);
-                    break;
-                }
-            }
-        }
-        self.settle(Self::count_assembled)
-    }
-
-    /// Cuts chunk `index` so that the assembled text fits, and returns its
-    /// count; None if the chunk can't or mayn't be cut.
-    fn cut_counted(&mut self, index: u32) -> Result<Option<u64>, H::Error> {
-        let Some((keep, marker)) = self.may_cut.take() else { return Ok(None) };
-        let label = self.label(index)?;
-        let mut front = self.assembled();
-        if !self.admitted.kept.is_empty() {
-            front.extend(self.plan.separator.as_bytes());
-        }
-        front.extend(&label);
-        let taken =
-            if front.is_empty() { 0 } else { self.host.count(Subject::Assembled(&front))? };
-        let Some(mut room) = self.plan.budget.checked_sub(taken) else { return Ok(None) };
-
-        let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
-        for _ in 0..CUT_TRIES {
-            if room == 0 {
-                break;
-            }
-            let best = cut.longest(room, |head, tail| {
-                let piece = cut.utf8(head, tail);
-                self.host.count(Subject::Piece { index: index as usize, text: &piece })
-            })?;
-            let Some(Piece { head, tail, tokens }) = best else { break };
-            self.keep_cut(index, tokens, label.clone(), cut.utf8(head, tail));
-            let total = self.count_assembled()?;
-            if total <= self.plan.budget {
-                return Ok(Some(total));
-            }
-            self.take_out();
-            room = room.saturating_sub(total - self.plan.budget);
-        }
-        Ok(None)
     }
 
     /// Counts the assembled text; while it is over the budget, the kept chunks
@@ -353,11 +238,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                 if tries < SINGLE_TRIES { 1 } else { (self.admitted.kept.len() / 2).max(1) };
             let mut left = HashMap::new();
             for _ in 0..leaving {
-                let Kept { index, tokens } = self.take_out();
-                let others = total.saturating_sub(tokens);
-                let (needed, available) = (tokens.max(1), self.plan.budget.saturating_sub(others));
-                left.insert(index, (needed, available));
-                self.drop(index, Reason::Budget, needed, available);
+                let kept = self.take_out();
+                self.drop_kept(kept, kept.tokens, total, &mut left);
             }
             self.admitted.drop_repeated(&left);
             tries += 1;
@@ -365,32 +247,18 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         Ok(0)
     }
 
-    /// Admits as theaios-context-router 0.2.2 does: neither separators nor the
-    /// marker count, and empty texts are kept.
-    fn pack_sum_of_parts(&mut self, estimate: Estimate, order: &[u32]) -> u64 {
-        let mut used = 0;
-        for (place, &index) in order.iter().enumerate() {
-            let available = self.plan.budget.saturating_sub(used);
-            if available == 0 {
-                self.drop_rest(&order[place..]);
-                break;
-            }
-            let text = self.batch.text(index as usize);
-            let needed = estimate.count_text(text, &mut self.scratch);
-            if needed <= available {
-                used += needed;
-                self.admitted.kept.push(Kept { index, tokens: needed });
-            } else if let Some((keep, marker)) = self.may_cut {
-                let piece = cut_by_units(estimate, text, keep, marker, available);
-                let tokens = estimate.count_text(Text::from_utf8(&piece), &mut self.scratch);
-                used += tokens;
-                self.admitted.kept.push(Kept { index, tokens });
-                self.admitted.cut = Some((index, piece));
-            } else {
-                self.drop(index, Reason::Budget, needed, available);
-            }
-        }
-        used
+    /// Drops what was kept and added so many tokens to a text of `total`.
+    fn drop_kept(
+        &mut self,
+        kept: Kept,
+        tokens: u64,
+        total: u64,
+        left: &mut HashMap<u32, (u64, u64)>,
+    ) {
+        let others = total.saturating_sub(tokens);
+        let (needed, available) = (tokens.max(1), self.plan.budget.saturating_sub(others));
+        left.insert(kept.index, (needed, available));
+        self.drop(kept.index, Reason::Budget, needed, available);
     }
 
     /// Returns whether chunk `index` goes out before its size matters, after
@@ -439,39 +307,67 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         }
     }
 
-    fn measure(&mut self, estimate: Estimate, index: u32) -> u64 {
-        match self.measures[index as usize] {
-            u32::MAX => estimate.measure(self.batch.text(index as usize), &mut self.scratch),
-            measured => u64::from(measured),
+    /// Returns what stands around chunk `index` in the text.
+    fn frame(&mut self, index: u32) -> Result<Frame, H::Error> {
+        if !self.plan.is_framed() {
+            return Ok(Frame::default());
         }
+        let index = index as usize;
+        let tag = self.host.tag(index)?;
+        let (front, back) = self.plan.template.around(&tag, index);
+        let escaped = escape::body(&self.plan.template.style, self.batch.text(index));
+        let Tag { source, position, .. } = tag;
+        Ok(Frame { front, back, escaped, source, position })
     }
 
-    fn label(&mut self, index: u32) -> Result<Vec<u8>, H::Error> {
-        if self.plan.is_labelled { self.host.label(index as usize) } else { Ok(Vec::new()) }
+    /// Returns what stands in the text for `piece`, which a cut has left.
+    fn escaped(&self, piece: Vec<u8>) -> Vec<u8> {
+        escape::body(&self.plan.template.style, Text::from_utf8(&piece)).unwrap_or(piece)
     }
 
-    fn keep(&mut self, index: u32, tokens: u64, label: Vec<u8>) {
+    fn keep(&mut self, index: u32, tokens: u64, frame: Frame) {
         if let Some(print) = self.prints.get(index as usize) {
             self.seen.insert(*print, index, |index| self.batch.text(index as usize));
         }
-        if self.plan.is_labelled {
-            self.admitted.labels.push(label);
+        if self.plan.is_framed() {
+            self.admitted.frames.push(frame);
         }
         self.admitted.kept.push(Kept { index, tokens });
     }
 
-    /// Keeps a cut chunk, the only one. A repetition of its whole text is a
-    /// duplicate.
-    fn keep_cut(&mut self, index: u32, tokens: u64, label: Vec<u8>, piece: Vec<u8>) {
-        self.keep(index, tokens, label);
+    /// Keeps a cut chunk, the only one, for which `piece` stands. A repetition
+    /// of its whole text is a duplicate.
+    fn keep_cut(&mut self, index: u32, tokens: u64, frame: Frame, piece: Vec<u8>) {
+        self.keep(index, tokens, frame);
         self.admitted.cut = Some((index, piece));
+    }
+
+    /// Returns whether it is time to set room aside for the notice: something
+    /// was dropped, or is about to be cut with `rest` chunks behind it.
+    fn wants_notice(&self, rest: usize) -> bool {
+        self.plan.notice.is_some()
+            && !self.has_notice
+            && (rest > 0 || !self.admitted.dropped.index.is_empty())
+    }
+
+    /// Returns the separator and the longest notice there may be, from now on
+    /// with room for it.
+    fn set_notice(&mut self) -> Vec<u8> {
+        self.has_notice = true;
+        self.plan.notice(self.batch.len())
+    }
+
+    /// Returns the most that may stand behind the last chunk.
+    fn longest_tail(&self) -> Vec<u8> {
+        self.plan.tail(if self.has_notice { self.batch.len() } else { 0 })
     }
 
     /// Removes the kept chunk of lowest rank.
     fn take_out(&mut self) -> Kept {
         let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
-        self.admitted.labels.pop();
+        self.admitted.frames.pop();
         self.costs.pop();
+        self.sizes.pop();
         self.admitted.cut.take_if(|(index, _)| *index == kept.index);
         if let Some(print) = self.prints.get(kept.index as usize) {
             self.seen.remove(*print, kept.index, |index| self.batch.text(index as usize));
@@ -483,62 +379,15 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.admitted.dropped.push(Dropped { index, reason, needed, available });
     }
 
-    fn assembled(&self) -> Vec<u8> {
-        let places = self.admitted.arranged(self.plan.input_order);
+    /// Returns the assembled text, with `tail` behind the last chunk.
+    fn assembled(&self, tail: &[u8]) -> Vec<u8> {
+        let places = self.admitted.arranged(self.plan, self.batch);
         let parts = places.iter().map(|&place| self.admitted.part(place as usize));
-        assemble::text(self.batch, self.plan.separator, parts)
+        assemble::text(self.batch, self.plan, parts, tail)
     }
 
-    fn count_assembled(&mut self) -> Result<u64, H::Error> {
-        let text = self.assembled();
-        self.host.count(Subject::Assembled(&text))
-    }
-}
-
-/// Cuts `text` to so many units of the estimate, the marker on top: words
-/// joined by single spaces, or four code points a token.
-fn cut_by_units(
-    estimate: Estimate,
-    text: Text<'_>,
-    keep: Keep,
-    marker: &str,
-    max_tokens: u64,
-) -> Vec<u8> {
-    let max_tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
-    let mut piece = Vec::new();
-    if estimate == Estimate::Words {
-        let mut scratch = Vec::new();
-        let words: Vec<_> = crate::keywords::words(text.fold(&mut scratch)).collect();
-        let (head, tail) = halves(keep, words.len(), max_tokens);
-        write_words(text, &words[..head], &mut piece);
-        piece.extend(marker.as_bytes());
-        write_words(text, &words[tail..], &mut piece);
-    } else {
-        let chars = text.chars();
-        let (head, tail) = halves(keep, chars, max_tokens.saturating_mul(4));
-        text.slice(0, head).write_utf8(&mut piece);
-        piece.extend(marker.as_bytes());
-        text.slice(tail, chars).write_utf8(&mut piece);
-    }
-    piece
-}
-
-/// Returns where the head ends and the tail begins when at most `units` of
-/// `length` stay.
-fn halves(keep: Keep, length: usize, units: usize) -> (usize, usize) {
-    let units = units.min(length);
-    match keep {
-        Keep::Both => (units / 2, length - (units - units / 2)),
-        _ => (units, length),
-    }
-}
-
-fn write_words(text: Text<'_>, words: &[(usize, usize)], out: &mut Vec<u8>) {
-    let mut cursor = Cursor::new(text);
-    for (place, &(start, end)) in words.iter().enumerate() {
-        if place > 0 {
-            out.push(b' ');
-        }
-        cursor.slice(start, end).write_utf8(out);
+    /// Returns what stands behind the last chunk when no more are dropped.
+    fn tail(&self) -> Vec<u8> {
+        self.plan.tail(self.admitted.dropped.index.len())
     }
 }

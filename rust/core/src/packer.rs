@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
+use crate::assemble::Order;
+use crate::assemble::template::{Tag, Template};
 use crate::chunk::{Document, Documents};
 use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
@@ -10,28 +12,6 @@ use crate::error::Error;
 use crate::pack::{Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
-
-/// How the kept chunks stand in the text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Order {
-    /// Best first.
-    #[default]
-    Rank,
-    /// As they came.
-    Input,
-}
-
-/// What the text looks like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Template {
-    /// Texts joined by a blank line.
-    #[default]
-    Plain,
-    /// `[kind:id] text`, joined by a newline. Nothing is escaped.
-    Tagged,
-}
 
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +23,8 @@ pub struct KeptChunk {
     pub score: Option<f64>,
     /// Tokens of its text alone, cut where it was cut.
     pub token_count: usize,
-    /// Where its text stands in [`Packing::text`], in bytes.
+    /// Where its text stands in [`Packing::text`], as it is escaped there, in
+    /// bytes.
     pub span: std::ops::Range<usize>,
     /// Whether something of its text was left out.
     pub was_cut: bool,
@@ -113,6 +94,7 @@ pub struct Packer {
     dedupe: bool,
     order: Order,
     template: Template,
+    notice: Option<Vec<String>>,
 }
 
 impl fmt::Debug for Packer {
@@ -146,6 +128,7 @@ impl Packer {
             dedupe: true,
             order: Order::default(),
             template: Template::default(),
+            notice: None,
         }
     }
 
@@ -234,6 +217,23 @@ impl Packer {
         self
     }
 
+    /// Says in the text, behind the chunks, that some were left out, where some
+    /// were and any is kept. `{count}` in `notice` stands for their number.
+    ///
+    /// ```
+    /// use budgeteer::Packer;
+    ///
+    /// let packer = Packer::new(9).notice("Left out: {count}.");
+    /// let packing = packer.pack("tea", &["Green tea.", "Rye bread and butter."])?;
+    /// assert_eq!(packing.text, "Green tea.\n\nLeft out: 1.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn notice(mut self, notice: &str) -> Self {
+        self.notice = Some(notice.split("{count}").map(str::to_owned).collect());
+        self
+    }
+
     /// Packs the best of `chunks` for `query`.
     ///
     /// # Errors
@@ -246,6 +246,50 @@ impl Packer {
     ///
     /// When there are 2^32 chunks or more.
     pub fn pack<D: Document>(&self, query: &str, chunks: &[D]) -> Result<Packing, Error> {
+        self.run(query, chunks, &[])
+    }
+
+    /// Like [`Packer::pack`]; under [`Order::Sticky`] the text begins as that of
+    /// `previous` does, as far as the same chunks are kept.
+    ///
+    /// ```
+    /// use budgeteer::{Order, Packer};
+    ///
+    /// let packer = Packer::new(50).order(Order::Sticky);
+    /// let chunks = ["Green tea.", "Rye bread."];
+    /// let packing = packer.pack("tea", &chunks)?;
+    /// let next = packer.pack_after(&packing, "bread", &chunks)?;
+    /// assert_eq!(next.text, "Green tea.\n\nRye bread.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Packer::pack`].
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    pub fn pack_after<D: Document>(
+        &self,
+        previous: &Packing,
+        query: &str,
+        chunks: &[D],
+    ) -> Result<Packing, Error> {
+        let mut from = 0;
+        let links = previous.kept.iter().map(|kept| {
+            let start = std::mem::replace(&mut from, kept.span.end);
+            previous.text.as_bytes()[start..kept.span.end].to_vec()
+        });
+        self.run(query, chunks, &links.collect::<Vec<_>>())
+    }
+
+    fn run<D: Document>(
+        &self,
+        query: &str,
+        chunks: &[D],
+        previous: &[Vec<u8>],
+    ) -> Result<Packing, Error> {
         if let Counter::Native(Native::Estimate(Estimate::CharsPerToken(ratio))) = self.counter
             && !(0.001..=1_000_000.0).contains(&ratio)
         {
@@ -270,12 +314,10 @@ impl Packer {
             overflow: self.overflow,
             max_chunks: self.max_chunks.map(|count| count as u64),
             dedupe: self.dedupe,
-            input_order: self.order == Order::Input,
-            separator: match self.template {
-                Template::Plain => "\n\n",
-                Template::Tagged => "\n",
-            },
-            is_labelled: self.template == Template::Tagged,
+            order: self.order,
+            previous,
+            template: &self.template,
+            notice: self.notice.as_deref(),
             sum_of_parts: false,
         };
         let mut host = Caller { packer: self, chunks };
@@ -317,13 +359,16 @@ impl<D: Document> Host for Caller<'_, D> {
         } as u64)
     }
 
-    fn label(&mut self, index: usize) -> Result<Vec<u8>, Self::Error> {
-        let (kind, id) = self.chunks[index].tag();
-        Ok(match id {
-            Some(id) => format!("[{kind}:{id}] "),
-            None => format!("[{kind}:{index}] "),
-        }
-        .into_bytes())
+    fn tag(&mut self, index: usize) -> Result<Tag, Self::Error> {
+        let chunk = &self.chunks[index];
+        let (kind, id) = chunk.tag();
+        Ok(Tag {
+            kind: kind.into(),
+            id: id.map_or_else(|| index.to_string(), str::to_owned).into(),
+            source: chunk.source().into(),
+            title: chunk.title().into(),
+            position: chunk.position().unwrap_or(f64::NAN),
+        })
     }
 
     fn work<R: Send>(
@@ -349,17 +394,17 @@ fn packing(
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
     let text = outcome.text(plan, documents);
     let text = String::from_utf8(text).expect("whole strings make a string");
-    let mut at = 0;
+    let mut at = plan.template.header.len();
     let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
-        let start = at + part.label.len();
-        let end = start + part.cut.map_or(documents.bytes(part.index), <[u8]>::len);
-        at = end + plan.separator.len();
+        let start = at + part.front.len();
+        let end = start + part.changed.map_or(documents.bytes(part.index), <[u8]>::len);
+        at = end + part.back.len() + plan.template.separator.len();
         KeptChunk {
             index: part.index,
             score: score(kept.index),
             token_count: tokens(kept.tokens),
             span: start..end,
-            was_cut: part.cut.is_some(),
+            was_cut: part.was_cut,
         }
     });
     // Both lists are in the order of the decisions.

@@ -6,7 +6,9 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::assemble;
-pub use crate::assemble::Part;
+pub use crate::assemble::template::Tag;
+use crate::assemble::template::Template;
+pub use crate::assemble::{Order, Part};
 use crate::chunk::Batch;
 use crate::count::{Estimate, Exact};
 use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
@@ -53,13 +55,13 @@ pub trait Host {
     /// Whatever keeps the host's counter from answering.
     fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error>;
 
-    /// Returns what stands in front of chunk `index`, encoded as in
-    /// [`Text::Utf8`]. It must end with whitespace.
+    /// Returns what chunk `index` says of itself. Asked of chunks that are, or
+    /// may be, kept, and only where the template or the order wants to know.
     ///
     /// # Errors
     ///
     /// Whatever keeps the host from telling.
-    fn label(&mut self, index: usize) -> Result<Vec<u8>, Self::Error>;
+    fn tag(&mut self, index: usize) -> Result<Tag, Self::Error>;
 
     /// Does `work`, which takes as long as reading about `chars` code points and
     /// needs nothing of the host. A host may let go of its locks meanwhile,
@@ -97,15 +99,50 @@ pub struct Plan<'a> {
     pub max_chunks: Option<u64>,
     /// Whether a text equal to a kept one is dropped.
     pub dedupe: bool,
-    /// Whether the kept chunks stand in input order rather than by rank.
-    pub input_order: bool,
-    /// What stands between two chunks: ASCII whitespace.
-    pub separator: &'a str,
-    /// Whether [`Host::label`] is asked.
-    pub is_labelled: bool,
+    /// How the kept chunks stand in the text.
+    pub order: Order,
+    /// Under [`Order::Sticky`], the text before: split behind the text of each
+    /// chunk, without what stands behind the last one. Each is encoded as in
+    /// [`Text::Utf8`].
+    pub previous: &'a [Vec<u8>],
+    /// What the text looks like.
+    pub template: &'a Template,
+    /// What says that chunks were left out, if that is to be said: what stands
+    /// in front of their number, and behind each mention of it.
+    pub notice: Option<&'a [String]>,
     /// Whether separators and markers go uncounted, as theaios-context-router
     /// 0.2.2 has it. Breaks the law; for estimates only.
     pub sum_of_parts: bool,
+}
+
+impl Plan<'_> {
+    /// Returns whether [`Host::tag`] is asked.
+    pub(crate) fn is_framed(&self) -> bool {
+        !self.template.is_plain() || self.order == Order::Document
+    }
+
+    /// Returns whether there is nothing in the text but chunks and separators.
+    pub(crate) fn is_bare(&self) -> bool {
+        let Template { header, footer, .. } = self.template;
+        !self.is_framed() && header.is_empty() && footer.is_empty() && self.notice.is_none()
+    }
+
+    /// Returns the separator and the notice that so many chunks were left out.
+    pub(crate) fn notice(&self, count: usize) -> Vec<u8> {
+        let mut notice = Vec::new();
+        if let Some(pieces) = self.notice {
+            notice.extend_from_slice(self.template.separator.as_bytes());
+            notice.extend(self.template.notice(pieces, count));
+        }
+        notice
+    }
+
+    /// Returns what stands behind the last chunk when so many were dropped.
+    pub(crate) fn tail(&self, dropped: usize) -> Vec<u8> {
+        let mut tail = if dropped > 0 { self.notice(dropped) } else { Vec::new() };
+        tail.extend_from_slice(self.template.footer.as_bytes());
+        tail
+    }
 }
 
 /// What became of a batch.
@@ -152,9 +189,16 @@ impl Outcome {
         &self.admitted.duplicates
     }
 
+    /// Returns what stands behind the last chunk, where there is one: the
+    /// notice if something was dropped, and the footer.
+    #[must_use]
+    pub fn tail(&self, plan: &Plan<'_>) -> Vec<u8> {
+        plan.tail(self.dropped().index.len())
+    }
+
     /// Returns the assembled text, encoded as in [`Text::Utf8`].
     pub fn text<B: Batch>(&self, plan: &Plan<'_>, batch: &B) -> Vec<u8> {
-        assemble::text(batch, plan.separator, self.parts())
+        assemble::text(batch, plan, self.parts(), &self.tail(plan))
     }
 }
 
@@ -206,7 +250,7 @@ pub fn run<B: Batch, H: Host>(
 
     let packer = pack::Packer::new(plan, batch, reading, host, dropped);
     let (admitted, total_tokens) = packer.pack(&order)?;
-    let places = admitted.arranged(plan.input_order);
+    let places = admitted.arranged(plan, batch);
     Ok(Outcome { total_tokens, scores, admitted, places })
 }
 

@@ -153,6 +153,17 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns the first code point and the last.
+    pub(crate) fn ends(&self) -> Option<(u32, u32)> {
+        let mut last = self.units().checked_sub(1)?;
+        if let Self::Utf8(bytes) = self {
+            while bytes[last].cast_signed() < -64 {
+                last -= 1;
+            }
+        }
+        Some((self.code_at_unit(0), self.code_at_unit(last)))
+    }
+
     /// Returns the number of units that the text is stored in: bytes of UTF-8,
     /// else code points.
     pub(crate) fn units(&self) -> usize {
@@ -494,6 +505,11 @@ fn fold_code(code: u32) -> u8 {
         _ if code == 0x212A => b'k',
         _ => OTHER,
     }
+}
+
+/// Returns whether Python's `str.split()` splits at `code`.
+pub(crate) fn is_space(code: u32) -> bool {
+    matches!(code, 0x9..=0xD | 0x1C..=0x20) || is_wide_space(code)
 }
 
 /// Returns whether Python's `str.split()` splits at `code`, for codes from

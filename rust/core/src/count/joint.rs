@@ -22,13 +22,13 @@ fn count(encoding: Encoding, text: &[u8]) -> u64 {
 
 /// Returns what `tail` adds to the count of `text`, with `head` in front, when
 /// it stands behind.
-pub(crate) fn behind(encoding: Encoding, head: &[u8], text: Text<'_>, tail: &str) -> i64 {
+pub(crate) fn behind(encoding: Encoding, head: &[u8], text: Text<'_>, tail: &[u8]) -> i64 {
     let units = text.units();
     let split = (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(at));
     let mut end = if split.is_none() { head.to_vec() } else { Vec::new() };
-    text.slice_units(split.unwrap_or(0), units).write_scalars(&mut end);
+    text.slice_units(split.unwrap_or(0), units).write_utf8(&mut end);
     let alone = count(encoding, &end);
-    end.extend_from_slice(tail.as_bytes());
+    end.extend_from_slice(tail);
     count(encoding, &end).cast_signed() - alone.cast_signed()
 }
 
@@ -37,16 +37,17 @@ pub(crate) fn before(encoding: Encoding, head: &[u8], text: Text<'_>) -> i64 {
     let units = text.units();
     let split = (1..units.min(REACH)).find(|&at| text.splits(at));
     let mut start = Vec::new();
-    text.slice_units(0, split.unwrap_or(units)).write_scalars(&mut start);
+    text.slice_units(0, split.unwrap_or(units)).write_utf8(&mut start);
     let alone = count(encoding, &start);
     let joined = [head, &start].concat();
     count(encoding, &joined).cast_signed() - alone.cast_signed()
 }
 
-/// Returns whether a text that starts like `text` may be counted by itself
-/// behind any other and a line end.
-pub(crate) fn starts_anew(text: Text<'_>) -> bool {
-    text.units() > 0 && is_safe_split(Classes::get(), 0xA, text.code_at_unit(0))
+/// Returns whether `text` may be counted by itself behind a separator that ends
+/// with `last`.
+pub(crate) fn starts_anew(last: Option<char>, text: Text<'_>) -> bool {
+    let Some((last, (first, _))) = last.zip(text.ends()) else { return false };
+    is_safe_split(Classes::get(), last.into(), first)
 }
 
 impl Text<'_> {

@@ -8,6 +8,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::{CUT_TRIES, Overflow, Packer, Reason};
+use crate::assemble::{Frame, Order, escape};
 use crate::chunk::Batch;
 use crate::count::exact::{GO_ON, count_text};
 use crate::count::{Exact, joint};
@@ -17,7 +18,9 @@ use crate::text::Text;
 /// What a kept chunk costs in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// Its tokens, with its label.
+    /// The tokens of what stands for its text.
+    body: u64,
+    /// Its tokens with what stands around it.
     tokens: u64,
     /// What a separator behind it adds.
     separator: i64,
@@ -93,21 +96,34 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     pub(super) fn pack_exact(&mut self, exact: Exact, order: &[u32]) -> Result<u64, H::Error> {
         let mut used = Used::default();
         let mut ahead = Ahead::default();
+        let template = self.plan.template;
+        let mut around = count(exact, template.header.as_bytes())
+            .saturating_add(count(exact, template.footer.as_bytes()));
+        let left = |used: Used, around, budget: u64| {
+            budget.saturating_add_signed(-used.total).saturating_sub(around)
+        };
         for (place, &index) in order.iter().enumerate() {
             if self.is_refused(index) {
                 continue;
             }
-            let available = self.plan.budget.saturating_add_signed(-used.total);
+            if self.wants_notice(0) {
+                around = around.saturating_add(count(exact, &self.set_notice()));
+            }
+            let mut available = left(used, around, self.plan.budget);
             if place >= ahead.end() {
                 ahead = self.count_ahead(exact, order, place, available)?;
             }
-            let count = ahead.get(place);
-            let mut kept = self.keep_exact(exact, index, count, used, available)?;
-            if kept.is_none() {
+            let known = ahead.get(place);
+            let mut kept = self.keep_exact(exact, index, known, used, available)?;
+            if kept.is_none() && self.may_cut.is_some() {
+                if self.wants_notice(order.len() - place - 1) {
+                    around = around.saturating_add(count(exact, &self.set_notice()));
+                    available = left(used, around, self.plan.budget);
+                }
                 kept = self.cut_exact(exact, index, used, available)?;
             }
             if let Some(cost) = kept {
-                used.add(index, cost, self.plan.input_order);
+                used.add(index, cost, self.plan.order == Order::Input);
             } else {
                 self.drop(index, Reason::Budget, available.saturating_add(1), available);
                 if self.plan.overflow == Overflow::Stop {
@@ -116,7 +132,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 }
             }
         }
-        self.settle(|packer| Ok(packer.count_joined(exact)))
+        self.settle(|packer| Ok(packer.count_joined(exact, &packer.tail())))
     }
 
     /// Counts what comes next in the order and may well be admitted, where that
@@ -184,27 +200,39 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             None => exact.count_text(text, available, &GO_ON),
         };
         let Some(tokens) = tokens else { return Ok(None) };
-        let label = self.label(index)?;
-        let cost = self.cost(exact, &label, text, tokens);
-        let separator = used.separator(index, cost.separator, self.plan.input_order);
+        let frame = self.frame(index)?;
+        let cost = match &frame.escaped {
+            None => self.cost(exact, &frame, text, tokens),
+            Some(escaped) => {
+                let escaped = Text::from_utf8(escaped);
+                let counted = count_text(exact.encoding(), escaped, available, &GO_ON);
+                let Some(counted) = counted else { return Ok(None) };
+                self.cost(exact, &frame, escaped, counted)
+            }
+        };
+        let separator = used.separator(index, cost.separator, self.plan.order == Order::Input);
         if cost.tokens.saturating_add_signed(separator) > available {
             return Ok(None);
         }
         self.costs.push(cost);
-        self.keep(index, tokens, label);
+        self.keep(index, tokens, frame);
         Ok(Some(cost))
     }
 
-    /// Returns what a text of so many tokens costs with its label.
-    fn cost(&self, exact: Exact, label: &[u8], text: Text<'_>, tokens: u64) -> Cost {
-        let labelling = match label {
-            [] => 0,
-            label => joint::before(exact.encoding(), label, text),
-        };
+    /// Returns what a text of so many tokens costs in its frame.
+    fn cost(&self, exact: Exact, frame: &Frame, text: Text<'_>, body: u64) -> Cost {
+        let Frame { front, back, .. } = frame;
+        let separator = &self.plan.template.separator;
+        let last = separator.chars().next_back();
+        let tokens = rendered(exact, front, text, body, back);
+        let behind = [back, separator.as_bytes()].concat();
+        let first = if front.is_empty() { text } else { Text::from_utf8(front) };
         Cost {
-            tokens: tokens.saturating_add_signed(labelling),
-            separator: joint::behind(exact.encoding(), label, text, self.plan.separator),
-            starts_anew: !label.is_empty() || joint::starts_anew(text),
+            body,
+            tokens,
+            separator: joint::behind(exact.encoding(), front, text, &behind)
+                - joint_behind(exact, front, text, back),
+            starts_anew: joint::starts_anew(last, first),
         }
     }
 
@@ -218,14 +246,12 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         available: u64,
     ) -> Result<Option<Cost>, H::Error> {
         let Some((keep, marker)) = self.may_cut.take() else { return Ok(None) };
-        let label = self.label(index)?;
-        let label_tokens = match &label[..] {
-            [] => Some(0),
-            label => exact.count_text(Text::from_utf8(label), u64::MAX, &GO_ON),
-        };
+        let frame = self.frame(index)?;
+        let tail = self.longest_tail();
         // A separator may make the text in front count less.
         let separator = used.last.map_or(0, |(_, separator)| separator);
-        let taken = label_tokens.unwrap_or(u64::MAX).cast_signed().saturating_add(separator);
+        let taken = count(exact, &frame.front).saturating_add(count(exact, &frame.back));
+        let taken = taken.cast_signed().saturating_add(separator);
         let mut room = available.saturating_add_signed(-taken);
         let text = self.batch.text(index as usize);
         let cost = text.chars().saturating_mul(COUNTING);
@@ -235,26 +261,35 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
             let work = |stop: &AtomicBool| exact.cut(text, room, keep, marker.into(), stop);
             let Some((tokens, piece)) = self.host.work(cost, work)? else { break };
-            let left = Text::from_utf8(&piece);
-            let cost = self.cost(exact, &label, left, tokens);
+            let escaped = escape::body(&self.plan.template.style, Text::from_utf8(&piece));
+            let is_escaped = escaped.is_some();
+            let body = escaped.as_deref().map_or(tokens, |escaped| count(exact, escaped));
+            let piece = escaped.unwrap_or(piece);
+            let frame = Frame { escaped: None, ..frame.clone() };
+            let cost = self.cost(exact, &frame, Text::from_utf8(&piece), body);
             self.costs.push(cost);
-            self.keep_cut(index, tokens, label.clone(), piece);
-            let total = self.count_joined(exact);
+            self.keep_cut(index, tokens, frame, piece);
+            let total = self.count_joined(exact, &tail);
             if total <= self.plan.budget {
                 return Ok(Some(cost));
             }
             self.take_out();
-            room = room.saturating_sub(total - self.plan.budget);
+            let over = total - self.plan.budget;
+            room = if is_escaped { shrunk(room, over) } else { room.saturating_sub(over) };
         }
         Ok(None)
     }
 
-    /// Returns the count of the assembled text, of which there must be some.
-    fn count_joined(&mut self, exact: Exact) -> u64 {
-        let places = self.admitted.arranged(self.plan.input_order);
+    /// Returns the count of the assembled text, of which there must be some,
+    /// with `tail` behind the last chunk.
+    fn count_joined(&mut self, exact: Exact, tail: &[u8]) -> u64 {
+        let places = self.admitted.arranged(self.plan, self.batch);
+        let template = self.plan.template;
+        let separator = template.separator.as_bytes();
         let mut total: i64 = 0;
         let mut from = 0;
         while from < places.len() {
+            let header = if from == 0 { template.header.as_bytes() } else { &[] };
             let alone = &places[from + 1..];
             let size = 1 + alone
                 .iter()
@@ -263,24 +298,55 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let group = &places[from..from + size];
             from += size;
             let is_last = from == places.len();
+            let behind = if is_last { tail } else { separator };
             if let [place] = group {
                 let cost = self.costs[*place as usize];
-                total += cost.tokens.cast_signed() + if is_last { 0 } else { cost.separator };
+                total += if header.is_empty() && (!is_last || tail.is_empty()) {
+                    cost.tokens.cast_signed() + if is_last { 0 } else { cost.separator }
+                } else {
+                    let part = self.admitted.part(*place as usize);
+                    let front = [header, part.front].concat();
+                    let back = [part.back, behind].concat();
+                    rendered(exact, &front, part.body(self.batch), cost.body, &back).cast_signed()
+                };
                 continue;
             }
-            let mut text = Vec::new();
+            let mut text = header.to_vec();
             for (i, &place) in group.iter().enumerate() {
                 let part = self.admitted.part(place as usize);
-                text.extend_from_slice(part.label);
-                part.body(self.batch).write_scalars(&mut text);
-                if i + 1 < size || !is_last {
-                    text.extend_from_slice(self.plan.separator.as_bytes());
-                }
+                text.extend_from_slice(part.front);
+                part.body(self.batch).write_utf8(&mut text);
+                text.extend_from_slice(part.back);
+                text.extend_from_slice(if i + 1 < size { separator } else { behind });
             }
-            let text = Text::from_utf8(&text);
-            let count = count_text(exact.encoding(), text, u64::MAX, &GO_ON);
-            total += count.unwrap_or(u64::MAX).cast_signed();
+            total = total.saturating_add(count(exact, &text).cast_signed());
         }
         total.cast_unsigned()
     }
+}
+
+/// Returns the count of a text.
+fn count(exact: Exact, text: &[u8]) -> u64 {
+    count_text(exact.encoding(), Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
+}
+
+/// Returns the count of `text`, which alone counts `body`, with what stands
+/// around it.
+fn rendered(exact: Exact, front: &[u8], text: Text<'_>, body: u64, back: &[u8]) -> u64 {
+    let fronting = match front {
+        [] => 0,
+        front => joint::before(exact.encoding(), front, text),
+    };
+    body.saturating_add_signed(fronting + joint_behind(exact, front, text, back))
+}
+
+fn joint_behind(exact: Exact, front: &[u8], text: Text<'_>, back: &[u8]) -> i64 {
+    if back.is_empty() { 0 } else { joint::behind(exact.encoding(), front, text, back) }
+}
+
+/// Returns the room to try next where a text that was given `room` is escaped
+/// and so much over.
+fn shrunk(room: u64, over: u64) -> u64 {
+    let (room, over) = (u128::from(room), u128::from(over));
+    u64::try_from(room * room / (room + over)).unwrap_or(u64::MAX)
 }

@@ -1,0 +1,318 @@
+//! What the text looks like around the chunks.
+
+use std::borrow::Cow;
+
+use super::escape;
+use crate::error::Error;
+use crate::text::Text;
+
+/// What the text looks like.
+///
+/// All but [`Template::plain`] and [`Template::format`] escape what a chunk
+/// contains where it might pass for what stands around chunks, so that a parser
+/// gives back exactly the chunks that went in. That delimits; it does not keep
+/// a model from following instructions in a text.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Chunk, Packer, Template};
+///
+/// let chunks = [Chunk::new("Tea & more.").id("7")];
+/// let packing = Packer::new(50).template(Template::xml()).pack("tea", &chunks)?;
+/// assert_eq!(
+///     packing.text,
+///     "<documents>\n<document id=\"7\">\nTea &amp; more.\n</document>\n</documents>",
+/// );
+/// let template = Template::format("<{id}> {text}")?.header("Sources:\n");
+/// let packing = Packer::new(50).template(template).pack("tea", &chunks)?;
+/// assert_eq!(packing.text, "Sources:\n<7> Tea & more.");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pub(crate) style: Style,
+    pub(crate) separator: Cow<'static, str>,
+    pub(crate) header: Cow<'static, str>,
+    pub(crate) footer: Cow<'static, str>,
+}
+
+/// How a chunk is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Tagged,
+    Markdown,
+    Xml,
+    Json,
+    /// What stands in front of the text, and behind it.
+    Format {
+        front: Vec<Slot>,
+        back: Vec<Slot>,
+    },
+}
+
+/// A part of a format string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Literal(String),
+    Kind,
+    Id,
+    Source,
+    Title,
+    Index,
+}
+
+/// What a chunk says of itself, each field encoded as in [`Text::Utf8`].
+#[derive(Clone, Debug, Default)]
+pub struct Tag {
+    /// What kind of chunk it is.
+    pub kind: Vec<u8>,
+    /// Its identifier.
+    pub id: Vec<u8>,
+    /// Where it comes from.
+    pub source: Vec<u8>,
+    /// Its title.
+    pub title: Vec<u8>,
+    /// Where it stands in its source; NaN where it does not say.
+    pub position: f64,
+}
+
+/// The kind of a chunk that says none.
+pub(crate) const DEFAULT_KIND: &str = "document";
+
+impl Default for Template {
+    fn default() -> Self {
+        Self::plain()
+    }
+}
+
+impl Template {
+    const fn new(
+        style: Style,
+        separator: &'static str,
+        header: &'static str,
+        footer: &'static str,
+    ) -> Self {
+        Self {
+            style,
+            separator: Cow::Borrowed(separator),
+            header: Cow::Borrowed(header),
+            footer: Cow::Borrowed(footer),
+        }
+    }
+
+    /// Texts joined by a blank line. Nothing is escaped.
+    #[must_use]
+    pub const fn plain() -> Self {
+        Self::new(Style::Plain, "\n\n", "", "")
+    }
+
+    /// `[kind:id] text`, joined by a line end.
+    #[must_use]
+    pub const fn tagged() -> Self {
+        Self::new(Style::Tagged, "\n", "", "")
+    }
+
+    /// A heading `## [kind:id] title` above each text, and a line with its
+    /// source if there is one; joined by a blank line.
+    #[must_use]
+    pub const fn markdown() -> Self {
+        Self::new(Style::Markdown, "\n\n", "", "")
+    }
+
+    /// `<documents>` with a `<document>` for each text. Well-formed XML 1.0.
+    #[must_use]
+    pub const fn xml() -> Self {
+        Self::new(Style::Xml, "\n", "<documents>\n", "\n</documents>")
+    }
+
+    /// A list with an object for each text.
+    #[must_use]
+    pub const fn json() -> Self {
+        Self::new(Style::Json, ",\n", "[", "]")
+    }
+
+    /// As `format` says, which has `{text}` once and may have `{kind}`, `{id}`,
+    /// `{source}`, `{title}` and `{index}`; a brace is written twice. Joined by
+    /// a blank line. Nothing is escaped.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for
+    /// any other field, a lone brace, or `{text}` not once.
+    pub fn format(format: &str) -> Result<Self, Error> {
+        let mut halves = [Vec::new(), Vec::new()];
+        let mut texts = 0;
+        let mut literal = String::new();
+        let mut rest = format;
+        while let Some(at) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some(behind) = ["{{", "}}"].iter().find_map(|pair| rest.strip_prefix(pair)) {
+                literal.push_str(&rest[..1]);
+                rest = behind;
+                continue;
+            }
+            let name = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            let Some((name, behind)) = name else { return Err(Error::format()) };
+            rest = behind;
+            let slots = &mut halves[texts.min(1)];
+            slots.push(Slot::Literal(std::mem::take(&mut literal)));
+            match name {
+                "text" => texts += 1,
+                "kind" => slots.push(Slot::Kind),
+                "id" => slots.push(Slot::Id),
+                "source" => slots.push(Slot::Source),
+                "title" => slots.push(Slot::Title),
+                "index" => slots.push(Slot::Index),
+                _ => return Err(Error::format()),
+            }
+        }
+        literal.push_str(rest);
+        halves[1].push(Slot::Literal(literal));
+        if texts != 1 {
+            return Err(Error::format());
+        }
+        let [front, back] = halves;
+        Ok(Self { style: Style::Format { front, back }, ..Self::plain() })
+    }
+
+    /// Sets what stands between chunks. Only a format string has a choice.
+    #[must_use]
+    pub fn separator(mut self, separator: impl Into<String>) -> Self {
+        if matches!(self.style, Style::Format { .. }) {
+            self.separator = separator.into().into();
+        }
+        self
+    }
+
+    /// Puts `header` in front of the whole text.
+    #[must_use]
+    pub fn header(mut self, header: impl Into<String>) -> Self {
+        let header = header.into();
+        if !header.is_empty() {
+            self.header = (header + &self.header).into();
+        }
+        self
+    }
+
+    /// Puts `footer` behind the whole text.
+    #[must_use]
+    pub fn footer(mut self, footer: impl Into<String>) -> Self {
+        let footer = footer.into();
+        if !footer.is_empty() {
+            self.footer.to_mut().push_str(&footer);
+        }
+        self
+    }
+
+    /// Returns what stands between chunks.
+    #[must_use]
+    pub fn between(&self) -> &str {
+        &self.separator
+    }
+
+    /// Returns what stands in front of the whole text.
+    #[must_use]
+    pub fn front(&self) -> &str {
+        &self.header
+    }
+
+    /// Returns what stands in front of the text of chunk `index`, and behind it.
+    pub(crate) fn around(&self, tag: &Tag, index: usize) -> (Vec<u8>, Vec<u8>) {
+        let Tag { kind, id, source, title, .. } = tag;
+        let field = |text: &[u8]| escape::field(text, b"");
+        match &self.style {
+            Style::Plain => (Vec::new(), Vec::new()),
+            Style::Tagged => ([&bracketed(kind, id)[..], b" "].concat(), Vec::new()),
+            Style::Markdown => {
+                let mut front = [b"## ", &bracketed(kind, id)[..]].concat();
+                if !title.is_empty() {
+                    front.extend([b" ", &field(title)[..]].concat());
+                }
+                if !source.is_empty() {
+                    front.extend([b"\nSource: ", &field(source)[..]].concat());
+                }
+                front.extend(b"\n\n");
+                (front, Vec::new())
+            }
+            Style::Xml => {
+                let mut front = b"<document".to_vec();
+                for (name, value) in attributes(tag) {
+                    front.extend(format!(" {name}=\"").bytes());
+                    front.extend(escape::xml(value, true));
+                    front.push(b'"');
+                }
+                front.extend(b">\n");
+                (front, b"\n</document>".to_vec())
+            }
+            Style::Json => {
+                let mut front = b"{".to_vec();
+                for (name, value) in attributes(tag) {
+                    front.extend(format!("\"{name}\": \"").bytes());
+                    front.extend(escape::json(value));
+                    front.extend(b"\", ");
+                }
+                front.extend(b"\"text\": \"");
+                (front, b"\"}".to_vec())
+            }
+            Style::Format { front, back } => {
+                let fill = |slots: &[Slot]| {
+                    let mut filled = Vec::new();
+                    for slot in slots {
+                        match slot {
+                            Slot::Literal(text) => filled.extend_from_slice(text.as_bytes()),
+                            Slot::Kind => filled.extend_from_slice(kind),
+                            Slot::Id => filled.extend_from_slice(id),
+                            Slot::Source => filled.extend_from_slice(source),
+                            Slot::Title => filled.extend_from_slice(title),
+                            Slot::Index => filled.extend(index.to_string().bytes()),
+                        }
+                    }
+                    filled
+                };
+                (fill(front), fill(back))
+            }
+        }
+    }
+
+    /// Returns the line that says how many chunks were left out.
+    pub(crate) fn notice(&self, pieces: &[String], count: usize) -> Vec<u8> {
+        let notice = pieces.join(&count.to_string());
+        let notice = notice.as_bytes();
+        let escaped = || {
+            escape::body(&self.style, Text::from_utf8(notice)).unwrap_or_else(|| notice.to_vec())
+        };
+        match &self.style {
+            Style::Plain | Style::Format { .. } => notice.to_vec(),
+            Style::Tagged => [b"[notice] ", &escaped()[..]].concat(),
+            Style::Markdown => [b"## [notice] ", &escaped()[..]].concat(),
+            Style::Xml => [b"<notice>", &escaped()[..], b"</notice>"].concat(),
+            Style::Json => [b"{\"notice\": \"", &escaped()[..], b"\"}"].concat(),
+        }
+    }
+
+    /// Returns whether a chunk stands in the text as it is.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.style == Style::Plain
+    }
+}
+
+/// Returns `[kind:id]`.
+fn bracketed(kind: &[u8], id: &[u8]) -> Vec<u8> {
+    let (kind, id) = (escape::field(kind, b":]"), escape::field(id, b"]"));
+    [b"[", &kind[..], b":", &id, b"]"].concat()
+}
+
+/// Returns the fields that are written with their names: all but the empty and
+/// the kind that goes without saying.
+fn attributes(tag: &Tag) -> impl Iterator<Item = (&'static str, &[u8])> {
+    let Tag { kind, id, source, title, .. } = tag;
+    let kind = ("kind", &kind[..]);
+    let rest = [("source", &source[..]), ("title", &title[..])];
+    std::iter::once(kind)
+        .filter(|(_, kind)| *kind != DEFAULT_KIND.as_bytes())
+        .chain(std::iter::once(("id", &id[..])))
+        .chain(rest.into_iter().filter(|(_, value)| !value.is_empty()))
+}
