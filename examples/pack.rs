@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    let packing = Packer::new(max_tokens).template(Template::Tagged).pack(&question, &chunks)?;
+    let packing = Packer::new(max_tokens).template(Template::tagged()).pack(&question, &chunks)?;
     let mut out = io::stdout().lock();
     writeln!(
         out,

@@ -8,15 +8,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from string import Formatter
-from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
 from budgeteer._chunk import Chunk, texts_of
 from budgeteer._codes import DEFAULT_KIND, FORMAT, JSON, LINE_ENDS, MARKDOWN, PLAIN, TAGGED, XML
 from budgeteer.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from budgeteer._packing import Packing
 
 STYLES = ("plain", "tagged", "markdown", "xml", "json")
 """The templates that have a name, by code."""
@@ -239,27 +235,6 @@ def unescape(style: int, text: str) -> str:
 def _referred(match: re.Match[str]) -> str:
     code, number, name = match.groups()
     return chr(int(code, 16)) if code else chr(int(number)) if number else _XML_NAMED[name]
-
-
-def links_of(packing: Packing[Any]) -> tuple[str, ...]:
-    """Return the text of a packing, split behind the text of each kept chunk."""
-    ends = [0, *packing._spans[1::2]]
-    return tuple(packing.text[i:j] for i, j in zip(ends, ends[1:], strict=False))
-
-
-def stable_chars(previous: Packing[Any], packing: Packing[Any]) -> int:
-    """Return where the last chunk ends up to which both texts are the same."""
-    before, after = previous.text, packing.text
-    if before == after:
-        return len(after)
-    low, high = 0, min(len(before), len(after))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if before[low:middle] == after[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return max((end for end in packing._spans[1::2] if end <= low), default=0)
 
 
 def parse_context(text: str, template: str | Template = "tagged") -> list[Chunk]:

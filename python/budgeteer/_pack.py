@@ -155,15 +155,6 @@ class Packer:
                 f"vectors must be None under ranking={self.ranking!r}, "
                 f"not {_validate.type_name(vectors)}"
             )
-        if previous is not None:
-            if not isinstance(previous, Packing):
-                raise InvalidArgumentError(
-                    f"previous must be a Packing or None, not {_validate.type_name(previous)}"
-                )
-            if self.order != "sticky":
-                raise InvalidArgumentError(
-                    f"previous must be None under order={self.order!r}: it is for order='sticky'"
-                )
         limit = self.max_tokens
         if max_tokens is not None:
             limit = _validate.tokens("max_tokens", max_tokens)
@@ -188,7 +179,7 @@ class Packer:
             self.max_chunks,
             self.dedupe is not None,
             ORDERS.index(self.order),
-            () if previous is None else _assemble.links_of(previous),
+            self._links(previous),
             self._template._wire(query, items),
             self._notice,
             _chunk.tagger(items),
@@ -197,11 +188,31 @@ class Packer:
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
         packing: Packing[T] = Packing(
-            items, result, counter, budget, self.max_chunks, self._template._style
+            items,
+            result,
+            counter,
+            budget,
+            self.max_chunks,
+            counter._is_encoding,
+            self._template._style,
         )
         if previous is not None:
-            packing._stable = _assemble.stable_chars(previous, packing)
+            packing._compare(previous)
         return packing
+
+    def _links(self, previous: Packing[Any] | None) -> tuple[str, ...]:
+        """Return what a backend takes for the packing before."""
+        if previous is None:
+            return ()
+        if not isinstance(previous, Packing):
+            raise InvalidArgumentError(
+                f"previous must be a Packing or None, not {_validate.type_name(previous)}"
+            )
+        if self.order != "sticky":
+            raise InvalidArgumentError(
+                f"previous must be None under order={self.order!r}: it is for order='sticky'"
+            )
+        return previous._links()
 
     def pack_batch(
         self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from budgeteer import _validate
@@ -164,6 +165,7 @@ class Packing(Generic[T]):
         counter: TokenCounter,
         budget: int,
         max_chunks: int | None,
+        is_needed_a_bound: bool,
         style: int,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
@@ -172,7 +174,7 @@ class Packing(Generic[T]):
         self.budget_tokens = budget
         self.is_exact = counter.is_exact
         self._max_chunks = max_chunks
-        self._is_needed_a_bound = counter._is_encoding
+        self._is_needed_a_bound = is_needed_a_bound
         self._style = style
         self._stable = 0
         self._counter: TokenCounter | None = counter
@@ -245,6 +247,23 @@ class Packing(Generic[T]):
                 "packing has no counter"
             )
         return self._counter.count(self.text[: self._stable])
+
+    def _links(self) -> tuple[str, ...]:
+        """Return the text, split behind the text of each kept chunk, without what follows."""
+        return tuple(self.text[i:j] for i, j in pairwise([0, *self._spans[1::2]]))
+
+    def _compare(self, previous: Packing[Any]) -> None:
+        """Find where the last chunk ends up to which the text is that of *previous*."""
+        before, after = previous.text, self.text
+        low, high = 0, min(len(before), len(after))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if before[low:middle] == after[low:middle]:
+                low = middle
+            else:
+                high = middle - 1
+        ends = [len(after)] if before == after else self._spans[1::2]
+        self._stable = max((end for end in ends if end <= low), default=0)
 
     def _score(self, index: int) -> float | None:
         score = self._scores[index]

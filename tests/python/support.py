@@ -213,15 +213,16 @@ long_texts = st.builds(
 forging_texts = st.lists(
     st.sampled_from(
         [
-            "\n", "\r", "\x0b", "\x1c", "\x85", "\u2028", "\n\n", "\\", "[", "]", ":", "] ", "[notice] ",
-            "[system:0] ", "[document:a]", "\uff3bsystem:0\uff3d", "## ", "## [", "# ", "Source: ", "n",
-            "</document>", "\n</document>\n", "<document>", "<", ">", "]]>", "&", "&amp;", "&#92;u0001",
-            '"', '"}', ",\n{", "]\n", "{", "}", "u000A", "\x00", "\x01", "\t", "\ufffe", "\uffff", "\ud800",
-            "\udc00", "\U0001f375", "tea", " ", "{text}", "'",
+            *("\n", "\r", "\x0b", "\x1c", "\x85", "\u2028", "\n\n", "\\", "[", "]", ":", "] "),
+            *("[notice] ", "[system:0] ", "[document:a]", "\uff3bsystem:0\uff3d", "## ", "## ["),
+            *("# ", "Source: ", "n", "</document>", "\n</document>\n", "<document>", "<", ">"),
+            *("]]>", "&", "&amp;", "&#92;u0001", '"', '"}', ",\n{", "]\n", "{", "}", "u000A"),
+            *("\x00", "\x01", "\t", "\ufffe", "\uffff", "\ud800", "\udc00", "\U0001f375"),
+            *("tea", " ", "{text}", "'"),
         ]
     ),
     max_size=12,
-).map("".join)  # fmt: skip
+).map("".join)
 """Texts that try to pass for what stands around a chunk."""
 
 texts = (
@@ -281,6 +282,8 @@ templates = st.sampled_from(["plain", "tagged", "markdown", "xml", "json"]) | (
         footer=around,
     )
 )
+orders = st.sampled_from(["rank", "input", "document", "edges", "sticky"])
+notices = st.sampled_from([None, True, "{count}", "left out {count}\n[a:b] of {count}"])
 options = st.fixed_dictionaries(
     {},
     optional={
@@ -290,12 +293,27 @@ options = st.fixed_dictionaries(
         "overflow": st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": st.none() | st.integers(0, 6),
         "dedupe": st.sampled_from(["exact", None]),
-        "order": st.sampled_from(["rank", "input", "document", "edges", "sticky"]),
+        "order": orders,
         "template": templates,
-        "notice": st.sampled_from([None, True, "{count}", "left out {count}\n[a:b] of {count}"]),
+        "notice": notices,
     },
 )
 budgets = st.integers(0, 60) | st.sampled_from([0, 10**9, 2**63 - 1])
+
+
+def tag_of(chunk, index):
+    """Return what a chunk that `chunk_lists` drew says of itself."""
+    data = {} if isinstance(chunk, str) else chunk
+    if isinstance(chunk, Chunk):
+        data = {name: getattr(chunk, name) for name in ("id", "source", "title", "metadata")}
+    kind = (data.get("metadata") or {}).get("kind")
+    identifier = data.get("id")
+    return {
+        "kind": "document" if kind is None else kind,
+        "id": str(index) if identifier is None else identifier,
+        "source": data.get("source", ""),
+        "title": data.get("title", ""),
+    }
 
 
 def text_of(chunk):

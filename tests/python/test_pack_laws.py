@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import dataclass, field
+from itertools import groupby, zip_longest
 
 import pytest
 from hypothesis import example, given
@@ -23,10 +24,14 @@ from support import (
     formula_counters,
     long_texts,
     meeting_texts,
+    notices,
     odd_texts,
     options,
+    orders,
     pure_counters,
     queries,
+    tag_of,
+    templates,
     text_of,
     texts,
     using,
@@ -36,12 +41,14 @@ from budgeteer import (
     CounterError,
     InvalidArgumentError,
     Packer,
+    Template,
     get_counter,
     pack,
+    parse_context,
 )
+from budgeteer._assemble import STYLES
 
 on_both = pytest.mark.parametrize("name", BACKENDS)
-SEPARATORS = {"plain": "\n\n", "tagged": "\n"}
 
 
 @dataclass
@@ -74,7 +81,7 @@ cutting_calls = st.builds(
     counters,
     st.fixed_dictionaries(
         {"overflow": st.sampled_from(["truncate_end", "truncate_middle"])},
-        optional={"order": st.just("input"), "template": st.just("tagged")},
+        optional={"order": orders, "template": templates, "notice": notices},
     ),
 )
 exact_calls = st.builds(
@@ -160,36 +167,60 @@ def test_same_input_same_output(name, call):
 @on_both
 @given(call=any_call)
 def test_the_text_is_the_kept_texts(name, call):
-    """The text is the kept texts in order, separated; spans point at them."""
+    """The text is header, kept texts in their frames, notice and footer; spans point at them."""
     with using(name):
         packing = call()
 
-    separator = SEPARATORS[call.options.get("template", "plain")]
-    place = 0
-    for nth, kept in enumerate(packing.kept):
-        start, end = kept.span
-        between = packing.text[place:start]
-        assert kept.text == packing.text[start:end]
-        assert between.startswith(separator if nth else "")
-        if separator == "\n\n":
-            assert between == ("\n\n" if nth else "")
-        place = end
-    assert packing.text[place:] == ""
+    template = call.options.get("template", "plain")
+    template = Template(template) if isinstance(template, str) else template
+    if not packing.kept:
+        assert packing.text == ""
+        return
+    if template.format in STYLES[1:]:
+        found = [chunk.text for chunk in parse_context(packing.text, template)]
+        assert [kept.text for kept in packing.kept] == found
+        return
+    layout = "{text}" if template.format == "plain" else template.format
+    frames = [
+        layout.format(text=kept.text, index=kept.index, **tag_of(kept.chunk, kept.index))
+        for kept in packing.kept
+    ]
+    notice = call.options.get("notice")
+    notice = "Chunks left out: {count}." if notice is True else notice
+    if packing.dropped and notice:
+        frames.append(notice.replace("{count}", str(packing.dropped_count)))
+    separator = "\n\n" if template.separator is None else template.separator
+    assert template.header + separator.join(frames) + template.footer == packing.text
+    for kept in packing.kept:
+        assert kept.text == packing.text[slice(*kept.span)]
 
 
 @on_both
 @given(call=any_call)
 def test_kept_in_the_order_asked_for(name, call):
-    """Kept chunks stand by (-score, index), or in input order."""
+    """Kept chunks stand by (-score, index), in input order, by document, or best at the edges."""
     with using(name):
         packing = call()
 
-    order = [kept.index for kept in packing.kept]
+    kept = [*packing.kept]
+    order = call.options.get("order", "rank")
+    if order == "edges":
+        half = (len(kept) + 1) // 2
+        front, back = kept[:half], kept[half:][::-1]
+        kept = [pair for pairs in zip_longest(front, back) for pair in pairs if pair is not None]
+    found = [one.index for one in kept]
     ranking = call.options.get("ranking", "keyword")
-    if call.options.get("order") == "input" or ranking == "input":
-        assert sorted(order) == order
+    if order == "document":
+        sources = [tag_of(one.chunk, one.index)["source"] for one in kept]
+        assert len({*sources}) == len([*groupby(sources)])
+        firsts = [
+            min(i for s, i in zip(sources, found, strict=True) if s == one) for one in sources
+        ]
+        assert sorted(firsts) == firsts
+    elif order == "input" or ranking == "input":
+        assert sorted(found) == found
     elif ranking == "keyword":
-        keys = [(-kept.score, kept.index) for kept in packing.kept]
+        keys = [(-one.score, one.index) for one in kept]
         assert sorted(keys) == keys
 
 
@@ -341,7 +372,11 @@ def test_limits(name, call):
 @on_both
 @given(call=pure_calls)
 def test_how_often_a_callable_is_asked(name, call):
-    """A callable is asked once per chunk considered and once per assembling, never for ""."""
+    """
+    A callable is asked once per chunk considered and once per assembling, never for "".
+
+    What stands around all, and the notice, is asked for once.
+    """
     if call.options.get("overflow", "skip").startswith("truncate"):
         call.options["overflow"] = "skip"
     recorder = Recorder(call.counter, [])
@@ -355,7 +390,7 @@ def test_how_often_a_callable_is_asked(name, call):
     ]
     left = sum(dropped.reason == "budget" for dropped in packing.dropped)
     assert "" not in recorder.asked
-    assert len(recorder.asked) <= len(considered) + 1 + left
+    assert len(recorder.asked) <= len(considered) + 1 + left + 2
 
 
 @on_both

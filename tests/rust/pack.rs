@@ -65,7 +65,7 @@ proptest! {
             .estimate(estimate)
             .overflow(overflow)
             .order(if by_input { Order::Input } else { Order::Rank })
-            .template(if tagged { Template::Tagged } else { Template::Plain })
+            .template(if tagged { Template::tagged() } else { Template::plain() })
             .pack("green tea", &texts)?;
         prop_assert_eq!(estimate.count(&packing.text), packing.total_tokens);
         prop_assert!(packing.total_tokens <= max_tokens);
@@ -132,7 +132,7 @@ fn what_is_not_a_number_is_refused() {
 #[test]
 fn the_tag_counts() -> Result<(), budgeteer::Error> {
     let chunks = [Chunk::new("tea").id("x"), Chunk::new("tree")];
-    let packer = Packer::new(9).estimate(Estimate::CharsDiv4).template(Template::Tagged);
+    let packer = Packer::new(9).estimate(Estimate::CharsDiv4).template(Template::tagged());
     let packing = packer.pack("tea", &chunks)?;
     assert_eq!("[document:x] tea\n[document:1] tree", packing.text);
     assert_eq!(9, packing.total_tokens);

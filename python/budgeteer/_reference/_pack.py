@@ -286,7 +286,7 @@ class _Packer:
         return total(size_of(self.assembled(self.tail()))) if kept else 0
 
     def make_room(self) -> int:
-        """Set room aside for the notice, for which the last may leave; return the tokens so far."""
+        """Set room aside for the notice, for which some may leave; return the tokens so far."""
         kept = self.outcome.kept
         size_of = partial(measure, self.kind)
         self.around += size_of(self.set_notice())

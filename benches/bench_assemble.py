@@ -1,0 +1,99 @@
+"""
+Assembling 500 chunks with every template, beside scoring them.
+
+    python benches/bench_assemble.py [--chunks N] [--rounds N] [--texts FILE]
+
+What a template costs is what a packing takes with it, less what the same packing takes with
+``max_chunks=0``, which reads, scores and ranks all chunks and keeps none. All cases are
+interleaved in one run on fresh strings; times are medians, and only their ratios mean anything.
+The budget is the 8,000 tokens of the other benchmarks; with ``--all`` every chunk is kept.
+
+Under pytest the same cases run with pytest-benchmark:
+``pytest benches/bench_assemble.py --benchmark-enable``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_pack import MAX_TOKENS, QUERY, fresh, real_text
+
+from budgeteer import Packer, Template
+
+PLENTY = 10**9
+TEMPLATES: dict[str, str | Template] = {
+    "plain": "plain",
+    "tagged": "tagged",
+    "markdown": "markdown",
+    "xml": "xml",
+    "json": "json",
+    "format string": Template("<{kind} {id}>\n{text}", separator="\n"),
+}
+
+
+def packers(max_tokens: int) -> dict[str, Packer]:
+    """Return a packer for each case."""
+    options: dict[str, Any] = {"counter": "chars_div4", "ranking": "keyword"}
+    cases = {
+        name: Packer(max_tokens, template=template, **options)
+        for name, template in TEMPLATES.items()
+    }
+    cases["tagged, notice"] = Packer(max_tokens, template="tagged", notice=True, **options)
+    cases["tagged, edges"] = Packer(max_tokens, template="tagged", order="edges", **options)
+    cases["tagged, document"] = Packer(max_tokens, template="tagged", order="document", **options)
+    cases["nothing kept"] = Packer(max_tokens, max_chunks=0, **options)
+    return cases
+
+
+def interleaved(text: str, count: int, rounds: int, max_tokens: int) -> dict[str, float]:
+    """Return the median time of each case in seconds."""
+    cases = packers(max_tokens)
+    times: dict[str, list[float]] = {name: [] for name in cases}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, packer in cases.items():
+                chunks = fresh(text, count)
+                start = time.perf_counter()
+                packer.pack(QUERY, chunks)
+                times[name].append(time.perf_counter() - start)
+                del chunks
+    finally:
+        gc.enable()
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+@pytest.mark.parametrize("name", packers(1))
+def test_assemble(benchmark: Any, name: str) -> None:
+    """One case, on fresh strings each round."""
+    text, packer = real_text(), packers(MAX_TOKENS)[name]
+    benchmark.group = "assemble 500"
+    benchmark.pedantic(packer.pack, setup=lambda: ((QUERY, fresh(text, 500)), {}), rounds=50)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--chunks", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--texts", type=Path)
+    parser.add_argument("--all", action="store_true", help="keep every chunk")
+    arguments = parser.parse_args()
+    budget = PLENTY if arguments.all else MAX_TOKENS
+    medians = interleaved(real_text(arguments.texts), arguments.chunks, arguments.rounds, budget)
+    nothing = medians["nothing kept"]
+    print(f"{arguments.chunks} chunks, {arguments.rounds} rounds")
+    print(f"{'':22}{'us':>10}{'beyond scoring':>16}")
+    for name, seconds in medians.items():
+        print(f"{name:22}{seconds * 1e6:10.1f}{seconds / nothing - 1:15.1%}")
+
+
+if __name__ == "__main__":
+    main()

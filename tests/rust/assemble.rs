@@ -1,0 +1,173 @@
+//! Laws of assembling that hold for every input.
+
+use budgeteer::{Chunk, Estimate, Order, Overflow, Packer, Packing, Template, TokenCounter};
+use proptest::prelude::*;
+
+/// Texts that try to pass for what stands around a chunk.
+fn chunks() -> impl Strategy<Value = Vec<Chunk>> {
+    let part = prop::sample::select(vec![
+        "\n",
+        "\n\n",
+        "[",
+        "]",
+        ":",
+        "] ",
+        "\\",
+        "[a:b] ",
+        "[notice] ",
+        "## ",
+        "## [",
+        "<",
+        "&",
+        "]]>",
+        "</document>\n",
+        "\"",
+        "\"}",
+        ",\n{",
+        "\u{1}",
+        "\r",
+        "\u{2028}",
+        "é",
+        "🍵",
+        "tea ",
+        "word ",
+        "{text}",
+        "\t",
+    ]);
+    let text = prop::collection::vec(part, 0..9).prop_map(|parts| parts.concat());
+    let chunk = (text.clone(), text.clone(), text).prop_map(|(text, id, source)| Chunk {
+        id: Some(id),
+        source,
+        ..Chunk::new(text)
+    });
+    prop::collection::vec(chunk, 0..9)
+}
+
+fn templates() -> impl Strategy<Value = Template> {
+    let format = Template::format("{index}{id}{text}{{{source}}}").unwrap();
+    prop::sample::select(vec![
+        Template::plain(),
+        Template::tagged(),
+        Template::markdown().header("# Sources\n").footer("\nThe end."),
+        Template::xml(),
+        Template::json(),
+        format.clone().separator("").header("<").footer(">"),
+        format.separator("\n--\n"),
+    ])
+}
+
+fn orders() -> impl Strategy<Value = Order> {
+    prop::sample::select(vec![Order::Rank, Order::Input, Order::Document, Order::Edges])
+}
+
+fn packer(max_tokens: usize, template: Template, order: Order, overflow: bool) -> Packer {
+    let overflow = if overflow { Overflow::TruncateEnd } else { Overflow::Skip };
+    Packer::new(max_tokens)
+        .template(template)
+        .order(order)
+        .overflow(overflow)
+        .notice("Left out: {count}")
+}
+
+/// The count of the text is the total, and within the budget; the notice is
+/// there when something was dropped.
+fn assert_holds(packing: &Packing, counter: &impl TokenCounter) {
+    if packing.kept.is_empty() {
+        assert_eq!(("", 0), (packing.text.as_str(), packing.total_tokens));
+        return;
+    }
+    assert_eq!(counter.count(&packing.text), packing.total_tokens);
+    assert!(packing.total_tokens <= packing.budget_tokens);
+    let behind = &packing.text[packing.kept[packing.kept.len() - 1].span.end..];
+    let notice = format!("Left out: {}", packing.dropped.len());
+    assert_eq!(!packing.dropped.is_empty(), behind.contains(&notice));
+}
+
+proptest! {
+    #[test]
+    fn estimates_hold(
+        chunks in chunks(), max_tokens in 0_usize..120, template in templates(),
+        order in orders(), cuts: bool, ratio in 0.3_f64..9.0,
+    ) {
+        for estimate in
+            [Estimate::CharsDiv4, Estimate::Words, Estimate::CharsPerToken(ratio)]
+        {
+            let packer = packer(max_tokens, template.clone(), order, cuts).estimate(estimate);
+            assert_holds(&packer.pack("tea", &chunks)?, &estimate);
+        }
+    }
+
+    #[cfg(feature = "o200k")]
+    #[test]
+    fn encodings_hold(
+        chunks in chunks(), max_tokens in 0_usize..160, template in templates(),
+        order in orders(), cuts: bool,
+    ) {
+        let counter = budgeteer::Encoding::O200k;
+        let packer = packer(max_tokens, template, order, cuts).counter(counter);
+        assert_holds(&packer.pack("tea", &chunks)?, &counter);
+    }
+
+    #[test]
+    fn custom_counters_hold(
+        chunks in chunks(), max_tokens in 0_usize..400, template in templates(),
+        order in orders(), cuts: bool,
+    ) {
+        let counter = |text: &str| text.len();
+        let packer = packer(max_tokens, template, order, cuts).counter(counter);
+        assert_holds(&packer.pack("tea", &chunks)?, &counter);
+    }
+
+    /// The text begins as it did, up to the first chunk that is gone.
+    #[test]
+    fn what_is_sticky_stays(chunks in chunks(), template in templates(), query in "(tea|word)?") {
+        let packer = Packer::new(200).template(template).order(Order::Sticky);
+        let before = packer.pack("tea", &chunks)?;
+        let after = packer.pack_after(&before, &query, &chunks)?;
+        let kept = |packing: &Packing| packing.kept.iter().map(|kept| kept.index).collect();
+        let (old, new): (Vec<usize>, Vec<usize>) = (kept(&before), kept(&after));
+        let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let end = before.kept[..same].last().map_or(0, |kept| kept.span.end);
+        prop_assert_eq!(&before.text[..end], &after.text[..end]);
+        if let Some(gone) = old.get(same) {
+            prop_assert!(!new.contains(gone));
+        }
+    }
+}
+
+#[test]
+fn orders_stand_as_documented() -> Result<(), budgeteer::Error> {
+    let chunk = |text: &str, source: &str, position| Chunk {
+        position,
+        ..Chunk::new(text).source(source).score(f64::from(text.len() as u32))
+    };
+    let chunks = [
+        chunk("a", "x", Some(2.0)),
+        chunk("bbbbb", "y", None),
+        chunk("cccc", "x", Some(1.5)),
+        chunk("ddd", "x", None),
+        chunk("ee", "y", None),
+    ];
+    for (order, expected) in [
+        (Order::Rank, "bbbbb cccc ddd ee a"),
+        (Order::Input, "a bbbbb cccc ddd ee"),
+        (Order::Document, "cccc a ddd bbbbb ee"),
+        (Order::Edges, "bbbbb ddd a ee cccc"),
+    ] {
+        let template = Template::format("{text}")?.separator(" ");
+        let packer = Packer::new(99).ranking(budgeteer::Ranking::Score).order(order);
+        assert_eq!(expected, packer.template(template).pack("", &chunks)?.text);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_no_format_is_refused() {
+    for format in
+        ["", "{text", "text}", "{text} {", "{text}{text}", "{id}", "{text}{score}", "{text:>9}"]
+    {
+        let error = Template::format(format).unwrap_err();
+        assert_eq!(budgeteer::ErrorKind::InvalidArgument, error.kind());
+    }
+    assert!(Template::format("{{}}{text}{{id}}").is_ok());
+}
