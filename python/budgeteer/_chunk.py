@@ -156,30 +156,36 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
 
     def tag(i: int) -> tuple[str, str, str, str, float]:
         chunk = chunks[i]
-        kind = metadata_field(chunk, "kind")
-        if kind is None and isinstance(chunk, Mapping):
-            kind = chunk.get("kind")
+        if isinstance(chunk, str):
+            return DEFAULT_KIND, str(i), "", "", math.nan
+        metadata = field(chunk, "metadata")
+        if not _is_mapping(metadata):
+            metadata = {}
+        # What has no metadata may have all at hand.
+        data = chunk if _is_mapping(chunk) else {}
+        kind = metadata.get("kind")
+        if kind is None:
+            kind = data.get("kind")
         identifier = field(chunk, "id")
-        source, title = (
-            field(chunk, name) or metadata_field(chunk, name) or "" for name in ("source", "title")
-        )
         return (
-            f"{DEFAULT_KIND if kind is None else kind}",
+            DEFAULT_KIND if kind is None else f"{kind}",
             f"{i if identifier is None else identifier}",
-            f"{source}",
-            f"{title}",
-            _position(chunk),
+            f"{field(chunk, 'source') or metadata.get('source') or ''}",
+            f"{field(chunk, 'title') or metadata.get('title') or ''}",
+            _position(metadata, data),
         )
 
     return tag
 
 
-def _position(chunk: object) -> float:
+def _position(metadata: Mapping[str, Any], data: Mapping[str, Any]) -> float:
     """Return where a chunk stands in its source, or NaN where it does not say."""
     for name in ("position", "index", "offset"):
-        value = metadata_field(chunk, name)
-        if value is None and isinstance(chunk, Mapping):
-            value = chunk.get(name)
+        value = metadata.get(name)
+        if value is None:
+            value = data.get(name)
+        if value is None:
+            continue
         if isinstance(value, float) or _validate.as_int(value) is not None:
             with suppress(OverflowError):
                 return float(value)

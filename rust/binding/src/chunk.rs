@@ -24,7 +24,7 @@ pub(crate) struct Texts<'a, 'py> {
     owned: Vec<Bound<'py, PyString>>,
     total_chars: usize,
     /// The owner of the strings that are chunks themselves.
-    _chunks: &'a Bound<'py, PyTuple>,
+    chunks: &'a Bound<'py, PyTuple>,
 }
 
 // SAFETY: what is shared are pointers to strings, which never change and stay
@@ -181,13 +181,18 @@ impl<'a, 'py> Texts<'a, 'py> {
         unsafe { Bound::from_borrowed_ptr(py, self.strings[index]) }
     }
 
+    /// Returns whether chunk `index` is a str, which says nothing of itself.
+    pub(crate) fn is_string(&self, index: usize) -> bool {
+        self.chunks.as_slice()[index].is_instance_of::<PyString>()
+    }
+
     fn with_capacity(chunks: &'a Bound<'py, PyTuple>) -> Self {
         Self {
             strings: Vec::with_capacity(chunks.len()),
             titles: Vec::new(),
             owned: Vec::new(),
             total_chars: 0,
-            _chunks: chunks,
+            chunks,
         }
     }
 

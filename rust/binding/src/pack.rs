@@ -115,6 +115,9 @@ impl Host for Caller<'_, '_> {
     }
 
     fn tag(&mut self, index: usize) -> PyResult<Tag> {
+        if self.chunks.is_string(index) {
+            return Ok(Tag::of_text(index));
+        }
         let tag = self.tag.call1((index,))?;
         let (kind, id, source, title, position) = tag.extract::<TagFields<'_>>()?;
         Ok(Tag {

@@ -91,19 +91,23 @@ impl Admitted {
             Order::Rank => {}
             Order::Input => places.sort_unstable_by_key(|&place| index(place)),
             Order::Document => {
-                let frame = |place: u32| &self.frames[place as usize];
                 let mut firsts: HashMap<&[u8], u32> = HashMap::new();
-                for &place in &places {
-                    let first = firsts.entry(&frame(place).source).or_insert(u32::MAX);
-                    *first = index(place).min(*first);
+                for (place, frame) in self.frames.iter().enumerate() {
+                    let first = firsts.entry(&frame.source).or_insert(u32::MAX);
+                    *first = self.kept[place].index.min(*first);
                 }
+                let sources: Vec<u32> =
+                    self.frames.iter().map(|frame| firsts[&frame.source[..]]).collect();
                 places.sort_unstable_by(|&a, &b| {
-                    let (one, other) = (frame(a), frame(b));
-                    let by_source = firsts[&one.source[..]].cmp(&firsts[&other.source[..]]);
-                    let unknown = one.position.is_nan().cmp(&other.position.is_nan());
-                    let known = one.position.partial_cmp(&other.position);
-                    let by_position = unknown.then(known.unwrap_or(std::cmp::Ordering::Equal));
-                    by_source.then(by_position).then(index(a).cmp(&index(b)))
+                    let of = |place: u32| {
+                        (sources[place as usize], self.frames[place as usize].position)
+                    };
+                    let ((source, one), (other_source, other)) = (of(a), of(b));
+                    let by_position = one
+                        .is_nan()
+                        .cmp(&other.is_nan())
+                        .then_with(|| one.partial_cmp(&other).unwrap_or(std::cmp::Ordering::Equal));
+                    source.cmp(&other_source).then(by_position).then(index(a).cmp(&index(b)))
                 });
             }
             Order::Edges => {

@@ -223,8 +223,8 @@ impl Packer {
     /// ```
     /// use budgeteer::Packer;
     ///
-    /// let packer = Packer::new(9).notice("Left out: {count}.");
-    /// let packing = packer.pack("tea", &["Green tea.", "Rye bread and butter."])?;
+    /// let packer = Packer::new(10).notice("Left out: {count}.");
+    /// let packing = packer.pack("tea", &["Green tea.", "Rye bread and butter with jam."])?;
     /// assert_eq!(packing.text, "Green tea.\n\nLeft out: 1.");
     /// # Ok::<(), budgeteer::Error>(())
     /// ```

@@ -18,8 +18,8 @@ pub(crate) fn body(style: &Style, text: Text<'_>) -> Option<Vec<u8>> {
         Style::Plain | Style::Format { .. } => None,
         Style::Tagged => has(text, b'[').then(|| lines(&utf8(text), b"[", false)).flatten(),
         Style::Markdown => has(text, b'[').then(|| lines(&utf8(text), b"## [", true)).flatten(),
-        Style::Xml => may_need(text, is_xml_special).then(|| xml(&utf8(text), false)),
-        Style::Json => may_need(text, is_json_special).then(|| json(&utf8(text))),
+        Style::Xml => may_need(text, is_xml_special).then(|| xml(&utf8(text), false)).flatten(),
+        Style::Json => may_need(text, is_json_special).then(|| json(&utf8(text))).flatten(),
     }
 }
 
@@ -48,7 +48,8 @@ fn has(text: Text<'_>, wanted: u8) -> bool {
 /// vector instructions of it.
 const BLOCK: usize = 128;
 
-/// Returns whether any unit of the text is special; for UTF-8, a byte.
+/// Returns whether a text that would have to be brought to UTF-8 has anything
+/// special; what is UTF-8 need not be looked at twice.
 fn may_need(text: Text<'_>, is_special: impl Fn(u32) -> bool + Copy) -> bool {
     fn any<U: Copy + Into<u32>>(units: &[U], is_special: impl Fn(u32) -> bool) -> bool {
         units
@@ -56,24 +57,19 @@ fn may_need(text: Text<'_>, is_special: impl Fn(u32) -> bool + Copy) -> bool {
             .any(|block| block.iter().fold(false, |any, &unit| any | is_special(unit.into())))
     }
     match text {
-        Text::Ascii(units) => any(units, is_special),
-        // Bytes from 0x80 on are no code points there.
-        Text::Latin1(units) => any(units, |unit| unit < 0x80 && is_special(unit)),
+        Text::Ascii(_) | Text::Utf8(_) => true,
+        Text::Latin1(units) => any(units, is_special),
         Text::Ucs2(units) => any(units, is_special),
         Text::Ucs4(units) => any(units, is_special),
-        Text::Utf8(units) => any(units, is_special),
     }
 }
 
-/// Whether a unit may have to be escaped in XML: also the bytes that surrogates
-/// and noncharacters begin with.
+/// Whether a code point may have to be escaped in XML.
 fn is_xml_special(unit: u32) -> bool {
     (unit < 0x20) & (unit != 0xA) & (unit != 0x9)
         | (unit == 0x26)
         | (unit == 0x3C)
         | (unit == 0x3E)
-        | (unit == 0xED)
-        | (unit == 0xEF)
         | (unit & !0x7FF == 0xD800)
         | (unit & !1 == 0xFFFE)
 }
@@ -140,83 +136,120 @@ fn ends_with_line_end(text: &[u8]) -> bool {
     (1..=3).any(|size| text.len().checked_sub(size).is_some_and(|at| line_end_at(text, at) == size))
 }
 
-/// Returns a field as it stands on one line between delimiters, each of which
+/// Writes a field as it stands on one line between delimiters, each of which
 /// gets a backslash in front.
-pub(super) fn field(text: &[u8], delimiters: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::with_capacity(text.len());
+pub(super) fn field(text: &[u8], delimiters: &[u8], out: &mut Vec<u8>) {
+    let is_plain =
+        |byte: &u8| (0x20..0x80).contains(byte) && *byte != b'\\' && !delimiters.contains(byte);
+    if text.iter().all(is_plain) {
+        out.extend_from_slice(text);
+        return;
+    }
     let mut at = 0;
     while at < text.len() {
-        let size = line_end_at(text, at).max(1);
+        let size = line_end_at(text, at);
         match text[at] {
-            b'\n' => escaped.extend(b"\\n"),
-            b'\r' => escaped.extend(b"\\r"),
-            byte if byte == b'\\' || delimiters.contains(&byte) => escaped.extend([b'\\', byte]),
-            _ if line_end_at(text, at) > 0 => {
-                escaped.extend(format!("\\u{:04X}", decode(text, at).0).bytes());
-            }
-            byte => escaped.push(byte),
+            b'\n' => out.extend(b"\\n"),
+            b'\r' => out.extend(b"\\r"),
+            byte if byte == b'\\' || delimiters.contains(&byte) => out.extend([b'\\', byte]),
+            _ if size > 0 => out.extend(format!("\\u{:04X}", decode(text, at).0).bytes()),
+            byte => out.push(byte),
         }
-        at += size;
+        at += size.max(1);
     }
-    escaped
 }
 
-/// Returns how many bytes there are before the first special one.
-fn run(text: &[u8], is_special: impl Fn(u32) -> bool) -> usize {
-    let special = |&byte: &u8| is_special(u32::from(byte));
-    let any = |block: &&[u8]| block.iter().fold(false, |any, byte| any | special(byte));
-    let plain = 32 * text.chunks_exact(32).take_while(|block| !any(block)).count();
-    plain + text[plain..].iter().position(special).unwrap_or(text.len() - plain)
-}
-
-/// Returns text or a value of an attribute as XML has it. What XML does not
-/// allow is `\u` and four digits, the backslash as a reference: no text that
-/// XML allows is written like that.
-pub(super) fn xml(text: &[u8], in_attribute: bool) -> Vec<u8> {
-    let is_special = |unit| is_xml_special(unit) | in_attribute & ((unit == 0x22) | (unit < 0x20));
-    let mut escaped = Vec::with_capacity(text.len() + text.len() / 8);
-    let mut at = 0;
-    loop {
-        let plain = run(&text[at..], is_special);
-        escaped.extend_from_slice(&text[at..at + plain]);
-        at += plain;
-        if at == text.len() {
-            return escaped;
+/// Returns the first place from `from` on with a control character or one of
+/// `specials`.
+fn next_special<const N: usize>(text: &[u8], from: usize, specials: [u8; N]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    // The highest bit of each byte that is less than 0x20, or equal; of those
+    // above the first such byte it may be set as well.
+    let less = |word: u64| word.wrapping_sub(0x20 * ONES) & !word;
+    let equal = |word: u64, byte: u8| {
+        let word = word ^ (u64::from(byte) * ONES);
+        word.wrapping_sub(ONES) & !word
+    };
+    let (words, rest) = text[from..].as_chunks::<8>();
+    for (place, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = specials.iter().fold(less(word), |found, &byte| found | equal(word, byte));
+        let found = found & (0x80 * ONES);
+        if found != 0 {
+            return Some(from + 8 * place + found.trailing_zeros() as usize / 8);
         }
+    }
+    let place = rest.iter().position(|byte| *byte < 0x20 || specials.contains(byte));
+    place.map(|place| from + 8 * words.len() + place)
+}
+
+/// Returns the text with what `replace` answers for special places, and how
+/// many bytes it stands for; None where it answers nothing for any.
+fn rewrite<const N: usize>(
+    text: &[u8],
+    specials: [u8; N],
+    replace: impl Fn(usize) -> Option<(usize, Cow<'static, [u8]>)>,
+) -> Option<Vec<u8>> {
+    let mut escaped = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    while let Some(found) = next_special(text, at, specials) {
+        at = found + 1;
+        if let Some((size, replacement)) = replace(found) {
+            if escaped.is_empty() {
+                escaped.reserve(text.len() + text.len() / 8);
+            }
+            escaped.extend_from_slice(&text[from..found]);
+            escaped.extend_from_slice(&replacement);
+            at = found + size;
+            from = at;
+        }
+    }
+    (!escaped.is_empty()).then(|| {
+        escaped.extend_from_slice(&text[from..]);
+        escaped
+    })
+}
+
+/// Returns text or a value of an attribute as XML has it, where that is not the
+/// text itself. What XML does not allow is `\u` and four digits, the backslash
+/// as a reference: no text that XML allows is written like that.
+pub(super) fn xml(text: &[u8], in_attribute: bool) -> Option<Vec<u8>> {
+    // Surrogates and noncharacters begin with 0xED and 0xEF.
+    rewrite(text, [b'&', b'<', b'>', b'"', 0xED, 0xEF], |at| {
         let (code, size) = decode(text, at);
-        match code {
-            0x26 => escaped.extend(b"&amp;"),
-            0x3C => escaped.extend(b"&lt;"),
+        let replacement: &'static [u8] = match code {
+            0x26 => b"&amp;",
+            0x3C => b"&lt;",
             // Only there it would end something.
-            0x3E if !in_attribute && text[..at].ends_with(b"]]") => escaped.extend(b"&gt;"),
-            0x22 => escaped.extend(b"&quot;"),
-            0x9 | 0xA | 0xD => escaped.extend(format!("&#{code};").bytes()),
+            0x3E if !in_attribute && text[..at].ends_with(b"]]") => b"&gt;",
+            0x22 if in_attribute => b"&quot;",
+            0x9 if in_attribute => b"&#9;",
+            0xA if in_attribute => b"&#10;",
+            0xD => b"&#13;",
+            0x9 | 0xA => return None,
             0..0x20 | 0xD800..0xE000 | 0xFFFE | 0xFFFF => {
-                escaped.extend(format!("&#92;u{code:04X}").bytes());
+                return Some((size, format!("&#92;u{code:04X}").into_bytes().into()));
             }
-            _ => escaped.extend_from_slice(&text[at..at + size]),
-        }
-        at += size;
-    }
+            _ => return None,
+        };
+        Some((size, replacement.into()))
+    })
 }
 
-/// Returns what stands between the quotes of a string of JSON.
-pub(super) fn json(text: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::with_capacity(text.len() + text.len() / 8);
-    let mut rest = text;
-    loop {
-        let plain = run(rest, is_json_special);
-        escaped.extend_from_slice(&rest[..plain]);
-        let Some(&byte) = rest.get(plain) else { return escaped };
-        match byte {
-            b'"' | b'\\' => escaped.extend([b'\\', byte]),
-            b'\n' => escaped.extend(b"\\n"),
-            b'\r' => escaped.extend(b"\\r"),
-            b'\t' => escaped.extend(b"\\t"),
-            0x8 => escaped.extend(b"\\b"),
-            0xC => escaped.extend(b"\\f"),
-            _ => escaped.extend(format!("\\u{byte:04x}").bytes()),
-        }
-        rest = &rest[plain + 1..];
-    }
+/// Returns what stands between the quotes of a string of JSON, where that is
+/// not the text itself.
+pub(super) fn json(text: &[u8]) -> Option<Vec<u8>> {
+    rewrite(text, *b"\"\\", |at| {
+        let replacement: &'static [u8] = match text[at] {
+            b'"' => b"\\\"",
+            b'\\' => b"\\\\",
+            b'\n' => b"\\n",
+            b'\r' => b"\\r",
+            b'\t' => b"\\t",
+            0x8 => b"\\b",
+            0xC => b"\\f",
+            byte => return Some((1, format!("\\u{byte:04x}").into_bytes().into())),
+        };
+        Some((1, replacement.into()))
+    })
 }

@@ -81,6 +81,19 @@ pub struct Tag {
 /// The kind of a chunk that says none.
 pub(crate) const DEFAULT_KIND: &str = "document";
 
+impl Tag {
+    /// Returns the tag of a chunk that is nothing but a text.
+    #[must_use]
+    pub fn of_text(index: usize) -> Self {
+        Self {
+            kind: DEFAULT_KIND.into(),
+            id: index.to_string().into(),
+            position: f64::NAN,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Template {
     fn default() -> Self {
         Self::plain()
@@ -222,40 +235,49 @@ impl Template {
     /// Returns what stands in front of the text of chunk `index`, and behind it.
     pub(crate) fn around(&self, tag: &Tag, index: usize) -> (Vec<u8>, Vec<u8>) {
         let Tag { kind, id, source, title, .. } = tag;
-        let field = |text: &[u8]| escape::field(text, b"");
+        let mut out = Vec::with_capacity(64);
         match &self.style {
-            Style::Plain => (Vec::new(), Vec::new()),
-            Style::Tagged => ([&bracketed(kind, id)[..], b" "].concat(), Vec::new()),
+            Style::Plain => (out, Vec::new()),
+            Style::Tagged => {
+                bracketed(kind, id, &mut out);
+                out.push(b' ');
+                (out, Vec::new())
+            }
             Style::Markdown => {
-                let mut front = [b"## ", &bracketed(kind, id)[..]].concat();
-                if !title.is_empty() {
-                    front.extend([b" ", &field(title)[..]].concat());
+                out.extend(b"## ");
+                bracketed(kind, id, &mut out);
+                for (name, value) in [(&b" "[..], title), (b"\nSource: ", source)] {
+                    if !value.is_empty() {
+                        out.extend(name);
+                        escape::field(value, b"", &mut out);
+                    }
                 }
-                if !source.is_empty() {
-                    front.extend([b"\nSource: ", &field(source)[..]].concat());
-                }
-                front.extend(b"\n\n");
-                (front, Vec::new())
+                out.extend(b"\n\n");
+                (out, Vec::new())
             }
             Style::Xml => {
-                let mut front = b"<document".to_vec();
+                out.extend(b"<document");
                 for (name, value) in attributes(tag) {
-                    front.extend(format!(" {name}=\"").bytes());
-                    front.extend(escape::xml(value, true));
-                    front.push(b'"');
+                    out.push(b' ');
+                    out.extend(name.bytes());
+                    out.extend(b"=\"");
+                    out.extend_from_slice(escape::xml(value, true).as_deref().unwrap_or(value));
+                    out.push(b'"');
                 }
-                front.extend(b">\n");
-                (front, b"\n</document>".to_vec())
+                out.extend(b">\n");
+                (out, b"\n</document>".to_vec())
             }
             Style::Json => {
-                let mut front = b"{".to_vec();
+                out.push(b'{');
                 for (name, value) in attributes(tag) {
-                    front.extend(format!("\"{name}\": \"").bytes());
-                    front.extend(escape::json(value));
-                    front.extend(b"\", ");
+                    out.push(b'"');
+                    out.extend(name.bytes());
+                    out.extend(b"\": \"");
+                    out.extend_from_slice(escape::json(value).as_deref().unwrap_or(value));
+                    out.extend(b"\", ");
                 }
-                front.extend(b"\"text\": \"");
-                (front, b"\"}".to_vec())
+                out.extend(b"\"text\": \"");
+                (out, b"\"}".to_vec())
             }
             Style::Format { front, back } => {
                 let fill = |slots: &[Slot]| {
@@ -299,10 +321,13 @@ impl Template {
     }
 }
 
-/// Returns `[kind:id]`.
-fn bracketed(kind: &[u8], id: &[u8]) -> Vec<u8> {
-    let (kind, id) = (escape::field(kind, b":]"), escape::field(id, b"]"));
-    [b"[", &kind[..], b":", &id, b"]"].concat()
+/// Writes `[kind:id]`.
+fn bracketed(kind: &[u8], id: &[u8], out: &mut Vec<u8>) {
+    out.push(b'[');
+    escape::field(kind, b":]", out);
+    out.push(b':');
+    escape::field(id, b"]", out);
+    out.push(b']');
 }
 
 /// Returns the fields that are written with their names: all but the empty and
