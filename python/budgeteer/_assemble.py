@@ -94,6 +94,7 @@ class Template:
     footer: str = ""
     nonce: bool | str = False
     _style: int = field(init=False, repr=False, compare=False)
+    _fixed: tuple[int, str, str, str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("format", "header", "footer"):
@@ -102,6 +103,10 @@ class Template:
         object.__setattr__(self, "_style", style)
         if self.separator is not None:
             object.__setattr__(self, "separator", plain_text("separator", self.separator))
+        separator = "\n\n" if self.separator is None else self.separator
+        layout = self.format if style == FORMAT else ""
+        fixed = (style, layout, separator, self.header, self.footer)
+        object.__setattr__(self, "_fixed", fixed)
         if isinstance(self.nonce, str):
             object.__setattr__(self, "nonce", plain_text("nonce", self.nonce))
         elif not isinstance(self.nonce, bool):
@@ -128,20 +133,18 @@ class Template:
 
     def _wire(self, query: str, chunks: Sequence[object]) -> tuple[int, str, str, str, str]:
         """Return what a backend takes for this template."""
-        layout = self.format if self._style == FORMAT else ""
-        header, footer = self.header, self.footer
-        if self.nonce is not False:
-            nonce = self._nonce(query, chunks)
-            # Doubled braces stay: in a layout they are none of a field.
-            parts = [(text, name) for text, name, _, _ in Formatter().parse(layout)]
-            layout = "".join(
-                text.replace("{", "{{").replace("}", "}}")
-                + ("" if name is None else nonce if name == "nonce" else f"{{{name}}}")
-                for text, name in parts
-            )
-            header, footer = (text.replace("{nonce}", nonce) for text in (header, footer))
-        separator = "\n\n" if self.separator is None else self.separator
-        return self._style, layout, separator, header, footer
+        if self.nonce is False:
+            return self._fixed
+        style, layout, separator, header, footer = self._fixed
+        nonce = self._nonce(query, chunks)
+        # Doubled braces stay so: they are those of no field.
+        layout = "".join(
+            text.replace("{", "{{").replace("}", "}}")
+            + ("" if name is None else nonce if name == "nonce" else f"{{{name}}}")
+            for text, name, _, _ in Formatter().parse(layout)
+        )
+        header, footer = (text.replace("{nonce}", nonce) for text in (header, footer))
+        return style, layout, separator, header, footer
 
     def _nonce(self, query: str, chunks: Sequence[object]) -> str:
         from hashlib import blake2b  # few ask for a nonce
