@@ -162,7 +162,7 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
         if not _is_mapping(metadata):
             metadata = {}
         # What has no metadata may have all at hand.
-        data = chunk if _is_mapping(chunk) else {}
+        data: Any = chunk if _is_mapping(chunk) else {}
         kind = metadata.get("kind")
         if kind is None:
             kind = data.get("kind")

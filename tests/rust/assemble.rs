@@ -44,7 +44,7 @@ fn chunks() -> impl Strategy<Value = Vec<Chunk>> {
 }
 
 fn templates() -> impl Strategy<Value = Template> {
-    let format = Template::format("{index}{id}{text}{{{source}}}").unwrap();
+    let format = Template::format("{index}{id}{text}{{{source}}}").expect("it is a format");
     prop::sample::select(vec![
         Template::plain(),
         Template::tagged(),
@@ -139,7 +139,7 @@ proptest! {
 fn orders_stand_as_documented() -> Result<(), budgeteer::Error> {
     let chunk = |text: &str, source: &str, position| Chunk {
         position,
-        ..Chunk::new(text).source(source).score(f64::from(text.len() as u32))
+        ..Chunk::new(text).source(source).score(text.split("").map(|_| 1.0).sum())
     };
     let chunks = [
         chunk("a", "x", Some(2.0)),

@@ -65,6 +65,7 @@ fn may_need(text: Text<'_>, is_special: impl Fn(u32) -> bool + Copy) -> bool {
 }
 
 /// Whether a code point may have to be escaped in XML.
+#[allow(clippy::needless_bitwise_bool)] // a block is looked at without branches
 fn is_xml_special(unit: u32) -> bool {
     (unit < 0x20) & (unit != 0xA) & (unit != 0x9)
         | (unit == 0x26)
@@ -74,6 +75,7 @@ fn is_xml_special(unit: u32) -> bool {
         | (unit & !1 == 0xFFFE)
 }
 
+#[allow(clippy::needless_bitwise_bool)] // a block is looked at without branches
 fn is_json_special(unit: u32) -> bool {
     (unit < 0x20) | (unit == 0x22) | (unit == 0x5C)
 }
