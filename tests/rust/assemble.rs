@@ -137,22 +137,22 @@ proptest! {
 
 #[test]
 fn orders_stand_as_documented() -> Result<(), budgeteer::Error> {
-    let chunk = |text: &str, source: &str, position| Chunk {
+    let chunk = |text: &str, score, source: &str, position| Chunk {
         position,
-        ..Chunk::new(text).source(source).score(text.split("").map(|_| 1.0).sum())
+        ..Chunk::new(text).source(source).score(score)
     };
     let chunks = [
-        chunk("a", "x", Some(2.0)),
-        chunk("bbbbb", "y", None),
-        chunk("cccc", "x", Some(1.5)),
-        chunk("ddd", "x", None),
-        chunk("ee", "y", None),
+        chunk("a", 1.0, "x", Some(2.0)),
+        chunk("b", 5.0, "y", None),
+        chunk("c", 4.0, "x", Some(1.5)),
+        chunk("d", 3.0, "x", None),
+        chunk("e", 2.0, "y", None),
     ];
     for (order, expected) in [
-        (Order::Rank, "bbbbb cccc ddd ee a"),
-        (Order::Input, "a bbbbb cccc ddd ee"),
-        (Order::Document, "cccc a ddd bbbbb ee"),
-        (Order::Edges, "bbbbb ddd a ee cccc"),
+        (Order::Rank, "b c d e a"),
+        (Order::Input, "a b c d e"),
+        (Order::Document, "c a d b e"),
+        (Order::Edges, "b d a e c"),
     ] {
         let template = Template::format("{text}")?.separator(" ");
         let packer = Packer::new(99).ranking(budgeteer::Ranking::Score).order(order);

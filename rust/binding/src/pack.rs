@@ -36,6 +36,7 @@ use crate::error::guard;
     sum_of_parts: "bool",
 ) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts)")]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
+#[allow(clippy::needless_pass_by_value)] // what is extracted is ours
 pub(crate) fn pack<'py>(
     query: &Bound<'py, PyString>,
     chunks: &Bound<'py, PyTuple>,
