@@ -313,7 +313,7 @@ def _parser() -> _Parser:
     _add_choice(pack, "overflow", _pack.OVERFLOWS, "what becomes of a chunk that does not fit")
     pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")
     _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts are kept once")
-    _add_choice(pack, "order", ORDERS[:-1], "how the kept chunks stand in the text")
+    _add_choice(pack, "order", ORDERS, "how the kept chunks stand in the text")
     _add_choice(pack, "template", STYLES, "how the text is written")
     pack.add_argument(
         "--notice", action="store_true", default=None, help="say in the text what was left out"

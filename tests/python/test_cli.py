@@ -12,6 +12,7 @@ import pytest
 
 import budgeteer
 from budgeteer import InternalError, _pack, cli
+from budgeteer._assemble import STYLES
 from budgeteer.cli import main
 from budgeteer.config import load
 
@@ -247,7 +248,7 @@ def contents(answer):
         {"min_score": 0.5}, *({"overflow": name} for name in _pack.OVERFLOWS),
         {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": None},
         *({"order": name} for name in _pack.ORDERS),
-        *({"template": name} for name in ("plain", "tagged")),
+        *({"template": name} for name in STYLES),
     ],
 )  # fmt: skip
 def test_each_option_of_pack_is_packers_own(packed, options):
@@ -264,11 +265,19 @@ def test_each_option_of_pack_is_packers_own(packed, options):
         assert [d.reason for d in expected.dropped] == [d["reason"] for d in answer["dropped"]]
 
 
+def test_the_notice_is_an_option(run):
+    """--notice is notice=True."""
+    arguments = ("--query", "tea", "--max-tokens", "40", "--max-chunks", "1", "--notice")
+    status, out, _ = run("pack", *arguments, stdin='["tea", "bread"]')
+
+    assert (0, "tea\n\nChunks left out: 1.") == (status, out)
+
+
 def test_the_choices_are_the_facades(run):
     """Help lists what the facade takes, so that the two cannot drift."""
     status, out, err = run("pack", "--help")
     assert (0, "") == (status, err)
-    for names in (_pack.RANKINGS, _pack.OVERFLOWS, _pack.ORDERS, tuple(_pack.SEPARATORS)):
+    for names in (_pack.RANKINGS, _pack.OVERFLOWS, _pack.ORDERS, STYLES):
         assert "{" + ",".join(names) + "}" in out
     assert out.startswith("usage: budgeteer pack ")
 
