@@ -71,13 +71,14 @@ def _is_mapping_type(kind: type) -> bool:
     return issubclass(kind, Mapping)
 
 
-def _is_mapping(value: object) -> bool:
+def is_mapping(value: object) -> bool:
+    """Return whether *value* is a mapping; decided once for each type."""
     return _is_mapping_type(type(value))  # type: ignore[arg-type]  # a type is hashable
 
 
 def field(chunk: Any, name: str) -> Any:
     """Return the field *name* of a chunk of any type, or None where it has none."""
-    if type(chunk) is dict or _is_mapping(chunk):
+    if type(chunk) is dict or is_mapping(chunk):
         return chunk.get(name)
     if isinstance(chunk, str):
         return None
@@ -87,7 +88,7 @@ def field(chunk: Any, name: str) -> Any:
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None where it has none."""
     metadata = field(chunk, "metadata")
-    return metadata.get(name) if _is_mapping(metadata) else None
+    return metadata.get(name) if is_mapping(metadata) else None
 
 
 def text_name(chunk: object) -> str:
@@ -159,10 +160,10 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
         if isinstance(chunk, str):
             return DEFAULT_KIND, str(i), "", "", math.nan
         metadata = field(chunk, "metadata")
-        if not _is_mapping(metadata):
+        if not is_mapping(metadata):
             metadata = {}
         # What has no metadata may have all at hand.
-        data: Any = chunk if _is_mapping(chunk) else {}
+        data: Any = chunk if is_mapping(chunk) else {}
         kind = metadata.get("kind")
         if kind is None:
             kind = data.get("kind")
@@ -205,7 +206,7 @@ def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError
         )
     # As the backend did: by the first object of its type.
     first = next(other for other in chunks if type(other) is type(chunk))
-    name = "title" if code == TITLE_TYPE else text_name(chunk if _is_mapping(chunk) else first)
+    name = "title" if code == TITLE_TYPE else text_name(chunk if is_mapping(chunk) else first)
     return InvalidArgumentError(
         f"chunks[{i}].{name} must be a str, not {_validate.type_name(field(chunk, name))}"
     )

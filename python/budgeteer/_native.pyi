@@ -47,7 +47,7 @@ def keywords(text: "str") -> "list[str]":
     Returns the keywords of `text`, each once, in order of first occurrence.
     """
 
-def pack(query: "str", chunks: "tuple[object, ...]", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool") -> "tuple[object, ...]":
+def pack(query: "str", chunks: "tuple[object, ...]", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None") -> "tuple[object, ...]":
     """
     Packs, and returns the columns of a packing; or a code and the index of a
     bad chunk.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
-from budgeteer import _assemble, _chunk, _validate
+from budgeteer import _assemble, _chunk, _gate, _validate
 from budgeteer._assemble import ORDERS, Template
 from budgeteer._backend import backend
 from budgeteer._count import TokenCounter, get_counter
@@ -87,6 +87,8 @@ class Packer:
     template: str | Template = "plain"
     notice: str | bool | None = None
     _sum_of_parts: bool = field(default=False, repr=False)
+    _is_citing: bool = field(default=False, repr=False)
+    _max_docs: int | None = field(default=None, repr=False)
     _counter: TokenCounter = field(init=False, repr=False, compare=False)
     _template: Template = field(init=False, repr=False, compare=False)
     _notice: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
@@ -160,10 +162,17 @@ class Packer:
             limit = _validate.tokens("max_tokens", max_tokens)
         budget = max(0, limit - self.reserve_tokens)
         counter = self._counter
-        keys = None
-        if self.ranking == "score":
+        ranking, keys = self.ranking, None
+        cite = gate = None
+        if self._is_citing:
+            from budgeteer import _citation  # JSON and more, which few packers need
+
+            cite = _citation.citer(items, counter)
+        if self._max_docs is not None:
+            ranking, gate = "input", _gate.columns(items, self._max_docs)
+        elif ranking == "score":
             keys = _chunk.score_keys(items)
-        elif self.ranking == "recency":
+        elif ranking == "recency":
             keys = _chunk.mtime_keys(items)
         result = backend.pack(
             query,
@@ -172,7 +181,7 @@ class Packer:
             counter._kind,
             counter._ratio,
             None if counter._function is None else counter._ask,
-            RANKINGS.index(self.ranking),
+            RANKINGS.index(ranking),
             keys,
             self.min_score,
             OVERFLOWS.index(self.overflow),
@@ -184,6 +193,8 @@ class Packer:
             self._notice,
             _chunk.tagger(items),
             self._sum_of_parts,
+            cite,
+            gate,
         )
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
@@ -192,9 +203,12 @@ class Packer:
             result,
             counter,
             budget,
-            self.max_chunks,
-            counter._is_encoding,
-            self._template._style,
+            reserve=limit - budget,
+            max_chunks=self.max_chunks,
+            max_docs=self._max_docs,
+            is_citing=self._is_citing,
+            is_needed_a_bound=counter._is_encoding or self._is_citing,
+            style=self._template._style,
         )
         if previous is not None:
             packing._compare(previous)

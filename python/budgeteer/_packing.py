@@ -31,6 +31,7 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
     "_dropped": "I",
     "_needed": "q",
     "_available": "q",
+    "_citations": "q",
 }
 """The attributes of a packing that are columns of a backend's answer, and what they hold."""
 
@@ -47,7 +48,7 @@ class KeptChunk(Generic[T]):
             around it.
         score: Its relevance. None under ``ranking="score"`` where the chunk has none.
         token_count: Tokens of `text` alone, without what stands around it.
-        citation_tokens: Tokens set aside for citing it.
+        citation_tokens: Tokens set aside for citing it: see ``presets.agentic_rag``. Else 0.
         span: Where its text stands in ``Packing.text``, as it is escaped there: first code point,
             and the one after the last.
         was_cut: Whether something of its text was left out.
@@ -77,8 +78,9 @@ class DroppedChunk(Generic[T]):
             was reached), ``"duplicate"`` or ``"budget"``.
         needed_tokens: At reason ``"budget"``, what it would have added. Under a native encoding
             this is a lower bound, `available_tokens` + 1 as a rule: counting stops where nothing
-            is left. 0 for what came behind the chunk at which ``overflow="stop"`` stopped, and
-            for any other reason.
+            is left. Where chunks are cited it is one too: the citation of a text that does not
+            fit is not counted. 0 for what came behind the chunk at which ``overflow="stop"``
+            stopped, and for any other reason.
         available_tokens: At reason ``"budget"``, what was left when its turn came. Else 0.
         duplicate_of: At reason ``"duplicate"``, the index of the kept chunk with the same text.
 
@@ -164,7 +166,10 @@ class Packing(Generic[T]):
         result: tuple[Any, ...],
         counter: TokenCounter,
         budget: int,
+        reserve: int,
         max_chunks: int | None,
+        max_docs: int | None,
+        is_citing: bool,
         is_needed_a_bound: bool,
         style: int,
     ) -> None:
@@ -173,14 +178,19 @@ class Packing(Generic[T]):
         self.total_tokens: int = result[1]
         self.budget_tokens = budget
         self.is_exact = counter.is_exact
+        self._reserve_tokens = reserve
         self._max_chunks = max_chunks
+        self._max_docs = max_docs
+        self._is_citing = is_citing
         self._is_needed_a_bound = is_needed_a_bound
         self._style = style
         self._stable = 0
         self._counter: TokenCounter | None = counter
         self._chunks: Sequence[T | None] = chunks
         self._kept = memoryview(result[2]).cast("I")
-        self._counts = memoryview(result[3]).cast("q")
+        counts, citations = result[3]
+        self._counts = memoryview(counts).cast("q")
+        self._citations = memoryview(citations).cast("q")
         self._spans = memoryview(result[4]).cast("q")
         self._cut: int = result[5]
         self._scores = memoryview(result[6]).cast("d")
@@ -278,7 +288,7 @@ class Packing(Generic[T]):
             unescape(self._style, self.text[start:end]),
             self._score(index),
             self._counts[place],
-            0,
+            self._citations[place],
             (start, end),
             place == self._cut,
         )
@@ -322,8 +332,11 @@ class Packing(Generic[T]):
             if kept == index:
                 start, end = self._spans[2 * place], self._spans[2 * place + 1]
                 how = "was cut to" if place == self._cut else "was kept with"
+                cited = (
+                    f" and {self._citations[place]} for its citation" if self._is_citing else ""
+                )
                 return (
-                    f"{who} {how} {_counted(self._counts[place])}, "
+                    f"{who} {how} {_counted(self._counts[place])}{cited}, "
                     f"characters {start} to {end} of the text."
                 )
         dropped = self._dropped_chunk(self._place(index))
@@ -334,18 +347,25 @@ class Packing(Generic[T]):
 
     def _why(self, dropped: DroppedChunk[T]) -> str:
         if dropped.reason == "out_of_scope":
-            return "its score is below min_score"
+            is_gated = self._max_docs is not None
+            why = "it shares no keyword with the question"
+            return why if is_gated else "its score is below min_score"
         if dropped.reason == "empty":
             return "its text is empty"
         if dropped.reason == "cap":
-            return f"max_chunks was reached with {_chunks(self._max_chunks or 0)} kept"
+            if self._max_docs is None:
+                why = f"max_chunks was reached with {_chunks(self._max_chunks or 0)} kept"
+            else:
+                why = f"{_chunks(self._max_docs, 'document')} had been considered before it"
+            return why
         if dropped.reason == "duplicate":
             return f"its text equals that of chunk {dropped.duplicate_of}, which is kept"
         if dropped.needed_tokens <= dropped.available_tokens:
             return "packing had stopped before its turn came"
         at_least = "at least " if self._is_needed_a_bound else ""
+        cited = "with its citation " if self._is_citing else ""
         return (
-            f"it needs {at_least}{_counted(dropped.needed_tokens)}, and "
+            f"{cited}it needs {at_least}{_counted(dropped.needed_tokens)}, and "
             f"{dropped.available_tokens} of {self.budget_tokens} were left"
         )
 
@@ -426,5 +446,5 @@ def _counted(tokens: int) -> str:
     return f"{tokens} token{'' if tokens == 1 else 's'}"
 
 
-def _chunks(count: int) -> str:
-    return f"{count} chunk{'' if count == 1 else 's'}"
+def _chunks(count: int, noun: str = "chunk") -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

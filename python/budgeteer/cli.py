@@ -1,5 +1,5 @@
 r"""
-The command line: ``budgeteer query``, ``pack``, ``count``, ``models`` and ``inspect``.
+The command line: ``budgeteer query``, ``pack``, ``gate``, ``count``, ``models`` and ``inspect``.
 
 An answer goes to standard output whole, or not at all: an error is one line on standard error and
 exit status 2. Everything is read and written as UTF-8; a lone surrogate is written as ``\udXXX``,
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import budgeteer
-from budgeteer import _cli_window, _pack, _validate, config
+from budgeteer import _cli_gate, _cli_window, _pack, _validate, config
 from budgeteer._assemble import ORDERS, STYLES
 from budgeteer._chunk import field
 from budgeteer._packing import REASONS
@@ -102,7 +102,7 @@ def _answer(argv: Sequence[str] | None) -> str:
     if arguments.version:
         return f"budgeteer {budgeteer.__version__}\n"
     if arguments.command is None:
-        parser.error("a command is required: query, pack, count, models or inspect")
+        parser.error("a command is required: query, pack, gate, count, models or inspect")
     run: Callable[[argparse.Namespace], str] = arguments.run
     return run(arguments)
 
@@ -129,6 +129,16 @@ def _pack_input(arguments: argparse.Namespace) -> str:
         return _json(packing, elapsed_ms)
     # Exactly what was counted; only a person at a terminal gets a line end.
     return packing.text + ("\n" if sys.stdout is not None and sys.stdout.isatty() else "")
+
+
+def _gate(arguments: argparse.Namespace) -> str:
+    bundle = _json_of(arguments.bundle)
+    options = {
+        name: getattr(arguments, name)
+        for name in ("budget_tokens", "max_docs")
+        if getattr(arguments, name) is not None
+    }
+    return _cli_gate.gate(bundle, arguments.output, **options)
 
 
 def _count(arguments: argparse.Namespace) -> str:
@@ -326,6 +336,8 @@ def _parser() -> _Parser:
     )
     _add_output(pack)
 
+    _add_gate(commands.add_parser("gate", help="admit the artifacts of a bundle"))
+
     count = commands.add_parser("count", help="count the tokens of files or of standard input")
     count.set_defaults(run=_count)
     _add_counter(count, _DEFAULTS["counter"])
@@ -361,6 +373,16 @@ def _parser() -> _Parser:
     inspect.add_argument("--strict", action="store_true", help="fail where the window overflows")
     _add_output(inspect)
     return parser
+
+
+def _add_gate(gate: _Parser) -> None:
+    gate.set_defaults(run=_gate)
+    gate.add_argument("bundle", metavar="FILE", help="JSON with artifacts (-: standard input)")
+    gate.add_argument("--budget-tokens", type=int, metavar="N", help="the budget (default: 120)")
+    gate.add_argument(
+        "--max-docs", type=int, metavar="N", help="consider so many documents (default: 3)"
+    )
+    _add_output(gate)
 
 
 def _add_choice(parser: _Parser, name: str, allowed: tuple[str, ...], meaning: str) -> None:

@@ -1,9 +1,38 @@
-"""Packers that reproduce what a known design fixes."""
+"""Packers that reproduce what a known design fixes, and what belongs to them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from budgeteer import _validate
+from budgeteer._citation import Citation, citations, estimate_citation_tokens, sources_footer
+from budgeteer._count import TokenCounter
+from budgeteer._gate import artifacts_of
 from budgeteer._pack import Packer
+from budgeteer._packing import Packing
 
-__all__ = ["context_router"]
+__all__ = [
+    "APPROX_CHARS_PER_TOKEN",
+    "DEFAULT_CITATION_SAFETY_BUFFER_TOKENS",
+    "DEFAULT_TOKEN_BUDGET",
+    "Citation",
+    "agentic_rag",
+    "citations",
+    "context_gate",
+    "context_router",
+    "estimate_citation_tokens",
+    "gate_bundle",
+    "retrieval_service",
+    "sources_footer",
+]
+
+DEFAULT_TOKEN_BUDGET = 8_000
+"""The budget of `agentic_rag`, in tokens."""
+
+APPROX_CHARS_PER_TOKEN = 4
+"""Characters for a token, as `agentic_rag` counts unless told otherwise."""
+
+DEFAULT_CITATION_SAFETY_BUFFER_TOKENS = 64
+"""Tokens that `agentic_rag` keeps back for the footer of sources."""
 
 _ESTIMATORS = ("chars_div4", "words", "whitespace")
 _RANKINGS = {"relevance": "keyword", "recency": "recency", "manual": "input"}
@@ -12,6 +41,184 @@ _TRUNCATIONS = {
     "truncate_end": "truncate_end",
     "truncate_middle": "truncate_middle",
 }
+
+
+def agentic_rag(
+    max_tokens: int = DEFAULT_TOKEN_BUDGET,
+    *,
+    buffer_tokens: int = DEFAULT_CITATION_SAFETY_BUFFER_TOKENS,
+    counter: str | Callable[[str], int] | TokenCounter = "chars_div4",
+    notice: str | bool | None = True,
+) -> Packer:
+    """
+    Return a packer that sets aside, for every chunk that it keeps, the tokens to cite it.
+
+    Highest score first, and in input order those without one. A chunk enters with its citation
+    (see `estimate_citation_tokens`) or not at all, is skipped where it does not fit, and is never
+    cut. The ``token_count`` and the ``citation_tokens`` of all kept chunks and *buffer_tokens*,
+    each rounded up on its own, are at most *max_tokens* together; the text alone is within
+    ``max_tokens - buffer_tokens`` too, separators included. `citations` and `sources_footer` say
+    whom to cite.
+
+    Characters divided by four under-count Chinese, Japanese, Korean, emoji, code and JSON two to
+    six times: name the model's own counter for those.
+
+    Args:
+        max_tokens: Upper bound, in tokens; `Packer.pack` takes another for a call, from which the
+            buffer comes off as well. What is not above the buffer keeps nothing.
+        buffer_tokens: Kept back for the footer of sources.
+        counter: As for `Packer`. A callable is asked for the citation of each chunk whose text
+            fits, too.
+        notice: As for `Packer`: a line in the text, inside the budget, that tells the model how
+            many chunks were left out, if any were; None for no such line.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+
+    Examples:
+        >>> from budgeteer import Chunk
+        >>> chunks = [Chunk("Rye bread.", score=0.2), Chunk("Green tea.", id="7", source="tea.md")]
+        >>> packing = agentic_rag(80).pack("", chunks)
+        >>> [(kept.token_count, kept.citation_tokens) for kept in packing.kept]
+        [(3, 1), (3, 3)]
+        >>> sources_footer(packing)
+        'Sources: tea.md 7'
+
+    """
+    return Packer(
+        max_tokens,
+        reserve_tokens=_validate.tokens("buffer_tokens", buffer_tokens),
+        counter=counter,
+        ranking="score",
+        min_score=None,
+        overflow="skip",
+        max_chunks=None,
+        dedupe=None,
+        order="rank",
+        template="plain",
+        notice="Chunks left out: {count}." if notice is True else notice,
+        _is_citing=True,
+    )
+
+
+def retrieval_service(max_tokens: int) -> Packer:
+    """
+    Return a packer that keeps the top chunks, up to the first that does not fit.
+
+    Highest score first, and in input order those without one; counted as ``o200k_base`` does.
+    Behind the first chunk that does not fit nothing is kept, so that what is kept is always the
+    most relevant.
+
+    Raises:
+        InvalidArgumentError: *max_tokens* has a wrong type or is out of range.
+
+    Examples:
+        >>> packing = retrieval_service(9).pack("", ["Green tea.", "Tea is a drink.", "Coffee."])
+        >>> [kept.index for kept in packing.kept]
+        [0, 1]
+
+    """
+    return Packer(
+        max_tokens,
+        reserve_tokens=0,
+        counter="o200k_base",
+        ranking="score",
+        min_score=None,
+        overflow="stop",
+        max_chunks=None,
+        dedupe=None,
+        order="rank",
+        template="plain",
+        notice=None,
+    )
+
+
+def context_gate(max_tokens: int = 120, *, max_docs: int = 3) -> Packer:
+    """
+    Return a packer that lets authority come first, and only related documents in.
+
+    Each chunk has a kind, an authority and a priority, keys of its metadata or of the mapping
+    that it is; without a kind it is a ``"document"``. What weighs most comes first, and what
+    weighs the same in input order:
+
+    - authority: ``system`` 1000, ``developer`` 800, ``user`` 600, ``tool`` 400, ``other`` 200,
+      any other and none 0,
+    - plus kind: ``system`` 120, ``task`` 100, ``message`` 60, ``document`` 50, ``tool_output`` 40,
+      ``other`` 10, any other 0,
+    - plus priority: a number, 0 where there is none.
+
+    A document that shares no keyword with the question is ``"out_of_scope"``, whatever its title.
+    The question is the text of the first ``message``; where there is none, the query of
+    `Packer.pack`. Empty texts are ``"empty"``. Of the other documents *max_docs* are considered,
+    one that then does not fit among them, and the rest is beyond the ``"cap"``. What does not fit
+    is dropped for the ``"budget"``, and smaller chunks behind it may be kept.
+
+    The text has a line ``[kind:id] text`` for each chunk; a token is three characters, and a chunk
+    costs what it adds to the text, label and line end included.
+
+    Args:
+        max_tokens: Upper bound for the text, in tokens.
+        max_docs: So many documents are considered at most.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range. `Packer.pack` raises
+            it for a kind or an authority that is no str and a priority that is no number.
+
+    Examples:
+        >>> packing = context_gate().pack("Is green tea mild?", [
+        ...     {"id": "bread", "text": "Rye bread is dark."},
+        ...     {"id": "tea", "text": "Green tea is mild."},
+        ...     {"id": "sys", "kind": "system", "authority": "system", "text": "Be brief."},
+        ... ])
+        >>> print(packing.text)
+        [system:sys] Be brief.
+        [document:tea] Green tea is mild.
+        >>> print(packing.explain(0))
+        Chunk 0 (score 0.00) was dropped: it shares no keyword with the question.
+
+    """
+    return Packer(
+        max_tokens,
+        reserve_tokens=0,
+        counter="chars_per_token:3",
+        ranking="input",
+        min_score=None,
+        overflow="skip",
+        max_chunks=None,
+        dedupe=None,
+        order="rank",
+        template="tagged",
+        notice=None,
+        _max_docs=_validate.tokens("max_docs", max_docs),
+    )
+
+
+def gate_bundle(
+    bundle: Mapping[str, Any], budget_tokens: int = 120, max_docs: int = 3
+) -> Packing[Mapping[str, Any]]:
+    """
+    Return the packing of a bundle of artifacts behind a `context_gate`.
+
+    Args:
+        bundle: ``{"artifacts": [...]}``; each artifact is a mapping with ``id`` and ``content``,
+            and with ``kind``, ``authority``, ``priority`` and ``title`` where it has them.
+        budget_tokens: Upper bound for the text, in tokens.
+        max_docs: So many documents are considered at most.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range, an artifact has no
+            id, no content, or one of a wrong type, or two have the same id.
+
+    Examples:
+        >>> user = {"id": "user", "kind": "message", "authority": "user", "content": "Why tea?"}
+        >>> tea = {"id": "tea", "kind": "document", "authority": "tool", "content": "Tea is mild."}
+        >>> print(gate_bundle({"artifacts": [tea, user]}).text)
+        [message:user] Why tea?
+        [document:tea] Tea is mild.
+
+    """
+    packer = context_gate(_validate.tokens("budget_tokens", budget_tokens), max_docs=max_docs)
+    return packer.pack("", artifacts_of(bundle))
 
 
 def context_router(

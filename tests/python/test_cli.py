@@ -551,7 +551,7 @@ def test_version_and_help(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a command is required: query, pack, count, models or inspect"),
+        ([], "a command is required: query, pack, gate, count, models or inspect"),
         (["quarry"], "argument COMMAND: invalid choice: 'quarry'"),
         (["query"], "the following arguments are required: -c/--config, -t/--text"),
         (["query", "-c"], "argument -c/--config: expected one argument"),

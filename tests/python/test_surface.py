@@ -78,8 +78,8 @@ def test_reference_is_sorted():
     "module", [budgeteer, embedding, presets, ranking, window], ids=lambda module: module.__name__
 )
 def test_all(module):
-    """__all__ is sorted, importable and documented."""
-    assert sorted(module.__all__) == module.__all__
+    """__all__ is sorted, constants first, importable and documented."""
+    assert sorted(module.__all__, key=lambda name: (not name.isupper(), name)) == module.__all__
     assert inspect.getdoc(module)
     for name in module.__all__:
         item = getattr(module, name)

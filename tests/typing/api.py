@@ -16,7 +16,17 @@ from budgeteer import (
     trim_messages,
 )
 from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
-from budgeteer.presets import context_router
+from budgeteer.presets import (
+    Citation,
+    agentic_rag,
+    citations,
+    context_gate,
+    context_router,
+    estimate_citation_tokens,
+    gate_bundle,
+    retrieval_service,
+    sources_footer,
+)
 from budgeteer.ranking import keyword_scores
 from budgeteer.window import ModelLimits, count_messages, model_limits, negotiate, retrieval_budget
 
@@ -39,6 +49,14 @@ packer = Packer(8_000, reserve_tokens=500, counter=len, ranking="recency", min_s
 documents: Packing[Document] = packer.pack("query", (Document("a"), Document("b")))
 content: str = documents.kept[0].chunk.page_content
 chunks: Packing[Chunk] = context_router(100, truncation="drop").pack("", [Chunk("a")])
+
+cited: Packing[Chunk] = agentic_rag(800, buffer_tokens=9, counter=len).pack("", [Chunk("a")])
+citation: Citation = citations(cited)[0]
+footer: str = sources_footer(cited)
+aside: int = estimate_citation_tokens(["a", Chunk("b")], counter="words")
+gated: Packing[Chunk] = context_gate(99, max_docs=2).pack("", (Chunk("a"),))
+artifact: str = gate_bundle({"artifacts": []}).kept[0].chunk["id"]
+top: Packing[str] = retrieval_service(99).pack("", ["a"])
 
 counter = get_counter("chars_per_token:3")
 count: int = counter.count("text")

@@ -164,6 +164,7 @@ class Piece:
     source: str = ""
     position: float = math.nan
     was_cut: bool = False
+    citation: int = 0
 
     @property
     def rendered(self) -> str:

@@ -29,7 +29,7 @@ from budgeteer._codes import (
     TRUNCATE_MIDDLE,
     WORDS,
 )
-from budgeteer._reference import _exact
+from budgeteer._reference import _exact, _gate
 from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._chunk import read
 from budgeteer._reference._count import count as count_tokens
@@ -83,14 +83,20 @@ def pack(
     notice: tuple[str, ...] | None,
     tag: Callable[[int], tuple[str, str, str, str, float]],
     sum_of_parts: bool,
+    cite: Callable[[int], int] | None,
+    gate: tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None,
 ) -> tuple[Any, ...]:
     """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
-    texts, titles = read(chunks, ranking != SCORE)
+    texts, titles = read(chunks, ranking != SCORE and gate is None)
     if isinstance(texts, int) or isinstance(titles, int):
         return texts, titles
+    gated = None
+    if gate is not None:
+        gated = _gate.Gate(*gate)
+        query, titles = gated.question(texts, query), [""] * len(texts)
 
     key = list(memoryview(keys).cast("d")) if keys is not None else []
-    if ranking == SCORE:
+    if ranking == SCORE and gated is None:
         scores = key
     else:
         wanted = frozenset(keywords(query))
@@ -98,9 +104,11 @@ def pack(
 
     outcome = Outcome()
     ranked = rank(ranking, scores, key, min_score, outcome)
+    if gated is not None:
+        ranked = gated.rank(scores, ranked, outcome)
     packer = _Packer(
         texts, budget, kind, ratio, ask or _never, overflow, max_chunks, dedupe, order, previous,
-        Template(*template), notice, tag, outcome,
+        Template(*template), notice, tag, outcome, cite, gated,
     )  # fmt: skip
     if sum_of_parts:
         total = packer.pack_sum_of_parts(ranked)
@@ -157,22 +165,51 @@ class _Packer:
     pieces_of_notice: Sequence[str] | None
     tag: Callable[[int], tuple[str, str, str, str, float]]
     outcome: Outcome
+    cite: Callable[[int], int] | None
+    gate: _gate.Gate | None
     seen: dict[str, int] = field(default_factory=dict)
     rest: int = 0
     may_cut: bool = False
     has_notice: bool = False
     around: int = 0
     joined: int = 0
+    parts: int = 0
+    """Kept texts and their citations, each counted by itself."""
+    considered_docs: int = 0
+
+    def is_beyond_gate(self, i: int) -> bool:
+        """Return whether *i* is a document that a gate considers no more, counting documents."""
+        if self.gate is None or not self.gate.is_document(i):
+            return False
+        self.considered_docs += 1
+        return self.considered_docs > self.gate.max_docs
+
+    def is_beyond_cap(self) -> bool:
+        return self.max_chunks is not None and len(self.outcome.kept) >= self.max_chunks
+
+    def cited(self, i: int, tokens: int, needed: int, available: int) -> int | tuple[int, int]:
+        """Return what citing chunk *i* costs; else what it would need, and what is left."""
+        if needed > available:
+            return needed, available
+        if self.cite is None:
+            return 0
+        room = self.budget - self.parts
+        if tokens > room:
+            return tokens, room
+        citation = self.cite(i)
+        if tokens + citation > room:
+            return min(tokens + citation, 2**63 - 1), room
+        self.parts += tokens + citation
+        return citation
 
     def considered(self, order: Sequence[int]) -> Any:
         """Yield what is neither empty, beyond the cap nor a duplicate, and drop the rest."""
-        kept = self.outcome.kept
         self.rest = len(order)
         for i in order:
             self.rest -= 1
             if not self.texts[i]:
                 self.outcome.drop(i, EMPTY)
-            elif self.max_chunks is not None and len(kept) >= self.max_chunks:
+            elif self.is_beyond_gate(i) or self.is_beyond_cap():
                 self.outcome.drop(i, CAP)
             elif self.dedupe and self.texts[i] in self.seen:
                 self.outcome.duplicates[i] = self.seen[self.texts[i]]
@@ -192,6 +229,7 @@ class _Packer:
     def take_out(self) -> Piece:
         """Remove the kept chunk of lowest rank."""
         piece = self.outcome.kept.pop()
+        self.parts -= piece.tokens + piece.citation if self.cite is not None else 0
         self.seen.pop(self.texts[piece.index], None)
         return piece
 
@@ -250,7 +288,7 @@ class _Packer:
         size_of = partial(measure, self.kind)
         gap = size_of(template.separator)
         self.around = size_of(template.header) + size_of(template.footer)
-        self.may_cut = self.overflow in MARKERS
+        self.may_cut = self.overflow in MARKERS and self.cite is None
 
         before = 0
         rest = self.considered(order)
@@ -269,15 +307,16 @@ class _Packer:
                 before = self.make_room()
                 start = self.around + (self.joined + gap if kept else 0)
                 needed = total(start + whole) - before
-            if needed <= self.budget - before:
-                piece.tokens = total(size)
+            cited = self.cited(i, total(size), needed, self.budget - before)
+            if isinstance(cited, int):
+                piece.tokens, piece.citation = total(size), cited
                 self.keep(piece)
             elif self.may_cut and self.cut_formula(piece, start):
                 whole = size_of(kept[-1].rendered)
             else:
-                self.outcome.drop(i, BUDGET, needed, self.budget - before)
+                self.outcome.drop(i, BUDGET, *cited)
                 if self.overflow == STOP:
-                    self.stop(rest, self.budget - before)
+                    self.stop(rest, cited[1])
                 continue
             self.joined = start + whole - self.around
             before = total(start + whole)
@@ -340,7 +379,7 @@ class _Packer:
     def pack_callable(self, order: Sequence[int]) -> int:
         """Admit by the sum of the counts; then count the text, and take out while it is over."""
         used: int | None = None
-        self.may_cut = self.overflow in MARKERS
+        self.may_cut = self.overflow in MARKERS and self.cite is None
         rest = self.considered(order)
         for i in rest:
             if used is None:
@@ -356,9 +395,10 @@ class _Packer:
             if needed > available and self.may_cut and self.wants_notice(self.rest):
                 used += self.ask_around(self.set_notice())
                 available = max(0, self.budget - used)
-            if needed <= available:
+            cited = self.cited(i, counted, needed, available)
+            if isinstance(cited, int):
                 used += needed
-                piece.tokens = counted
+                piece.tokens, piece.citation = counted, cited
                 self.keep(piece)
                 continue
             if self.may_cut:
@@ -367,9 +407,9 @@ class _Packer:
                 if cut_used is not None:
                     used = cut_used
                     continue
-            self.outcome.drop(i, BUDGET, needed, available)
+            self.outcome.drop(i, BUDGET, *cited)
             if self.overflow == STOP:
-                self.stop(rest, available)
+                self.stop(rest, cited[1])
         return self.settle(lambda: self.ask(self.assembled(self.tail()), ASSEMBLED))
 
     def with_frame(self, counted: int, piece: Piece) -> int:
@@ -386,12 +426,14 @@ class _Packer:
         count = partial(_exact.count, self.kind)
         used = 0
         around = count(self.template.header) + count(self.template.footer)
-        self.may_cut = self.overflow in MARKERS
+        self.may_cut = self.overflow in MARKERS and self.cite is None
         rest = self.considered(order)
         for i in rest:
             if self.wants_notice():
                 around += count(self.set_notice())
             available = max(0, max(0, self.budget - used) - around)
+            if self.cite is not None:
+                available = min(available, self.budget - self.parts)
             cost = self.keep_exact(i, available)
             if cost is None and self.may_cut:
                 self.may_cut = False
@@ -416,8 +458,12 @@ class _Packer:
         piece = self.framed(i)
         piece.tokens = counted
         cost = self.cost(piece)
-        if cost > available or _exact.count(self.kind, piece.text) > available:
+        if _exact.count(self.kind, piece.text) > available:
             return None
+        cited = self.cited(i, counted, cost, available)
+        if not isinstance(cited, int):
+            return None
+        piece.citation = cited
         count_tokens(self.kind, self.ratio, self.texts[i])  # to be remembered
         self.keep(piece)
         return cost
@@ -572,7 +618,10 @@ def _columns(packer: _Packer, total: int, scores: Sequence[float]) -> tuple[Any,
         packer.assembled(packer.tail()),
         total,
         array("I", [piece.index for piece in kept]).tobytes(),
-        array("q", [piece.tokens for piece in kept]).tobytes(),
+        (
+            array("q", [piece.tokens for piece in kept]).tobytes(),
+            array("q", [piece.citation for piece in kept]).tobytes(),
+        ),
         spans.tobytes(),
         cut,
         array("d", scores).tobytes(),

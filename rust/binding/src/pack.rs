@@ -3,9 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use budgeteer::DroppedColumns;
-use budgeteer::pipeline::{self, Host, Plan, Subject, Tag};
+use budgeteer::pipeline::{self, Gate, Host, Plan, Subject, Tag};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::Texts;
 use crate::codes::{self, ASSEMBLED};
@@ -34,7 +34,9 @@ use crate::error::guard;
     notice: "tuple[str, ...] | None",
     tag: "object",
     sum_of_parts: "bool",
-) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts)")]
+    cite: "object | None",
+    gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None",
+) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts, cite, gate)")]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
 #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
 pub(crate) fn pack<'py>(
@@ -56,19 +58,19 @@ pub(crate) fn pack<'py>(
     notice: Option<Vec<String>>,
     tag: &Bound<'py, PyAny>,
     sum_of_parts: bool,
+    cite: Option<&Bound<'py, PyAny>>,
+    gate: Option<GateColumns<'py>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = query.py();
     guard(|| {
         let ranking = codes::ranking(ranking);
-        let texts = match Texts::of_chunks(chunks, ranking != budgeteer::Ranking::Score)? {
+        let with_titles = ranking != budgeteer::Ranking::Score && gate.is_none();
+        let texts = match Texts::of_chunks(chunks, with_titles)? {
             Ok(texts) => texts,
             Err((code, index)) => return (code as u8, index).into_pyobject(py),
         };
-        let keys: Vec<f64> = keys
-            .unwrap_or_default()
-            .chunks_exact(8)
-            .map(|key| f64::from_ne_bytes(key.try_into().expect("eight bytes")))
-            .collect();
+        let keys: Vec<f64> = floats(keys.unwrap_or_default()).collect();
+        let gate = gate.map(gate_of).transpose()?;
         let previous: Vec<Vec<u8>> =
             previous.iter_borrowed().map(|link| utf8(&link)).collect::<PyResult<_>>()?;
         let template = codes::template(template);
@@ -86,11 +88,32 @@ pub(crate) fn pack<'py>(
             template: &template,
             notice: notice.as_deref(),
             sum_of_parts,
+            is_cited: cite.is_some(),
+            gate: gate.as_ref(),
         };
-        let mut caller = Caller { py, chunks: &texts, ask, tag };
+        let mut caller = Caller { py, chunks: &texts, ask, tag, cite };
         let outcome = pipeline::run(&plan, text(query)?, &texts, &mut caller)?;
         columns(py, outcome, &texts, &plan)
     })
+}
+
+/// Kinds, authorities and priorities of all chunks, and how many documents are
+/// considered.
+type GateColumns<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>, Bound<'py, PyBytes>, u64);
+
+fn gate_of((kinds, authorities, priorities, max_docs): GateColumns<'_>) -> PyResult<Gate> {
+    let mut gate = Gate::new(max_docs);
+    let priorities = floats(priorities.as_bytes());
+    for ((kind, authority), priority) in kinds.iter().zip(authorities.iter()).zip(priorities) {
+        // What is not UTF-8 is as unknown as what stands in its place.
+        let kind = kind.cast::<PyString>()?.to_string_lossy();
+        gate.push(&kind, &authority.cast::<PyString>()?.to_string_lossy(), priority);
+    }
+    Ok(gate)
+}
+
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f64> {
+    bytes.chunks_exact(8).map(|float| f64::from_ne_bytes(float.try_into().expect("eight bytes")))
 }
 
 /// The Python program around the pipeline.
@@ -99,6 +122,7 @@ struct Caller<'a, 'py> {
     chunks: &'a Texts<'a, 'py>,
     ask: Option<&'a Bound<'py, PyAny>>,
     tag: &'a Bound<'py, PyAny>,
+    cite: Option<&'a Bound<'py, PyAny>>,
 }
 
 impl Host for Caller<'_, '_> {
@@ -128,6 +152,10 @@ impl Host for Caller<'_, '_> {
             title: utf8(&title)?,
             position,
         })
+    }
+
+    fn cite(&mut self, index: usize) -> PyResult<u64> {
+        self.cite.expect("the facade gives what is to be asked").call1((index,))?.extract()
     }
 
     fn work<R: Send>(
@@ -189,6 +217,7 @@ fn columns<'py>(
     let total_tokens = outcome.total_tokens;
     let kept = column(py, outcome.kept().map(|kept| kept.index))?;
     let counts = column(py, outcome.kept().map(|kept| signed(kept.tokens)))?;
+    let citations = column(py, outcome.kept().map(|kept| signed(kept.citation)))?;
     let spans = column(py, spans.into_iter())?;
     // Each column is let go of as soon as Python has it.
     let (scores, dropped) = outcome.into_columns();
@@ -202,7 +231,7 @@ fn columns<'py>(
         text,
         total_tokens,
         kept,
-        counts,
+        (counts, citations),
         spans,
         cut,
         scores,

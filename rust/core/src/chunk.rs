@@ -34,7 +34,7 @@ pub trait Document {
     }
 
     /// Returns where the document comes from, which a
-    /// [`Template`](crate::Template) may show.
+    /// [`Template`](crate::Template) may show, and citations do.
     #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
     fn source(&self) -> &str {
         ""
@@ -44,6 +44,19 @@ pub trait Document {
     /// [`Order::Document`](crate::Order::Document).
     fn position(&self) -> Option<f64> {
         None
+    }
+
+    /// Returns what else is known of the document, as compact JSON, for the
+    /// cost of its citation; empty where that is nothing.
+    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    fn metadata(&self) -> &str {
+        ""
+    }
+
+    /// Returns who speaks in the document and how important that is, for
+    /// [`presets::context_gate`](crate::presets::context_gate).
+    fn standing(&self) -> (Option<&str>, f64) {
+        (None, 0.0)
     }
 }
 
@@ -87,6 +100,14 @@ impl<D: Document + ?Sized> Document for &D {
     fn position(&self) -> Option<f64> {
         (**self).position()
     }
+
+    fn metadata(&self) -> &str {
+        (**self).metadata()
+    }
+
+    fn standing(&self) -> (Option<&str>, f64) {
+        (**self).standing()
+    }
 }
 
 /// One retrieved piece of text, for those who have no type of their own.
@@ -113,6 +134,12 @@ pub struct Chunk {
     pub source: String,
     /// Where it stands in its source.
     pub position: Option<f64>,
+    /// What else is known of it, as compact JSON; empty where that is nothing.
+    pub metadata: String,
+    /// Who speaks in it.
+    pub authority: Option<String>,
+    /// How important it is among those of its kind and authority.
+    pub priority: f64,
     /// Relevance that a retriever gave.
     pub score: Option<f64>,
     /// When it was last changed, in seconds.
@@ -140,10 +167,38 @@ impl Chunk {
         self
     }
 
+    /// Sets the kind.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.kind = Some(kind.into());
+        self
+    }
+
     /// Sets where it comes from.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = source.into();
+        self
+    }
+
+    /// Sets what else is known of it, as compact JSON.
+    #[must_use]
+    pub fn metadata(mut self, json: impl Into<String>) -> Self {
+        self.metadata = json.into();
+        self
+    }
+
+    /// Sets who speaks in it.
+    #[must_use]
+    pub fn authority(mut self, authority: impl Into<String>) -> Self {
+        self.authority = Some(authority.into());
+        self
+    }
+
+    /// Sets how important it is.
+    #[must_use]
+    pub fn priority(mut self, priority: f64) -> Self {
+        self.priority = priority;
         self
     }
 
@@ -182,6 +237,14 @@ impl Document for Chunk {
 
     fn position(&self) -> Option<f64> {
         self.position
+    }
+
+    fn metadata(&self) -> &str {
+        &self.metadata
+    }
+
+    fn standing(&self) -> (Option<&str>, f64) {
+        (self.authority.as_deref(), self.priority)
     }
 }
 

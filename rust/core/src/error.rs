@@ -26,6 +26,8 @@ pub enum ErrorKind {
 enum Repr {
     #[error("chunks[{index}].{field} must be a number, not NaN")]
     Nan { index: usize, field: &'static str },
+    #[error("artifacts[{index}] must not have the id of artifacts[{first}]")]
+    RepeatedId { index: usize, first: usize },
     #[error("min_score must be a number, not NaN")]
     NanMinScore,
     #[error("characters per token must be from 0.001 to 1000000, not {ratio}")]
@@ -61,6 +63,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self.0 {
             Repr::Nan { .. }
+            | Repr::RepeatedId { .. }
             | Repr::NanMinScore
             | Repr::Ratio { .. }
             | Repr::Format
@@ -74,6 +77,11 @@ impl Error {
     #[cold]
     pub(crate) fn nan(index: usize, field: &'static str) -> Self {
         Self(Repr::Nan { index, field })
+    }
+
+    #[cold]
+    pub(crate) fn repeated_id(index: usize, first: usize) -> Self {
+        Self(Repr::RepeatedId { index, first })
     }
 
     #[cold]

@@ -4,10 +4,12 @@
 
 mod assemble;
 mod chunk;
+mod citation;
 mod count;
 mod duplicate;
 mod error;
 mod fork;
+mod gate;
 mod huge;
 mod images;
 mod keywords;
@@ -17,6 +19,7 @@ mod once;
 mod pack;
 mod packer;
 pub mod pipeline;
+pub mod presets;
 mod rank;
 mod scan;
 mod score;

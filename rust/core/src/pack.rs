@@ -68,6 +68,8 @@ pub struct Kept {
     pub index: u32,
     /// Tokens of its text alone, cut where it was cut.
     pub tokens: u64,
+    /// Tokens set aside for citing it.
+    pub citation: u64,
 }
 
 /// A chunk that is not in, in the order in which that was decided.
@@ -182,6 +184,11 @@ pub(crate) struct Packer<'p, B, H> {
     sizes: Vec<Size>,
     /// Whether there is room for the notice.
     has_notice: bool,
+    /// What is left of the budget once the kept texts and their citations, each
+    /// counted by itself, are taken off; no limit where nothing is cited.
+    room: u64,
+    /// So many documents a gate has considered.
+    considered: u64,
     scratch: Vec<u8>,
 }
 
@@ -200,11 +207,14 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             prints,
             host,
             admitted: Admitted { dropped, ..Admitted::default() },
-            may_cut: plan.overflow.cut(),
+            // What is cited enters whole or not at all.
+            may_cut: plan.overflow.cut().filter(|_| !plan.is_cited),
             seen: Seen::default(),
             costs: Vec::new(),
             sizes: Vec::new(),
             has_notice: false,
+            room: if plan.is_cited { plan.budget } else { u64::MAX },
+            considered: 0,
             scratch: Vec::new(),
         }
     }
@@ -267,7 +277,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         let cap = self.plan.max_chunks;
         if self.is_empty(index) {
             self.drop(index, Reason::Empty, 0, 0);
-        } else if cap.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap) {
+        } else if self.is_beyond_gate(index)
+            || cap.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap)
+        {
             self.drop(index, Reason::Cap, 0, 0);
         } else if let Some(original) = self.original_of(index) {
             self.admitted.duplicates.push((index, original));
@@ -276,6 +288,44 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             return false;
         }
         true
+    }
+
+    /// Returns whether chunk `index` is a document that a gate considers no
+    /// more. One that it considers counts, whatever becomes of it.
+    fn is_beyond_gate(&mut self, index: u32) -> bool {
+        let Some(gate) = self.plan.gate.filter(|gate| gate.is_document(index)) else {
+            return false;
+        };
+        self.considered += 1;
+        !gate.admits(self.considered - 1)
+    }
+
+    /// Sets aside what chunk `index` of so many tokens costs with its citation,
+    /// and returns the latter; else what would be needed, and what is left. In
+    /// the text it needs `needed` of `available` tokens.
+    fn cite(
+        &mut self,
+        index: u32,
+        tokens: u64,
+        needed: u64,
+        available: u64,
+    ) -> Result<Result<u64, (u64, u64)>, H::Error> {
+        if needed > available {
+            return Ok(Err((needed, available)));
+        }
+        if !self.plan.is_cited {
+            return Ok(Ok(0));
+        }
+        let mut needed = tokens;
+        if tokens <= self.room {
+            let citation = self.host.cite(index as usize)?;
+            needed = tokens.saturating_add(citation);
+            if needed <= self.room {
+                self.room -= needed;
+                return Ok(Ok(citation));
+            }
+        }
+        Ok(Err((needed, self.room)))
     }
 
     fn is_empty(&self, index: u32) -> bool {
@@ -325,20 +375,20 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         escape::body(&self.plan.template.style, Text::from_utf8(&piece)).unwrap_or(piece)
     }
 
-    fn keep(&mut self, index: u32, tokens: u64, frame: Frame) {
+    fn keep(&mut self, index: u32, tokens: u64, citation: u64, frame: Frame) {
         if let Some(print) = self.prints.get(index as usize) {
             self.seen.insert(*print, index, |index| self.batch.text(index as usize));
         }
         if self.plan.is_framed() {
             self.admitted.frames.push(frame);
         }
-        self.admitted.kept.push(Kept { index, tokens });
+        self.admitted.kept.push(Kept { index, tokens, citation });
     }
 
     /// Keeps a cut chunk, the only one, for which `piece` stands. A repetition
     /// of its whole text is a duplicate.
     fn keep_cut(&mut self, index: u32, tokens: u64, frame: Frame, piece: Vec<u8>) {
-        self.keep(index, tokens, frame);
+        self.keep(index, tokens, 0, frame);
         self.admitted.cut = Some((index, piece));
     }
 
@@ -368,6 +418,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.admitted.frames.pop();
         self.costs.pop();
         self.sizes.pop();
+        self.room = self.room.saturating_add(kept.tokens).saturating_add(kept.citation);
         self.admitted.cut.take_if(|(index, _)| *index == kept.index);
         if let Some(print) = self.prints.get(kept.index as usize) {
             self.seen.remove(*print, kept.index, |index| self.batch.text(index as usize));

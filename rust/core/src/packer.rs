@@ -6,9 +6,11 @@ use std::sync::atomic::AtomicBool;
 use crate::assemble::Order;
 use crate::assemble::template::{Tag, Template};
 use crate::chunk::{Document, Documents};
+use crate::citation::envelope;
 use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
+use crate::gate::Gate;
 use crate::pack::{Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
@@ -23,6 +25,9 @@ pub struct KeptChunk {
     pub score: Option<f64>,
     /// Tokens of its text alone, cut where it was cut.
     pub token_count: usize,
+    /// Tokens set aside for citing it: see
+    /// [`presets::agentic_rag`](crate::presets::agentic_rag).
+    pub citation_tokens: usize,
     /// Where its text stands in [`Packing::text`], as it is escaped there, in
     /// bytes.
     pub span: std::ops::Range<usize>,
@@ -70,6 +75,17 @@ enum Counter {
     Custom(Box<dyn TokenCounter + Send + Sync>),
 }
 
+/// What only presets ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Policy {
+    #[default]
+    None,
+    /// Texts and citations, each counted by itself, stay within the budget.
+    Cite,
+    /// A context gate decides what comes first, and which documents enter.
+    Gate { max_docs: usize },
+}
+
 /// Packs chunks into a budget, with options chosen once.
 ///
 /// # Examples
@@ -95,6 +111,7 @@ pub struct Packer {
     order: Order,
     template: Template,
     notice: Option<Vec<String>>,
+    policy: Policy,
 }
 
 impl fmt::Debug for Packer {
@@ -129,6 +146,7 @@ impl Packer {
             order: Order::default(),
             template: Template::default(),
             notice: None,
+            policy: Policy::None,
         }
     }
 
@@ -234,6 +252,25 @@ impl Packer {
         self
     }
 
+    pub(crate) fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Returns the budget before the reserve comes off, and the reserve.
+    pub(crate) fn limits(&self) -> (usize, usize) {
+        (self.max_tokens, self.reserve_tokens.min(self.max_tokens))
+    }
+
+    /// Returns the number of tokens in `text`.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        match &self.counter {
+            Counter::Native(Native::Estimate(estimate)) => estimate.count(text),
+            Counter::Native(Native::Exact(exact)) => exact.count(text),
+            Counter::Custom(counter) => counter.count(text),
+        }
+    }
+
     /// Packs the best of `chunks` for `query`.
     ///
     /// # Errors
@@ -299,6 +336,7 @@ impl Packer {
             return Err(Error::nan_min_score());
         }
         let keys = self.keys(chunks)?;
+        let gate = self.gate(chunks)?;
         let documents = Documents::new(chunks);
         let budget = self.max_tokens.saturating_sub(self.reserve_tokens);
         let plan = Plan {
@@ -319,10 +357,25 @@ impl Packer {
             template: &self.template,
             notice: self.notice.as_deref(),
             sum_of_parts: false,
+            is_cited: matches!(self.policy, Policy::Cite),
+            gate: gate.as_ref(),
         };
         let mut host = Caller { packer: self, chunks };
         let Ok(outcome) = pipeline::run(&plan, query.into(), &documents, &mut host);
         Ok(packing(&outcome, &plan, &documents, budget))
+    }
+
+    fn gate<D: Document>(&self, chunks: &[D]) -> Result<Option<Gate>, Error> {
+        let Policy::Gate { max_docs } = self.policy else { return Ok(None) };
+        let mut gate = Gate::new(max_docs as u64);
+        for (index, chunk) in chunks.iter().enumerate() {
+            let (authority, priority) = chunk.standing();
+            if priority.is_nan() {
+                return Err(Error::nan(index, "priority"));
+            }
+            gate.push(chunk.tag().0, authority.unwrap_or_default(), priority);
+        }
+        Ok(Some(gate))
     }
 
     fn keys<D: Document>(&self, chunks: &[D]) -> Result<Vec<f64>, Error> {
@@ -371,6 +424,10 @@ impl<D: Document> Host for Caller<'_, D> {
         })
     }
 
+    fn cite(&mut self, index: usize) -> Result<u64, Self::Error> {
+        Ok(self.packer.count(&envelope(&self.chunks[index])) as u64)
+    }
+
     fn work<R: Send>(
         &mut self,
         _: usize,
@@ -403,6 +460,7 @@ fn packing(
             index: part.index,
             score: score(kept.index),
             token_count: tokens(kept.tokens),
+            citation_tokens: tokens(kept.citation),
             span: start..end,
             was_cut: part.was_cut,
         }

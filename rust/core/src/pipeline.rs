@@ -11,6 +11,7 @@ use crate::assemble::template::Template;
 pub use crate::assemble::{Order, Part};
 use crate::chunk::Batch;
 use crate::count::{Estimate, Exact};
+pub use crate::gate::Gate;
 use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
 use crate::score::{KeywordScorer, Scratch};
@@ -63,6 +64,14 @@ pub trait Host {
     /// Whatever keeps the host from telling.
     fn tag(&mut self, index: usize) -> Result<Tag, Self::Error>;
 
+    /// Returns the tokens of citing chunk `index`; asked of chunks whose text
+    /// fits, if [`Plan::is_cited`].
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the host from telling.
+    fn cite(&mut self, index: usize) -> Result<u64, Self::Error>;
+
     /// Does `work`, which takes as long as reading about `chars` code points and
     /// needs nothing of the host. A host may let go of its locks meanwhile,
     /// set the flag that `work` gets to have it end early, and afterwards
@@ -113,6 +122,13 @@ pub struct Plan<'a> {
     /// Whether separators and markers go uncounted, as theaios-context-router
     /// 0.2.2 has it. Breaks the law; for estimates only.
     pub sum_of_parts: bool,
+    /// Whether [`Host::cite`] is asked: texts and citations, each counted by
+    /// itself, stay within the budget together. Nothing is cut then.
+    pub is_cited: bool,
+    /// Ranks by weight, whatever the ranking, and refuses documents: those that
+    /// share no keyword with the question, and those beyond a number. Titles do
+    /// not count then.
+    pub gate: Option<&'a Gate>,
 }
 
 impl Plan<'_> {
@@ -226,6 +242,7 @@ pub fn run<B: Batch, H: Host>(
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
     let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
+    let query = plan.gate.map_or(query, |gate| gate.question(batch, query));
     let (scores, reading) = read(plan, query, batch, host)?;
 
     let mut dropped = DroppedColumns::default();
@@ -242,10 +259,22 @@ pub fn run<B: Batch, H: Host>(
             score >= min_score
         });
     }
-    match plan.ranking {
-        Ranking::Input => {}
-        Ranking::Keyword => sort_descending(&mut order, &scores),
-        Ranking::Recency | Ranking::Score => sort_descending(&mut order, plan.keys),
+    if let Some(gate) = plan.gate {
+        order.retain(|&index| {
+            let is_related = scores[index as usize] > 0.0 || !gate.is_document(index);
+            if !is_related {
+                let reason = Reason::OutOfScope;
+                dropped.push(Dropped { index, reason, needed: 0, available: 0 });
+            }
+            is_related
+        });
+        sort_descending(&mut order, gate.weights());
+    } else {
+        match plan.ranking {
+            Ranking::Input => {}
+            Ranking::Keyword => sort_descending(&mut order, &scores),
+            Ranking::Recency | Ranking::Score => sort_descending(&mut order, plan.keys),
+        }
     }
 
     let packer = pack::Packer::new(plan, batch, reading, host, dropped);
@@ -272,7 +301,8 @@ fn read<B: Batch, H: Host>(
     host: &mut H,
 ) -> Result<(Vec<f64>, Reading), H::Error> {
     let count = batch.len();
-    let relevance = (plan.ranking != Ranking::Score).then(|| KeywordScorer::new(query));
+    let is_scored = plan.ranking != Ranking::Score || plan.gate.is_some();
+    let relevance = is_scored.then(|| KeywordScorer::new(query));
     let mut scores = Vec::with_capacity(count);
     let mut reading = Reading {
         measures: Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count }),
@@ -300,7 +330,8 @@ fn read<B: Batch, H: Host>(
                     reading.measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
                 }
                 if let Some(relevance) = relevance {
-                    scores.push(relevance.score(text, batch.title(index), scratch));
+                    let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
+                    scores.push(relevance.score(text, title, scratch));
                 }
                 if plan.dedupe {
                     // Last, when the whole text is in the cache.

@@ -40,16 +40,21 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 used = used.saturating_add(self.count_notice()?);
                 available = self.plan.budget.saturating_sub(used);
             }
-            if needed <= available {
-                used += needed;
-                self.keep(index, count, frame);
-            } else if let Some(total) = self.cut_counted(index)? {
-                used = total;
-            } else {
-                self.drop(index, Reason::Budget, needed, available);
-                if self.plan.overflow == Overflow::Stop {
-                    self.stop(&order[place + 1..], available);
-                    break;
+            match self.cite(index, count, needed, available)? {
+                Ok(citation) => {
+                    used += needed;
+                    self.keep(index, count, citation, frame);
+                }
+                Err((needed, available)) => {
+                    if let Some(total) = self.cut_counted(index)? {
+                        used = total;
+                        continue;
+                    }
+                    self.drop(index, Reason::Budget, needed, available);
+                    if self.plan.overflow == Overflow::Stop {
+                        self.stop(&order[place + 1..], available);
+                        break;
+                    }
                 }
             }
         }

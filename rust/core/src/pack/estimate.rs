@@ -78,17 +78,21 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 needed = estimate.tokens(start + whole.measured) - before;
                 available = budget - before;
             }
-            if needed <= available {
-                self.keep(index, estimate.tokens(size), frame);
-            } else if let Some(size) = self.cut_estimated(estimate, index, start, frame) {
-                whole = size;
-            } else {
-                self.drop(index, Reason::Budget, needed, available);
-                if self.plan.overflow == Overflow::Stop {
-                    self.stop(&order[place + 1..], available);
-                    break;
+            let tokens = estimate.tokens(size);
+            match self.cite(index, tokens, needed, available)? {
+                Ok(citation) => self.keep(index, tokens, citation, frame),
+                Err((needed, available)) => {
+                    if let Some(size) = self.cut_estimated(estimate, index, start, frame) {
+                        whole = size;
+                    } else {
+                        self.drop(index, Reason::Budget, needed, available);
+                        if self.plan.overflow == Overflow::Stop {
+                            self.stop(&order[place + 1..], available);
+                            break;
+                        }
+                        continue;
+                    }
                 }
-                continue;
             }
             if !is_bare {
                 self.sizes.push(whole);
@@ -208,12 +212,12 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let needed = estimate.count_text(text, &mut self.scratch);
             if needed <= available {
                 used += needed;
-                self.admitted.kept.push(Kept { index, tokens: needed });
+                self.admitted.kept.push(Kept { index, tokens: needed, citation: 0 });
             } else if let Some((keep, marker)) = self.may_cut {
                 let piece = cut_by_units(estimate, text, keep, marker, available);
                 let tokens = estimate.count_text(Text::from_utf8(&piece), &mut self.scratch);
                 used += tokens;
-                self.admitted.kept.push(Kept { index, tokens });
+                self.admitted.kept.push(Kept { index, tokens, citation: 0 });
                 self.admitted.cut = Some((index, piece));
             } else {
                 self.drop(index, Reason::Budget, needed, available);

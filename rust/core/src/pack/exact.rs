@@ -109,7 +109,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             if self.wants_notice(0) {
                 around = around.saturating_add(count(exact, &self.set_notice()));
             }
-            let mut available = left(used, around, self.plan.budget);
+            let mut available = left(used, around, self.plan.budget).min(self.room);
             if place >= ahead.end() {
                 ahead = self.count_ahead(exact, order, place, available)?;
             }
@@ -211,11 +211,10 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
         };
         let separator = used.separator(index, cost.separator, self.plan.order == Order::Input);
-        if cost.tokens.saturating_add_signed(separator) > available {
-            return Ok(None);
-        }
+        let needed = cost.tokens.saturating_add_signed(separator);
+        let Ok(citation) = self.cite(index, tokens, needed, available)? else { return Ok(None) };
         self.costs.push(cost);
-        self.keep(index, tokens, frame);
+        self.keep(index, tokens, citation, frame);
         Ok(Some(cost))
     }
 

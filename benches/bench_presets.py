@@ -1,0 +1,145 @@
+"""
+The presets, natively and beside the pure-Python reference, interleaved in one run.
+
+    python benches/bench_presets.py [--sizes 500,5000] [--rounds N] [--smoke]
+
+Every call gets fresh strings and chunks of its own. Times are medians, and only their ratios
+within one run mean anything. The text is the language reference that ships with Python.
+
+Under pytest the same cases run with pytest-benchmark:
+``pytest benches/bench_presets.py --benchmark-enable``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+
+from budgeteer import Chunk, Packer, _count, _native, _pack, _reference
+from budgeteer.presets import (
+    agentic_rag,
+    context_gate,
+    context_router,
+    estimate_citation_tokens,
+    retrieval_service,
+    sources_footer,
+)
+
+QUERY = "How does the import statement find a module?"
+CHARS = 800
+SIZES = (500, 5_000)
+BACKENDS = {"native": _native, "reference": _reference}
+TEXT = "\n".join(topics.values())
+
+
+def chunks_of(count: int) -> list[Chunk]:
+    """Return *count* chunks of new strings, with all that a preset may read of a chunk."""
+    last = len(TEXT) - CHARS
+    return [
+        Chunk(
+            TEXT[i * 797 % last :][:CHARS] if i else QUERY,
+            id=f"chunk-{i}",
+            source=f"https://docs.example/{i % 40}",
+            title=f"Section {i}",
+            score=i * 7919 % count / count,
+            metadata={
+                "kind": "message" if i == 0 else "document",
+                "authority": "user" if i == 0 else "tool",
+                "priority": i * 31 % 10,
+                "page": i,
+            },
+        )
+        for i in range(count)
+    ]
+
+
+def packing(packer: Packer) -> Callable[[list[Chunk]], int]:
+    """Return what packs chunks."""
+    return lambda chunks: packer.pack(QUERY, chunks).total_tokens
+
+
+def footer(chunks: list[Chunk]) -> int:
+    """Pack, and name the sources."""
+    return len(sources_footer(agentic_rag().pack(QUERY, chunks)))
+
+
+CASES: dict[str, Callable[[list[Chunk]], int]] = {
+    "agentic_rag": packing(agentic_rag()),
+    "agentic_rag, o200k": packing(agentic_rag(counter="o200k_base")),
+    "agentic_rag and footer": footer,
+    "estimate_citation_tokens": estimate_citation_tokens,
+    "retrieval_service": packing(retrieval_service(8_000)),
+    "context_gate": packing(context_gate(8_000, max_docs=50)),
+    "context_router": packing(context_router()),
+    "(Packer, chars_div4)": packing(Packer(8_000, counter="chars_div4")),
+}
+
+
+def run(case: str, backend: Any, chunks: list[Chunk]) -> int:
+    """Run one case on a backend."""
+    _pack.backend = _count.backend = backend
+    try:
+        return CASES[case](chunks)
+    finally:
+        _pack.backend = _count.backend = _native
+
+
+def interleaved(count: int, rounds: int) -> dict[tuple[str, str], float]:
+    """Return the median time of each case on each backend in seconds."""
+    times: dict[tuple[str, str], list[float]] = {(c, b): [] for c in CASES for b in BACKENDS}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for (case, backend), measured in times.items():
+                chunks = chunks_of(count)
+                start = time.perf_counter()
+                run(case, BACKENDS[backend], chunks)
+                measured.append(time.perf_counter() - start)
+    finally:
+        gc.enable()
+    return {key: statistics.median(values) for key, values in times.items()}
+
+
+@pytest.mark.parametrize("count", SIZES)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("case", CASES)
+def test_presets(benchmark: Any, case: str, backend: str, count: int) -> None:
+    """One case on one backend at one size, on fresh chunks each round."""
+    benchmark.group = f"{case} {count}"
+    benchmark.pedantic(
+        run, setup=lambda: ((case, BACKENDS[backend], chunks_of(count)), {}), rounds=3
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--smoke", action="store_true", help="once, and 500 chunks only")
+    arguments = parser.parse_args()
+    sizes = [SIZES[0]] if arguments.smoke else list(map(int, arguments.sizes.split(",")))
+    rounds = 1 if arguments.smoke else arguments.rounds
+    print(f"Python {sys.version.split()[0]}")
+    for count in sizes:
+        medians = interleaved(count, rounds)
+        print(f"\n{count} chunks of {CHARS} characters, {rounds} rounds")
+        print(f"{'':26}{'native ms':>12}{'reference ms':>14}{'ratio':>8}")
+        for case in CASES:
+            native, reference = medians[case, "native"], medians[case, "reference"]
+            print(
+                f"{case:26}{native * 1e3:12.3f}{reference * 1e3:14.1f}{reference / native:7.1f}x"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+//! Citations: what it costs to cite a chunk, and whom a packing cites.
+
+use std::collections::HashSet;
+
+use crate::chunk::Document;
+use crate::count::TokenCounter;
+use crate::packer::{Packer, Packing};
+
+/// What stands behind each citation in a footer; its envelope includes it.
+const SEPARATOR: &str = "; ";
+
+const HEADING: &str = "Sources: ";
+
+/// What stands between a text and its footer.
+const BLANK_LINE: &str = "\n\n";
+
+/// A source that is in the packed text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Citation<'a> {
+    /// The place of its chunk in the input.
+    pub index: usize,
+    /// Its label; empty where the chunk has none.
+    pub source: &'a str,
+    /// Its identifier; None where the chunk has none.
+    pub id: Option<&'a str>,
+    /// Where it stands in [`Packing::text`], in bytes.
+    pub span: std::ops::Range<usize>,
+}
+
+impl Citation<'_> {
+    /// Returns how a footer names the source; never longer than in the envelope.
+    fn name(&self) -> String {
+        let name = format!("{} {}", self.source, self.id.unwrap_or_default());
+        name.split_whitespace().collect::<Vec<_>>().join(" ").replace(SEPARATOR, ", ")
+    }
+}
+
+/// Returns what citing `chunk` costs the tokens of: source, identifier,
+/// metadata, and a separator.
+pub(crate) fn envelope<D: Document + ?Sized>(chunk: &D) -> String {
+    let id = chunk.tag().1.unwrap_or_default();
+    format!("{} {id}{}{SEPARATOR}", chunk.source(), chunk.metadata())
+}
+
+/// Returns the tokens that citing every one of `chunks` costs.
+///
+/// A citation is the chunk's source, a space, its identifier, its metadata, and
+/// `"; "`. Each is counted by itself.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::presets::estimate_citation_tokens;
+/// use budgeteer::{Chunk, Estimate};
+///
+/// let chunks = [Chunk::new("Tea is green.").id("12").source("tea.md")];
+/// assert_eq!(estimate_citation_tokens(&chunks, &Estimate::CharsDiv4), 3);
+/// ```
+#[must_use]
+pub fn estimate_citation_tokens<D: Document>(
+    chunks: &[D],
+    counter: &(impl TokenCounter + ?Sized),
+) -> usize {
+    chunks
+        .iter()
+        .fold(0, |total: usize, chunk| total.saturating_add(counter.count(&envelope(chunk))))
+}
+
+/// Returns the sources that are in the text of `packing`, one for each kept
+/// chunk, in its order. `chunks` are those that were packed.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::presets::{agentic_rag, citations};
+/// use budgeteer::Chunk;
+///
+/// let chunks = [Chunk::new("Green tea.").source("tea.md")];
+/// let packing = agentic_rag(100).pack("", &chunks)?;
+/// let citations = citations(&packing, &chunks);
+/// assert_eq!((citations[0].source, &citations[0].span), ("tea.md", &(0..10)));
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// Where `chunks` are fewer than were packed.
+#[must_use]
+pub fn citations<'a, D: Document>(packing: &Packing, chunks: &'a [D]) -> Vec<Citation<'a>> {
+    let kept = packing.kept.iter();
+    kept.map(|kept| Citation {
+        index: kept.index,
+        source: chunks[kept.index].source(),
+        id: chunks[kept.index].tag().1,
+        span: kept.span.clone(),
+    })
+    .collect()
+}
+
+/// Returns the line `Sources: ...` that names what is in the text of `packing`,
+/// each once. `packer` packed it, and `chunks` are those that were packed.
+///
+/// In the packer's own counter it costs at most the `citation_tokens` of all
+/// kept chunks and the packer's reserve together; with a blank line behind the
+/// text it stays within the packer's `max_tokens`. Where that is too little for
+/// all of them it says how many more there are, and where it is too little for
+/// one, or there is nothing to name, it is empty. Whitespace in a name becomes
+/// single spaces and its `"; "` becomes `", "`, so that a name is neither a line
+/// of its own nor two.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::presets::{agentic_rag, sources_footer};
+/// use budgeteer::Chunk;
+///
+/// let packer = agentic_rag(100);
+/// let chunks = [Chunk::new("Green tea.").source("tea.md").id("1"), Chunk::new("Rye.").source("rye.md")];
+/// let packing = packer.pack("", &chunks)?;
+/// assert_eq!(sources_footer(&packer, &packing, &chunks), "Sources: tea.md 1; rye.md");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// Where `chunks` are fewer than were packed.
+#[must_use]
+pub fn sources_footer<D: Document>(packer: &Packer, packing: &Packing, chunks: &[D]) -> String {
+    let mut seen = HashSet::new();
+    let names: Vec<String> = citations(packing, chunks)
+        .iter()
+        .map(Citation::name)
+        .filter(|name| !name.is_empty() && seen.insert(name.clone()))
+        .collect();
+    let (max_tokens, reserve) = packer.limits();
+    let limit =
+        packing.kept.iter().fold(reserve, |limit, kept| limit.saturating_add(kept.citation_tokens));
+    let footer = |shown: usize| {
+        let more = names.len() - shown;
+        let more = (more > 0).then(|| format!("and {more} more"));
+        let shown = names[..shown].iter().map(String::as_str).chain(more.as_deref());
+        format!("{HEADING}{}", shown.collect::<Vec<_>>().join(SEPARATOR))
+    };
+    let fits = |line: &str| {
+        packer.count(line) <= limit
+            && packer.count(&format!("{}{BLANK_LINE}{line}", packing.text)) <= max_tokens
+    };
+    // What is returned was counted, whatever the counter; all of them are tried
+    // first.
+    let (mut shown, mut most, mut tried) = (0, names.len(), names.len());
+    while shown < most {
+        if fits(&footer(tried)) {
+            shown = tried;
+        } else {
+            most = tried - 1;
+        }
+        tried = (shown + most).div_ceil(2);
+    }
+    if shown > 0 { footer(shown) } else { String::new() }
+}

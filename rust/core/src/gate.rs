@@ -1,0 +1,78 @@
+//! The context gate: which artifacts come first, and which documents are in
+//! scope.
+
+use crate::chunk::Batch;
+use crate::text::Text;
+
+/// Returns what speaking with that authority is worth; 0 for one that nobody
+/// knows.
+pub(crate) fn authority_weight(authority: &str) -> f64 {
+    match authority {
+        "system" => 1000.0,
+        "developer" => 800.0,
+        "user" => 600.0,
+        "tool" => 400.0,
+        "other" => 200.0,
+        _ => 0.0,
+    }
+}
+
+/// Returns what being of that kind is worth; 0 for one that nobody knows.
+pub(crate) fn kind_weight(kind: &str) -> f64 {
+    match kind {
+        "system" => 120.0,
+        "task" => 100.0,
+        "message" => 60.0,
+        "document" => 50.0,
+        "tool_output" => 40.0,
+        "other" => 10.0,
+        _ => 0.0,
+    }
+}
+
+/// What a gate knows of each artifact of a batch, and how many documents it
+/// considers.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    max_docs: u64,
+    weights: Vec<f64>,
+    are_documents: Vec<bool>,
+    message: Option<usize>,
+}
+
+impl Gate {
+    /// Returns a gate that considers at most so many documents.
+    #[must_use]
+    pub fn new(max_docs: u64) -> Self {
+        Self { max_docs, ..Self::default() }
+    }
+
+    /// Adds what is known of the next artifact.
+    pub fn push(&mut self, kind: &str, authority: &str, priority: f64) {
+        if kind == "message" && self.message.is_none() {
+            self.message = Some(self.weights.len());
+        }
+        self.weights.push(authority_weight(authority) + kind_weight(kind) + priority);
+        self.are_documents.push(kind == "document");
+    }
+
+    /// Returns the question: the text of the first message, else `query`.
+    pub(crate) fn question<'a>(&self, batch: &'a impl Batch, query: Text<'a>) -> Text<'a> {
+        self.message.map_or(query, |index| batch.text(index))
+    }
+
+    /// Returns what each artifact weighs; the heaviest comes first.
+    pub(crate) fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Returns whether artifact `index` is a document.
+    pub(crate) fn is_document(&self, index: u32) -> bool {
+        self.are_documents[index as usize]
+    }
+
+    /// Returns whether a document may still be considered after so many.
+    pub(crate) fn admits(&self, considered: u64) -> bool {
+        considered < self.max_docs
+    }
+}

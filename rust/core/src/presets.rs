@@ -1,0 +1,159 @@
+//! Packers that reproduce what a known design fixes, and what belongs to them.
+
+use std::collections::HashMap;
+
+use crate::chunk::Document;
+pub use crate::citation::{Citation, citations, estimate_citation_tokens, sources_footer};
+use crate::count::Estimate;
+use crate::error::Error;
+use crate::pack::Overflow;
+use crate::packer::{Packer, Packing, Policy};
+use crate::rank::Ranking;
+use crate::{Order, Template};
+
+/// The budget of an agentic RAG skill, in tokens.
+pub const DEFAULT_TOKEN_BUDGET: usize = 8_000;
+
+/// Characters for a token, as [`agentic_rag`] counts unless told otherwise.
+pub const APPROX_CHARS_PER_TOKEN: usize = 4;
+
+/// Tokens that [`agentic_rag`] keeps back for the footer of sources.
+pub const DEFAULT_CITATION_SAFETY_BUFFER_TOKENS: usize = 64;
+
+/// Returns a packer that sets aside, for every chunk that it keeps, the tokens
+/// to cite it.
+///
+/// Highest score first, and in input order those without one. A chunk enters
+/// with its citation (see [`estimate_citation_tokens`]) or not at all, is
+/// skipped where it does not fit, and is never cut. The `token_count` and the
+/// `citation_tokens` of all kept chunks and the reserve, which is
+/// [`DEFAULT_CITATION_SAFETY_BUFFER_TOKENS`] until [`Packer::reserve_tokens`]
+/// says otherwise, are at most `max_tokens` together. A line behind the chunks
+/// tells the model how many were left out, if any were.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Chunk;
+/// use budgeteer::presets::agentic_rag;
+///
+/// let packing = agentic_rag(80).pack("", &[Chunk::new("Green tea.").id("7").source("tea.md")])?;
+/// assert_eq!((packing.kept[0].token_count, packing.kept[0].citation_tokens), (3, 3));
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[must_use]
+pub fn agentic_rag(max_tokens: usize) -> Packer {
+    preset(max_tokens)
+        .reserve_tokens(DEFAULT_CITATION_SAFETY_BUFFER_TOKENS)
+        .estimate(Estimate::CharsDiv4)
+        .ranking(Ranking::Score)
+        .notice("Chunks left out: {count}.")
+        .policy(Policy::Cite)
+}
+
+/// Returns a packer that keeps the top chunks, up to the first that does not
+/// fit: highest score first, and in input order those without one.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::presets::retrieval_service;
+///
+/// let packing = retrieval_service(9).pack("", &["Green tea.", "Tea is a drink.", "Coffee."])?;
+/// assert_eq!(packing.kept.len(), 2);
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[must_use]
+#[cfg(feature = "o200k")]
+pub fn retrieval_service(max_tokens: usize) -> Packer {
+    preset(max_tokens)
+        .counter(budgeteer_vocab::Encoding::O200k)
+        .ranking(Ranking::Score)
+        .overflow(Overflow::Stop)
+}
+
+/// Returns a packer that lets authority come first, and only related documents
+/// in.
+///
+/// What weighs most comes first, and what weighs the same in input order:
+///
+/// - authority: `system` 1000, `developer` 800, `user` 600, `tool` 400, `other`
+///   200, any other and none 0,
+/// - plus kind: `system` 120, `task` 100, `message` 60, `document` 50,
+///   `tool_output` 40, `other` 10, any other 0,
+/// - plus priority.
+///
+/// A document that shares no keyword with the question is out of scope,
+/// whatever its title. The question is the text of the first `message`; where
+/// there is none, the query. Of the other documents `max_docs` are considered,
+/// one that then does not fit among them. A token is three characters, and a
+/// chunk costs what it adds to the text, label and line end included.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::presets::context_gate;
+/// use budgeteer::Chunk;
+///
+/// let chunks = [
+///     Chunk::new("Rye bread is dark.").id("bread"),
+///     Chunk::new("Green tea is mild.").id("tea"),
+///     Chunk::new("Be brief.").id("sys").kind("system").authority("system"),
+/// ];
+/// let packing = context_gate(120, 3).pack("Is green tea mild?", &chunks)?;
+/// assert_eq!(packing.text, "[system:sys] Be brief.\n[document:tea] Green tea is mild.");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[must_use]
+pub fn context_gate(max_tokens: usize, max_docs: usize) -> Packer {
+    preset(max_tokens)
+        .estimate(Estimate::CharsPerToken(3.0))
+        .ranking(Ranking::Input)
+        .template(Template::tagged())
+        .policy(Policy::Gate { max_docs })
+}
+
+/// Packs the artifacts of a bundle behind a [`context_gate`].
+///
+/// # Errors
+///
+/// As for [`Packer::pack`], and where two artifacts have the same identifier.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::presets::gate_bundle;
+/// use budgeteer::Chunk;
+///
+/// let artifacts = [
+///     Chunk::new("Tea is mild.").id("tea").authority("tool"),
+///     Chunk::new("Why tea?").id("user").kind("message").authority("user"),
+/// ];
+/// let packing = gate_bundle(&artifacts, 120, 3)?;
+/// assert_eq!(packing.text, "[message:user] Why tea?\n[document:tea] Tea is mild.");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+pub fn gate_bundle<D: Document>(
+    artifacts: &[D],
+    budget_tokens: usize,
+    max_docs: usize,
+) -> Result<Packing, Error> {
+    let mut places = HashMap::new();
+    for (index, id) in artifacts.iter().enumerate().filter_map(|(i, a)| Some((i, a.tag().1?))) {
+        if let Some(first) = places.insert(id, index) {
+            return Err(Error::repeated_id(index, first));
+        }
+    }
+    context_gate(budget_tokens, max_docs).pack("", artifacts)
+}
+
+/// Returns a packer with every option that presets share, so that changed
+/// defaults change none.
+fn preset(max_tokens: usize) -> Packer {
+    Packer::new(max_tokens)
+        .reserve_tokens(0)
+        .overflow(Overflow::Skip)
+        .dedupe(false)
+        .order(Order::Rank)
+        .template(Template::plain())
+}

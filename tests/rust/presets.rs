@@ -1,0 +1,186 @@
+//! Presets: what their documents say, and what holds for every input.
+
+use budgeteer::presets::{
+    agentic_rag, citations, context_gate, estimate_citation_tokens, gate_bundle, retrieval_service,
+    sources_footer,
+};
+use budgeteer::{Chunk, Estimate, Packer, Reason, TokenCounter};
+use proptest::prelude::*;
+
+fn artifact(id: &str, kind: &str, authority: &str, priority: f64, content: &str) -> Chunk {
+    Chunk::new(content).id(id).kind(kind).authority(authority).priority(priority)
+}
+
+fn bundle() -> Vec<Chunk> {
+    vec![
+        artifact(
+            "sys",
+            "system",
+            "system",
+            10.0,
+            "You are a focused retrieval assistant. Always cite sources.",
+        ),
+        artifact(
+            "task",
+            "task",
+            "developer",
+            8.0,
+            "Answer the user's question based only on retrieved documents.",
+        ),
+        artifact(
+            "doc1",
+            "document",
+            "tool",
+            5.0,
+            "The capital of France is Paris. It is known for the Eiffel Tower.",
+        ),
+        artifact(
+            "doc2",
+            "document",
+            "tool",
+            4.0,
+            "France uses the Euro as its currency. The capital city is Paris.",
+        ),
+        artifact(
+            "doc3",
+            "document",
+            "tool",
+            1.0,
+            "This is a verbose marketing paragraph with little relevant information about travel offers.",
+        ),
+        artifact("user", "message", "user", 2.0, "What is the capital of France?"),
+    ]
+}
+
+/// The document's bundle is gated as the document prints it, at both budgets.
+#[test]
+fn bundle_of_the_document() -> Result<(), budgeteer::Error> {
+    for (budget, kept, dropped) in [
+        (120, &[0, 1, 5, 2, 3][..], &[(4, Reason::OutOfScope)][..]),
+        (
+            60,
+            &[0, 1],
+            &[
+                (4, Reason::OutOfScope),
+                (5, Reason::Budget),
+                (2, Reason::Budget),
+                (3, Reason::Budget),
+            ],
+        ),
+    ] {
+        let packing = gate_bundle(&bundle(), budget, 3)?;
+        assert_eq!(kept, packing.kept.iter().map(|kept| kept.index).collect::<Vec<_>>());
+        let out: Vec<_> = packing.dropped.iter().map(|out| (out.index, out.reason)).collect();
+        assert_eq!(dropped, out);
+    }
+    Ok(())
+}
+
+/// A document beyond the cap is dropped for it, one that missed the budget
+/// having used it up.
+#[test]
+fn considered_documents_use_the_cap_up() -> Result<(), budgeteer::Error> {
+    let long = "tea ".repeat(100);
+    let packing = context_gate(20, 1).pack("tea", &[long.as_str(), "green tea"])?;
+    let reasons: Vec<_> = packing.dropped.iter().map(|dropped| dropped.reason).collect();
+    assert_eq!([Reason::Budget, Reason::Cap], *reasons);
+    Ok(())
+}
+
+/// Two artifacts may not have the same identifier, nor one a NaN priority.
+#[test]
+fn malformed_bundles() {
+    let twice = [Chunk::new("a").id("x"), Chunk::new("b"), Chunk::new("c").id("x")];
+    let error = gate_bundle(&twice, 120, 3).unwrap_err();
+    assert_eq!("artifacts[2] must not have the id of artifacts[0]", error.to_string());
+    let error = gate_bundle(&[Chunk::new("a").priority(f64::NAN)], 120, 3).unwrap_err();
+    assert_eq!("chunks[0].priority must be a number, not NaN", error.to_string());
+}
+
+/// What does not fit ends it, whatever would fit behind.
+#[test]
+fn retrieval_service_stops() -> Result<(), budgeteer::Error> {
+    let chunks = [
+        Chunk::new("Rye.").score(0.1),
+        Chunk::new("Tea is a drink that is made of leaves.").score(0.5),
+        Chunk::new("Tea.").score(0.9),
+    ];
+    let packing = retrieval_service(4).pack("", &chunks)?;
+    assert_eq!("Tea.", packing.text);
+    Ok(())
+}
+
+fn chunks() -> impl Strategy<Value = Vec<Chunk>> {
+    let name = "[a-c;, \r\n\u{2028}é日]{0,12}";
+    let chunk = (
+        "[a-c .é日\n]{0,60}",
+        name,
+        name,
+        "(|\\{\"a\":[0-9]{1,9}\\})",
+        prop::option::of(-2.0_f64..2.0),
+    )
+        .prop_map(|(text, source, id, metadata, score)| Chunk {
+            score,
+            ..Chunk::new(text).source(source).id(id).metadata(metadata)
+        });
+    prop::collection::vec(chunk, 0..30)
+}
+
+fn check(
+    packer: &Packer,
+    chunks: &[Chunk],
+    max_tokens: usize,
+    buffer: usize,
+    counter: &(impl Fn(&str) -> usize + Sync),
+) {
+    let packing = packer.pack("", chunks).expect("scores are numbers");
+    let texts: usize = packing.kept.iter().map(|kept| kept.token_count).sum();
+    let cited: usize = packing.kept.iter().map(|kept| kept.citation_tokens).sum();
+    assert!(packing.kept.is_empty() || max_tokens < buffer || texts + cited + buffer <= max_tokens);
+    assert!(packing.kept.is_empty() || counter(&packing.text) <= packing.budget_tokens);
+    for (kept, citation) in packing.kept.iter().zip(citations(&packing, chunks)) {
+        assert!(!kept.was_cut);
+        assert_eq!(counter(&chunks[kept.index].text), kept.token_count);
+        assert_eq!(
+            estimate_citation_tokens(&chunks[kept.index..=kept.index], counter),
+            kept.citation_tokens
+        );
+        assert_eq!(chunks[kept.index].text, packing.text[citation.span]);
+        assert_eq!(chunks[kept.index].source, citation.source);
+    }
+    let footer = sources_footer(packer, &packing, chunks);
+    assert!(!footer.contains(['\r', '\n', '\u{2028}']));
+    assert!(footer.is_empty() || counter(&footer) <= cited + buffer);
+}
+
+proptest! {
+    /// Texts, citations and buffer stay within the budget together, the text
+    /// within what the buffer leaves, and the footer within what is set aside.
+    #[test]
+    fn citations_hold(chunks in chunks(), max_tokens in 0_usize..200, buffer in 0_usize..80) {
+        let packer = agentic_rag(max_tokens).reserve_tokens(buffer);
+        check(&packer, &chunks, max_tokens, buffer, &|text| Estimate::CharsDiv4.count(text));
+    }
+
+    /// So they do under a counter that neither adds up nor grows with the text.
+    #[test]
+    fn wild_counters_hold(chunks in chunks(), max_tokens in 0_usize..200, buffer in 0_usize..80, salt: u8) {
+        let wild = move |text: &str| {
+            text.bytes().fold(usize::from(salt), |sum, byte| sum * 31 % 61 + usize::from(byte) % 7)
+        };
+        let packer = agentic_rag(max_tokens).reserve_tokens(buffer).counter(wild);
+        check(&packer, &chunks, max_tokens, buffer, &wild);
+    }
+
+    /// A gate's text stays within the budget, and answers each artifact once.
+    #[test]
+    fn gates_hold(chunks in chunks(), max_tokens in 0_usize..99, max_docs in 0_usize..5) {
+        let packing = context_gate(max_tokens, max_docs).pack("a b ab", &chunks).unwrap();
+        prop_assert!(packing.text.chars().count().div_ceil(3) <= max_tokens);
+        let mut all: Vec<_> = packing.kept.iter().map(|kept| kept.index).collect();
+        prop_assert!(all.len() <= max_docs);
+        all.extend(packing.dropped.iter().map(|dropped| dropped.index));
+        all.sort_unstable();
+        prop_assert!(all.into_iter().eq(0..chunks.len()));
+    }
+}
