@@ -27,8 +27,14 @@ def test_a_keyword_that_repeats_itself():
 @on_both
 def test_many_duplicates_of_what_leaves(name):
     """What repeats a chunk that leaves is found in linear time."""
+
+    def counter(text):
+        return 9 if "[" in text else 1  # it fits, as long as it is not in the text
+
     with using(name):
-        took = seconds(lambda: pack("", ["abcd"] * 80_000, 4, counter=len, template="tagged"))
+        took = seconds(lambda: pack("", ["abcd"] * 80_000, 8, counter=counter, template="tagged"))
+        packing = pack("", ["abcd"] * 3, 8, counter=counter, template="tagged")
+    assert ["budget"] * 3 == [dropped.reason for dropped in packing.dropped]
     assert took < 2
 
 
