@@ -10,7 +10,7 @@ CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE, CL100K, O200K = range(6)
 FRESH = 8
 """Added to an encoding: nothing is remembered."""
 
-KEYWORD, RECENCY, INPUT, SCORE = range(4)
+BM25, KEYWORD, RECENCY, INPUT, SCORE = range(5)
 """Rankings."""
 
 SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)

@@ -2,7 +2,13 @@
 Native backend of `budgeteer`. Private: import from `budgeteer`.
 """
 
-__all__ = ["cache_info", "clear_cache", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "resolve_layout", "truncate"]
+__all__ = ["bm25_scores", "cache_info", "clear_cache", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "resolve_layout", "truncate"]
+
+def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float") -> "bytearray | tuple[int, int]":
+    """
+    Scores each text as float64; or returns a code and the index of what is no
+    str.
+    """
 
 def cache_info(kind: "int") -> "tuple[int, int, int, int, int]":
     """

@@ -15,7 +15,7 @@ from budgeteer.errors import InvalidArgumentError
 
 T = TypeVar("T")
 
-RANKINGS = ("keyword", "recency", "input", "score")
+RANKINGS = ("bm25", "keyword", "recency", "input", "score")
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
 _ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
 
@@ -37,10 +37,13 @@ class Packer:
             callable, and what another package counts (``tiktoken:``, ``hf:``), is asked once for
             each chunk considered and at each assembling; to cut a chunk it is asked some more, for
             pieces of it.
-        ranking: What comes first: ``"keyword"`` (share of the query's keywords that a chunk or its
-            title contains), ``"recency"`` (metadata ``mtime``), ``"input"``, or ``"score"`` (the
-            chunk's own; those without one come last). Ties keep the input order.
-        min_score: Chunks that score below it are dropped as ``"out_of_scope"``.
+        ranking: What comes first: ``"bm25"`` (how well a chunk with its title answers the query,
+            by BM25 over all chunks of the call; see `budgeteer.ranking.bm25_scores`),
+            ``"keyword"`` (share of the query's keywords that a chunk or its title contains),
+            ``"recency"`` (metadata ``mtime``), ``"input"``, or ``"score"`` (the chunk's own; those
+            without one come last). Ties keep the input order.
+        min_score: Chunks that score below it are dropped as ``"out_of_scope"``. Scores of BM25
+            are from 0 on and compare within one call only; shares of keywords are from 0 to 1.
         overflow: What happens to a chunk that does not fit: ``"skip"`` it and go on, ``"stop"``
             there, or cut the first such chunk, ``"truncate_end"`` with `` [...]`` behind it or
             ``"truncate_middle"`` with ``[...truncated...]`` on a line of its own inside it, and go
@@ -78,7 +81,7 @@ class Packer:
     _: KW_ONLY
     reserve_tokens: int = 0
     counter: str | Callable[[str], int] | TokenCounter = "o200k_base"
-    ranking: str = "keyword"
+    ranking: str = "bm25"
     min_score: float | None = None
     overflow: str = "skip"
     max_chunks: int | None = None

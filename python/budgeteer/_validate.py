@@ -73,6 +73,14 @@ def number(name: str, value: object) -> float:
     return number
 
 
+def number_between(name: str, value: object, minimum: int, maximum: int) -> float:
+    """Return *value* as a float from *minimum* to *maximum*."""
+    found = number(name, value)
+    if not minimum <= found <= maximum:
+        raise InvalidArgumentError(f"{name} must be from {minimum} to {maximum}, not {found!r}")
+    return found
+
+
 def text(name: str, value: object) -> str:
     """Return *value*, which must be a str; what a subclass of it redefines does not count."""
     if type(value) is str:

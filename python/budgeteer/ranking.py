@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
@@ -13,7 +13,7 @@ from budgeteer.errors import InvalidArgumentError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["keyword_scores"]
+__all__ = ["bm25_scores", "keyword_scores"]
 
 
 def keyword_scores(
@@ -42,6 +42,62 @@ def keyword_scores(
         array([1.        , 0.33333333])
 
     """
+    return _scores(lambda *batch: backend.keyword_scores(*batch), query, texts, titles)
+
+
+def bm25_scores(
+    query: str,
+    texts: Sequence[str],
+    *,
+    titles: Sequence[str] | None = None,
+    k1: float = 1.2,
+    b: float = 0.75,
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """
+    Return how well each text with its title answers the query, by BM25 over all of them.
+
+    A term of the query counts ``ln(1 + (N - n + 0.5) / (n + 0.5))``, with n of N texts having it,
+    times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))``, with f times in a text of L terms,
+    where the mean is A (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+    Beyond", with the idf of Lucene). A text's title counts as a part of it.
+
+    Terms are lowercased words: runs of letters, digits and the marks behind them, of any script.
+    Scripts without spaces (Chinese, Japanese, Thai and the like) and Korean give each two
+    neighbouring letters as a term. English stopwords of the query are left out. Nothing is
+    stemmed.
+
+    Args:
+        query: The question.
+        texts: The texts to score, shape ``(n,)``.
+        titles: A title for each text, shape ``(n,)``; None for no titles.
+        k1: How soon a term that occurs again says nothing new: from 0, where once is enough, to
+            1,000,000.
+        b: How much the length of a text counts, from 0 to 1.
+
+    Returns:
+        Scores from 0.0 on as float64, shape ``(n,)``. They compare within one call only.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range, or the lengths
+            differ.
+
+    Examples:
+        >>> bm25_scores("What is black tea?", ["Green tea.", "Black tea, black tea.", "Coffee."])
+        array([0.49917627, 1.66117668, 0.        ])
+
+    """
+    k1 = _validate.number_between("k1", k1, 0, 1_000_000)
+    b = _validate.number_between("b", b, 0, 1)
+    return _scores(lambda *batch: backend.bm25_scores(*batch, k1, b), query, texts, titles)
+
+
+def _scores(
+    score: Callable[..., bytearray | tuple[int, int]],
+    query: object,
+    texts: object,
+    titles: object,
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return what a backend's *score* answers, or raise for what it cannot read."""
     import numpy as np
 
     query = _validate.text("query", query)
@@ -51,7 +107,7 @@ def keyword_scores(
         raise InvalidArgumentError(
             f"titles has {len(headings)} entries, but texts has {len(items)}"
         )
-    scores = backend.keyword_scores(query, items, headings)
+    scores = score(query, items, headings)
     if isinstance(scores, tuple):
         code, i = scores
         if code == TITLE_TYPE and headings is not None:

@@ -1,5 +1,6 @@
 """Pure-Python backend: the readable definition of what the native backend must do."""
 
+from budgeteer._reference._bm25 import bm25_scores
 from budgeteer._reference._count import (
     cache_info,
     clear_cache,
@@ -15,6 +16,7 @@ from budgeteer._reference._score import keyword_scores
 from budgeteer._reference._truncate import truncate
 
 __all__ = [
+    "bm25_scores",
     "cache_info",
     "clear_cache",
     "count",

@@ -9,6 +9,7 @@ from typing import Any
 
 from budgeteer._codes import (
     ASSEMBLED,
+    BM25,
     BOTH,
     BUDGET,
     BY_DOCUMENT,
@@ -29,7 +30,7 @@ from budgeteer._codes import (
     TRUNCATE_MIDDLE,
     WORDS,
 )
-from budgeteer._reference import _exact, _gate
+from budgeteer._reference import _bm25, _exact, _gate
 from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._chunk import read
 from budgeteer._reference._count import count as count_tokens
@@ -98,6 +99,8 @@ def pack(
     key = list(memoryview(keys).cast("d")) if keys is not None else []
     if ranking == SCORE and gated is None:
         scores = key
+    elif ranking == BM25 and gated is None:
+        scores = _bm25.score(query, zip(texts, titles, strict=True), _bm25.K1, _bm25.B)
     else:
         wanted = frozenset(keywords(query))
         scores = [overlap(wanted, *pair) for pair in zip(texts, titles, strict=True)]

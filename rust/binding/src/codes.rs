@@ -47,10 +47,11 @@ pub(crate) fn exact(kind: u8) -> Exact {
 
 pub(crate) fn ranking(code: u8) -> Ranking {
     match code {
-        0 => Ranking::Keyword,
-        1 => Ranking::Recency,
-        2 => Ranking::Input,
-        3 => Ranking::Score,
+        0 => Ranking::Bm25,
+        1 => Ranking::Keyword,
+        2 => Ranking::Recency,
+        3 => Ranking::Input,
+        4 => Ranking::Score,
         _ => unreachable!("the facade names no such ranking"),
     }
 }

@@ -20,7 +20,7 @@ mod _native {
     #[pymodule_export]
     use super::pack::pack;
     #[pymodule_export]
-    use super::score::{keyword_scores, keywords};
+    use super::score::{bm25_scores, keyword_scores, keywords};
     #[pymodule_export]
     use super::truncate::{grapheme_boundaries, truncate};
 }

@@ -1,6 +1,7 @@
-//! `budgeteer::keyword_scores` and `budgeteer::keywords` for Python.
+//! `budgeteer::keyword_scores`, `budgeteer::bm25_scores` and
+//! `budgeteer::keywords` for Python.
 
-use budgeteer::Batch;
+use budgeteer::{Batch, Bm25, Text};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString};
 
@@ -33,6 +34,37 @@ pub(crate) fn keyword_scores<'py>(
     texts: &Bound<'py, PySequence>,
     titles: Option<&Bound<'py, PySequence>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    scores(query, texts, titles, |query, texts| budgeteer::batch_keyword_scores(query, texts))
+}
+
+/// Scores each text as float64; or returns a code and the index of what is no
+/// str.
+#[pyfunction]
+#[pyo3(signature = (
+    query: "str",
+    texts: "list[object] | tuple[object, ...]",
+    titles: "list[object] | tuple[object, ...] | None",
+    k1: "float",
+    b: "float",
+) -> "bytearray | tuple[int, int]")]
+pub(crate) fn bm25_scores<'py>(
+    query: &Bound<'py, PyString>,
+    texts: &Bound<'py, PySequence>,
+    titles: Option<&Bound<'py, PySequence>>,
+    k1: f64,
+    b: f64,
+) -> PyResult<Bound<'py, PyAny>> {
+    scores(query, texts, titles, |query, texts| {
+        budgeteer::batch_bm25_scores(query, texts, Bm25 { k1, b })
+    })
+}
+
+fn scores<'py>(
+    query: &Bound<'py, PyString>,
+    texts: &Bound<'py, PySequence>,
+    titles: Option<&Bound<'py, PySequence>>,
+    score: impl FnOnce(Text<'_>, &Texts<'_, 'py>) -> Vec<f64> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = texts.py();
     guard(|| {
         let texts = texts.to_tuple()?;
@@ -40,9 +72,7 @@ pub(crate) fn keyword_scores<'py>(
         match Texts::of_texts(&texts, titles.as_ref())? {
             Ok(texts) => {
                 let query = text(query)?;
-                let scores = work(py, texts.total_chars(), |_| {
-                    budgeteer::batch_keyword_scores(query, &texts)
-                })?;
+                let scores = work(py, texts.total_chars(), |_| score(query, &texts))?;
                 Ok(mutable_column(py, scores.into_iter())?.into_any())
             }
             Err((code, index)) => Ok((code as u8, index).into_pyobject(py)?.into_any()),

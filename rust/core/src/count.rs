@@ -6,7 +6,7 @@ use crate::wide::with_avx2;
 mod blocks;
 mod bpe;
 pub(crate) mod cache;
-mod classes;
+pub(crate) mod classes;
 mod counter;
 pub(crate) mod exact;
 pub(crate) mod joint;

@@ -388,7 +388,7 @@ impl Packer {
                 .map(|(i, chunk)| chunk.score().map_or(Ok(f64::NAN), |key| check(i, key, "score")))
                 .collect(),
             Ranking::Recency => chunks.map(|(i, chunk)| check(i, chunk.mtime(), "mtime")).collect(),
-            Ranking::Keyword | Ranking::Input => Ok(Vec::new()),
+            Ranking::Bm25 | Ranking::Keyword | Ranking::Input => Ok(Vec::new()),
         }
     }
 }

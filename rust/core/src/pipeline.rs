@@ -14,6 +14,7 @@ use crate::count::{Estimate, Exact};
 pub use crate::gate::Gate;
 use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
+use crate::score::bm25::{Bm25, Bm25Scorer};
 use crate::score::{KeywordScorer, Scratch};
 use crate::text::Text;
 
@@ -272,7 +273,7 @@ pub fn run<B: Batch, H: Host>(
     } else {
         match plan.ranking {
             Ranking::Input => {}
-            Ranking::Keyword => sort_descending(&mut order, &scores),
+            Ranking::Bm25 | Ranking::Keyword => sort_descending(&mut order, &scores),
             Ranking::Recency | Ranking::Score => sort_descending(&mut order, plan.keys),
         }
     }
@@ -293,6 +294,14 @@ pub(crate) struct Reading {
     pub(crate) prints: Vec<u32>,
 }
 
+/// How relevance is found.
+enum Relevance {
+    /// As the chunks say.
+    Given,
+    Bm25(Box<Bm25Scorer>),
+    Overlap(KeywordScorer, Scratch),
+}
+
 /// Reads every text once, and returns the scores and what packing needs.
 fn read<B: Batch, H: Host>(
     plan: &Plan<'_>,
@@ -301,14 +310,21 @@ fn read<B: Batch, H: Host>(
     host: &mut H,
 ) -> Result<(Vec<f64>, Reading), H::Error> {
     let count = batch.len();
-    let is_scored = plan.ranking != Ranking::Score || plan.gate.is_some();
-    let relevance = is_scored.then(|| KeywordScorer::new(query));
-    let mut scores = Vec::with_capacity(count);
+    let mut relevance = match plan.ranking {
+        // A gate asks whether a chunk has to do with the question at all.
+        _ if plan.gate.is_some() => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
+        Ranking::Score => Relevance::Given,
+        Ranking::Bm25 => Relevance::Bm25(Box::new(Bm25Scorer::new(query, Bm25::default()))),
+        _ => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
+    };
+    let mut scores = Vec::new();
+    if let Relevance::Overlap(..) = relevance {
+        scores.reserve_exact(count);
+    }
     let mut reading = Reading {
         measures: Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count }),
         prints: Vec::with_capacity(if plan.dedupe { count } else { 0 }),
     };
-    let mut scratch = Scratch::default();
     let mut words = Vec::new();
     let total = batch.total_chars();
     let mut from = 0;
@@ -316,7 +332,7 @@ fn read<B: Batch, H: Host>(
         let (to, chars) =
             if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
         let (scores, reading) = (&mut scores, &mut reading);
-        let (scratch, words, relevance) = (&mut scratch, &mut words, relevance.as_ref());
+        let (words, relevance) = (&mut words, &mut relevance);
         host.work(chars, move |_| {
             for index in from..to {
                 batch.prefetch(index + PREFETCH);
@@ -329,9 +345,13 @@ fn read<B: Batch, H: Host>(
                 if let Some(measured) = measured {
                     reading.measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
                 }
-                if let Some(relevance) = relevance {
-                    let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
-                    scores.push(relevance.score(text, title, scratch));
+                let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
+                match relevance {
+                    Relevance::Given => {}
+                    Relevance::Bm25(scorer) => scorer.read(text, title),
+                    Relevance::Overlap(scorer, scratch) => {
+                        scores.push(scorer.score(text, title, scratch));
+                    }
                 }
                 if plan.dedupe {
                     // Last, when the whole text is in the cache.
@@ -341,8 +361,10 @@ fn read<B: Batch, H: Host>(
         })?;
         from = to;
     }
-    if relevance.is_none() {
-        scores.extend_from_slice(plan.keys);
+    match relevance {
+        Relevance::Given => scores.extend_from_slice(plan.keys),
+        Relevance::Bm25(scorer) => scores = scorer.scores(),
+        Relevance::Overlap(..) => {}
     }
     Ok((scores, reading))
 }

@@ -4,8 +4,11 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ranking {
-    /// Share of the query's keywords that a chunk or its title contains.
+    /// How well a chunk with its title answers the query, by
+    /// [BM25](crate::bm25_scores) over the batch.
     #[default]
+    Bm25,
+    /// Share of the query's keywords that a chunk or its title contains.
     Keyword,
     /// Time of the last change, newest first.
     Recency,

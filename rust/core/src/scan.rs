@@ -1,4 +1,5 @@
-//! Which of a few ASCII keywords a folded text contains as words.
+//! Which of a few ASCII keywords a folded text contains as words; how often it
+//! contains a few terms.
 //!
 //! No index and no set is built for a text: one pass looks for places where a
 //! word may begin and the next three bytes may begin a keyword, by table
@@ -18,6 +19,9 @@ mod avx512;
 mod kernel;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod tally;
+
+pub(crate) use tally::{Tally, TermScanner};
 
 /// So many keywords a [`Scanner`] takes at most: one bit each.
 pub(crate) const MAX_KEYWORDS: usize = 64;
@@ -38,6 +42,10 @@ pub(crate) enum Method {
 }
 
 impl Method {
+    fn best() -> Self {
+        *Self::available().last().expect("the portable method is always there")
+    }
+
     /// Returns what this machine can do, best last.
     pub(crate) fn available() -> Vec<Self> {
         #[allow(unused_mut)]
@@ -47,10 +55,12 @@ impl Method {
         }
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") {
+            let counts = is_x86_feature_detected!("popcnt");
+            if counts && is_x86_feature_detected!("avx2") {
                 methods.push(Self::Avx2);
             }
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+            if counts && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+            {
                 methods.push(Self::Avx512);
                 if is_x86_feature_detected!("avx512vbmi") {
                     methods.push(Self::Avx512Vbmi);
@@ -80,8 +90,7 @@ impl Scanner {
     /// each, no whitespace in them and no stripped punctuation at their ends,
     /// and at most [`MAX_KEYWORDS`] of them.
     pub(crate) fn new(keywords: Vec<Vec<u8>>) -> Self {
-        let best = *Method::available().last().expect("the portable method is always there");
-        Self::with_method(keywords, best)
+        Self::with_method(keywords, Method::best())
     }
 
     pub(crate) fn with_method(keywords: Vec<Vec<u8>>, method: Method) -> Self {

@@ -7,6 +7,8 @@ use crate::keywords::{self, for_each_wide, for_each_word, has_keyword, keywords}
 use crate::scan::{MAX_KEYWORDS, Scanner};
 use crate::text::Text;
 
+pub(crate) mod bm25;
+
 /// Scores texts by the share of a query's keywords that they contain.
 #[derive(Debug)]
 pub(crate) struct KeywordScorer {

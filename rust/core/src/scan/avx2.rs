@@ -9,6 +9,7 @@ use std::arch::x86_64::{
 
 use super::Scanner;
 use super::kernel::{self, ByteTable, Lanes, MAX_WIDTH};
+use super::tally::{self, Tally, TermScanner};
 
 struct Avx2;
 
@@ -75,6 +76,15 @@ impl Lanes for Avx2 {
             u64::from(!_mm256_movemask_epi8(either).cast_unsigned())
         }
     }
+
+    #[inline(always)]
+    unsafe fn nonzero_or_high(a: __m256i, bytes: __m256i) -> u64 {
+        // SAFETY: see the impl.
+        unsafe {
+            let zero = _mm256_movemask_epi8(_mm256_cmpeq_epi8(a, _mm256_setzero_si256()));
+            u64::from((!zero | _mm256_movemask_epi8(bytes)).cast_unsigned())
+        }
+    }
 }
 
 /// Scans as [`Scanner::scan`] does, on a processor with AVX2.
@@ -86,4 +96,15 @@ pub(super) fn scan(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
     }
     // SAFETY: this method is chosen only where AVX2 was detected.
     unsafe { with_avx2(scanner, folded, found) }
+}
+
+/// Scans as [`TermScanner::scan`] does, on a processor with AVX2.
+pub(super) fn scan_terms(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+    #[target_feature(enable = "avx2,popcnt")]
+    fn with_avx2(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+        // SAFETY: this function has AVX2.
+        unsafe { tally::scan::<Avx2>(scanner, folded, tally) }
+    }
+    // SAFETY: this method is chosen only where both were detected.
+    unsafe { with_avx2(scanner, folded, tally) }
 }

@@ -3,12 +3,13 @@
 
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_and_si512, _mm512_broadcast_i32x4, _mm512_loadu_si512,
-    _mm512_mask_test_epi8_mask, _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_shuffle_epi8,
-    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi8_mask,
+    _mm512_mask_test_epi8_mask, _mm512_movepi8_mask, _mm512_permutex2var_epi8, _mm512_set1_epi8,
+    _mm512_shuffle_epi8, _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi8_mask,
 };
 
 use super::Scanner;
 use super::kernel::{self, ByteTable, Lanes, MAX_WIDTH};
+use super::tally::{self, Tally, TermScanner};
 
 struct Avx512;
 
@@ -72,6 +73,12 @@ impl Lanes for Avx512 {
         // SAFETY: see the impl.
         unsafe { _mm512_mask_test_epi8_mask(_mm512_test_epi8_mask(b, b), a, a) }
     }
+
+    #[inline(always)]
+    unsafe fn nonzero_or_high(a: __m512i, bytes: __m512i) -> u64 {
+        // SAFETY: see the impl.
+        unsafe { _mm512_test_epi8_mask(a, a) | _mm512_movepi8_mask(bytes) }
+    }
 }
 
 /// The same, but that bytes are looked up whole.
@@ -128,6 +135,12 @@ impl Lanes for Avx512Vbmi {
         // SAFETY: see the impl.
         unsafe { Avx512::both_nonzero(a, b) }
     }
+
+    #[inline(always)]
+    unsafe fn nonzero_or_high(a: __m512i, bytes: __m512i) -> u64 {
+        // SAFETY: see the impl.
+        unsafe { Avx512::nonzero_or_high(a, bytes) }
+    }
 }
 
 /// Scans as [`Scanner::scan`] does, on a processor with AVX-512 F and BW.
@@ -150,4 +163,27 @@ pub(super) fn scan_vbmi(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
     }
     // SAFETY: this method is chosen only where all three were detected.
     unsafe { with_avx512_vbmi(scanner, folded, found) }
+}
+
+/// Scans as [`TermScanner::scan`] does, on a processor with AVX-512 F and BW.
+pub(super) fn scan_terms(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    fn with_avx512(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+        // SAFETY: this function has AVX-512 F and BW.
+        unsafe { tally::scan::<Avx512>(scanner, folded, tally) }
+    }
+    // SAFETY: this method is chosen only where all were detected.
+    unsafe { with_avx512(scanner, folded, tally) }
+}
+
+/// Scans as [`TermScanner::scan`] does, on a processor with AVX-512 F, BW and
+/// VBMI.
+pub(super) fn scan_terms_vbmi(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,popcnt")]
+    fn with_avx512_vbmi(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+        // SAFETY: this function has AVX-512 F, BW and VBMI.
+        unsafe { tally::scan::<Avx512Vbmi>(scanner, folded, tally) }
+    }
+    // SAFETY: this method is chosen only where all were detected.
+    unsafe { with_avx512_vbmi(scanner, folded, tally) }
 }

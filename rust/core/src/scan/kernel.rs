@@ -3,16 +3,15 @@
 
 use super::Scanner;
 use crate::keywords::{CLASSES, Class};
-#[allow(unused_imports)] // for the documentation
 use crate::text::OTHER;
 
 /// Keywords are spread over so many buckets, one bit of a byte each.
-const BUCKETS: usize = 8;
+pub(super) const BUCKETS: usize = 8;
 
 /// So many first bytes of a keyword are looked at before it is compared.
-const FIRST: usize = 3;
+pub(super) const FIRST: usize = 3;
 
-/// A set of bits for each byte below 0x80, and none for others.
+/// A set of bits for each byte below 0x80, and none for others unless added.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ByteTable {
     /// By byte.
@@ -23,14 +22,20 @@ pub(super) struct ByteTable {
 }
 
 impl ByteTable {
-    const EMPTY: Self = Self { all: [0; 128], low: [0; 16], high: [0; 16] };
+    pub(super) const EMPTY: Self = Self { all: [0; 128], low: [0; 16], high: [0; 16] };
 
     /// Adds `bits` to `byte`. Looked up by nibbles, a byte also has the bits
     /// that its low nibble has in one added byte and its high nibble in another.
-    fn add(&mut self, byte: u8, bits: u8) {
+    pub(super) fn add(&mut self, byte: u8, bits: u8) {
         self.all[usize::from(byte)] |= bits;
         self.low[usize::from(byte & 15)] |= bits;
         self.high[usize::from(byte >> 4)] |= bits;
+    }
+
+    /// Adds `bits` to [`OTHER`], and to NUL, as which it may be looked up.
+    pub(super) fn add_other(&mut self, bits: u8) {
+        self.add(0, bits);
+        self.high[usize::from(OTHER >> 4)] |= bits;
     }
 }
 
@@ -129,6 +134,10 @@ pub(super) trait Lanes {
 
     /// Returns a bit for each place where both `a` and `b` are not 0.
     unsafe fn both_nonzero(a: Self::Bytes, b: Self::Bytes) -> u64;
+
+    /// Returns a bit for each place where `a` is not 0 or `bytes` is 0x80 or
+    /// more.
+    unsafe fn nonzero_or_high(a: Self::Bytes, bytes: Self::Bytes) -> u64;
 }
 
 /// The widest register that [`Lanes`] may stand for.

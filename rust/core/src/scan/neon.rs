@@ -2,12 +2,14 @@
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::{
-    uint8x16_t, vandq_u8, vdupq_n_u8, vget_lane_u64, vld1q_u8, vqtbl1q_u8, vreinterpret_u64_u8,
-    vreinterpretq_u16_u8, vshrn_n_u16, vshrq_n_u8, vst1q_u8, vtstq_u8,
+    uint8x16_t, vaddv_u8, vandq_u8, vcgeq_u8, vdupq_n_u8, vget_high_u8, vget_lane_u64, vget_low_u8,
+    vld1q_u8, vorrq_u8, vqtbl1q_u8, vreinterpret_u64_u8, vreinterpretq_u16_u8, vshrn_n_u16,
+    vshrq_n_u8, vst1q_u8, vtstq_u8,
 };
 
 use super::Scanner;
 use super::kernel::{self, ByteTable, Lanes, MAX_WIDTH};
+use super::tally::{self, Tally, TermScanner};
 
 struct Neon;
 
@@ -81,6 +83,18 @@ impl Lanes for Neon {
         }
         bits
     }
+
+    #[inline(always)]
+    unsafe fn nonzero_or_high(a: uint8x16_t, bytes: uint8x16_t) -> u64 {
+        const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
+        // SAFETY: see the impl.
+        unsafe {
+            let set = vorrq_u8(vtstq_u8(a, a), vcgeq_u8(bytes, vdupq_n_u8(0x80)));
+            // A bit of its own for each place of a half, added up.
+            let bits = vandq_u8(set, vld1q_u8(BITS.as_ptr()));
+            u64::from(vaddv_u8(vget_low_u8(bits))) | u64::from(vaddv_u8(vget_high_u8(bits))) << 8
+        }
+    }
 }
 
 /// Scans as [`Scanner::scan`] does, on a processor with NEON.
@@ -92,4 +106,15 @@ pub(super) fn scan(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
     }
     // SAFETY: this method is chosen only where NEON was detected.
     unsafe { with_neon(scanner, folded, found) }
+}
+
+/// Scans as [`TermScanner::scan`] does, on a processor with NEON.
+pub(super) fn scan_terms(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+    #[target_feature(enable = "neon")]
+    fn with_neon(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+        // SAFETY: this function has NEON.
+        unsafe { tally::scan::<Neon>(scanner, folded, tally) }
+    }
+    // SAFETY: this method is chosen only where NEON was detected.
+    unsafe { with_neon(scanner, folded, tally) }
 }

@@ -1,0 +1,368 @@
+//! How often a folded text contains each of a few ASCII terms, and how many
+//! words it has.
+//!
+//! The scan is that for keywords, but that every place counts and none is
+//! enough: where words start follows from which bytes are part of a word, as
+//! sets of as many bits as a vector register has bytes; the population count
+//! of such a set is the number of words that start there.
+#![allow(unsafe_code)] // vector instructions and unaligned loads
+
+use super::kernel::{BUCKETS, ByteTable, FIRST, Lanes, MAX_WIDTH};
+use super::{MAX_KEYWORDS, Method};
+use crate::terms::is_word;
+
+/// What was found in a text.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// So many words, each once for each time it occurs.
+    pub(crate) words: u64,
+    /// How often each term occurs, by its number.
+    counts: Vec<u32>,
+    /// The terms that occur, in order of first occurrence.
+    touched: Vec<u32>,
+}
+
+impl Tally {
+    /// Prepares to count so many terms.
+    pub(crate) fn new(terms: usize) -> Self {
+        Self { words: 0, counts: vec![0; terms], touched: Vec::new() }
+    }
+
+    /// Counts `term` once more.
+    #[inline]
+    pub(crate) fn add(&mut self, term: u32) {
+        let count = &mut self.counts[term as usize];
+        if *count == 0 {
+            self.touched.push(term);
+        }
+        *count = count.saturating_add(1);
+    }
+
+    /// Calls `visit` with each term that occurs, in their order, and how often;
+    /// then forgets them, and returns the number of words.
+    pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32, u32)) -> u64 {
+        self.touched.sort_unstable();
+        for term in self.touched.drain(..) {
+            visit(term, std::mem::take(&mut self.counts[term as usize]));
+        }
+        std::mem::take(&mut self.words)
+    }
+
+    /// Returns how many terms occur.
+    pub(crate) fn len(&self) -> usize {
+        self.touched.len()
+    }
+}
+
+/// Counts a fixed set of terms in many texts.
+#[derive(Debug)]
+pub(crate) struct TermScanner {
+    method: Method,
+    /// Each term and its number in the tally.
+    terms: Vec<(Vec<u8>, u32)>,
+    /// Not 0 for an ASCII letter or digit.
+    word: ByteTable,
+    /// For each of the first bytes of a term the buckets that it may begin.
+    first: [ByteTable; FIRST],
+    /// The terms of each bucket, by place.
+    buckets: [Vec<u8>; BUCKETS],
+}
+
+impl TermScanner {
+    /// Prepares to count `terms`, each with its number in the tally: lowercase
+    /// ASCII letters and digits, and at most [`MAX_KEYWORDS`] of them.
+    pub(crate) fn new(terms: Vec<(Vec<u8>, u32)>) -> Self {
+        Self::with_method(terms, Method::best())
+    }
+
+    fn with_method(terms: Vec<(Vec<u8>, u32)>, method: Method) -> Self {
+        assert!(terms.len() <= MAX_KEYWORDS, "a scanner takes at most 64 terms");
+        let mut scanner = Self {
+            method,
+            word: ByteTable::EMPTY,
+            first: [ByteTable::EMPTY; FIRST],
+            buckets: [const { Vec::new() }; BUCKETS],
+            terms,
+        };
+        for byte in (0..0x80).filter(u8::is_ascii_alphanumeric) {
+            // A bit for each of the five high nibbles.
+            scanner.word.add(byte, 1 << ((byte >> 4) - 3));
+        }
+        for (place, (term, _)) in (0_u8..).zip(&scanner.terms) {
+            let bucket = usize::from(place) % BUCKETS;
+            scanner.buckets[bucket].push(place);
+            for (offset, table) in scanner.first.iter_mut().enumerate() {
+                match term.get(offset) {
+                    Some(byte) => {
+                        table.add(byte.to_ascii_lowercase(), 1 << bucket);
+                        table.add(byte.to_ascii_uppercase(), 1 << bucket);
+                    }
+                    // The word ends where the term does.
+                    None if offset == term.len() => (0..0x80)
+                        .filter(|&byte| !is_word(byte))
+                        .for_each(|byte| table.add(byte, 1 << bucket)),
+                    // Behind that may stand anything.
+                    None => {
+                        (0..0x80).for_each(|byte| table.add(byte, 1 << bucket));
+                        table.add_other(1 << bucket);
+                    }
+                }
+            }
+        }
+        scanner
+    }
+
+    /// Adds the words of `folded` to the tally, and how often each term occurs.
+    pub(crate) fn scan(&self, folded: &[u8], tally: &mut Tally) {
+        match self.method {
+            Method::Portable => self.scan_portable(folded, tally),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx2 => super::avx2::scan_terms(self, folded, tally),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx512 => super::avx512::scan_terms(self, folded, tally),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx512Vbmi => super::avx512::scan_terms_vbmi(self, folded, tally),
+            #[cfg(target_arch = "aarch64")]
+            Method::Neon => super::neon::scan_terms(self, folded, tally),
+        }
+    }
+
+    fn scan_portable(&self, folded: &[u8], tally: &mut Tally) {
+        let look_up = |offset: usize, at: usize| {
+            let byte = folded.get(at + offset).copied().unwrap_or(b' ');
+            // What is not ASCII is part of a word, and of no term.
+            self.first[offset].all.get(usize::from(byte)).copied().unwrap_or(0)
+        };
+        let mut was_word = false;
+        for (at, &byte) in folded.iter().enumerate() {
+            let is_word = is_word(byte);
+            if is_word && !was_word {
+                tally.words += 1;
+                let buckets = look_up(0, at) & look_up(1, at);
+                if buckets != 0 {
+                    self.confirm(folded, at, buckets, tally);
+                }
+            }
+            was_word = is_word;
+        }
+    }
+
+    /// Counts the term of `buckets` that is the word at `at`, if there is one.
+    #[inline]
+    fn confirm(&self, folded: &[u8], at: usize, mut buckets: u8, tally: &mut Tally) {
+        while buckets != 0 {
+            let bucket = buckets.trailing_zeros() as usize;
+            buckets &= buckets - 1;
+            for &place in &self.buckets[bucket] {
+                let (term, number) = &self.terms[usize::from(place)];
+                let end = at + term.len();
+                if folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term))
+                    && !folded.get(end).copied().is_some_and(is_word)
+                {
+                    tally.add(*number);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A scan of one text.
+struct Scan<'s, L: Lanes> {
+    scanner: &'s TermScanner,
+    folded: &'s [u8],
+    word: L::Table,
+    first: [L::Table; FIRST],
+    words: u64,
+    /// 1 where the byte in front of the next block is part of a word.
+    carry: u64,
+}
+
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+impl<'s, L: Lanes> Scan<'s, L> {
+    /// # Safety
+    ///
+    /// The processor must have the instructions of `L`.
+    #[inline(always)]
+    unsafe fn new(scanner: &'s TermScanner, folded: &'s [u8]) -> Self {
+        let [one, two, three] = &scanner.first;
+        // SAFETY: the caller vouches for the instructions.
+        unsafe {
+            Self {
+                scanner,
+                folded,
+                word: L::table(&scanner.word),
+                first: [L::table(one), L::table(two), L::table(three)],
+                words: 0,
+                carry: 0,
+            }
+        }
+    }
+
+    /// Looks at the WIDTH places from `at` on, or those of them in `wanted`.
+    /// `start` is of the first place.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of `L`, and WIDTH + FIRST - 1
+    /// bytes from `start` on must be readable.
+    #[inline(always)]
+    unsafe fn block(&mut self, start: *const u8, at: usize, wanted: u64, tally: &mut Tally) {
+        // SAFETY: as this function's contract says.
+        let (starts, first, mut candidates) = unsafe {
+            let here = L::load(start);
+            let word = L::nonzero_or_high(L::look_up(self.word, here), here);
+            let starts = word & !(word << 1 | self.carry) & wanted;
+            self.carry = word >> (L::WIDTH - 1) & 1;
+            let look_up = |offset: usize, table| L::look_up(table, L::load(start.add(offset)));
+            let [one, two, three] = self.first;
+            let first = L::and(L::and(L::look_up(one, here), look_up(1, two)), look_up(2, three));
+            (starts, first, L::both_nonzero(first, first) & starts)
+        };
+        self.words += u64::from(starts.count_ones());
+        if candidates == 0 {
+            return;
+        }
+        let mut buckets = [0; MAX_WIDTH];
+        // SAFETY: the caller vouches for the instructions.
+        unsafe { L::store(first, &mut buckets) };
+        while candidates != 0 {
+            let offset = candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
+            self.scanner.confirm(self.folded, at + offset, buckets[offset], tally);
+        }
+    }
+}
+
+/// Scans as [`TermScanner::scan`] does.
+///
+/// # Safety
+///
+/// The processor must have the instructions of `L`.
+#[inline(always)]
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+pub(super) unsafe fn scan<L: Lanes>(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+    let length = folded.len();
+    let mut padded = [b' '; MAX_WIDTH + FIRST];
+    // SAFETY: the caller vouches for the instructions. What is readable is
+    // either the padded copy, of MAX_WIDTH + FIRST bytes, or `folded` from `at`
+    // on, which the loop's condition makes sure of.
+    unsafe {
+        let mut scan = Scan::<L>::new(scanner, folded);
+        let mut at = 0;
+        while at + L::WIDTH + FIRST - 1 <= length {
+            scan.block(folded.as_ptr().add(at), at, u64::MAX, tally);
+            at += L::WIDTH;
+        }
+        // What is left ends in spaces. The last block overlaps the one before;
+        // two are needed where a little more than a block is left.
+        while at < length {
+            if length < L::WIDTH {
+                padded[..length].copy_from_slice(folded);
+                scan.block(padded.as_ptr(), 0, u64::MAX, tally);
+                break;
+            }
+            let from = at.min(length - L::WIDTH);
+            padded[..L::WIDTH].copy_from_slice(&folded[from..from + L::WIDTH]);
+            for (offset, byte) in padded[L::WIDTH..].iter_mut().enumerate() {
+                *byte = folded.get(from + L::WIDTH + offset).copied().unwrap_or(b' ');
+            }
+            scan.block(padded.as_ptr(), from, u64::MAX << (at - from), tally);
+            at = from + L::WIDTH;
+        }
+        tally.words += scan.words;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scanners(terms: &[&str]) -> Vec<TermScanner> {
+        let terms: Vec<_> =
+            terms.iter().zip(0..).map(|(term, i)| (term.as_bytes().to_vec(), i)).collect();
+        let methods = Method::available().into_iter();
+        methods.map(|method| TermScanner::with_method(terms.clone(), method)).collect()
+    }
+
+    fn scan(scanner: &TermScanner, text: &[u8]) -> (u64, Vec<(u32, u32)>) {
+        let mut tally = Tally::new(scanner.terms.len());
+        scanner.scan(text, &mut tally);
+        let mut counts = Vec::new();
+        let words = tally.drain(|term, count| counts.push((term, count)));
+        (words, counts)
+    }
+
+    /// Every method counts a term at every offset and beside every kind of byte
+    /// just where it is a word.
+    #[test]
+    fn every_offset_and_neighbour() {
+        for scanner in scanners(&["x", "ab", "a1c", "zebrafish"]) {
+            for before in 0..150 {
+                for (left, right, is_word) in [
+                    ("", "", true),
+                    ("-", "'s", true),
+                    ("q", "", false),
+                    ("", "7", false),
+                    ("_", "_ q", true),
+                    ("\0", "\u{1f}", true),
+                ] {
+                    for (i, term) in (0..).zip(["X", "Ab", "a1C", "ZEBRAFISH"]) {
+                        let mut text = "fi-l ".repeat(before).into_bytes();
+                        text.truncate(before);
+                        let glued = left != "-" && left != "_" && before % 5 % 3 != 0;
+                        text.extend([left, term, right].concat().as_bytes());
+                        let (_, counts) = scan(&scanner, &text);
+                        if !is_word {
+                            assert!(counts.is_empty(), "{:?} {text:?}", scanner.method);
+                        } else if !glued || left == "\0" {
+                            assert_eq!([(i, 1)], *counts, "{:?} {text:?}", scanner.method);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a scanner counts is what looking at each word counts.
+    #[test]
+    fn methods_agree_on_noise() {
+        let terms: Vec<String> = (0..64)
+            .map(|i: u8| {
+                let letter = |i: u8| char::from(b'a' + i);
+                match i {
+                    0..8 => letter(i).to_string(),
+                    8..32 => format!("{}{}", letter(i % 8), letter(i / 8)),
+                    _ => format!("{}{}{}", letter(i % 8), i / 8, letter(i % 5)),
+                }
+            })
+            .collect();
+        let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
+        let mut state = 7_u32;
+        let mut next = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as usize
+        };
+        for _ in 0..2_000 {
+            let text: Vec<u8> =
+                (0..next() % 300).map(|_| b"abcdeABCD45 .-\0\x80\t\x7f_"[next() % 19]).collect();
+            let words: Vec<_> = text
+                .split(|&byte| !is_word(byte))
+                .filter(|word| !word.is_empty())
+                .map(<[u8]>::to_ascii_lowercase)
+                .collect();
+            let mut expected = vec![0; terms.len()];
+            for word in &words {
+                if let Some(i) = terms.iter().position(|term| term.as_bytes() == word) {
+                    expected[i] += 1;
+                }
+            }
+            let expected: Vec<_> = (0..).zip(expected).filter(|(_, count)| *count > 0).collect();
+            for scanner in scanners(&terms) {
+                let (found, counts) = scan(&scanner, &text);
+                assert_eq!(words.len() as u64, found, "{:?} {text:?}", scanner.method);
+                assert_eq!(expected, counts, "{:?} {text:?}", scanner.method);
+            }
+        }
+    }
+}

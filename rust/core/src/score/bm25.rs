@@ -1,0 +1,301 @@
+//! BM25 over a batch.
+//!
+//! One pass over the texts counts the query's terms and the words; the scores
+//! follow from these counts. No index is built.
+
+use std::collections::HashMap;
+
+use crate::chunk::Batch;
+use crate::error::Error;
+use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
+use crate::terms::{fold, for_each_term, for_each_wide, query_terms, take_unspaced};
+use crate::text::Text;
+
+/// The parameters of BM25.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bm25 {
+    /// How soon a term that occurs again says nothing new: from 0, where once
+    /// is enough, to 1000000.
+    pub k1: f64,
+    /// How much the length of a text counts, from 0 to 1.
+    pub b: f64,
+}
+
+impl Default for Bm25 {
+    fn default() -> Self {
+        Self { k1: 1.2, b: 0.75 }
+    }
+}
+
+impl Bm25 {
+    fn check(self) -> Result<(), Error> {
+        if !(0.0..=1_000_000.0).contains(&self.k1) {
+            return Err(Error::limit("k1", "from 0 to 1000000", self.k1.to_string()));
+        }
+        if !(0.0..=1.0).contains(&self.b) {
+            return Err(Error::limit("b", "from 0 to 1", self.b.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// Counts, text by text, what BM25 needs, and scores them in the end.
+#[derive(Debug)]
+pub(crate) struct Bm25Scorer {
+    parameters: Bm25,
+    search: Search,
+    tally: Tally,
+    texts: usize,
+    /// The words of all texts.
+    words: u64,
+    /// How many texts have each of the query's terms.
+    frequencies: Vec<u64>,
+    /// For each text its words, how many of the terms it has, and of each of
+    /// those its number and how often it occurs.
+    counts: Vec<u32>,
+    folded: Vec<u8>,
+    lowered: Vec<u8>,
+}
+
+/// How the query's terms are found.
+#[derive(Debug)]
+enum Search {
+    /// A query as people write them: its ASCII terms are scanned for, and only
+    /// terms that are not ASCII are compared with the others.
+    Few { scanner: Box<TermScanner>, wide: HashMap<Vec<u8>, u32> },
+    /// A whole text as the query: every term is looked up.
+    Many { wanted: HashMap<Vec<u8>, u32> },
+}
+
+impl Bm25Scorer {
+    pub(crate) fn new(query: Text<'_>, parameters: Bm25) -> Self {
+        let wanted = query_terms(query);
+        let terms = wanted.len();
+        let numbered = wanted.into_iter().zip(0_u32..);
+        let search = if terms > MAX_KEYWORDS {
+            Search::Many { wanted: numbered.collect() }
+        } else {
+            let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
+            let scanner = Box::new(TermScanner::new(ascii));
+            Search::Few { scanner, wide: wide.into_iter().collect() }
+        };
+        Self {
+            parameters,
+            search,
+            tally: Tally::new(terms),
+            texts: 0,
+            words: 0,
+            frequencies: vec![0; terms],
+            counts: Vec::new(),
+            folded: Vec::new(),
+            lowered: Vec::new(),
+        }
+    }
+
+    /// Counts the terms and words of the next text and its title.
+    pub(crate) fn read(&mut self, text: Text<'_>, title: Text<'_>) {
+        self.texts += 1;
+        if self.frequencies.is_empty() {
+            return;
+        }
+        self.count(text);
+        if !title.is_empty() {
+            self.count(title);
+        }
+        let Self { tally, frequencies, counts, .. } = self;
+        let place = counts.len();
+        let terms = u32::try_from(tally.len()).expect("a query's terms were numbered");
+        counts.extend([0, terms]);
+        let words = tally.drain(|term, count| {
+            frequencies[term as usize] += 1;
+            counts.extend([term, count]);
+        });
+        // As much as a text of more than eight gigabytes may have.
+        counts[place] = u32::try_from(words).unwrap_or(u32::MAX);
+        self.words += u64::from(counts[place]);
+    }
+
+    fn count(&mut self, text: Text<'_>) {
+        let Self { search, tally, folded, lowered, .. } = self;
+        match (search, text) {
+            (Search::Few { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
+            (Search::Few { scanner, wide }, _) => {
+                let has_unspaced = fold(text, folded);
+                if !wide.is_empty() {
+                    for_each_wide(text, folded, lowered, |term| {
+                        wide.get(term).into_iter().for_each(|&number| tally.add(number));
+                    });
+                }
+                if has_unspaced {
+                    tally.words += take_unspaced(folded);
+                }
+                scanner.scan(folded, tally);
+            }
+            (Search::Many { wanted }, _) => {
+                fold(text, folded);
+                for_each_term(text, folded, lowered, |term| {
+                    tally.words += 1;
+                    wanted.get(term).into_iter().for_each(|&number| tally.add(number));
+                });
+            }
+        }
+    }
+
+    /// Returns the score of each text that was read.
+    ///
+    /// The order of the operations is part of the result: the reference has the
+    /// same.
+    #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
+    pub(crate) fn scores(self) -> Vec<f64> {
+        let Bm25 { k1, b } = self.parameters;
+        if self.counts.is_empty() {
+            return vec![0.0; self.texts];
+        }
+        let texts = self.texts as f64;
+        let average = self.words as f64 / texts;
+        let idf = |&frequency: &u64| {
+            let frequency = frequency as f64;
+            ln(1.0 + (texts - frequency + 0.5) / (frequency + 0.5))
+        };
+        let idf: Vec<f64> = self.frequencies.iter().map(idf).collect();
+
+        let mut counts = self.counts.as_slice();
+        let mut scores = Vec::with_capacity(self.texts);
+        while let [words, terms, rest @ ..] = counts {
+            let (found, rest) = rest.split_at(2 * *terms as usize);
+            let mut score = 0.0;
+            if !found.is_empty() {
+                let norm = k1 * ((1.0 - b) + b * (f64::from(*words) / average));
+                for pair in found.as_chunks::<2>().0 {
+                    let count = f64::from(pair[1]);
+                    score += idf[pair[0] as usize] * ((count * (k1 + 1.0)) / (count + norm));
+                }
+            }
+            scores.push(score);
+            counts = rest;
+        }
+        scores
+    }
+}
+
+/// Returns the natural logarithm of `x`, which must be finite and at least 1.
+///
+/// This is fdlibm's `__ieee754_log`, without what it does for other numbers, so
+/// that every platform gives the same; the reference has it too.
+#[allow(clippy::many_single_char_names)] // as in the original
+#[allow(clippy::unreadable_literal)] // bits
+fn ln(x: f64) -> f64 {
+    const LN2_HI: f64 = f64::from_bits(0x3FE62E42_FEE00000);
+    const LN2_LO: f64 = f64::from_bits(0x3DEA39EF_35793C76);
+    const LG: [f64; 7] = [
+        f64::from_bits(0x3FE55555_55555593),
+        f64::from_bits(0x3FD99999_9997FA04),
+        f64::from_bits(0x3FD24924_94229359),
+        f64::from_bits(0x3FCC71C5_1D8E78AF),
+        f64::from_bits(0x3FC74664_96CB03DE),
+        f64::from_bits(0x3FC39A09_D078C69F),
+        f64::from_bits(0x3FC2F112_DF3E5244),
+    ];
+    let bits = x.to_bits();
+    let high = (bits >> 32) as i32;
+    let mut exponent = (high >> 20) - 1023;
+    let high = high & 0x000F_FFFF;
+    // Where the mantissa is above the square root of 2 it is halved.
+    let half = (high + 0x95F64) & 0x10_0000;
+    exponent += half >> 20;
+    let top = (high | (half ^ 0x3FF0_0000)).cast_unsigned();
+    let f = f64::from_bits(u64::from(top) << 32 | bits & 0xFFFF_FFFF) - 1.0;
+    let dk = f64::from(exponent);
+
+    if (0x000F_FFFF & (2 + high)) < 3 {
+        // |f| < 2^-20
+        if f == 0.0 {
+            return if exponent == 0 { 0.0 } else { dk * LN2_HI + dk * LN2_LO };
+        }
+        let r = f * f * (0.5 - 0.33333333333333333 * f);
+        return if exponent == 0 { f - r } else { dk * LN2_HI - ((r - dk * LN2_LO) - f) };
+    }
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let w = z * z;
+    let t1 = w * (LG[1] + w * (LG[3] + w * LG[5]));
+    let t2 = z * (LG[0] + w * (LG[2] + w * (LG[4] + w * LG[6])));
+    let r = t2 + t1;
+    if (high - 0x6147A) | (0x6B851 - high) > 0 {
+        let hfsq = 0.5 * f * f;
+        if exponent == 0 {
+            f - (hfsq - s * (hfsq + r))
+        } else {
+            dk * LN2_HI - ((hfsq - (s * (hfsq + r) + dk * LN2_LO)) - f)
+        }
+    } else if exponent == 0 {
+        f - s * (f - r)
+    } else {
+        dk * LN2_HI - ((s * (f - r) - dk * LN2_LO) - f)
+    }
+}
+
+/// Returns how well each text with its title answers `query`, by BM25 over the
+/// batch: 0 where it has none of the query's terms, and no upper bound.
+///
+/// A term of the query counts `ln(1 + (N - n + 0.5) / (n + 0.5))`, with n of N
+/// texts having it, times `f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))`, with
+/// f times in a text of L words, where the mean is A. English stopwords of the
+/// query are left out.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a `k1`
+/// that is not from 0 to 1000000, and a `b` that is not from 0 to 1.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Bm25, bm25_scores};
+///
+/// let chunks = ["Green tea.", "Black tea, and more black tea.", "Coffee."];
+/// let scores = bm25_scores("What is black tea?", &chunks, Bm25::default())?;
+/// assert!(scores[1] > scores[0] && scores[0] > scores[2]);
+/// assert_eq!(scores[2], 0.0);
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+pub fn bm25_scores<D: crate::Document>(
+    query: &str,
+    chunks: &[D],
+    parameters: Bm25,
+) -> Result<Vec<f64>, Error> {
+    parameters.check()?;
+    Ok(batch_bm25_scores(query.into(), &crate::chunk::Documents::new(chunks), parameters))
+}
+
+/// Returns what [`bm25_scores`] does, for any batch and parameters in range.
+#[must_use]
+pub fn batch_bm25_scores(query: Text<'_>, batch: &impl Batch, parameters: Bm25) -> Vec<f64> {
+    let mut scorer = Bm25Scorer::new(query, parameters);
+    for index in 0..batch.len() {
+        batch.prefetch(index + 1);
+        scorer.read(batch.text(index), batch.title(index));
+    }
+    scorer.scores()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The port is within a unit in the last place of the platform's, over all
+    /// that an inverse document frequency may be.
+    #[test]
+    fn ln_is_that_of_the_platform() {
+        let mut x = 1.0 + f64::EPSILON;
+        while x < 1e12 {
+            let (expected, found) = (x.ln(), ln(x));
+            let apart = expected.to_bits().abs_diff(found.to_bits());
+            assert!(apart <= 1, "{x}: {expected} {found}");
+            x = (x * 1.000_37).max(x + (x - 1.0) * 0.3);
+        }
+        for (x, expected) in [(1.0, 0.0), (2.0, std::f64::consts::LN_2), (8.0, 8_f64.ln())] {
+            assert!((ln(x) - expected).abs() <= f64::EPSILON);
+        }
+    }
+}

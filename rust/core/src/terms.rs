@@ -1,0 +1,455 @@
+//! Terms: what BM25 counts.
+//!
+//! A word is a run of letters, digits and the marks behind them, of any script,
+//! in lowercase; everything else separates words, an apostrophe too. Scripts
+//! that put no spaces between words (Chinese, Japanese, Thai and the like) and
+//! Korean give each two neighbouring letters as a term, and a letter that
+//! stands alone as one.
+//!
+//! Letters, digits and marks are the general categories L, N and M. Lowercase
+//! is that of Python's `str.lower()`, but that a final sigma is one like any
+//! other: so the term does not depend on what stands around it.
+
+use std::collections::HashSet;
+
+use memchr::{memchr, memchr2};
+
+use crate::count::classes::{Class, Classes};
+use crate::text::{Cursor, OTHER, Text, decode, push_code};
+
+/// Stands in a folded text for a letter of a script without spaces.
+pub(crate) const UNSPACED: u8 = 0x81;
+
+/// English words that say nothing about relevance: those that are no keywords
+/// either, but for `us`, a country; the other words of Snowball's list; and
+/// what its contractions leave.
+pub(crate) static STOPWORDS: [&str; 150] = [
+    "a",
+    "about",
+    "above",
+    "after",
+    "again",
+    "against",
+    "all",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "are",
+    "aren",
+    "as",
+    "at",
+    "be",
+    "because",
+    "been",
+    "before",
+    "being",
+    "below",
+    "between",
+    "both",
+    "but",
+    "by",
+    "can",
+    "cannot",
+    "could",
+    "couldn",
+    "did",
+    "didn",
+    "do",
+    "does",
+    "doesn",
+    "doing",
+    "down",
+    "during",
+    "each",
+    "every",
+    "few",
+    "for",
+    "from",
+    "further",
+    "had",
+    "hadn",
+    "has",
+    "hasn",
+    "have",
+    "haven",
+    "having",
+    "he",
+    "her",
+    "here",
+    "hers",
+    "herself",
+    "him",
+    "himself",
+    "his",
+    "how",
+    "i",
+    "if",
+    "in",
+    "into",
+    "is",
+    "isn",
+    "it",
+    "its",
+    "itself",
+    "just",
+    "ll",
+    "may",
+    "me",
+    "might",
+    "more",
+    "most",
+    "mustn",
+    "my",
+    "myself",
+    "no",
+    "nor",
+    "not",
+    "of",
+    "off",
+    "on",
+    "once",
+    "only",
+    "or",
+    "other",
+    "ought",
+    "our",
+    "ours",
+    "ourselves",
+    "out",
+    "over",
+    "own",
+    "re",
+    "s",
+    "same",
+    "shan",
+    "she",
+    "should",
+    "shouldn",
+    "so",
+    "some",
+    "such",
+    "t",
+    "than",
+    "that",
+    "the",
+    "their",
+    "theirs",
+    "them",
+    "themselves",
+    "then",
+    "there",
+    "these",
+    "they",
+    "this",
+    "those",
+    "through",
+    "to",
+    "too",
+    "under",
+    "until",
+    "up",
+    "ve",
+    "very",
+    "was",
+    "wasn",
+    "we",
+    "were",
+    "weren",
+    "what",
+    "when",
+    "where",
+    "which",
+    "while",
+    "who",
+    "whom",
+    "why",
+    "will",
+    "with",
+    "would",
+    "wouldn",
+    "you",
+    "your",
+    "yours",
+    "yourself",
+    "yourselves",
+];
+
+/// The scripts whose letters are terms by twos: Thai and Lao, Myanmar, Hangul,
+/// Khmer, Kana, Bopomofo and Han.
+const UNSPACED_SCRIPTS: [(u32, u32); 17] = [
+    (0x0E01, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1100, 0x11FF),
+    (0x1780, 0x17FF),
+    (0x3005, 0x3006),
+    (0x3031, 0x3035),
+    (0x303B, 0x303C),
+    (0x3041, 0x31BF),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xA960, 0xA97F),
+    (0xA9E0, 0xA9FF),
+    (0xAA60, 0xAA7F),
+    (0xAC00, 0xD7FF),
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFFDC),
+];
+
+/// Han and Kana beyond the first plane.
+const UNSPACED_PLANES: [(u32, u32); 2] = [(0x1_AFF0, 0x1_B16F), (0x2_0000, 0x3_FFFF)];
+
+fn is_unspaced(code: u32) -> bool {
+    let within = |&(first, last): &(u32, u32)| (first..=last).contains(&code);
+    code >= UNSPACED_SCRIPTS[0].0
+        && (UNSPACED_SCRIPTS.iter().any(within) || UNSPACED_PLANES.iter().any(within))
+}
+
+/// Returns whether a byte of a folded text is part of a word.
+#[inline]
+pub(crate) fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == OTHER
+}
+
+/// Returns whether `term` says nothing about relevance.
+pub(crate) fn is_stopword(term: &[u8]) -> bool {
+    // The longest stopwords have ten letters.
+    term.len() <= 10 && STOPWORDS.binary_search_by(|stop| stop.as_bytes().cmp(term)).is_ok()
+}
+
+/// Returns the terms of `query` that are no stopwords, each once, in order of
+/// first occurrence, encoded as in [`Text::Utf8`].
+pub(crate) fn query_terms(query: Text<'_>) -> Vec<Vec<u8>> {
+    let mut folded = Vec::new();
+    fold(query, &mut folded);
+    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    for_each_term(query, &folded, &mut Vec::new(), |term| {
+        if !is_stopword(term) && seen.insert(term.to_vec()) {
+            found.push(term.to_vec());
+        }
+    });
+    found
+}
+
+/// Folds `text` into `out`, one byte for each code point: ASCII as it is, the
+/// Kelvin sign as `k`, any other part of a word as [`OTHER`], a letter of a
+/// script without spaces as [`UNSPACED`], all else as a space. Returns whether
+/// there is any [`UNSPACED`].
+pub(crate) fn fold(text: Text<'_>, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    text.fold_onto(out);
+    let classes = match text {
+        Text::Ascii(_) => return false,
+        _ => Classes::get(),
+    };
+    let (mut at, mut byte_at, mut has_unspaced) = (0, 0, false);
+    while at < out.len() {
+        if let Text::Utf8(bytes) = text {
+            let (code, size) = decode(bytes, byte_at);
+            byte_at += size;
+            if out[at] == OTHER {
+                out[at] = mend(classes, code, out[..at].last());
+            }
+        } else if out[at] == OTHER {
+            out[at] = mend(classes, text.code(at), out[..at].last());
+        } else {
+            // There are few in most texts.
+            let Some(offset) = memchr(OTHER, &out[at..]) else { break };
+            at += offset;
+            continue;
+        }
+        has_unspaced |= out[at] == UNSPACED;
+        at += 1;
+    }
+    has_unspaced
+}
+
+/// Returns how a code point outside ASCII is folded behind `before`.
+fn mend(classes: &Classes, code: u32, before: Option<&u8>) -> u8 {
+    const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
+    match classes.of(code) {
+        class if class & LETTER != 0 && is_unspaced(code) => UNSPACED,
+        class if class & (LETTER | Class::NUMBER) != 0 => OTHER,
+        // A mark goes with what it stands on.
+        Class::MARK => match before {
+            Some(&UNSPACED) => UNSPACED,
+            Some(&byte) if is_word(byte) => OTHER,
+            _ => b' ',
+        },
+        _ => b' ',
+    }
+}
+
+/// Returns the number of terms that the [`UNSPACED`] of a folded text make, and
+/// puts spaces in their place.
+pub(crate) fn take_unspaced(folded: &mut [u8]) -> u64 {
+    let (mut from, mut terms) = (0, 0);
+    while let Some(offset) = memchr(UNSPACED, &folded[from..]) {
+        let start = from + offset;
+        let end = end_of(folded, start, |byte| byte == UNSPACED);
+        terms += (end - start - 1).max(1) as u64;
+        folded[start..end].fill(b' ');
+        from = end;
+    }
+    terms
+}
+
+/// Calls `visit` with each term of `text`.
+pub(crate) fn for_each_term(
+    text: Text<'_>,
+    folded: &[u8],
+    lowered: &mut Vec<u8>,
+    mut visit: impl FnMut(&[u8]),
+) {
+    let mut cursor = Cursor::new(text);
+    let mut at = 0;
+    while at < folded.len() {
+        let start = at;
+        if is_word(folded[at]) {
+            at = end_of(folded, at, is_word);
+            visit_word(&mut cursor, folded, (start, at), lowered, &mut visit);
+        } else if folded[at] == UNSPACED {
+            at = end_of(folded, at, |byte| byte == UNSPACED);
+            visit_pairs(cursor.slice(start, at), lowered, &mut visit);
+        } else {
+            at += 1;
+        }
+    }
+}
+
+/// Calls `visit` with each term of `text` that has a character outside ASCII.
+pub(crate) fn for_each_wide(
+    text: Text<'_>,
+    folded: &[u8],
+    lowered: &mut Vec<u8>,
+    mut visit: impl FnMut(&[u8]),
+) {
+    let mut cursor = Cursor::new(text);
+    let mut from = 0;
+    while let Some(offset) = memchr2(OTHER, UNSPACED, &folded[from..]) {
+        let at = from + offset;
+        if folded[at] == UNSPACED {
+            from = end_of(folded, at, |byte| byte == UNSPACED);
+            visit_pairs(cursor.slice(at, from), lowered, &mut visit);
+        } else {
+            let before = folded[from..at].iter().rposition(|&byte| !is_word(byte));
+            let start = before.map_or(from, |place| from + place + 1);
+            from = end_of(folded, at, is_word);
+            visit_word(&mut cursor, folded, (start, from), lowered, &mut visit);
+        }
+    }
+}
+
+/// Returns where the run of bytes that starts at `start` ends.
+fn end_of(folded: &[u8], start: usize, is_part: impl Fn(u8) -> bool) -> usize {
+    folded[start..].iter().position(|&byte| !is_part(byte)).map_or(folded.len(), |i| start + i)
+}
+
+fn visit_word(
+    cursor: &mut Cursor<'_>,
+    folded: &[u8],
+    (start, end): (usize, usize),
+    lowered: &mut Vec<u8>,
+    visit: &mut impl FnMut(&[u8]),
+) {
+    lowered.clear();
+    if folded[start..end].is_ascii() {
+        lowered.extend(folded[start..end].iter().map(u8::to_ascii_lowercase));
+    } else {
+        lower(cursor.slice(start, end), lowered);
+    }
+    visit(lowered);
+}
+
+/// Calls `visit` with each two neighbouring characters of `run`, or with the
+/// only one.
+fn visit_pairs(run: Text<'_>, lowered: &mut Vec<u8>, visit: &mut impl FnMut(&[u8])) {
+    lowered.clear();
+    lower(run, lowered);
+    let (mut start, mut middle) = (0, decode(lowered, 0).1);
+    if middle == lowered.len() {
+        visit(lowered);
+    }
+    while middle < lowered.len() {
+        let end = middle + decode(lowered, middle).1;
+        visit(&lowered[start..end]);
+        (start, middle) = (middle, end);
+    }
+}
+
+/// Appends `text` in lowercase to `out`, each character by itself.
+fn lower(text: Text<'_>, out: &mut Vec<u8>) {
+    text.for_each(|code| {
+        let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+        for character in character.to_lowercase() {
+            push_code(u32::from(if character == 'ς' { 'σ' } else { character }), out);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        let (mut folded, mut found) = (Vec::new(), Vec::new());
+        fold(text.into(), &mut folded);
+        for_each_term(text.into(), &folded, &mut Vec::new(), |term| {
+            found.push(String::from_utf8(term.to_vec()).unwrap());
+        });
+        found
+    }
+
+    /// The binary search needs them sorted, and the length check needs them
+    /// short.
+    #[test]
+    fn stopwords_are_sorted_and_short() {
+        assert!(STOPWORDS.is_sorted());
+        assert!(STOPWORDS.iter().all(|word| word.len() <= 10 && of(word) == [*word]));
+    }
+
+    #[test]
+    fn words_are_runs_of_letters_digits_and_marks() {
+        assert_eq!(
+            ["e", "mail", "don", "t", "o", "brien", "x2", "snake", "case"],
+            *of("E-mail don't O’Brien x2 snake_case ❤\u{FE0F} …")
+        );
+        assert_eq!(
+            ["cafe\u{301}", "i̇x", "kelvin", "οδοσ"],
+            *of("Cafe\u{301} İx \u{212A}elvin ΟΔΟΣ")
+        );
+        assert_eq!(["x"], *of("\u{301}x"));
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_pairs() {
+        assert_eq!(["iphone", "手机", "a"], *of("iPhone手机a"));
+        assert_eq!(["绿茶", "茶很", "很好", "茶"], *of("绿茶很好。茶"));
+        assert_eq!(["か\u{3099}", "12"], *of("か\u{3099}12"));
+        assert_eq!(["서울", "울에", "에서"], *of("서울에서"));
+    }
+
+    /// What is outside ASCII is visited wherever it stands, and counted.
+    #[test]
+    fn wide_terms_are_those_not_ascii() {
+        for text in ["a 绿茶很b é c", "茶", "xé茶é茶茶y z", "é", "\u{301}茶\u{301}é\u{301} k"]
+        {
+            let (mut folded, mut found) = (Vec::new(), Vec::new());
+            let has_unspaced = fold(text.into(), &mut folded);
+            for_each_wide(text.into(), &folded, &mut Vec::new(), |term| {
+                found.push(String::from_utf8(term.to_vec()).unwrap());
+            });
+            let mut expected = of(text);
+            let all = expected.len();
+            expected.retain(|term| !term.is_ascii());
+            assert_eq!(expected, found);
+            let pairs = take_unspaced(&mut folded);
+            assert_eq!(has_unspaced, pairs > 0);
+            let mut words = 0;
+            for_each_term(text.into(), &folded, &mut Vec::new(), |_| words += 1);
+            assert_eq!(all as u64, words + pairs);
+        }
+    }
+}
