@@ -3,7 +3,7 @@
 //!
 //! Run with `cargo bench --bench pack`.
 
-use budgeteer::{Estimate, Overflow, Packer, keyword_scores};
+use budgeteer::{Bm25, Estimate, Overflow, Packer, bm25_scores, keyword_scores};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 
@@ -70,6 +70,13 @@ fn pack_words_and_truncate(bencher: Bencher<'_, '_>, chunks: usize) {
     let packer = Packer::new(8_000).estimate(Estimate::Words).overflow(Overflow::TruncateMiddle);
     let texts = texts(chunks);
     bencher.counter(bytes(&texts)).bench(|| packer.pack(black_box(QUERY), black_box(&texts)));
+}
+
+#[divan::bench(args = CHUNKS)]
+fn score_bm25(bencher: Bencher<'_, '_>, chunks: usize) {
+    let texts = texts(chunks);
+    let score = || bm25_scores(black_box(QUERY), black_box(&texts), Bm25::default());
+    bencher.counter(bytes(&texts)).bench(score);
 }
 
 #[divan::bench(args = CHUNKS)]

@@ -316,7 +316,7 @@ class Packing(Generic[T]):
             >>> from budgeteer import pack
             >>> packing = pack("tea", ["tea", "tea", "coffee, black"], 3)
             >>> print(packing.explain(1))
-            Chunk 1 (score 1.00) was dropped: its text equals that of chunk 0, which is kept.
+            Chunk 1 (score 0.52) was dropped: its text equals that of chunk 0, which is kept.
             >>> print(packing.explain(2))
             Chunk 2 (score 0.00) was dropped: it needs at least 3 tokens, and 2 of 3 were left.
 

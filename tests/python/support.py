@@ -288,7 +288,7 @@ options = st.fixed_dictionaries(
     {},
     optional={
         "reserve_tokens": st.integers(0, 10),
-        "ranking": st.sampled_from(["keyword", "recency", "input", "score"]),
+        "ranking": st.sampled_from(["bm25", "keyword", "recency", "input", "score"]),
         "min_score": st.none() | st.sampled_from([0.0, 0.5, 1.0, float("-inf"), float("inf")]),
         "overflow": st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": st.none() | st.integers(0, 6),

@@ -99,7 +99,7 @@ def test_min_score_beyond_float(bad):
 )
 def test_good_min_score(backend, good):
     """Every number but NaN is a min_score, infinities included."""
-    packing = pack("tea", ["tea", "rye"], 9, min_score=good)
+    packing = pack("tea", ["tea", "rye"], 9, ranking="keyword", min_score=good)
 
     expected = [i for i, score in enumerate([1.0, 0.0]) if score >= good]
     assert expected == [kept.index for kept in packing.kept]

@@ -87,5 +87,8 @@ def test_title_of_a_str_subclass(name):
             return 0
 
     with using(name):
-        packing = pack("tea", [{"text": "green leaf", "title": Silent("tea")}], 100)
-    assert 1.0 == packing.kept[0].score
+        chunks = [{"text": "green leaf", "title": Silent("tea")}, "rye"]
+        by_keyword = pack("tea", chunks, 100, ranking="keyword")
+        by_bm25 = pack("tea", chunks, 100, ranking="bm25")
+    assert [1.0, 0.0] == [chunk.score for chunk in by_keyword.kept]
+    assert by_bm25.kept[0].score > by_bm25.kept[1].score == 0.0

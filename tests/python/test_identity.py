@@ -408,7 +408,7 @@ def large_batch(seed, size):
 
 @compared
 @pytest.mark.slow
-@pytest.mark.parametrize("chosen", ["keyword", "recency", "input", "score"])
+@pytest.mark.parametrize("chosen", ["bm25", "keyword", "recency", "input", "score"])
 @pytest.mark.parametrize("overflow", ["skip", "stop", "truncate_end", "truncate_middle"])
 def test_large_batches(chosen, overflow):
     """Packings of thousands of chunks are equal in every field."""

@@ -341,7 +341,7 @@ OF_EVERY_TYPE = [
 @pytest.mark.parametrize("counter", ["chars_div4", "words", len])
 def test_chunk_type(backend, chunk, counter):
     """A chunk of any type is packed by its text, and handed back as the caller's own object."""
-    packing = pack("tea", ["rye", chunk], 8, counter=counter)
+    packing = pack("tea", ["rye", chunk], 8, counter=counter, ranking="keyword")
 
     assert "tea\n\nrye" == packing.text
     assert chunk is packing.kept[0].chunk
@@ -387,7 +387,7 @@ def test_attribute_is_decided_once_per_type(backend):
 def test_kept_chunk(backend):
     """A kept chunk carries its figures; the span leaves out label and separator."""
     chunks = [Chunk("Rye bread.", id="r"), {"text": "Green tea.", "title": "Tea"}]
-    packing = pack("tea", chunks, 20, template="tagged")
+    packing = pack("tea", chunks, 20, ranking="keyword", template="tagged")
     kept = packing.kept[0]
 
     assert "[document:1] Green tea.\n[document:r] Rye bread." == packing.text

@@ -209,7 +209,7 @@ def test_kept_in_the_order_asked_for(name, call):
         front, back = kept[:half], kept[half:][::-1]
         kept = [pair for pairs in zip_longest(front, back) for pair in pairs if pair is not None]
     found = [one.index for one in kept]
-    ranking = call.options.get("ranking", "keyword")
+    ranking = call.options.get("ranking", "bm25")
     if order == "document":
         sources = [tag_of(one.chunk, one.index)["source"] for one in kept]
         assert len({*sources}) == len([*groupby(sources)])
@@ -219,7 +219,7 @@ def test_kept_in_the_order_asked_for(name, call):
         assert sorted(firsts) == firsts
     elif order == "input" or ranking == "input":
         assert sorted(found) == found
-    elif ranking == "keyword":
+    elif ranking in ("bm25", "keyword"):
         keys = [(-one.score, one.index) for one in kept]
         assert sorted(keys) == keys
 

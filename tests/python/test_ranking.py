@@ -22,7 +22,7 @@ def test_scores(name, query, pairs):
     with using(name) as backend:
         scores = ranking.keyword_scores(query, items, titles=titles)
         chunks = [{"text": text, "title": title} for text, title in pairs]
-        packing = pack(query, chunks, 10**9, dedupe=None)
+        packing = pack(query, chunks, 10**9, ranking="keyword", dedupe=None)
         wanted = backend.keywords(query)
         found = [backend.keywords(text) for text in items]
         headed = [backend.keywords(title) for title in titles]

@@ -249,7 +249,7 @@ def test_codes_of_the_binding():
         assert str(getattr(_codes, constant)) == re.search(rf"\b{name} = (\d)", rust)[1]
     for kinds in (
         ["Estimate::CharsDiv4", "Estimate::Words", "Estimate::CharsPerToken", "Counting::Host"],
-        ["Ranking::Keyword", "Ranking::Recency", "Ranking::Input", "Ranking::Score"],
+        [f"Ranking::{name}" for name in ("Bm25", "Keyword", "Recency", "Input", "Score")],
         ["Overflow::Skip", "Overflow::Stop", "Overflow::TruncateEnd", "Overflow::TruncateMiddle"],
         ["Keep::Start", "Keep::End", "Keep::Both"],
     ):

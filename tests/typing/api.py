@@ -27,7 +27,7 @@ from budgeteer.presets import (
     retrieval_service,
     sources_footer,
 )
-from budgeteer.ranking import keyword_scores
+from budgeteer.ranking import bm25_scores, keyword_scores
 from budgeteer.window import ModelLimits, count_messages, model_limits, negotiate, retrieval_budget
 
 
@@ -70,6 +70,7 @@ hits: int = info.hits
 rate: float = info.hit_rate
 by_counter: Packing[str] = pack("query", ["a"], 10, counter=exact)
 best: int = int(keyword_scores("query", ["a"]).argmax())
+score: float = float(bm25_scores("query", ["a"], titles=["b"], k1=1.5, b=0.5).max())
 
 limits: ModelLimits = model_limits("gpt-4o")
 messages = [{"role": "user", "content": "text"}]

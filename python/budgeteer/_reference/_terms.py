@@ -10,13 +10,13 @@ STOPWORDS = frozenset(
     "hers herself him himself his how i if in into is isn it its itself just ll may me might more "
     "most mustn my myself no nor not of off on once only or other ought our ours ourselves out "
     "over own re s same shan she should shouldn so some such t than that the their theirs them "
-    "themselves then there these they this those through to too under until up ve very was wasn "
-    "we were weren what when where which while who whom why will with would wouldn you your yours "
-    "yourself yourselves".split()
+    "themselves then there these they this those through to too under until up us ve very was "
+    "wasn we were weren what when where which while who whom why will with would wouldn you your "
+    "yours yourself yourselves".split()
 )
 """
-English words that say nothing about relevance: those that are no keywords either, but for ``us``,
-a country; the other words of Snowball's list; and what its contractions leave.
+English words that say nothing about relevance: those that are no keywords either, the other words
+of Snowball's list, and what its contractions leave.
 """
 
 UNSPACED_SCRIPTS = (

@@ -21,9 +21,8 @@ use crate::text::{Cursor, OTHER, Text, decode, push_code};
 pub(crate) const UNSPACED: u8 = 0x81;
 
 /// English words that say nothing about relevance: those that are no keywords
-/// either, but for `us`, a country; the other words of Snowball's list; and
-/// what its contractions leave.
-pub(crate) static STOPWORDS: [&str; 150] = [
+/// either, the other words of Snowball's list, and what its contractions leave.
+pub(crate) static STOPWORDS: [&str; 151] = [
     "a",
     "about",
     "above",
@@ -150,6 +149,7 @@ pub(crate) static STOPWORDS: [&str; 150] = [
     "under",
     "until",
     "up",
+    "us",
     "ve",
     "very",
     "was",
@@ -235,49 +235,22 @@ pub(crate) fn query_terms(query: Text<'_>) -> Vec<Vec<u8>> {
 
 /// Folds `text` into `out`, one byte for each code point: ASCII as it is, the
 /// Kelvin sign as `k`, any other part of a word as [`OTHER`], a letter of a
-/// script without spaces as [`UNSPACED`], all else as a space. Returns whether
-/// there is any [`UNSPACED`].
-pub(crate) fn fold(text: Text<'_>, out: &mut Vec<u8>) -> bool {
+/// script without spaces as [`UNSPACED`], all else as a space.
+pub(crate) fn fold(text: Text<'_>, out: &mut Vec<u8>) {
     out.clear();
-    text.fold_onto(out);
-    let classes = match text {
-        Text::Ascii(_) => return false,
-        _ => Classes::get(),
-    };
-    let (mut at, mut byte_at, mut has_unspaced) = (0, 0, false);
-    while at < out.len() {
-        if let Text::Utf8(bytes) = text {
-            let (code, size) = decode(bytes, byte_at);
-            byte_at += size;
-            if out[at] == OTHER {
-                out[at] = mend(classes, code, out[..at].last());
-            }
-        } else if out[at] == OTHER {
-            out[at] = mend(classes, text.code(at), out[..at].last());
-        } else {
-            // There are few in most texts.
-            let Some(offset) = memchr(OTHER, &out[at..]) else { break };
-            at += offset;
-            continue;
-        }
-        has_unspaced |= out[at] == UNSPACED;
-        at += 1;
-    }
-    has_unspaced
+    text.fold_by(Some(Classes::get()), out);
 }
 
 /// Returns how a code point outside ASCII is folded behind `before`.
-fn mend(classes: &Classes, code: u32, before: Option<&u8>) -> u8 {
+pub(crate) fn fold_code(classes: &Classes, code: u32, before: u8) -> u8 {
     const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
     match classes.of(code) {
+        _ if code == 0x212A => b'k',
         class if class & LETTER != 0 && is_unspaced(code) => UNSPACED,
         class if class & (LETTER | Class::NUMBER) != 0 => OTHER,
         // A mark goes with what it stands on.
-        Class::MARK => match before {
-            Some(&UNSPACED) => UNSPACED,
-            Some(&byte) if is_word(byte) => OTHER,
-            _ => b' ',
-        },
+        Class::MARK if before == UNSPACED => UNSPACED,
+        Class::MARK if is_word(before) => OTHER,
         _ => b' ',
     }
 }
@@ -437,7 +410,7 @@ mod tests {
         for text in ["a 绿茶很b é c", "茶", "xé茶é茶茶y z", "é", "\u{301}茶\u{301}é\u{301} k"]
         {
             let (mut folded, mut found) = (Vec::new(), Vec::new());
-            let has_unspaced = fold(text.into(), &mut folded);
+            fold(text.into(), &mut folded);
             for_each_wide(text.into(), &folded, &mut Vec::new(), |term| {
                 found.push(String::from_utf8(term.to_vec()).unwrap());
             });
@@ -446,7 +419,6 @@ mod tests {
             expected.retain(|term| !term.is_ascii());
             assert_eq!(expected, found);
             let pairs = take_unspaced(&mut folded);
-            assert_eq!(has_unspaced, pairs > 0);
             let mut words = 0;
             for_each_term(text.into(), &folded, &mut Vec::new(), |_| words += 1);
             assert_eq!(all as u64, words + pairs);

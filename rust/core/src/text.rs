@@ -6,6 +6,8 @@
 
 use std::hash::{Hash, Hasher};
 
+use crate::count::classes::Classes;
+use crate::terms;
 use crate::wide::with_avx2;
 
 /// Stands in a folded text for a character that is neither ASCII nor
@@ -239,11 +241,17 @@ impl<'a> Text<'a> {
 
     /// Appends to `out` what [`Text::fold`] returns.
     pub(crate) fn fold_onto(&self, out: &mut Vec<u8>) {
+        self.fold_by(None, out);
+    }
+
+    /// Appends to `out` what [`Text::fold`] returns; with classes of characters
+    /// what [`terms::fold_code`] makes of each.
+    pub(crate) fn fold_by(&self, classes: Option<&Classes>, out: &mut Vec<u8>) {
         match self {
             Self::Ascii(bytes) => out.extend_from_slice(bytes),
-            Self::Latin1(units) => fold_units(units, out),
-            Self::Ucs2(units) => fold_units(units, out),
-            Self::Ucs4(units) => fold_units(units, out),
+            Self::Latin1(units) => fold_units(units, out, classes),
+            Self::Ucs2(units) => fold_units(units, out, classes),
+            Self::Ucs4(units) => fold_units(units, out, classes),
             Self::Utf8(bytes) => {
                 out.reserve(bytes.len());
                 let mut at = 0;
@@ -254,7 +262,8 @@ impl<'a> Text<'a> {
                         at += run;
                     } else {
                         let (code, size) = decode(bytes, at);
-                        out.push(fold_code(code));
+                        let before = out.last().copied().unwrap_or(b' ');
+                        out.push(fold_code(code, before, classes));
                         at += size;
                     }
                 }
@@ -318,13 +327,13 @@ impl Unit for u32 {
 const BLOCK: usize = 32;
 
 /// Folds units with the widest instructions that the processor has.
-fn fold_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
-    with_avx2!(fold_blocks::<U>(units: &[U], out: &mut Vec<u8>));
+fn fold_units<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes>) {
+    with_avx2!(fold_blocks::<U>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes>));
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
-fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>) {
+fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes>) {
     out.reserve(units.len());
     let (blocks, rest) = units.as_chunks::<BLOCK>();
     for block in blocks {
@@ -335,15 +344,25 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>) {
             all |= *to;
         }
         if all >= OTHER {
-            fold_others(&mut folded, block);
+            let before = out.last().copied().unwrap_or(b' ');
+            fold_others(&mut folded, block, before, classes);
         }
         out.extend_from_slice(&folded);
     }
-    out.extend(rest.iter().map(|&unit| fold_code(unit.into())));
+    let mut before = out.last().copied().unwrap_or(b' ');
+    out.extend(rest.iter().map(|&unit| {
+        before = fold_code(unit.into(), before, classes);
+        before
+    }));
 }
 
-/// Mends what is [`OTHER`] in `folded` for whitespace and the Kelvin sign.
-fn fold_others<U: Unit>(folded: &mut [u8; BLOCK], units: &[U; BLOCK]) {
+/// Folds what is [`OTHER`] in `folded` anew, each by itself.
+fn fold_others<U: Unit>(
+    folded: &mut [u8; BLOCK],
+    units: &[U; BLOCK],
+    mut before: u8,
+    classes: Option<&Classes>,
+) {
     // They are few in most texts: find them by their high bits, eight bytes at
     // once.
     let (words, _) = folded.as_chunks_mut::<8>();
@@ -352,8 +371,10 @@ fn fold_others<U: Unit>(folded: &mut [u8; BLOCK], units: &[U; BLOCK]) {
         while others != 0 {
             let place = others.trailing_zeros() as usize / 8;
             others &= others - 1;
-            word[place] = fold_code(units[place].into());
+            let before = if place > 0 { word[place - 1] } else { before };
+            word[place] = fold_code(units[place].into(), before, classes);
         }
+        before = word[7];
     }
 }
 
@@ -497,10 +518,12 @@ fn is_ascii<U: Unit>(units: &[U]) -> bool {
     units.iter().fold(0, |all, &unit| all | unit.into()) < 0x80
 }
 
+/// Returns how `code` is folded behind `before`.
 #[inline]
-fn fold_code(code: u32) -> u8 {
-    match u8::try_from(code) {
-        Ok(byte) if byte < 0x80 => byte,
+fn fold_code(code: u32, before: u8, classes: Option<&Classes>) -> u8 {
+    match (u8::try_from(code), classes) {
+        (Ok(byte), _) if byte < 0x80 => byte,
+        (_, Some(classes)) => terms::fold_code(classes, code, before),
         _ if is_wide_space(code) => b' ',
         _ if code == 0x212A => b'k',
         _ => OTHER,

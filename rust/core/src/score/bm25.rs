@@ -120,15 +120,13 @@ impl Bm25Scorer {
         match (search, text) {
             (Search::Few { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
             (Search::Few { scanner, wide }, _) => {
-                let has_unspaced = fold(text, folded);
+                fold(text, folded);
                 if !wide.is_empty() {
                     for_each_wide(text, folded, lowered, |term| {
                         wide.get(term).into_iter().for_each(|&number| tally.add(number));
                     });
                 }
-                if has_unspaced {
-                    tally.words += take_unspaced(folded);
-                }
+                tally.words += take_unspaced(folded);
                 scanner.scan(folded, tally);
             }
             (Search::Many { wanted }, _) => {

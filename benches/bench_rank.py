@@ -1,0 +1,168 @@
+"""
+BM25 beside keyword overlap, bm25s and rank_bm25, interleaved in one run.
+
+    python benches/bench_rank.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE] [--smoke]
+
+Each case answers one query over candidates that it sees for the first time, as behind a retriever:
+what has an index builds it and asks it once. Every call gets fresh strings. Times are medians, and
+only their ratios within one run mean anything. The text is the language reference that ships with
+Python, or what FILE holds (JSONL as the evaluation data, or plain text). The peers are left out
+where they are not installed; they are in the extra `bench`. Those get the words of each text by the
+pattern ``[a-z0-9]+``, in lowercase, which is part of what is measured, as it is part of ours.
+
+Under pytest the cases run with pytest-benchmark:
+``pytest benches/bench_rank.py --benchmark-enable``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import importlib.util
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+
+from budgeteer import Packer, _reference, ranking
+
+QUERY = (
+    "who was the first president of the association which published journal of psychotherapy "
+    "integration"
+)
+MAX_TOKENS = 8_000
+CHARS = 800
+SIZES = (500, 5_000, 50_000)
+WORD = re.compile("[a-z0-9]+")
+
+
+def real_text(path: Path | None = None) -> str:
+    """Return the text that chunks are cut from."""
+    if path is None:
+        return "\n".join(topics.values())
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if path.suffix != ".jsonl":
+        return "\n".join(lines)
+    records = [json.loads(line) for line in lines]
+    chunks = [c for r in records for c in r.get("corpus", []) + r.get("chunks", [])]
+    return "\n".join(chunk["text"] for chunk in chunks)
+
+
+def fresh(text: str, count: int) -> list[str]:
+    """Return *count* new strings of real text, at different places of it."""
+    last = len(text) - CHARS
+    starts = (i * 797 % last for i in range(count))
+    return [text[start : start + CHARS] for start in starts]
+
+
+def words(text: str) -> list[str]:
+    """Return what the peers are given of a text."""
+    return WORD.findall(text.lower())
+
+
+def run_reference(texts: list[str]) -> Any:
+    """Score by the pure-Python implementation."""
+    return _reference.bm25_scores(QUERY, texts, None, 1.2, 0.75)
+
+
+def run_bm25s(texts: list[str]) -> Any:
+    """Build an index of bm25s and ask it once."""
+    bm25s = importlib.import_module("bm25s")
+    index = bm25s.BM25(k1=1.2, b=0.75, method="lucene")
+    index.index([words(text) for text in texts], show_progress=False)
+    return index.get_scores(words(QUERY))
+
+
+def run_rank_bm25(texts: list[str]) -> Any:
+    """Build an index of rank_bm25 and ask it once."""
+    rank_bm25 = importlib.import_module("rank_bm25")
+    index = rank_bm25.BM25Okapi([words(text) for text in texts], k1=1.2, b=0.75)
+    return index.get_scores(words(QUERY))
+
+
+def packed(by: str) -> Callable[[list[str]], Any]:
+    """Return what scores, ranks, counts and packs in one call."""
+    packer = Packer(MAX_TOKENS, counter="chars_div4", ranking=by)
+    return lambda texts: packer.pack(QUERY, texts)
+
+
+CASES: dict[str, Callable[[list[str]], Any]] = {
+    "bm25_scores": lambda texts: ranking.bm25_scores(QUERY, texts),
+    "keyword_scores": lambda texts: ranking.keyword_scores(QUERY, texts),
+    "pack, bm25": packed("bm25"),
+    "pack, keyword": packed("keyword"),
+    "reference": run_reference,
+}
+PEERS = {"bm25s": run_bm25s, "rank_bm25": run_rank_bm25}
+CASES |= {name: run for name, run in PEERS.items() if importlib.util.find_spec(name)}
+SLOW = {"reference", *PEERS}
+OURS_PER_ROUND = {500: 20, 5_000: 5}
+
+
+def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
+    """Return the median time of each case in seconds."""
+    times: dict[str, list[float]] = {name: [] for name in CASES}
+    gc.collect()
+    gc.disable()
+    try:
+        for round_number in range(rounds):
+            for _ in range(OURS_PER_ROUND.get(count, 1)):
+                for name, run in CASES.items():
+                    # The quick get as many tries as their noise needs.
+                    if name in SLOW and len(times[name]) > round_number:
+                        continue
+                    texts = fresh(text, count)
+                    start = time.perf_counter()
+                    run(texts)
+                    times[name].append(time.perf_counter() - start)
+                    del texts
+    finally:
+        gc.enable()
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+@pytest.mark.parametrize("count", SIZES[:2])
+@pytest.mark.parametrize("name", CASES)
+def test_rank(benchmark: Any, name: str, count: int) -> None:
+    """One case at one size, on fresh strings each round."""
+    text = real_text()
+    rounds = 2 if name in SLOW else max(2, 10_000 // count)
+    benchmark.group = f"rank {count}"
+    benchmark.pedantic(CASES[name], setup=lambda: ((fresh(text, count),), {}), rounds=rounds)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--rounds", type=int, default=0, help="0: as many as the size asks for")
+    parser.add_argument("--texts", type=Path)
+    parser.add_argument("--smoke", action="store_true", help="once, at the smallest size")
+    arguments = parser.parse_args()
+    text = real_text(arguments.texts)
+    sample = fresh(text, 5_000)
+    wide = sum(not chunk.isascii() for chunk in sample) / len(sample)
+    print(f"Python {sys.version.split()[0]}, {wide:.0%} of the chunks not ASCII")
+    for name in PEERS.keys() - CASES.keys():
+        print(f"{name} is not installed and left out")
+    sizes = [SIZES[0]] if arguments.smoke else map(int, arguments.sizes.split(","))
+    for count in sizes:
+        rounds = 1 if arguments.smoke else arguments.rounds or max(3, 10_000 // count)
+        medians = interleaved(text, count, rounds)
+        print(f"\n{count} candidates of {CHARS} characters, {rounds} rounds")
+        print(f"{'':16}{'ms':>10}{'ns each':>10}{'to bm25_scores':>16}")
+        for name, seconds in medians.items():
+            ratio = seconds / medians["bm25_scores"]
+            print(f"{name:16}{seconds * 1e3:10.3f}{seconds / count * 1e9:10.0f}{ratio:15.2f}x")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""
+budgeteer as a system under evaluation: what rank() and pack() answer for a query.
+
+For programs that measure budgeted recall: the share of the gold evidence inside the packed
+context. ``rank(query, chunks)`` returns the ids of all chunks, best first; ``pack(query, chunks,
+budget)`` those that go into the context. A chunk is a mapping with ``id`` and ``text``. Everything
+is as by default, but for the counter: it is the evaluation's own, characters divided by four, and
+each chunk is charged ENVELOPE tokens for what a prompt puts around it.
+
+    rank(query, chunks) -> list of ids          pack(query, chunks, budget) -> list of ids
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from budgeteer import Packer
+
+ENVELOPE = 12
+CHARS_PER_TOKEN = 4
+
+RANKER = Packer(0, counter="chars_div4", dedupe=None)
+"""Nothing fits: what is dropped for the budget is dropped in the order of the ranking."""
+
+
+def rank(query: str, chunks: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the ids of all chunks, best first; empty ones last."""
+    dropped = RANKER.pack(query, chunks).dropped
+    ranked = [chunk for chunk in dropped if chunk.reason != "empty"]
+    empty = [chunk for chunk in dropped if chunk.reason == "empty"]
+    return [chunk.chunk["id"] for chunk in ranked + empty]
+
+
+def pack(query: str, chunks: Sequence[Mapping[str, Any]], budget: int) -> list[Any]:
+    """Return the ids of what goes into the context, each with its envelope."""
+
+    def count(text: str) -> int:
+        """Count a chunk with its envelope, and an assembled text with all of them."""
+        parts = text.split(SEPARATOR)
+        return sum(max(1, -(-len(part) // CHARS_PER_TOKEN)) + ENVELOPE for part in parts)
+
+    packing = Packer(budget, counter=count, dedupe=None).pack(query, chunks)
+    return [kept.chunk["id"] for kept in packing.kept]
+
+
+SEPARATOR = "\n\n"
+"""What stands between two chunks; one inside a chunk makes it cost a little more."""
