@@ -7,8 +7,8 @@ Each case answers one query over candidates that it sees for the first time, as 
 what has an index builds it and asks it once. Every call gets fresh strings. Times are medians, and
 only their ratios within one run mean anything. The text is the language reference that ships with
 Python, or what FILE holds (JSONL as the evaluation data, or plain text). The peers are left out
-where they are not installed; they are in the extra `bench`. Those get the words of each text by the
-pattern ``[a-z0-9]+``, in lowercase, which is part of what is measured, as it is part of ours.
+where they are not installed; they are in the extra `bench`. They get the words of each text by the
+pattern ``[a-z0-9]+``, in lowercase: finding them is part of what is measured, as it is of ours.
 
 Under pytest the cases run with pytest-benchmark:
 ``pytest benches/bench_rank.py --benchmark-enable``.

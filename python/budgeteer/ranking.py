@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
@@ -42,7 +42,8 @@ def keyword_scores(
         array([1.        , 0.33333333])
 
     """
-    return _scores(lambda *batch: backend.keyword_scores(*batch), query, texts, titles)
+    batch = _batch(query, texts, titles)
+    return _scores(backend.keyword_scores(*batch), *batch)
 
 
 def bm25_scores(
@@ -88,18 +89,14 @@ def bm25_scores(
     """
     k1 = _validate.number_between("k1", k1, 0, 1_000_000)
     b = _validate.number_between("b", b, 0, 1)
-    return _scores(lambda *batch: backend.bm25_scores(*batch, k1, b), query, texts, titles)
+    batch = _batch(query, texts, titles)
+    return _scores(backend.bm25_scores(*batch, k1, b), *batch)
 
 
-def _scores(
-    score: Callable[..., bytearray | tuple[int, int]],
-    query: object,
-    texts: object,
-    titles: object,
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return what a backend's *score* answers, or raise for what it cannot read."""
-    import numpy as np
-
+def _batch(
+    query: object, texts: object, titles: object
+) -> tuple[str, Sequence[Any], Sequence[Any] | None]:
+    """Return what a backend scores, but for the types of texts and titles, which it looks at."""
     query = _validate.text("query", query)
     items = _validate.batch("texts", texts)
     headings = None if titles is None else _validate.batch("titles", titles)
@@ -107,10 +104,18 @@ def _scores(
         raise InvalidArgumentError(
             f"titles has {len(headings)} entries, but texts has {len(items)}"
         )
-    scores = score(query, items, headings)
+    return query, items, headings
+
+
+def _scores(
+    scores: Any, _query: str, texts: Sequence[Any], titles: Sequence[Any] | None
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return what a backend answered as an array, or raise for what it could not read."""
+    import numpy as np
+
     if isinstance(scores, tuple):
         code, i = scores
-        if code == TITLE_TYPE and headings is not None:
-            _validate.text(f"titles[{i}]", headings[i])
-        _validate.text(f"texts[{i}]", items[i])
+        if code == TITLE_TYPE and titles is not None:
+            _validate.text(f"titles[{i}]", titles[i])
+        _validate.text(f"texts[{i}]", texts[i])
     return np.frombuffer(scores, dtype=np.float64)

@@ -56,12 +56,10 @@ def terms(text: str) -> list[str]:
             here = before  # it goes with what it stands on
         if here != before:
             run = lowered[start:place]
-            if before == WORD:
-                found.append(run)
-            elif before == UNSPACED and len(run) == 1:
-                found.append(run)
-            elif before == UNSPACED:
+            if before == UNSPACED and len(run) > 1:
                 found += [run[i : i + 2] for i in range(len(run) - 1)]
+            elif before != SEPARATOR:
+                found.append(run)
             start, before = place, here
     return found
 
