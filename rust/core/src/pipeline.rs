@@ -312,7 +312,9 @@ fn read<B: Batch, H: Host>(
     let count = batch.len();
     let mut relevance = match plan.ranking {
         // A gate asks whether a chunk has to do with the question at all.
-        _ if plan.gate.is_some() => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
+        _ if plan.gate.is_some() => {
+            Relevance::Overlap(KeywordScorer::new(query), Scratch::default())
+        }
         Ranking::Score => Relevance::Given,
         Ranking::Bm25 => Relevance::Bm25(Box::new(Bm25Scorer::new(query, Bm25::default()))),
         _ => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
