@@ -195,10 +195,11 @@ def test_terms(backend, text, expected):
 
 
 def test_words_match_the_usual_pattern():
-    """On English text the terms are what the usual pattern for words finds."""
+    """On English text the terms are what the usual pattern for words finds, whatever follows."""
     text = Path(re.__file__).read_text(encoding="utf-8")
 
     assert re.findall(r"[a-z0-9]+", text.lower()) == terms(text)
+    assert [*terms(text), "th\u00e9"] == terms(f"{text} th\u00e9")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ def score(query: str, texts: Iterable[tuple[str, str]], k1: float, b: float) -> 
     The order of the operations is part of the result: the native backend has the same.
     """
     wanted = query_terms(query)
+    if not wanted:
+        return [0.0 for _ in texts]
     counted = [Counter([*terms(text), *terms(title)]) for text, title in texts]
     lengths = [float(sum(counts.values())) for counts in counted]
     total = 0.0

@@ -1,6 +1,7 @@
 """Reference of ``rust/core/src/terms.rs``: what BM25 counts."""
 
 import functools
+import re
 import unicodedata
 
 STOPWORDS = frozenset(
@@ -30,6 +31,8 @@ The scripts whose letters are terms by twos: Thai and Lao, Myanmar, Hangul, Khme
 and Han.
 """
 
+ASCII_WORD = re.compile("[a-z0-9]+")
+
 SEPARATOR, WORD, UNSPACED, MARK = range(4)
 """What a character is to a term."""
 
@@ -48,6 +51,8 @@ def kind(character: str) -> int:
 def terms(text: str) -> list[str]:
     """Return the terms of *text*: its words, and pairs of letters of scripts without spaces."""
     lowered = text.lower().replace("\u03c2", "\u03c3")  # a final sigma is one like any other
+    if lowered.isascii():
+        return ASCII_WORD.findall(lowered)
     found = []
     start, before = 0, SEPARATOR
     for place, character in enumerate((*lowered, " ")):
