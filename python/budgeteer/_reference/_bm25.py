@@ -93,7 +93,7 @@ def ln(x: float) -> float:
     if (0x000FFFFF & (2 + high)) < 3:  # |f| < 2**-20
         if f == 0.0:
             return 0.0 if exponent == 0 else dk * LN2_HI + dk * LN2_LO
-        r = f * f * (0.5 - 0.33333333333333333 * f)
+        r = f * f * (0.5 - 0.3333333333333333 * f)
         return f - r if exponent == 0 else dk * LN2_HI - ((r - dk * LN2_LO) - f)
     s = f / (2.0 + f)
     z = s * s

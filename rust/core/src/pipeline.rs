@@ -350,9 +350,9 @@ fn read<B: Batch, H: Host>(
                 let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
                 match relevance {
                     Relevance::Given => {}
-                    Relevance::Bm25(scorer) => scorer.read(text, title),
-                    Relevance::Overlap(scorer, scratch) => {
-                        scores.push(scorer.score(text, title, scratch));
+                    Relevance::Bm25(bm25) => bm25.read(text, title),
+                    Relevance::Overlap(overlap, scratch) => {
+                        scores.push(overlap.score(text, title, scratch));
                     }
                 }
                 if plan.dedupe {
@@ -365,7 +365,7 @@ fn read<B: Batch, H: Host>(
     }
     match relevance {
         Relevance::Given => scores.extend_from_slice(plan.keys),
-        Relevance::Bm25(scorer) => scores = scorer.scores(),
+        Relevance::Bm25(bm25) => scores = bm25.scores(),
         Relevance::Overlap(..) => {}
     }
     Ok((scores, reading))

@@ -210,7 +210,7 @@ fn ln(x: f64) -> f64 {
         if f == 0.0 {
             return if exponent == 0 { 0.0 } else { dk * LN2_HI + dk * LN2_LO };
         }
-        let r = f * f * (0.5 - 0.33333333333333333 * f);
+        let r = f * f * (0.5 - 0.3333333333333333 * f);
         return if exponent == 0 { f - r } else { dk * LN2_HI - ((r - dk * LN2_LO) - f) };
     }
     let s = f / (2.0 + f);
