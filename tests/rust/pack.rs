@@ -1,8 +1,8 @@
 //! Laws of packing that hold for every input.
 
 use budgeteer::{
-    Chunk, ErrorKind, Estimate, Order, Overflow, Packer, Packing, Ranking, Reason, Template,
-    TokenCounter,
+    Bm25, Chunk, ErrorKind, Estimate, Order, Overflow, Packer, Packing, Ranking, Reason, Template,
+    TokenCounter, bm25_scores,
 };
 use proptest::prelude::*;
 
@@ -116,6 +116,34 @@ fn scores_rank_and_filter() -> Result<(), budgeteer::Error> {
     assert_eq!("high\n\nlow\n\nnone", packer.pack("", &chunks)?.text);
     assert_eq!("high", packer.min_score(0.5).pack("", &chunks)?.text);
     Ok(())
+}
+
+/// A rare term ranks above a common one, a title counts, ties keep the input
+/// order, and the scores are those of the function.
+#[test]
+fn bm25_ranks_by_default() -> Result<(), budgeteer::Error> {
+    let chunks =
+        ["rye", "tea", "black tea", "oolong", "oat"].map(|text| Chunk::new(text).title("Tea?"));
+    let query = "What is oolong tea?";
+    let packing = Packer::new(100).pack(query, &chunks)?;
+    let scores = bm25_scores(query, &chunks, Bm25::default())?;
+    let order: Vec<_> = packing.kept.iter().map(|kept| kept.index).collect();
+    assert_eq!([3, 1, 2, 0, 4], *order);
+    assert!(packing.kept.iter().all(|kept| kept.score == Some(scores[kept.index])));
+    Ok(())
+}
+
+#[test]
+fn parameters_of_bm25_are_checked() {
+    for (k1, b, message) in [
+        (-0.1, 0.5, "k1 must be from 0 to 1000000, not -0.1"),
+        (f64::NAN, 0.5, "k1 must be from 0 to 1000000, not NaN"),
+        (1.2, 1.5, "b must be from 0 to 1, not 1.5"),
+    ] {
+        let error = bm25_scores("tea", &["tea"], Bm25 { k1, b }).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert_eq!(message, error.to_string());
+    }
 }
 
 #[test]
