@@ -7,8 +7,9 @@ import json
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,7 +28,15 @@ _KEYS = {
     "directory": ("type", "path", "name", "priority", "pattern"),
     "jsonl": ("type", "path", "name", "priority"),
     "inline": ("type", "text", "name", "priority"),
+    "qdrant": (
+        *("type", "collection", "path", "url", "name", "priority"),
+        *("api_key_env", "vector_name", "fields", "embedding", "limit"),
+    ),
 }
+_EMBEDDING = ("model", "url", "api_key_env")
+CHUNK_FIELDS = ("text", "title", "source", "id", "metadata")
+"""The fields of a chunk that a payload may hold."""
+
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -109,7 +118,60 @@ class Inline:
         return [Chunk(self.text, source=self.name)]
 
 
-Source = Directory | Jsonl | Inline
+@dataclass(frozen=True, slots=True)
+class Qdrant:
+    """
+    A collection of Qdrant, in a folder or on a server.
+
+    With *embedding* the *limit* chunks that are nearest to the query are read, else the first
+    *limit* by their ids; None is 500 of the nearest, or all.
+    """
+
+    collection: str
+    name: str
+    priority: float = 0.0
+    path: Path | None = None
+    url: str | None = None
+    api_key_env: str | None = None
+    vector_name: str | None = None
+    fields: Mapping[str, str] | None = None
+    embedding: Mapping[str, str | None] | None = None
+    limit: int | None = None
+
+    def read(self, query: str | None = None) -> list[Chunk]:
+        """Return the chunks for *query*; without one, or without embedding, whatever it is."""
+        from budgeteer._qdrant import QdrantRetriever  # an extra, for few
+        from budgeteer._retrieval import Guard
+
+        with Guard(self.name):
+            embedder = None
+            if self.embedding is not None and query is not None:
+                embedder = import_module("budgeteer.embedding").OpenAIEmbedder(**self.embedding)
+            retriever = QdrantRetriever(
+                self.collection,
+                embedder=embedder,
+                path=self.path,
+                url=self.url,
+                api_key_env=self.api_key_env,
+                vector_name=self.vector_name,
+                fields=self.fields,
+                name=self.name,
+            )
+            try:
+                if embedder is None or query is None:
+                    found = retriever.read(_ALL if self.limit is None else self.limit)
+                else:
+                    found = retriever.retrieve(
+                        query, _NEAREST if self.limit is None else self.limit
+                    )
+            finally:
+                retriever.close()
+        return [chunk if chunk.source else replace(chunk, source=self.name) for chunk in found]
+
+
+_ALL, _NEAREST = _validate.MAX_TOKENS, 500
+
+Source = Directory | Jsonl | Inline | Qdrant
 
 
 def source_of(key: str, value: object, base: Path) -> Source:
@@ -133,6 +195,8 @@ def source_of(key: str, value: object, base: Path) -> Source:
     if kind == "inline":
         text = _validate.text(f"{key}.text", _required(key, "text", entry))
         return Inline(text, _validate.text(f"{key}.name", entry.get("name", "inline")), priority)
+    if kind == "qdrant":
+        return _qdrant(key, entry, base, priority)
     written = _validate.text(f"{key}.path", _required(key, "path", entry))
     name = _validate.text(f"{key}.name", entry.get("name", written))
     path = _existing(f"{key}.path", written, base, kind)
@@ -145,6 +209,39 @@ def source_of(key: str, value: object, base: Path) -> Source:
             f"not {pattern[:80]!r}"
         )
     return Directory(path, name, priority, pattern)
+
+
+def _qdrant(key: str, entry: dict[str, Any], base: Path, priority: float) -> Qdrant:
+    collection = _validate.text(f"{key}.collection", _required(key, "collection", entry))
+    texts = {
+        name: _validate.text(f"{key}.{name}", entry[name])
+        for name in ("name", "path", "url", "api_key_env", "vector_name")
+        if entry.get(name) is not None
+    }
+    if ("path" in texts) == ("url" in texts):
+        raise InvalidArgumentError(f"{key} must have a path or a url, and not both")
+    if "api_key_env" in texts and "url" not in texts:
+        raise InvalidArgumentError(f"{key}.api_key_env needs a url to go with")
+    path = texts.pop("path", None)
+    fields = entry.get("fields")
+    if fields is not None:
+        for name, value in mapping(f"{key}.fields", fields, CHUNK_FIELDS).items():
+            _validate.text(f"{key}.fields.{name}", value)
+    embedding = entry.get("embedding")
+    if embedding is not None:
+        for name, value in mapping(f"{key}.embedding", embedding, _EMBEDDING).items():
+            if value is not None or name != "api_key_env":
+                _validate.text(f"{key}.embedding.{name}", value)
+    limit = entry.get("limit")
+    return Qdrant(
+        collection=collection,
+        priority=priority,
+        path=None if path is None else _existing(f"{key}.path", path, base, "directory"),
+        fields=fields,
+        embedding=embedding,
+        limit=None if limit is None else _validate.tokens(f"{key}.limit", limit, minimum=1),
+        **{"name": collection, **texts},
+    )
 
 
 def _existing(key: str, written: str, base: Path, kind: str) -> Path:

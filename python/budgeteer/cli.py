@@ -109,7 +109,7 @@ def _answer(argv: Sequence[str] | None) -> str:
 
 def _query(arguments: argparse.Namespace) -> str:
     loaded = config.load(arguments.config)
-    chunks = loaded.chunks()
+    chunks = loaded.chunks(arguments.text)
     packing, elapsed_ms = _timed(loaded.packer, arguments.text, chunks)
     return _json(packing, elapsed_ms) if arguments.output == "json" else _report(packing)
 

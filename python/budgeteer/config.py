@@ -14,6 +14,7 @@ The YAML configuration: a budget and the sources that its chunks come from.
       - {type: directory, path: docs, name: handbook, priority: 10, pattern: "**/*.md"}
       - {type: jsonl, path: chunks.jsonl, name: tickets}
       - {type: inline, text: "The office is closed on Friday.", name: note}
+      - {type: qdrant, collection: docs, path: store}
 
 What stands above under ``budget`` are the defaults. ``estimator`` may also be an encoding or a
 model, such as ``o200k_base`` or ``gpt-4o``, which count exactly, ``tiktoken:NAME`` or ``hf:PATH``.
@@ -21,6 +22,12 @@ Paths are relative to the file, that of ``hf:`` too. A directory's Markdown file
 order of their relative paths and split at H2 headings; hidden ones are read like all others, links
 to directories are not followed. Sources of a higher ``priority`` (default 0) come first, which
 decides under ``manual`` and between equal scores.
+
+A collection of Qdrant needs ``pip install 'budgeteer[qdrant]'``. It is in a folder (``path``) or
+on a server (``url``, and ``api_key_env``, the environment variable that holds its key). Without
+``embedding`` all of it is read; with ``embedding: {model: ..., url: ..., api_key_env: ...}`` the
+``limit`` (500) chunks that are nearest to the query, nearest first. ``fields: {text: body}`` says
+where a payload holds what; ``vector_name`` which vector is meant.
 
 The settings of ``embedding``, with their defaults; null for ``api_key_env`` sends no key, null for
 ``cache_dir`` keeps nothing:
@@ -47,6 +54,7 @@ from budgeteer import _validate
 from budgeteer._external import HF
 from budgeteer._pack import Packer
 from budgeteer._sources import (
+    Qdrant,
     Source,
     decode,
     join,
@@ -55,7 +63,7 @@ from budgeteer._sources import (
     reason,
     source_of,
 )
-from budgeteer.errors import BudgeteerError, InvalidArgumentError
+from budgeteer.errors import BudgeteerError, InvalidArgumentError, RetrievalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,13 +123,16 @@ class Config:
     sources: tuple[Source, ...]
     embedder: OpenAIEmbedder | None = None
 
-    def chunks(self) -> list[Chunk]:
+    def chunks(self, query: str | None = None) -> list[Chunk]:
         """
         Read the sources and return their chunks, in order.
 
         The order is priority, highest first, then that of the file, then that within the source.
         Each call reads again, so that it sees what has changed. To pack several times without
         reading, keep the list and give it to ``packer.pack``.
+
+        Args:
+            query: What a source that searches looks for; None reads such a one whole.
 
         Returns:
             The chunks, each with its source's name. Those of a directory have ``mtime`` and
@@ -148,12 +159,14 @@ class Config:
             return [
                 chunk
                 for source in sorted(self.sources, key=lambda source: -source.priority)
-                for chunk in source.read()
+                for chunk in (source.read(query) if isinstance(source, Qdrant) else source.read())
             ]
         except OSError as error:
             raise ConfigError(reason(error)) from error
         except InvalidArgumentError as error:
             raise ConfigError(str(error)) from None
+        except RetrievalError as error:
+            raise ConfigError(str(error)) from error
 
     def query(self, text: str) -> Packing[Chunk]:
         """
@@ -182,7 +195,7 @@ class Config:
 
         """
         _validate.text("text", text)
-        return self.packer.pack(text, self.chunks())
+        return self.packer.pack(text, self.chunks(text))
 
 
 def load(path: str | os.PathLike[str]) -> Config:
@@ -220,7 +233,7 @@ def load(path: str | os.PathLike[str]) -> Config:
         )
     path = Path(path)
     try:
-        return _config(_document(decode(path.read_bytes())), path)
+        return _config(document_of(decode(path.read_bytes())), path)
     except OSError as error:
         raise ConfigError(reason(error)) from error
     except ValueError as error:
@@ -307,7 +320,7 @@ def _packer(budget: Mapping[str, Any], base: Path) -> Packer:
         raise InvalidArgumentError(message) from None
 
 
-def _document(text: str) -> object:
+def document_of(text: str) -> object:
     """Return the one document of a YAML text as plain data."""
     try:
         yaml = importlib.import_module("yaml")

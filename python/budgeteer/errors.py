@@ -17,6 +17,49 @@ class InputValidationError(BudgetExhaustedError):
     """A query and the fixed costs leave nothing for retrieval; nothing need be retrieved."""
 
 
+class ContextLengthError(BudgetExhaustedError):
+    """
+    A model's endpoint refused a request that does not fit into its window.
+
+    Attributes:
+        context_window: How many tokens the endpoint takes, None where it does not say.
+        requested_tokens: How many it counted, None where it does not say.
+
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        context_window: int | None = None,
+        requested_tokens: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.context_window = context_window
+        self.requested_tokens = requested_tokens
+
+
+class RetrievalError(BudgeteerError):
+    """
+    A retriever, reranker or embedder failed or broke its protocol. What it raised is the cause.
+
+    The message names it and the type of what it raised; of what it raised it quotes this library's
+    own messages only, and never a text.
+
+    Attributes:
+        source: What failed: its ``name`` where it has one, else its class.
+
+    """
+
+    def __init__(self, message: str, *, source: str = "") -> None:
+        super().__init__(message)
+        self.source = source
+
+
+class RetrievalTimeoutError(RetrievalError, TimeoutError):
+    """The deadline of a request has passed."""
+
+
 class CounterError(BudgeteerError):
     """A token counter cannot be had, or answered something that is not a count."""
 

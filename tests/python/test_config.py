@@ -253,7 +253,7 @@ ESTIMATORS = (
     "'tiktoken:NAME', 'hf:PATH' or a model such as 'gpt-4o'"
 )
 RATIO = "must have a number of characters from 0.001 to 1000000 after the colon"
-TYPES = "directory jsonl inline"
+TYPES = "directory jsonl inline qdrant"
 EMPTY = "the file is empty; it must be a mapping with 'sources'"
 NO_SOURCES = "sources is required and must list at least one source"
 PATTERN = "sources[0].pattern must be a glob below the directory, such as '**/*.md', not "
@@ -397,7 +397,7 @@ WRONG_SOURCES = [
     ("{}", "sources must be a list, not dict"),
     ("docs", "sources must be a list, not str"),
     ("[docs]", "sources[0] must be a mapping, not str"),
-    ("[{}]", "sources[0].type is required: one of 'directory', 'jsonl', 'inline'"),
+    ("[{}]", "sources[0].type is required: one of 'directory', 'jsonl', 'inline', 'qdrant'"),
     ("[{type: http_api}]", one_of("sources[0].type", TYPES, "'http_api'")),
     ("[{type: dirctory}]", one_of("sources[0].type", TYPES, "'dirctory'", "directory")),
     ("[{type: }]", one_of("sources[0].type", TYPES, "None")),

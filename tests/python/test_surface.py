@@ -11,7 +11,17 @@ import pytest
 from support import BACKENDS, ONLY_REFERENCE, backend_named
 
 import budgeteer
-from budgeteer import _codes, _count, _models, _reference, embedding, presets, ranking, window
+from budgeteer import (
+    _codes,
+    _count,
+    _models,
+    _reference,
+    embedding,
+    presets,
+    ranking,
+    service,
+    window,
+)
 
 PACKAGE = Path(budgeteer.__file__).parent
 INTERNAL = {
@@ -75,7 +85,9 @@ def test_reference_is_sorted():
 
 
 @pytest.mark.parametrize(
-    "module", [budgeteer, embedding, presets, ranking, window], ids=lambda module: module.__name__
+    "module",
+    [budgeteer, embedding, presets, ranking, service, window],
+    ids=lambda module: module.__name__,
 )
 def test_all(module):
     """__all__ is sorted, constants first, importable and documented."""
@@ -136,6 +148,17 @@ def test_import_is_light(work):
         f"import sys; before = {{*sys.modules}}; import budgeteer; {work}\n"
         f"print([m for m in {HEAVY} if m in {{*sys.modules}} - before])"
     )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ("[]", "", 0) == (done.stdout.strip(), done.stderr, done.returncode)
+
+
+def test_importing_the_service_is_light():
+    """The service loads nothing that is an extra, nor numpy, before it is needed."""
+    extras = ["numpy", "yaml", "qdrant_client", "fastapi", "httpx", "opentelemetry", "tomllib"]
+    code = f"import sys, budgeteer.service; print([m for m in {extras} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )

@@ -28,6 +28,15 @@ from budgeteer.presets import (
     sources_footer,
 )
 from budgeteer.ranking import bm25_scores, keyword_scores
+from budgeteer.service import (
+    ChunkRetriever,
+    LlmSettings,
+    QdrantRetriever,
+    RetrievalResult,
+    RetrievalService,
+    Retriever,
+    context_length_error,
+)
 from budgeteer.window import ModelLimits, count_messages, model_limits, negotiate, retrieval_budget
 
 
@@ -78,6 +87,32 @@ prompt_tokens: int = count_messages(messages, model=limits)
 answer: int = negotiate(
     model="gpt-4o", messages=messages, max_output_tokens=900, safety_margin="auto", counter=len
 ).adjusted_max_output_tokens
+
+
+class Vectors:
+    """A caller's own retriever, without a base class."""
+
+    def retrieve(self, query: str, limit: int) -> list[Document]:
+        """Return what is near."""
+        return [Document(query)][:limit]
+
+
+own: Retriever = Vectors()
+settings = LlmSettings(model="gpt-4o", context_window=8_000, max_output_tokens=500)
+service = RetrievalService([own, ChunkRetriever(["a"])], settings, packer=packer, timeout=1.5)
+service.settings = LlmSettings.from_env()
+found: RetrievalResult = RetrievalService(QdrantRetriever("docs"), settings).retrieve("query")
+remaining: int = found.tokens.remaining
+knob: int | None = service.stats(reset=True).budget_for(0.95)
+too_long = context_length_error(ValueError())
+asked: int | None = too_long.requested_tokens if too_long else None
+
+
+async def answer_later() -> int:
+    """Answer under asyncio."""
+    return (await service.aretrieve("query", timeout=2)).packing.total_tokens
+
+
 trimmed: list[dict[str, str]] = trim_messages(messages, 100, counter=len, start_on="user")
 layout = Layout(
     limits,

@@ -1,0 +1,634 @@
+"""The service: budget, retrieve, rerank, pack, answer; each stage is a method of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import logging
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from budgeteer import _validate
+from budgeteer._chunk import texts_of
+from budgeteer._count import TokenCounter
+from budgeteer._messages import count_messages
+from budgeteer._openai import chat_messages
+from budgeteer._pack import Packer
+from budgeteer._packing import REASONS, Packing
+from budgeteer._retrieval import (
+    Deadline,
+    Guard,
+    Room,
+    Source,
+    arun,
+    awaited,
+    in_thread,
+    name_of,
+    run,
+)
+from budgeteer._retrieval_result import Message, RetrievalResult, RetrievalTokens
+from budgeteer._retrievers import Embedder, NoOpReranker, Reranker, Retriever
+from budgeteer._service_stats import Recorder, ServiceStats
+from budgeteer._settings import ActiveModel, LlmSettings
+from budgeteer._threads import Threads
+from budgeteer._window import retrieval_budget
+from budgeteer.errors import (
+    InputValidationError,
+    InvalidArgumentError,
+    RetrievalError,
+    RetrievalTimeoutError,
+)
+
+LOG = logging.getLogger("budgeteer")
+
+LIMIT = 500
+"""How many chunks a retriever without pages is asked for."""
+
+MessageBuilder = Callable[[str, str, str], Sequence[Message]]
+
+_BUDGET = REASONS.index("budget")
+_PROBE = "x"  # a context of one token, to see what stands around a context
+_TRIES = 8
+_SAMPLE = 32
+_LONGEST = 1 << 16  # a dropped text is not counted beyond so many tokens
+_THREADS, _OWN_THREADS = 64, 4
+_MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on packing would hold an event loop up
+
+
+class _Active(NamedTuple):
+    """What a request takes with it when it begins: a later swap does not reach it."""
+
+    settings: LlmSettings
+    model: ActiveModel
+    system_tokens: int
+    packer: Packer
+    by_input: Packer  # the same, in the order of the chunks
+
+
+class _Plan(NamedTuple):
+    """The budget of a request."""
+
+    query: str
+    active: _Active
+    query_tokens: int
+    most: int  # that the prompt may have
+    budget: int
+    room: int  # budget, less what the messages cost beside their texts
+
+
+class RetrievalService:
+    r"""
+    Answers a query with the best chunks that provably fit a model's window.
+
+    For each request it counts the system prompt and the query, takes them and the answer's reserve
+    off the window, and refuses what leaves nothing, before any retriever or model is asked. Then
+    it retrieves, reranks, packs, and answers with the messages, ready to send. For every input
+
+        ``count_messages(result.messages) + reserved output <= context window``
+
+    holds under the counter of the settings. A service is safe to share between threads and event
+    loops.
+
+    Args:
+        retriever: A `Retriever`, or a sequence of them, whose chunks are merged in that order.
+        settings: The model. Assign to `settings` to change it while requests are under way.
+        system_prompt: The system prompt.
+        packer: A `budgeteer.Packer`, whose options apply: its ``max_tokens`` is an upper bound
+            beside the window, and the model's counter takes the place of its own. None packs the
+            top N that fit (``overflow="stop"``): by the chunks' own scores, by the reranker's
+            order where there is one, and in the merged order where some chunks have a score and
+            others have none.
+        reranker: Puts the retrieved chunks into a better order.
+        embedder: Makes the query's vector, once, for the retrievers that take one.
+        message_builder: Makes the messages of system prompt, context and query; the context is
+            empty where nothing was found. What it adds is counted.
+        limit: How many chunks a retriever is asked for. One that has ``pages`` is read until the
+            budget is full instead.
+        timeout: The seconds that retrieving, embedding and reranking may take together. Retrievers
+            then run in threads, at the same time; one that does not end keeps its thread, of which
+            there are at most 64. None waits for as long as it takes, in the caller's thread.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range, or a retriever needs
+            an embedder and there is none.
+
+    Examples:
+        >>> from budgeteer.service import ChunkRetriever
+        >>> service = RetrievalService(
+        ...     ChunkRetriever(["Rye bread.", "Green tea is mild."]),
+        ...     LlmSettings(model="gpt-4", context_window=4096, max_output_tokens=500),
+        ...     system_prompt="Answer from the context.",
+        ... )
+        >>> result = service.retrieve("How is green tea?")
+        >>> result.messages[1]["content"]
+        'Green tea is mild.\n\nRye bread.\n\nHow is green tea?'
+        >>> result.tokens.input + result.tokens.output <= result.tokens.context_window
+        True
+
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever | Sequence[Retriever],
+        settings: LlmSettings,
+        *,
+        system_prompt: str = "",
+        packer: Packer | None = None,
+        reranker: Reranker | None = None,
+        embedder: Embedder | None = None,
+        message_builder: MessageBuilder = chat_messages,
+        limit: int = LIMIT,
+        timeout: float | None = None,
+    ) -> None:
+        self._sources = _sources(retriever)
+        self._system_prompt = _validate.text("system_prompt", system_prompt)
+        if packer is not None and not isinstance(packer, Packer):
+            raise InvalidArgumentError(
+                f"packer must be a Packer or None, not {_validate.type_name(packer)}"
+            )
+        self._packer = packer
+        self._reranker = _component("reranker", reranker, ("rerank", "arerank"))
+        self._embedder = _component("embedder", embedder, ("embed_query", "aembed_query"))
+        if embedder is None:
+            for source in self._sources:
+                if source.takes_vector:
+                    raise InvalidArgumentError(
+                        f"embedder is required: {source.name} takes the query's vector"
+                    )
+        if not callable(message_builder):
+            raise InvalidArgumentError(
+                f"message_builder must be callable, not {_validate.type_name(message_builder)}"
+            )
+        self._message_builder = message_builder
+        self._limit = _validate.tokens("limit", limit, minimum=1)
+        self._timeout = _seconds(timeout)
+        self._threads = Threads(_THREADS)
+        self._own_threads = Threads(_OWN_THREADS)  # no retriever that hangs can hold these up
+        self._recorder = Recorder()
+        self._active = self._activated(settings)
+
+    @property
+    def settings(self) -> LlmSettings:
+        """
+        The model's settings.
+
+        Assigning others changes window, encoding and reserve for the requests that begin
+        afterwards, and for no other; safe while requests are under way.
+
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever
+            >>> service = RetrievalService(ChunkRetriever([]), LlmSettings(model="gpt-4"))
+            >>> service.settings = LlmSettings(model="gpt-4o")
+            >>> service.retrieve("tea").tokens.context_window
+            128000
+
+        """
+        return self._active.settings
+
+    @settings.setter
+    def settings(self, settings: LlmSettings) -> None:
+        active = self._activated(settings)
+        self._active = active  # one reference, which each request reads once
+        LOG.info(
+            "retrieval service: the model is now %.80r",
+            active.model.name,
+            extra={"model": active.model.name, "context_window": active.model.context_window},
+        )
+
+    def retrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
+        """
+        Answer *query*.
+
+        Args:
+            query: What the user asks.
+            timeout: Seconds, instead of the service's own.
+
+        Raises:
+            InputValidationError: Nothing is left for retrieval; neither a retriever nor a model
+                was asked.
+            RetrievalError: A retriever, the reranker or the embedder failed; its own error is the
+                cause. Or what it answered cannot be packed.
+            RetrievalTimeoutError: The deadline passed.
+            InvalidArgumentError: An argument has a wrong type, or a retriever is asynchronous
+                only.
+            CounterError: As for `budgeteer.TokenCounter.count`.
+
+        """
+        with self._recorded():
+            for source in self._sources:
+                if source.is_async_only:
+                    raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
+            deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
+            plan = self._plan(query)
+            is_over = threading.Event()
+            try:
+                vector = self._vector(plan, deadline)
+                jobs = [
+                    (source.name, self._job(source, plan, vector, is_over))
+                    for source in self._sources
+                ]
+                parts = run(jobs, deadline, self._threads)
+                chunks = self._reranked(plan, _merged(parts), deadline)
+            finally:
+                is_over.set()
+            return self._answer(plan, parts, chunks)
+
+    async def aretrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
+        """
+        Answer *query* as `retrieve` does, without holding asyncio's event loop up.
+
+        Retrievers are asked at the same time; those without ``aretrieve`` in threads. Cancelling
+        it cancels what is under way; what runs in a thread ends by itself and is forgotten.
+
+        Raises:
+            InputValidationError: As from `retrieve`, and so on.
+
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever
+            >>> service = RetrievalService(ChunkRetriever(["Tea."]), LlmSettings(model="gpt-4o"))
+            >>> import asyncio
+            >>> asyncio.run(service.aretrieve("tea")).packing.text
+            'Tea.'
+
+        """
+        with self._recorded():
+            deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
+            if isinstance(query, str) and len(query) > _LONG_QUERY:
+                plan = await in_thread(self._own_threads, lambda: self._plan(query))
+            else:
+                plan = self._plan(query)
+            is_over = threading.Event()
+            try:
+                vector = await self._avector(plan, deadline)
+                jobs = [
+                    (
+                        source.name,
+                        source.aask(
+                            *(plan.query, self._limit, vector, _room(plan, is_over)),
+                            self._threads,
+                        ),
+                    )
+                    for source in self._sources
+                ]
+                parts = await arun(jobs, deadline)
+                chunks = await self._areranked(plan, _merged(parts), deadline)
+            finally:
+                is_over.set()
+            if len(chunks) < _MANY_CHUNKS:
+                return self._answer(plan, parts, chunks)
+            answer: RetrievalResult = await in_thread(
+                self._own_threads, lambda: self._answer(plan, parts, chunks)
+            )
+            return answer
+
+    def stats(self, *, reset: bool = False) -> ServiceStats:
+        """
+        Return what became of the requests so far.
+
+        Args:
+            reset: Whether the figures begin anew; none is lost or told twice.
+
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever
+            >>> service = RetrievalService(ChunkRetriever(["Tea."]), LlmSettings(model="gpt-4o"))
+            >>> _ = service.retrieve("tea")
+            >>> service.stats(reset=True).answered, service.stats().answered
+            (1, 0)
+
+        """
+        return self._recorder.stats(reset=reset)
+
+    # The stages, in the order in which they run.
+
+    def _plan(self, query: str) -> _Plan:
+        """Return the budget, or raise where there is none."""
+        query = _validate.text("query", query)
+        active = self._active
+        model, system = active.model, active.system_tokens
+        asked = model.counter.count(query)
+        budget = retrieval_budget(
+            context_window=model.context_window,
+            system_tokens=system,
+            max_output_tokens=model.max_output_tokens,
+            query_tokens=asked,
+        )
+        most = model.context_window - model.max_output_tokens
+        if model.max_input_tokens < most:
+            most = model.max_input_tokens
+            budget = most - system - asked
+        bare = self._count(active, self._messages("", query))
+        around = self._count(active, self._messages(_PROBE, query)) - model.counter.count(_PROBE)
+        fixed = max(bare, around)
+        if budget <= 0 or most - fixed <= 0:
+            limit = (
+                f"max_input_tokens {most}"
+                if most == model.max_input_tokens
+                else f"context_window {model.context_window} - "
+                f"max_output_tokens {model.max_output_tokens}"
+            )
+            raise InputValidationError(
+                f"nothing is left for retrieval: {limit} - system_tokens {system} - query_tokens "
+                f"{asked} - message_tokens {fixed - system - asked} = {most - fixed}"
+            )
+        return _Plan(query, active, asked, most, budget, most - fixed)
+
+    def _vector(self, plan: _Plan, deadline: Deadline) -> Any:
+        if not self._needs_vector():
+            return None
+        return run([self._embedding(plan)], deadline, self._threads)[0]
+
+    async def _avector(self, plan: _Plan, deadline: Deadline) -> Any:
+        if not self._needs_vector():
+            return None
+        embedder: Any = self._embedder
+        name = name_of(embedder)
+        if hasattr(embedder, "aembed_query"):
+            job = awaited(name, lambda: embedder.aembed_query(plan.query))
+        else:
+            job = in_thread(self._threads, self._embedding(plan)[1])
+        return (await arun([(name, job)], deadline))[0]
+
+    def _embedding(self, plan: _Plan) -> tuple[str, Callable[[], Any]]:
+        embedder: Any = self._embedder
+        name = name_of(embedder)
+
+        def embed() -> Any:
+            with Guard(name):
+                return embedder.embed_query(plan.query)
+
+        return name, embed
+
+    def _needs_vector(self) -> bool:
+        return self._embedder is not None and any(s.takes_vector for s in self._sources)
+
+    def _job(
+        self, source: Source, plan: _Plan, vector: Any, is_over: threading.Event
+    ) -> Callable[[], list[Any]]:
+        return lambda: source.ask(plan.query, self._limit, vector, _room(plan, is_over))
+
+    def _reranked(self, plan: _Plan, chunks: list[Any], deadline: Deadline) -> list[Any]:
+        if not self._reranks():
+            return chunks
+        return list(run([self._reranking(plan, chunks)], deadline, self._threads)[0])
+
+    async def _areranked(self, plan: _Plan, chunks: list[Any], deadline: Deadline) -> list[Any]:
+        if not self._reranks():
+            return chunks
+        reranker: Any = self._reranker
+        name = name_of(reranker)
+        if hasattr(reranker, "arerank"):
+
+            async def rerank() -> list[Any]:
+                with Guard(name):
+                    return _reranked(name, await reranker.arerank(plan.query, chunks))
+
+            job = rerank()
+        else:
+            job = in_thread(self._threads, self._reranking(plan, chunks)[1])
+        return list((await arun([(name, job)], deadline))[0])
+
+    def _reranking(self, plan: _Plan, chunks: list[Any]) -> tuple[str, Callable[[], list[Any]]]:
+        reranker: Any = self._reranker
+        name = name_of(reranker)
+
+        def rerank() -> list[Any]:
+            with Guard(name):
+                return _reranked(name, reranker.rerank(plan.query, chunks))
+
+        return name, rerank
+
+    def _reranks(self) -> bool:
+        return self._reranker is not None and not isinstance(self._reranker, NoOpReranker)
+
+    def _answer(
+        self, plan: _Plan, parts: Sequence[list[Any]], chunks: list[Any]
+    ) -> RetrievalResult:
+        """Pack, say what was left out, and return the messages."""
+        packing, messages, total = self._pack(plan, parts, chunks)
+        model = plan.active.model
+        overhead = total - plan.active.system_tokens - plan.query_tokens - packing.total_tokens
+        tokens = RetrievalTokens(
+            system=plan.active.system_tokens,
+            query=plan.query_tokens,
+            retrieved=packing.total_tokens,
+            budget=plan.budget,
+            overhead=overhead,
+            remaining=plan.most - total,
+            input=total,
+            output=model.max_output_tokens,
+            context_window=model.context_window,
+            is_exact=model.counter.is_exact,
+        )
+        dropped = packing._reasons.count(_BUDGET)  # noqa: SLF001 - without making an object each
+        extra = {
+            "model": model.name,
+            "tokens.system": tokens.system,
+            "tokens.query": tokens.query,
+            "tokens.retrieved": tokens.retrieved,
+            "tokens.budget": tokens.budget,
+            "tokens.budget_remaining": tokens.remaining,
+            "chunks.kept": len(packing.kept),
+            "chunks.dropped": packing.dropped_count,
+        }
+        if dropped:
+            LOG.warning(
+                "Token budget exceeded: dropped %d lowest-relevance chunk%s",
+                *(dropped, "" if dropped == 1 else "s"),
+                extra=extra,
+            )
+        else:
+            LOG.debug("retrieval: everything fits", extra=extra)
+        with suppress(Exception):  # a figure that cannot be had must not cost the answer
+            _record(self._recorder, packing, dropped, model.counter)
+        return RetrievalResult(packing, messages, tokens, model.name)
+
+    def _pack(
+        self, plan: _Plan, parts: Sequence[list[Any]], chunks: list[Any]
+    ) -> tuple[Packing[Any], Sequence[Message], int]:
+        """Return a packing, its messages, and what these count: at most what the prompt may."""
+        active = plan.active
+        is_free = self._packer is None  # to choose the order
+        packer = active.by_input if is_free and self._reranks() else active.packer
+        room = plan.room
+        for attempt in range(_TRIES):
+            try:
+                limit = min(packer.max_tokens, room)
+                packing: Packing[Any] = packer.pack(plan.query, chunks, max_tokens=limit)
+            except InvalidArgumentError:
+                self._blame(packer, parts, chunks)
+                raise
+            if is_free and packer is active.packer and _are_some_unscored(packing):
+                packer = active.by_input
+                packing = packer.pack(plan.query, chunks, max_tokens=limit)
+            messages = self._messages(packing.text, plan.query)
+            total = self._count(active, messages)
+            if total <= plan.most:
+                return packing, messages, total
+            # The text counts more beside the query than on its own.
+            room = min(room - 1, packing.total_tokens - (total - plan.most))
+            room = max(0, room if attempt < _TRIES // 2 else room // 2)
+        packing = dataclasses.replace(packer, max_chunks=0).pack(plan.query, chunks)
+        messages = self._messages("", plan.query)
+        return packing, messages, self._count(active, messages)
+
+    def _blame(self, packer: Packer, parts: Sequence[list[Any]], chunks: list[Any]) -> None:
+        """Raise the error that names who answered what cannot be packed."""
+        suspects = [(source.name, part) for source, part in zip(self._sources, parts, strict=True)]
+        suspects.append((name_of(self._reranker), chunks))
+        for name, part in suspects:
+            _check_chunks(packer, name, part)
+
+    def _messages(self, context: str, query: str) -> Sequence[Message]:
+        return self._message_builder(self._system_prompt, context, query)
+
+    def _count(self, active: _Active, messages: Sequence[Message]) -> int:
+        model = active.model
+        return count_messages(messages, counter=model.counter, model=model.name)
+
+    def _activated(self, settings: object) -> _Active:
+        if not isinstance(settings, LlmSettings):
+            raise InvalidArgumentError(
+                f"settings must be LlmSettings, not {_validate.type_name(settings)}"
+            )
+        model = settings.limits
+        packer = dataclasses.replace(self._packer or _default_packer(), counter=model.counter)
+        return _Active(
+            settings,
+            model,
+            model.counter.count(self._system_prompt),
+            packer,
+            dataclasses.replace(packer, ranking="input"),
+        )
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Record what becomes of a request."""
+        self._recorder.add({"requests": 1})
+        outcome = "cancelled"
+        try:
+            yield
+            outcome = "answered"
+        except InputValidationError:
+            outcome = "rejected"
+            raise
+        except RetrievalTimeoutError:
+            outcome = "timed_out"
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            self._recorder.add({outcome: 1})
+
+
+def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
+    try:
+        packer.pack("", chunks, max_tokens=0)
+    except InvalidArgumentError as error:
+        raise RetrievalError(
+            f"{name} answered what cannot be packed: {error}", source=name
+        ) from error
+
+
+def _default_packer() -> Packer:
+    """Return the packer of the document: the top N that fit, whatever their texts."""
+    return Packer(
+        _validate.MAX_TOKENS,
+        reserve_tokens=0,
+        counter="o200k_base",
+        ranking="score",
+        min_score=None,
+        overflow="stop",
+        max_chunks=None,
+        dedupe=None,
+        order="rank",
+        template="plain",
+    )
+
+
+def _sources(retriever: object) -> tuple[Source, ...]:
+    if not isinstance(retriever, Sequence) or isinstance(retriever, (str, bytes, bytearray)):
+        return (Source(retriever, "retriever"),)
+    if not retriever:
+        raise InvalidArgumentError("retriever must have at least one retriever")
+    return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
+
+
+def _component(name: str, value: Any, methods: tuple[str, ...]) -> Any:
+    """Return a component, which must have the first of *methods*."""
+    if value is not None and not callable(getattr(value, methods[0], None)):
+        raise InvalidArgumentError(
+            f"{name} must have {methods[0]}, and {_validate.type_name(value)} has not"
+        )
+    return value
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is None:
+        return None
+    seconds = _validate.number("timeout", value)
+    if not 0 < seconds < math.inf:
+        raise InvalidArgumentError(f"timeout must be a number of seconds above 0, not {seconds:g}")
+    return seconds
+
+
+def _room(plan: _Plan, is_over: threading.Event) -> Room:
+    packer = plan.active.packer
+    limit = max(0, min(plan.room, packer.max_tokens) - packer.reserve_tokens)
+    return Room(plan.active.model.counter, limit, is_over)
+
+
+def _merged(parts: Sequence[list[Any]]) -> list[Any]:
+    return parts[0] if len(parts) == 1 else [chunk for part in parts for chunk in part]
+
+
+def _reranked(name: str, found: Any) -> list[Any]:
+    if inspect.iscoroutine(found):
+        found.close()
+    with_text = (str, bytes, bytearray, Mapping)
+    if isinstance(found, with_text) or not hasattr(found, "__iter__"):
+        raise RetrievalError(
+            f"{name} must answer a sequence of chunks, not {_validate.type_name(found)}",
+            source=name,
+        )
+    return list(found)
+
+
+def _are_some_unscored(packing: Packing[Any]) -> bool:
+    """Return whether some chunks have a score and others have none."""
+    scores = packing._scores.tolist()  # noqa: SLF001 - NaN, which is not itself, stands for none
+    unscored = sum([score != score for score in scores])  # noqa: PLR0124 - by far the fastest
+    return 0 < unscored < len(scores)
+
+
+def _record(
+    recorder: Recorder, packing: Packing[Any], dropped: int, counter: TokenCounter
+) -> None:
+    """Record a packing; of what was dropped, count a bounded sample."""
+    total = packing.total_tokens
+    counts = {"kept_chunks": len(packing.kept), "retrieved_tokens": total}
+    if not dropped:
+        recorder.add(counts, full_budget=max(1, total))
+        return
+    places: Sequence[int] = range(dropped)
+    if dropped < packing.dropped_count:
+        reasons = packing._reasons  # noqa: SLF001 - as above
+        places = [place for place, reason in enumerate(reasons) if reason == _BUDGET]
+    size = min(dropped, _SAMPLE)
+    items = packing.dropped
+    chunks = [items[places[i * dropped // size]].chunk for i in range(size)]
+    texts = texts_of(chunks)
+    found = [counter.count_till_limit(texts(i), _LONGEST) for i in range(size)]
+    known = [_LONGEST if count is None else count for count in found]
+    tokens = sum(known) if size == dropped else round(sum(known) / size * dropped)
+    separator = counter.count("\n\n")
+    counts |= {"cut": 1, "dropped_chunks": dropped, "dropped_tokens": tokens}
+    recorder.add(
+        counts,
+        next_budget=total + separator + known[0],
+        full_budget=total + dropped * separator + tokens,
+        is_exact=size == dropped and None not in found,
+    )

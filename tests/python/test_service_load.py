@@ -1,0 +1,71 @@
+"""RetrievalService under load: every answer is the one that a request alone gets."""
+
+import importlib.util
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from service_support import Fake, service_of
+
+from budgeteer import get_counter
+from budgeteer.service import LlmSettings, RetrievalService
+
+BENCH = Path(__file__).parents[2] / "benches/load_service.py"
+
+
+@pytest.mark.slow
+def test_threads_and_tasks():
+    """8 threads and 200 tasks, with swaps of the model between, get what one alone gets."""
+    spec = importlib.util.spec_from_file_location("load_service", BENCH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    figures = module.load(2.0)
+
+    assert figures["requests"] > 200
+    assert figures["cut"] > 0
+    assert figures["failed"] > 0
+    assert figures["rejected"] > 0
+
+
+def test_given_a_swap_when_a_request_is_under_way_then_it_keeps_its_model():
+    """A request that began before a swap has the old window and encoding, to its end."""
+    is_asked, may_go_on = threading.Event(), threading.Event()
+
+    class Waiting(Fake):
+        def retrieve(self, query, limit):
+            is_asked.set()
+            assert may_go_on.wait(30)
+            return super().retrieve(query, limit)
+
+    text = "日本のお茶" * 40
+    service = RetrievalService(Waiting(text), LlmSettings(model="gpt-4", max_output_tokens=7))
+    with ThreadPoolExecutor(1) as pool:
+        before = pool.submit(service.retrieve, "q")
+        assert is_asked.wait(30)
+        service.settings = LlmSettings(model="gpt-4o", context_window=9_000)
+        may_go_on.set()
+        old, new = before.result(30), service.retrieve("q")
+
+    assert ("gpt-4", 8_192, 7) == (old.model, old.tokens.context_window, old.tokens.output)
+    assert ("gpt-4o", 9_000) == (new.model, new.tokens.context_window)
+    for result, encoding in ((old, "cl100k_base"), (new, "o200k_base")):
+        assert get_counter(encoding).count(text) == result.tokens.retrieved
+    assert old.tokens.retrieved != new.tokens.retrieved
+
+
+def test_stats_lose_nothing():
+    """Figures that are read and reset by one thread while others add are told once each."""
+    service = service_of("tea")
+    told = []
+
+    def work(_):
+        service.retrieve("q")
+        told.append(service.stats(reset=True))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(400)))
+    told.append(service.stats())
+
+    assert 400 == sum(stats.requests for stats in told) == sum(s.answered for s in told)
