@@ -41,6 +41,7 @@ from budgeteer.errors import (
     RetrievalError,
     RetrievalTimeoutError,
 )
+from budgeteer.presets import retrieval_service
 
 LOG = logging.getLogger("budgeteer")
 
@@ -97,10 +98,10 @@ class RetrievalService:
         settings: The model. Assign to `settings` to change it while requests are under way.
         system_prompt: The system prompt.
         packer: A `budgeteer.Packer`, whose options apply: its ``max_tokens`` is an upper bound
-            beside the window, and the model's counter takes the place of its own. None packs the
-            top N that fit (``overflow="stop"``): by the chunks' own scores, by the reranker's
-            order where there is one, and in the merged order where some chunks have a score and
-            others have none.
+            beside the window, and the model's counter takes the place of its own. None is
+            `budgeteer.presets.retrieval_service`, the top N that fit: by the chunks' own scores,
+            by the reranker's order where there is one, and in the merged order where some chunks
+            have a score and others have none.
         reranker: Puts the retrieved chunks into a better order.
         embedder: Makes the query's vector, once, for the retrievers that take one.
         message_builder: Makes the messages of system prompt, context and query; the context is
@@ -494,7 +495,9 @@ class RetrievalService:
                 f"settings must be LlmSettings, not {_validate.type_name(settings)}"
             )
         model = settings.limits
-        packer = dataclasses.replace(self._packer or _default_packer(), counter=model.counter)
+        packer = dataclasses.replace(
+            self._packer or retrieval_service(_validate.MAX_TOKENS), counter=model.counter
+        )
         return _Active(
             settings,
             model,
@@ -531,22 +534,6 @@ def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
         raise RetrievalError(
             f"{name} answered what cannot be packed: {error}", source=name
         ) from error
-
-
-def _default_packer() -> Packer:
-    """Return the packer of the document: the top N that fit, whatever their texts."""
-    return Packer(
-        _validate.MAX_TOKENS,
-        reserve_tokens=0,
-        counter="o200k_base",
-        ranking="score",
-        min_score=None,
-        overflow="stop",
-        max_chunks=None,
-        dedupe=None,
-        order="rank",
-        template="plain",
-    )
 
 
 def _sources(retriever: object) -> tuple[Source, ...]:
