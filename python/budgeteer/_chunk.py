@@ -128,6 +128,17 @@ def score_keys(chunks: Sequence[object]) -> bytes:
     return keys.tobytes()
 
 
+def finite_score_keys(chunks: Sequence[object]) -> bytes:
+    """Return what `score_keys` does; infinite scores, which nothing compares with, are refused."""
+    keys = score_keys(chunks)
+    for i, score in enumerate(memoryview(keys).cast("d")):
+        if math.isinf(score):
+            raise InvalidArgumentError(
+                f"chunks[{i}].score must be finite under ranking='hybrid', not {score}"
+            )
+    return keys
+
+
 def checked(number: Any, name: str, i: int) -> float:
     """Return *number* as a float; *name* is written only where it must be."""
     if type(number) is float and not math.isnan(number):

@@ -10,7 +10,7 @@ CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE, CL100K, O200K = range(6)
 FRESH = 8
 """Added to an encoding: nothing is remembered."""
 
-BM25, KEYWORD, RECENCY, INPUT, SCORE = range(5)
+BM25, KEYWORD, RECENCY, INPUT, SCORE, EMBEDDING, HYBRID = range(7)
 """Rankings."""
 
 SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)

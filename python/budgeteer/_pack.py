@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
@@ -11,11 +12,18 @@ from budgeteer._assemble import ORDERS, Template
 from budgeteer._backend import backend
 from budgeteer._count import TokenCounter, get_counter
 from budgeteer._packing import Packing
-from budgeteer.errors import InvalidArgumentError
+from budgeteer._similarity import Embedder, Vectors
+from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
 T = TypeVar("T")
 
-RANKINGS = ("bm25", "keyword", "recency", "input", "score")
+LOG = logging.getLogger("budgeteer")
+
+RANKINGS = ("bm25", "keyword", "recency", "input", "score", "embedding", "hybrid")
+FALLBACKS = ("bm25",)
+FUSIONS = ("minmax", "rrf")
+WEIGHTS = ("bm25", "embedding", "score")
+"""What a hybrid ranking weighs."""
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
 _ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
 
@@ -40,8 +48,10 @@ class Packer:
         ranking: What comes first: ``"bm25"`` (how well a chunk with its title answers the query,
             by BM25 over all chunks of the call; see `budgeteer.ranking.bm25_scores`),
             ``"keyword"`` (share of the query's keywords that a chunk or its title contains),
-            ``"recency"`` (metadata ``mtime``), ``"input"``, or ``"score"`` (the chunk's own; those
-            without one come last). Ties keep the input order.
+            ``"recency"`` (metadata ``mtime``), ``"input"``, ``"score"`` (the chunk's own; those
+            without one come last), ``"embedding"`` (cosine between the vectors of chunk and query,
+            from -1 to 1), or ``"hybrid"`` (several of these scores as one). Ties keep the input
+            order.
         min_score: Chunks that score below it are dropped as ``"out_of_scope"``. Scores of BM25
             are from 0 on and compare within one call only; shares of keywords are from 0 to 1.
         overflow: What happens to a chunk that does not fit: ``"skip"`` it and go on, ``"stop"``
@@ -66,9 +76,26 @@ class Packer:
             were and any is kept. True for ``Chunks left out: 3.``, or a text of your own, in
             which ``{count}`` is that number. Room for it is set aside when the first chunk is
             left out, or cut with more behind it: those kept of lowest rank may have to leave.
+        embedder: Makes the vectors that a call is not given, under ``ranking="embedding"`` and
+            ``"hybrid"``: a `budgeteer.embedding.OpenAIEmbedder`, or any object with a method
+            ``embed`` (see `budgeteer.embedding.Embedder`). Of a chunk, its title on a line of its
+            own and its text are embedded. Nothing is asked for an empty query: all cosines are 0.
+        fallback: ``"bm25"`` ranks by BM25, without *min_score*, where the embedder raises an
+            `EmbeddingError`; ``Packing.fallback`` says so, and a warning of the logger
+            ``budgeteer`` why. None lets the error pass.
+        weights: What ``ranking="hybrid"`` weighs: ``"bm25"``, ``"embedding"`` and ``"score"`` (the
+            chunk's own, from a reranker say), each from 0 to 1,000,000; what is not named weighs
+            0, and is not needed. None weighs BM25 and embedding alike: 0.5 each under
+            ``"minmax"``, 1 each under ``"rrf"``. The score is the weighted sum.
+        fusion: How ``ranking="hybrid"`` compares scores of different scales. ``"minmax"``: from 0
+            for the lowest of the call to 1 for the highest, and 0 for all where they are equal.
+            ``"rrf"``: ``1 / (rrf_k + r)`` for the chunk in place r from 1 on, by that score and
+            then in input order (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion Outperforms
+            Condorcet and Individual Rank Learning Methods"). A chunk without that score gets 0.
+        rrf_k: How little the first places stand out, from 0 to 1,000,000.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type or is out of range.
+        InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
 
     Examples:
         >>> packer = Packer(12, overflow="truncate_end")
@@ -89,12 +116,20 @@ class Packer:
     order: str = "rank"
     template: str | Template = "plain"
     notice: str | bool | None = None
+    embedder: Embedder | None = None
+    fallback: str | None = None
+    weights: Mapping[str, float] | None = field(default=None, hash=False)
+    fusion: str = "minmax"
+    rrf_k: float = 60
     _sum_of_parts: bool = field(default=False, repr=False)
     _is_citing: bool = field(default=False, repr=False)
     _max_docs: int | None = field(default=None, repr=False)
     _counter: TokenCounter = field(init=False, repr=False, compare=False)
     _template: Template = field(init=False, repr=False, compare=False)
     _notice: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
+    _hybrid: tuple[float, float, float, float | None] | None = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -115,6 +150,54 @@ class Packer:
             raise InvalidArgumentError(
                 f"dedupe must be 'exact' or None, not {found or _validate.type_name(self.dedupe)}"
             )
+        self._check_hybrid()
+        self._check_embedder()
+
+    def _check_hybrid(self) -> None:
+        set_field = object.__setattr__
+        _validate.choice("fusion", self.fusion, FUSIONS)
+        set_field(self, "rrf_k", _validate.number_between("rrf_k", self.rrf_k, 0, 1_000_000))
+        set_field(self, "_hybrid", None)
+        if self.ranking != "hybrid":
+            if self.weights is not None:
+                raise InvalidArgumentError(
+                    f"weights must be None under ranking={self.ranking!r}, "
+                    f"not {_validate.type_name(self.weights)}"
+                )
+            return
+        weights = self.weights
+        k = self.rrf_k if self.fusion == "rrf" else None
+        if weights is None:
+            weight = 0.5 if k is None else 1.0
+            weights = {"bm25": weight, "embedding": weight}
+        else:
+            weights = _checked_weights(weights)
+            set_field(self, "weights", weights)
+        bm25, embedding, score = (weights.get(name, 0.0) for name in WEIGHTS)
+        set_field(self, "_hybrid", (bm25, embedding, score, k))
+
+    def _check_embedder(self) -> None:
+        if self.fallback is not None:
+            _validate.choice("fallback", self.fallback, FALLBACKS)
+            if self.embedder is None:
+                raise InvalidArgumentError("fallback must be None where there is no embedder")
+        if self.embedder is not None:
+            found = _validate.type_name(self.embedder)
+            if not self._takes_vectors:
+                raise InvalidArgumentError(
+                    f"embedder must be None under {self._ranking_shown}, not {found}"
+                )
+            if not callable(getattr(self.embedder, "embed", None)):
+                raise InvalidArgumentError(f"embedder must have a method embed, not {found}")
+
+    @property
+    def _takes_vectors(self) -> bool:
+        return self.ranking == "embedding" or (self._hybrid is not None and self._hybrid[1] > 0)
+
+    @property
+    def _ranking_shown(self) -> str:
+        weightless = " without a weight for 'embedding'" if self._hybrid is not None else ""
+        return f"ranking={self.ranking!r}{weightless}"
 
     def pack(
         self,
@@ -122,7 +205,7 @@ class Packer:
         chunks: Iterable[T],
         *,
         max_tokens: int | None = None,
-        vectors: None = None,
+        vectors: Any = None,
         previous: Packing[Any] | None = None,
     ) -> Packing[T]:
         r"""
@@ -134,51 +217,140 @@ class Packer:
                 ``.text``, ``.page_content`` or ``.content``; they may be mixed. Of an object's
                 attributes the first that exists on the first object of its type is taken.
             max_tokens: Replaces the packer's own for this call; the reserve still comes off.
-            vectors: For rankings by embedding; none of today's takes any.
+            vectors: Under ``ranking="embedding"`` and ``"hybrid"``, the pair of the query's
+                vector, shape ``(d,)``, and those of the chunks, shape ``(n, d)``. With an embedder
+                the chunks' alone will do, and None embeds both. Arrays of numpy, of Arrow
+                (fixed-size lists) and any other buffer of float32 that lies in one piece are read
+                in place. What is strided, float16 or float64 is copied as float32, which costs
+                about as much as the ranking. Of lists only the query's vector may be one: to make
+                an array of *n* lists costs 200 times the arithmetic, and is left to the caller.
             previous: Under ``order="sticky"``, a packing before: the text begins as its text
                 does, byte for byte, as far as the same chunks are kept. How much that is
                 `Packing.stable_prefix_tokens` tells; a provider that caches prompts need not
                 read it again.
 
         Raises:
-            InvalidArgumentError: An argument has a wrong type, or a chunk has no text or a NaN
-                score; the message names the argument and the index.
+            InvalidArgumentError: An argument has a wrong type or shape, or a chunk has no text or
+                a NaN score, or a vector is not finite; the message names the argument and the
+                index.
+            EmbeddingError: From the embedder, where there is no fallback.
             CounterError: The caller's counter answered something that is not a count.
 
         Examples:
             >>> packing = Packer(6).pack("tea", [{"text": "Bread."}, {"text": "Green tea."}])
             >>> packing.text
             'Green tea.\n\nBread.'
+            >>> import numpy
+            >>> vectors = [0, 1], numpy.array([[1, 0], [3, 4]], dtype="float32")
+            >>> packer = Packer(6, ranking="embedding")
+            >>> packing = packer.pack("tea", ["Bread.", "Tea."], vectors=vectors)
+            >>> packing.text, packing.kept[0].score
+            ('Tea.\n\nBread.', 0.8)
 
         """
+        call = self._call(query, chunks, max_tokens, vectors, previous)
+        if call.vectors is not None and call.vectors.is_missing:
+            try:
+                call.vectors.embed()
+            except EmbeddingError as error:
+                call.fall_back(error)
+        return self._packed(call)
+
+    async def apack(
+        self,
+        query: str,
+        chunks: Iterable[T],
+        *,
+        max_tokens: int | None = None,
+        vectors: Any = None,
+        previous: Packing[Any] | None = None,
+    ) -> Packing[T]:
+        """
+        Pack as `pack` does, and do not block the event loop while texts are embedded.
+
+        Args:
+            query: As for `pack`.
+            chunks: As for `pack`.
+            max_tokens: As for `pack`.
+            vectors: As for `pack`.
+            previous: As for `pack`.
+
+        Raises:
+            InvalidArgumentError: As from `pack`, or the embedder has no ``aembed``.
+            EmbeddingError: As from `pack`.
+            CounterError: As from `pack`.
+
+        Examples:
+            >>> import asyncio
+            >>> asyncio.run(Packer(3).apack("tea", ["Bread.", "Green tea."])).text
+            'Green tea.'
+
+        """
+        call = self._call(query, chunks, max_tokens, vectors, previous)
+        if call.vectors is not None and call.vectors.is_missing:
+            if not callable(getattr(self.embedder, "aembed", None)):
+                found = _validate.type_name(self.embedder)
+                raise InvalidArgumentError(f"embedder must have a method aembed, not {found}")
+            try:
+                await call.vectors.aembed()
+            except EmbeddingError as error:
+                call.fall_back(error)
+        return self._packed(call)
+
+    def _call(
+        self,
+        query: object,
+        chunks: object,
+        max_tokens: int | None,
+        vectors: object,
+        previous: Packing[Any] | None,
+    ) -> _Call:
+        """Return the arguments of a call, checked."""
         query = _validate.text("query", query)
         items = _validate.batch("chunks", chunks)
         if type(items) is not tuple:  # the caller's list may change while we or a packing use it
             items = tuple(items)
-        if vectors is not None:
+        if vectors is not None and not self._takes_vectors:
             raise InvalidArgumentError(
-                f"vectors must be None under ranking={self.ranking!r}, "
+                f"vectors must be None under {self._ranking_shown}, "
                 f"not {_validate.type_name(vectors)}"
             )
         limit = self.max_tokens
         if max_tokens is not None:
             limit = _validate.tokens("max_tokens", max_tokens)
+        links = self._links(previous)
+        found = Vectors(query, items, vectors, self.embedder) if self._takes_vectors else None
         budget = max(0, limit - self.reserve_tokens)
+        return _Call(
+            query, items, budget, limit - budget, found, previous, links, self.fallback
+        )
+
+    def _keys(self, call: _Call) -> bytes | None:
+        """Return what the chunks are ranked by beside their words."""
+        if call.fallback is not None:
+            return None
+        if self.ranking == "recency":
+            return _chunk.mtime_keys(call.items)
+        keys = None if call.vectors is None else call.vectors.cosines()
+        if self.ranking == "score":
+            return _chunk.score_keys(call.items)
+        if self._hybrid is not None and self._hybrid[2] > 0:
+            keys = (keys or b"") + _chunk.finite_score_keys(call.items)
+        return keys
+
+    def _packed(self, call: _Call) -> Packing[Any]:
+        items, budget, fallback = call.items, call.budget, call.fallback
         counter = self._counter
-        ranking, keys = self.ranking, None
+        ranking, keys = fallback or self.ranking, self._keys(call)
         cite = gate = None
         if self._is_citing:
             from budgeteer import _citation  # JSON and more, which few packers need
 
             cite = _citation.citer(items, counter)
         if self._max_docs is not None:
-            ranking, gate = "input", _gate.columns(items, self._max_docs)
-        elif ranking == "score":
-            keys = _chunk.score_keys(items)
-        elif ranking == "recency":
-            keys = _chunk.mtime_keys(items)
+            ranking, keys, gate = "input", None, _gate.columns(items, self._max_docs)
         result = backend.pack(
-            query,
+            call.query,
             items,
             budget,
             counter._kind,
@@ -186,18 +358,19 @@ class Packer:
             None if counter._function is None else counter._ask,
             RANKINGS.index(ranking),
             keys,
-            self.min_score,
+            self.min_score if fallback is None else None,
             OVERFLOWS.index(self.overflow),
             self.max_chunks,
             self.dedupe is not None,
             ORDERS.index(self.order),
-            self._links(previous),
-            self._template._wire(query, items),
+            call.links,
+            self._template._wire(call.query, items),
             self._notice,
             _chunk.tagger(items),
             self._sum_of_parts,
             cite,
             gate,
+            self._hybrid if fallback is None else None,
         )
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
@@ -206,15 +379,16 @@ class Packer:
             result,
             counter,
             budget,
-            reserve=limit - budget,
+            reserve=call.reserve,
             max_chunks=self.max_chunks,
             max_docs=self._max_docs,
             is_citing=self._is_citing,
             is_needed_a_bound=counter._is_encoding or self._is_citing,
             style=self._template._style,
+            fallback=fallback,
         )
-        if previous is not None:
-            packing._compare(previous)
+        if call.previous is not None:
+            packing._compare(call.previous)
         return packing
 
     def _links(self, previous: Packing[Any] | None) -> tuple[str, ...]:
@@ -265,6 +439,46 @@ class Packer:
                     f"requests[{i}] must be a pair of query and chunks or a mapping, "
                     f"not {_validate.type_name(request)}"
                 )
+
+
+@dataclass(slots=True)
+class _Call:
+    """
+    The arguments of a call.
+
+    ``fallback`` is the ranking that replaces that of the packer, None until one does.
+    """
+
+    query: str
+    items: tuple[Any, ...]
+    budget: int
+    reserve: int
+    vectors: Vectors | None
+    previous: Packing[Any] | None
+    links: tuple[str, ...]
+    allowed: str | None
+    fallback: str | None = None
+
+    def fall_back(self, error: EmbeddingError) -> None:
+        """Replace the ranking where that is allowed; raise *error* otherwise."""
+        if self.allowed is None:
+            raise error
+        LOG.warning("ranking by %s, as embedding failed: %s", self.allowed, error)
+        self.fallback = self.allowed
+
+
+def _checked_weights(weights: object) -> dict[str, float]:
+    if not isinstance(weights, Mapping):
+        raise InvalidArgumentError(
+            f"weights must be a mapping or None, not {_validate.type_name(weights)}"
+        )
+    checked = {}
+    for name, weight in weights.items():
+        _validate.choice("a key of weights", name, WEIGHTS)
+        checked[name] = _validate.number_between(f"weights[{name!r}]", weight, 0, 1_000_000)
+    if not any(checked.values()):
+        raise InvalidArgumentError("weights must have one above 0")
+    return checked
 
 
 def pack(query: str, chunks: Iterable[T], max_tokens: int, **options: Any) -> Packing[T]:

@@ -149,6 +149,8 @@ class Packing(Generic[T]):
         budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
         is_exact: Whether the counter counts what a tokenizer makes of a text; False for an
             estimate. A caller's own function is taken at its word.
+        fallback: The ranking that stood in, ``"bm25"``, as texts could not be embedded; None as a
+            rule.
 
     Examples:
         >>> from budgeteer import pack
@@ -172,6 +174,7 @@ class Packing(Generic[T]):
         is_citing: bool,
         is_needed_a_bound: bool,
         style: int,
+        fallback: str | None = None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = result[0]
@@ -179,6 +182,7 @@ class Packing(Generic[T]):
         self.budget_tokens = budget
         self.is_exact = counter.is_exact
         self._reserve_tokens = reserve
+        self.fallback = fallback
         self._max_chunks = max_chunks
         self._max_docs = max_docs
         self._is_citing = is_citing
@@ -327,16 +331,17 @@ class Packing(Generic[T]):
                 f"index must be below {len(self._scores)}, the number of chunks, not {index}"
             )
         score = self._score(index)
-        who = f"Chunk {index} ({'no score' if score is None else f'score {score:.2f}'})"
+        how = "" if self.fallback is None else f" by {self.fallback}, as embedding failed"
+        who = f"Chunk {index} ({'no score' if score is None else f'score {score:.2f}'}{how})"
         for place, kept in enumerate(self._kept):
             if kept == index:
                 start, end = self._spans[2 * place], self._spans[2 * place + 1]
-                how = "was cut to" if place == self._cut else "was kept with"
+                verb = "was cut to" if place == self._cut else "was kept with"
                 cited = (
                     f" and {self._citations[place]} for its citation" if self._is_citing else ""
                 )
                 return (
-                    f"{who} {how} {_counted(self._counts[place])}{cited}, "
+                    f"{who} {verb} {_counted(self._counts[place])}{cited}, "
                     f"characters {start} to {end} of the text."
                 )
         dropped = self._dropped_chunk(self._place(index))
@@ -386,6 +391,7 @@ class Packing(Generic[T]):
             "budget_tokens": self.budget_tokens,
             "is_exact": self.is_exact,
             "was_truncated": self.was_truncated,
+            "fallback": self.fallback,
             "kept": [
                 {
                     "index": kept.index,

@@ -37,6 +37,8 @@ _FAILED, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
 _STDIN = "-"
 _OUTPUTS = ("text", "json")
 _DEDUPES = ("exact", "none")
+_RANKINGS = tuple(name for name in _pack.RANKINGS if name not in ("embedding", "hybrid"))
+"""Those that need no vectors."""
 _DEFAULTS: dict[str, Any] = {
     option.name: option.default for option in dataclasses.fields(_pack.Packer)
 }
@@ -318,7 +320,7 @@ def _parser() -> _Parser:
     pack.add_argument("--max-tokens", required=True, type=int, metavar="N", help="the budget")
     pack.add_argument("--reserve-tokens", type=int, metavar="N", help="taken off the budget")
     _add_counter(pack, None)
-    _add_choice(pack, "ranking", _pack.RANKINGS, "what comes first")
+    _add_choice(pack, "ranking", _RANKINGS, "what comes first")
     pack.add_argument("--min-score", type=float, metavar="X", help="drop what scores below")
     _add_choice(pack, "overflow", _pack.OVERFLOWS, "what becomes of a chunk that does not fit")
     pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")

@@ -40,6 +40,9 @@ The settings of ``embedding``, with their defaults; null for ``api_key_env`` sen
         api_key_env: OPENAI_API_KEY               # the variable that holds the key
         url: https://api.openai.com/v1/embeddings
         cache_dir: .context_router_embeddings     # relative to the file
+
+Under ``ranking: embedding`` the texts and the query go to that URL, whatever is not in the cache,
+and nowhere else; that needs ``pip install 'budgeteer[embeddings]'``.
 """
 
 from __future__ import annotations
@@ -74,7 +77,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "ConfigError", "load"]
 
-_RANKINGS = {"relevance": "keyword", "recency": "recency", "manual": "input"}
+_RANKINGS = {
+    "relevance": "keyword",
+    "recency": "recency",
+    "manual": "input",
+    "embedding": "embedding",
+}
 _TRUNCATIONS = {
     "drop": "skip",
     "truncate_end": "truncate_end",
@@ -105,7 +113,7 @@ class Config:
             ``read()``, which returns its chunks; besides, a directory has ``path`` and
             ``pattern``, a JSONL file ``path``, an inline text ``text``.
         embedder: An `OpenAIEmbedder` with the settings of ``budget.embedding``; None where there
-            are none. No ranking of this version uses it.
+            are none. The packer has it where ``ranking`` is ``embedding``.
 
     Examples:
         >>> import pathlib, tempfile
@@ -180,6 +188,7 @@ class Config:
 
         Raises:
             ConfigError: A source cannot be read.
+            EmbeddingError: Under ``ranking: embedding``, from the embedder.
             InvalidArgumentError: *text* is not a str.
 
         Examples:
@@ -247,7 +256,7 @@ def _config(document: object, path: Path) -> Config:
     base = path.absolute().parent  # the process may stand elsewhere when the sources are read
     budget = mapping("budget", {} if top.get("budget") is None else top["budget"], _BUDGET)
     embedder = _embedder(budget.get("embedding"), base)
-    packer = _packer(budget, base)
+    packer = _packer(budget, base, embedder)
     entries = top.get("sources")
     if entries is None or entries == []:
         raise InvalidArgumentError("sources is required and must list at least one source")
@@ -275,18 +284,13 @@ def _embedder(value: object, base: Path) -> OpenAIEmbedder | None:
     raise InvalidArgumentError(f"budget.embedding.{message}")
 
 
-def _packer(budget: Mapping[str, Any], base: Path) -> Packer:
+def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | None) -> Packer:
     ranking = _validate.choice(
-        "budget.ranking", budget.get("ranking", "relevance"), (*_RANKINGS, "embedding")
+        "budget.ranking", budget.get("ranking", "relevance"), tuple(_RANKINGS)
     )
-    if ranking == "embedding":
-        if budget.get("embedding") is None:
-            raise InvalidArgumentError(
-                "budget.embedding is required when budget.ranking is 'embedding'"
-            )
+    if ranking == "embedding" and embedder is None:
         raise InvalidArgumentError(
-            "budget.ranking: 'embedding' is not available in this version; "
-            f"available are {', '.join(map(repr, _RANKINGS))}"
+            "budget.embedding is required when budget.ranking is 'embedding'"
         )
     truncation = _validate.choice(
         "budget.truncation", budget.get("truncation", "drop"), tuple(_TRUNCATIONS)
@@ -310,6 +314,7 @@ def _packer(budget: Mapping[str, Any], base: Path) -> Packer:
             order="rank",
             template="plain",
             notice=None,
+            embedder=embedder if ranking == "embedding" else None,
         )
     except BudgeteerError as error:  # of the counter: all else is checked
         message = str(error)

@@ -25,6 +25,7 @@ from budgeteer import _validate
 from budgeteer._embedding_cache import MIN_BYTES, Cache
 from budgeteer._embedding_job import SIZES, Job
 from budgeteer._embedding_protocol import exchange, where
+from budgeteer._similarity import Embedder
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from budgeteer._embedding_protocol import Exchange
     from budgeteer._embedding_transport import AsyncClients
 
-__all__ = ["EmbeddingError", "OpenAIEmbedder"]
+__all__ = ["Embedder", "EmbeddingError", "OpenAIEmbedder"]
 
 _MAX_BYTES = 1 << 40
 _RANGES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from budgeteer import _validate
+from budgeteer import _similarity, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import TITLE_TYPE
 from budgeteer.errors import InvalidArgumentError
@@ -13,7 +13,7 @@ from budgeteer.errors import InvalidArgumentError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["bm25_scores", "keyword_scores"]
+__all__ = ["bm25_scores", "cosine_scores", "keyword_scores"]
 
 
 def keyword_scores(
@@ -91,6 +91,42 @@ def bm25_scores(
     b = _validate.number_between("b", b, 0, 1)
     batch = _batch(query, texts, titles)
     return _scores(backend.bm25_scores(*batch, k1, b), *batch)
+
+
+def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """
+    Return the cosine between the query's vector and each of *vectors*.
+
+    Products of float32 numbers, exact in float64, are added up in eight lanes, so that the scores
+    are the same to the bit on every machine. Vectors need not be normalised.
+
+    Args:
+        query_vector: The query's vector, shape ``(d,)``; a list of numbers will do.
+        vectors: The vectors to compare it with, shape ``(n, d)``. Arrays of numpy, of Arrow
+            (fixed-size lists) and any other buffer of float32 that lies in one piece are read in
+            place. What is strided, float16 or float64 is copied as float32, which costs about as
+            much as the scores. Lists are refused: to make an array of them costs 200 times that.
+
+    Returns:
+        Scores from -1.0 to 1.0 as float64, shape ``(n,)``; 0.0 where one of the two is zeros.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or shape, the dimensions differ, or a
+            number is infinite or NaN.
+
+    Examples:
+        >>> import numpy
+        >>> vectors = numpy.array([[1, 0], [3, 4], [0, 0]], dtype="float32")
+        >>> cosine_scores([0, 2], vectors)
+        array([0. , 0.8, 0. ])
+
+    """
+    import numpy as np
+
+    names = ("query_vector", "vectors")
+    wanted = _similarity.query_vector(names[0], query_vector)
+    found = _similarity.chunk_vectors(names[1], vectors)
+    return np.frombuffer(_similarity.cosine_scores(wanted, found, names), dtype=np.float64)
 
 
 def _batch(

@@ -13,12 +13,14 @@ from budgeteer._reference._keywords import keywords
 from budgeteer._reference._layout import resolve_layout
 from budgeteer._reference._pack import pack
 from budgeteer._reference._score import keyword_scores
+from budgeteer._reference._similarity import cosine_scores
 from budgeteer._reference._truncate import truncate
 
 __all__ = [
     "bm25_scores",
     "cache_info",
     "clear_cache",
+    "cosine_scores",
     "count",
     "count_batch",
     "count_till_limit",

@@ -17,7 +17,9 @@ from budgeteer._codes import (
     CALLABLE,
     CAP,
     DUPLICATE,
+    EMBEDDING,
     EMPTY,
+    HYBRID,
     INPUT,
     OUT_OF_SCOPE,
     PLAIN,
@@ -35,6 +37,7 @@ from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._chunk import read
 from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._count import measure, tokens
+from budgeteer._reference._hybrid import fuse
 from budgeteer._reference._keywords import keywords
 from budgeteer._reference._score import overlap
 from budgeteer._reference._truncate import Cut
@@ -86,9 +89,11 @@ def pack(
     sum_of_parts: bool,
     cite: Callable[[int], int] | None,
     gate: tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None,
+    hybrid: tuple[float, float, float, float | None] | None,
 ) -> tuple[Any, ...]:
     """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
-    texts, titles = read(chunks, ranking != SCORE and gate is None)
+    ranks_words = ranking not in (SCORE, EMBEDDING) and (hybrid is None or hybrid[0] > 0)
+    texts, titles = read(chunks, ranks_words and gate is None)
     if isinstance(texts, int) or isinstance(titles, int):
         return texts, titles
     gated = None
@@ -97,13 +102,16 @@ def pack(
         query, titles = gated.question(texts, query), [""] * len(texts)
 
     key = list(memoryview(keys).cast("d")) if keys is not None else []
-    if ranking == SCORE and gated is None:
+    pairs = list(zip(texts, titles, strict=True))
+    if ranking in (SCORE, EMBEDDING) and gated is None:
         scores = key
     elif ranking == BM25 and gated is None:
-        scores = _bm25.score(query, zip(texts, titles, strict=True), _bm25.K1, _bm25.B)
+        scores = _bm25.score(query, pairs, _bm25.K1, _bm25.B)
+    elif ranking == HYBRID and hybrid is not None:
+        scores = hybrid_scores(query, pairs, key, *hybrid)
     else:
         wanted = frozenset(keywords(query))
-        scores = [overlap(wanted, *pair) for pair in zip(texts, titles, strict=True)]
+        scores = [overlap(wanted, *pair) for pair in pairs]
 
     outcome = Outcome()
     ranked = rank(ranking, scores, key, min_score, outcome)
@@ -128,6 +136,26 @@ def _never(_text: str, _index: int) -> int:
     raise AssertionError("only a callable is asked")  # pragma: no cover
 
 
+def hybrid_scores(
+    query: str,
+    pairs: Sequence[tuple[str, str]],
+    keys: Sequence[float],
+    bm25: float,
+    embedding: float,
+    score: float,
+    k: float | None,
+) -> list[float]:
+    """Return one score of several; *keys* has the cosines, then the scores, where they weigh."""
+    columns: list[tuple[float, Sequence[float]]] = []
+    if bm25 > 0:
+        columns.append((bm25, _bm25.score(query, pairs, _bm25.K1, _bm25.B)))
+    for weight in (embedding, score):
+        if weight > 0:
+            columns.append((weight, keys[: len(pairs)]))
+            keys = keys[len(pairs) :]
+    return fuse(len(pairs), columns, k)
+
+
 def rank(
     ranking: int,
     scores: Sequence[float],
@@ -145,7 +173,7 @@ def rank(
             order.append(i)
     if ranking == INPUT:
         return order
-    by = key if ranking in (RECENCY, SCORE) else scores
+    by = key if ranking == RECENCY else scores
     order.sort(key=lambda i: (math.isnan(by[i]), -by[i] if by[i] == by[i] else 0))
     return order
 

@@ -1,7 +1,9 @@
 //! The numbers by which the facade names things; see `budgeteer/_codes.py`.
 
 use budgeteer::pipeline::Counting;
-use budgeteer::{Encoding, Estimate, Exact, Keep, Order, Overflow, Ranking, Reason, Template};
+use budgeteer::{
+    Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Order, Overflow, Ranking, Reason, Template,
+};
 
 /// Why a chunk cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +54,16 @@ pub(crate) fn ranking(code: u8) -> Ranking {
         2 => Ranking::Recency,
         3 => Ranking::Input,
         4 => Ranking::Score,
+        5 => Ranking::Embedding,
+        6 => Ranking::Hybrid,
         _ => unreachable!("the facade names no such ranking"),
     }
+}
+
+/// Returns what a hybrid ranking weighs; without a `k` scores are scaled.
+pub(crate) fn hybrid((bm25, embedding, score, k): (f64, f64, f64, Option<f64>)) -> Hybrid {
+    let fusion = k.map_or(Fusion::MinMax, |k| Fusion::ReciprocalRank { k });
+    Hybrid { bm25, embedding, score, fusion }
 }
 
 pub(crate) fn overflow(code: u8) -> Overflow {

@@ -8,6 +8,7 @@ mod error;
 mod layout;
 mod pack;
 mod score;
+mod similarity;
 mod truncate;
 
 /// Native backend of `budgeteer`. Private: import from `budgeteer`.
@@ -21,6 +22,8 @@ mod _native {
     use super::pack::pack;
     #[pymodule_export]
     use super::score::{bm25_scores, keyword_scores, keywords};
+    #[pymodule_export]
+    use super::similarity::cosine_scores;
     #[pymodule_export]
     use super::truncate::{grapheme_boundaries, truncate};
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::DroppedColumns;
 use budgeteer::pipeline::{self, Gate, Host, Plan, Subject, Tag};
+use budgeteer::{DroppedColumns, Ranking};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
@@ -36,7 +36,8 @@ use crate::error::guard;
     sum_of_parts: "bool",
     cite: "object | None",
     gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None",
-) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts, cite, gate)")]
+    hybrid: "tuple[float, float, float, float | None] | None",
+) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts, cite, gate, hybrid)")]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
 #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
 pub(crate) fn pack<'py>(
@@ -60,11 +61,18 @@ pub(crate) fn pack<'py>(
     sum_of_parts: bool,
     cite: Option<&Bound<'py, PyAny>>,
     gate: Option<GateColumns<'py>>,
+    hybrid: Option<(f64, f64, f64, Option<f64>)>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = query.py();
     guard(|| {
         let ranking = codes::ranking(ranking);
-        let with_titles = ranking != budgeteer::Ranking::Score && gate.is_none();
+        let hybrid = hybrid.map(codes::hybrid).unwrap_or_default();
+        let with_titles = match ranking {
+            _ if gate.is_some() => false,
+            Ranking::Score | Ranking::Embedding => false,
+            Ranking::Hybrid => hybrid.bm25 > 0.0,
+            _ => true,
+        };
         let texts = match Texts::of_chunks(chunks, with_titles)? {
             Ok(texts) => texts,
             Err((code, index)) => return (code as u8, index).into_pyobject(py),
@@ -79,6 +87,7 @@ pub(crate) fn pack<'py>(
             counting: codes::counting(kind, ratio),
             ranking,
             keys: &keys,
+            hybrid,
             min_score,
             overflow: codes::overflow(overflow),
             max_chunks,

@@ -14,6 +14,8 @@ use crate::gate::Gate;
 use crate::pack::{Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
+use crate::score::hybrid::Hybrid;
+use crate::similarity::{Vectors, cosine_scores};
 
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +71,8 @@ pub struct Packing {
     pub dropped: Vec<DroppedChunk>,
 }
 
+const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
+
 /// A counter of this crate or the caller's own.
 enum Counter {
     Native(Native),
@@ -104,6 +108,7 @@ pub struct Packer {
     reserve_tokens: usize,
     counter: Counter,
     ranking: Ranking,
+    hybrid: Hybrid,
     min_score: Option<f64>,
     overflow: Overflow,
     max_chunks: Option<usize>,
@@ -139,6 +144,7 @@ impl Packer {
             #[cfg(not(feature = "o200k"))]
             counter: Counter::Native(Native::Estimate(Estimate::CharsDiv4)),
             ranking: Ranking::default(),
+            hybrid: Hybrid::default(),
             min_score: None,
             overflow: Overflow::default(),
             max_chunks: None,
@@ -190,6 +196,13 @@ impl Packer {
     #[must_use]
     pub fn ranking(mut self, ranking: Ranking) -> Self {
         self.ranking = ranking;
+        self
+    }
+
+    /// Sets what [`Ranking::Hybrid`] weighs.
+    #[must_use]
+    pub fn hybrid(mut self, hybrid: Hybrid) -> Self {
+        self.hybrid = hybrid;
         self
     }
 
@@ -276,14 +289,15 @@ impl Packer {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-    /// score, time or minimum that is NaN, and for a ratio of
-    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000.
+    /// score, time or minimum that is NaN, for a ratio of
+    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000, and under
+    /// rankings that need vectors; see [`pack_with_vectors`](Self::pack_with_vectors).
     ///
     /// # Panics
     ///
     /// When there are 2^32 chunks or more.
     pub fn pack<D: Document>(&self, query: &str, chunks: &[D]) -> Result<Packing, Error> {
-        self.run(query, chunks, &[])
+        self.run(query, chunks, None, &[])
     }
 
     /// Like [`Packer::pack`]; under [`Order::Sticky`] the text begins as that of
@@ -318,13 +332,37 @@ impl Packer {
             let start = std::mem::replace(&mut from, kept.span.end);
             previous.text.as_bytes()[start..kept.span.end].to_vec()
         });
-        self.run(query, chunks, &links.collect::<Vec<_>>())
+        self.run(query, chunks, None, &links.collect::<Vec<_>>())
+    }
+
+    /// Packs the best of `chunks` for `query` by their vectors: under
+    /// [`Ranking::Embedding`], or under [`Ranking::Hybrid`] where the embedding
+    /// weighs something.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Packer::pack`], and
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// the ranking takes no vectors, there is not one for each chunk, or a
+    /// number in them is infinite or NaN.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    pub fn pack_with_vectors<D: Document>(
+        &self,
+        query: &str,
+        chunks: &[D],
+        vectors: Vectors<'_>,
+    ) -> Result<Packing, Error> {
+        self.run(query, chunks, Some(vectors), &[])
     }
 
     fn run<D: Document>(
         &self,
         query: &str,
         chunks: &[D],
+        vectors: Option<Vectors<'_>>,
         previous: &[Vec<u8>],
     ) -> Result<Packing, Error> {
         if let Counter::Native(Native::Estimate(Estimate::CharsPerToken(ratio))) = self.counter
@@ -335,7 +373,7 @@ impl Packer {
         if self.min_score.is_some_and(f64::is_nan) {
             return Err(Error::nan_min_score());
         }
-        let keys = self.keys(chunks)?;
+        let keys = self.keys(chunks, vectors)?;
         let gate = self.gate(chunks)?;
         let documents = Documents::new(chunks);
         let budget = self.max_tokens.saturating_sub(self.reserve_tokens);
@@ -348,6 +386,7 @@ impl Packer {
             },
             ranking: self.ranking,
             keys: &keys,
+            hybrid: self.hybrid,
             min_score: self.min_score,
             overflow: self.overflow,
             max_chunks: self.max_chunks.map(|count| count as u64),
@@ -378,7 +417,32 @@ impl Packer {
         Ok(Some(gate))
     }
 
-    fn keys<D: Document>(&self, chunks: &[D]) -> Result<Vec<f64>, Error> {
+    fn keys<D: Document>(
+        &self,
+        chunks: &[D],
+        vectors: Option<Vectors<'_>>,
+    ) -> Result<Vec<f64>, Error> {
+        if self.ranking == Ranking::Hybrid {
+            self.hybrid.check()?;
+        }
+        let takes_vectors = match self.ranking {
+            Ranking::Embedding => true,
+            Ranking::Hybrid => self.hybrid.embedding > 0.0,
+            _ => false,
+        };
+        if takes_vectors != vectors.is_some() {
+            return Err(Error::shape(VECTORS.into()));
+        }
+        let cosines = match vectors {
+            None => Vec::new(),
+            Some(vectors) if vectors.len() == chunks.len() => cosine_scores(vectors)?,
+            Some(vectors) => {
+                let (vectors, chunks) = (vectors.len(), chunks.len());
+                return Err(Error::shape(format!(
+                    "there must be a vector for each of {chunks} chunks, not {vectors}"
+                )));
+            }
+        };
         let check = |index: usize, key: f64, field: &'static str| {
             if key.is_nan() { Err(Error::nan(index, field)) } else { Ok(key) }
         };
@@ -388,6 +452,27 @@ impl Packer {
                 .map(|(i, chunk)| chunk.score().map_or(Ok(f64::NAN), |key| check(i, key, "score")))
                 .collect(),
             Ranking::Recency => chunks.map(|(i, chunk)| check(i, chunk.mtime(), "mtime")).collect(),
+            Ranking::Embedding => Ok(cosines),
+            Ranking::Hybrid => {
+                let mut keys = cosines;
+                if self.hybrid.score > 0.0 {
+                    for (index, chunk) in chunks {
+                        let score = chunk.score().map_or(Ok(f64::NAN), |score| {
+                            match check(index, score, "score")? {
+                                score if score.is_infinite() => {
+                                    Err(Error::shape(format!(
+                                        "chunks[{index}].score must be finite in a hybrid \
+                                         ranking, not {score}"
+                                    )))
+                                }
+                                score => Ok(score),
+                            }
+                        });
+                        keys.push(score?);
+                    }
+                }
+                Ok(keys)
+            }
             Ranking::Bm25 | Ranking::Keyword | Ranking::Input => Ok(Vec::new()),
         }
     }

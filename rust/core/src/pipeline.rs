@@ -15,6 +15,7 @@ pub use crate::gate::Gate;
 use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
 use crate::score::bm25::{Bm25, Bm25Scorer};
+use crate::score::hybrid::{Hybrid, fuse};
 use crate::score::{KeywordScorer, Scratch};
 use crate::text::Text;
 
@@ -98,9 +99,13 @@ pub struct Plan<'a> {
     pub counting: Counting,
     /// What comes first.
     pub ranking: Ranking,
-    /// A key for each chunk under [`Ranking::Recency`] and [`Ranking::Score`],
-    /// not needed otherwise. NaN stands for none.
+    /// A key for each chunk under [`Ranking::Recency`], [`Ranking::Score`] and
+    /// [`Ranking::Embedding`], where it is the cosine; NaN stands for none.
+    /// Under [`Ranking::Hybrid`] the cosines, then the chunks' own scores, each
+    /// where it weighs something. Not needed otherwise.
     pub keys: &'a [f64],
+    /// What [`Ranking::Hybrid`] weighs.
+    pub hybrid: Hybrid,
     /// Chunks that score below it are out of scope.
     pub min_score: Option<f64>,
     /// What happens to a chunk that does not fit.
@@ -273,8 +278,8 @@ pub fn run<B: Batch, H: Host>(
     } else {
         match plan.ranking {
             Ranking::Input => {}
-            Ranking::Bm25 | Ranking::Keyword => sort_descending(&mut order, &scores),
-            Ranking::Recency | Ranking::Score => sort_descending(&mut order, plan.keys),
+            Ranking::Recency => sort_descending(&mut order, plan.keys),
+            _ => sort_descending(&mut order, &scores),
         }
     }
 
@@ -315,8 +320,11 @@ fn read<B: Batch, H: Host>(
         _ if plan.gate.is_some() => {
             Relevance::Overlap(KeywordScorer::new(query), Scratch::default())
         }
-        Ranking::Score => Relevance::Given,
-        Ranking::Bm25 => Relevance::Bm25(Box::new(Bm25Scorer::new(query, Bm25::default()))),
+        Ranking::Score | Ranking::Embedding => Relevance::Given,
+        Ranking::Hybrid if plan.hybrid.bm25 == 0.0 => Relevance::Given,
+        Ranking::Bm25 | Ranking::Hybrid => {
+            Relevance::Bm25(Box::new(Bm25Scorer::new(query, Bm25::default())))
+        }
         _ => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
     };
     let mut scores = Vec::new();
@@ -364,11 +372,33 @@ fn read<B: Batch, H: Host>(
         from = to;
     }
     match relevance {
+        Relevance::Given if plan.ranking == Ranking::Hybrid => {}
         Relevance::Given => scores.extend_from_slice(plan.keys),
         Relevance::Bm25(bm25) => scores = bm25.scores(),
         Relevance::Overlap(..) => {}
     }
+    if plan.ranking == Ranking::Hybrid {
+        scores = hybrid_scores(plan, count, &scores);
+    }
     Ok((scores, reading))
+}
+
+/// Returns one score of those that the ranking weighs.
+fn hybrid_scores(plan: &Plan<'_>, count: usize, bm25: &[f64]) -> Vec<f64> {
+    let Hybrid { bm25: weight, embedding, score, fusion } = plan.hybrid;
+    let mut keys = plan.keys;
+    let mut columns = Vec::with_capacity(3);
+    if weight > 0.0 {
+        columns.push((weight, bm25));
+    }
+    for weight in [embedding, score] {
+        if weight > 0.0 {
+            let (column, rest) = keys.split_at(count);
+            columns.push((weight, column));
+            keys = rest;
+        }
+    }
+    fuse(count, &columns, fusion)
 }
 
 /// Returns where the slice that starts at `from` ends, and its code points.

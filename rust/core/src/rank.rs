@@ -18,6 +18,11 @@ pub enum Ranking {
     Input,
     /// The chunk's own score; those without one come last.
     Score,
+    /// [Cosine](crate::cosine_scores) between the vector of a chunk and that of
+    /// the query.
+    Embedding,
+    /// Several of these scores as one; see [`Hybrid`](crate::Hybrid).
+    Hybrid,
 }
 
 /// So many different keys are sorted by counting them.

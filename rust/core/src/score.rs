@@ -8,6 +8,7 @@ use crate::scan::{MAX_KEYWORDS, Scanner};
 use crate::text::Text;
 
 pub(crate) mod bm25;
+pub(crate) mod hybrid;
 
 /// Scores texts by the share of a query's keywords that they contain.
 #[derive(Debug)]

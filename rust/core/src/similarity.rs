@@ -1,0 +1,347 @@
+//! Cosine similarity of vectors.
+//!
+//! Products of float32 numbers are exact in binary64. They are added up in
+//! eight lanes, element `i` in lane `i % 8`, and these as `((0 + 1) + (2 + 3)) +
+//! ((4 + 5) + (6 + 7))`: the same sum to the bit on every machine, however many
+//! lanes its registers hold.
+
+use crate::error::Error;
+
+/// So many sums run beside each other.
+const LANES: usize = 8;
+
+/// So many vectors are read beside each other: one sum waits for itself, not
+/// for the others.
+const ROWS: usize = 4;
+
+type Sums = [f64; LANES];
+
+/// A query's vector and those of the chunks, all of the same size.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Packer, Ranking, Vectors};
+///
+/// let vectors = Vectors::new(&[1.0, 0.0], &[0.0, 3.0, 2.0, 0.0])?;
+/// let packer = Packer::new(100).ranking(Ranking::Embedding);
+/// let packing = packer.pack_with_vectors("", &["Coffee.", "Green tea."], vectors)?;
+/// assert_eq!(packing.text, "Green tea.\n\nCoffee.");
+/// assert_eq!(packing.kept[0].score, Some(1.0));
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vectors<'a> {
+    query: &'a [f32],
+    chunks: &'a [f32],
+}
+
+impl<'a> Vectors<'a> {
+    /// Returns the vectors of a query and of chunks, those of the chunks one
+    /// behind the other.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// the query's vector is empty, or the numbers of the chunks' are no
+    /// multiple of its size.
+    pub fn new(query: &'a [f32], chunks: &'a [f32]) -> Result<Self, Error> {
+        if query.is_empty() || !chunks.len().is_multiple_of(query.len()) {
+            return Err(Error::shape(format!(
+                "vectors of a query and of chunks must have one size, not {} and {} numbers",
+                query.len(),
+                chunks.len(),
+            )));
+        }
+        Ok(Self { query, chunks })
+    }
+
+    /// Returns the number of chunks.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // nothing asks
+    pub fn len(&self) -> usize {
+        self.chunks.len() / self.query.len()
+    }
+}
+
+/// Returns the cosine between the query's vector and that of each chunk, from
+/// -1 to 1; 0 where one of them is zeros.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where a
+/// number is infinite or NaN.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Vectors, cosine_scores};
+///
+/// let vectors = Vectors::new(&[1.0, 1.0], &[2.0, 2.0, -1.0, 1.0, -3.0, -3.0, 0.0, 0.0])?;
+/// assert_eq!(cosine_scores(vectors)?, [1.0, 0.0, -1.0, 0.0]);
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+pub fn cosine_scores(vectors: Vectors<'_>) -> Result<Vec<f64>, Error> {
+    let scorer = CosineScorer::new(vectors.query).ok_or_else(|| not_finite("the query"))?;
+    let mut scores = Vec::with_capacity(vectors.len());
+    match scorer.score(vectors.chunks, &mut scores) {
+        Ok(()) => Ok(scores),
+        Err(index) => Err(not_finite(&format!("chunks[{index}]"))),
+    }
+}
+
+#[cold]
+fn not_finite(of: &str) -> Error {
+    Error::shape(format!("the vector of {of} must be finite"))
+}
+
+/// Compares vectors with that of a query; the interface for bindings, which
+/// stop between two batches of vectors where they are asked to.
+#[derive(Debug)]
+pub struct CosineScorer {
+    /// As binary64, in whole lanes, zeros behind its end.
+    query: Vec<Sums>,
+    dimensions: usize,
+    /// The sum of its squares.
+    square: f64,
+    method: Method,
+}
+
+/// How vectors are compared, from the slowest to the fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    /// With the instructions of the target.
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Method {
+    /// Returns what this machine can do, best last.
+    fn available() -> Vec<Self> {
+        #[allow(unused_mut)]
+        let mut methods = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        if !cfg!(feature = "portable") {
+            if is_x86_feature_detected!("avx2") {
+                methods.push(Self::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f") {
+                methods.push(Self::Avx512);
+            }
+        }
+        methods
+    }
+}
+
+impl CosineScorer {
+    /// Returns a scorer for that query, or None where one of its numbers is
+    /// infinite or NaN.
+    #[must_use]
+    pub fn new(query: &[f32]) -> Option<Self> {
+        let method = *Method::available().last().expect("the portable method is always there");
+        Self::with_method(query, method)
+    }
+
+    fn with_method(query: &[f32], method: Method) -> Option<Self> {
+        let lanes = query.chunks(LANES).map(|chunk| {
+            let mut lanes = [0.0; LANES];
+            for (lane, &number) in lanes.iter_mut().zip(chunk) {
+                *lane = f64::from(number);
+            }
+            lanes
+        });
+        let mut scorer =
+            Self { query: lanes.collect(), dimensions: query.len(), square: 0.0, method };
+        let mut square = [0.0; LANES];
+        for lanes in &scorer.query {
+            add_products(&mut square, lanes, lanes);
+        }
+        scorer.square = total(&square);
+        scorer.square.is_finite().then_some(scorer)
+    }
+
+    /// Adds the cosine of each of `vectors` to `scores`.
+    ///
+    /// # Errors
+    ///
+    /// The index of the first that has a number that is infinite or NaN.
+    ///
+    /// # Panics
+    ///
+    /// When `vectors` do not have the size of the query's.
+    pub fn score(&self, vectors: &[f32], scores: &mut Vec<f64>) -> Result<(), usize> {
+        if self.dimensions == 0 {
+            assert!(vectors.is_empty(), "vectors have the size of the query's");
+            return Ok(());
+        }
+        let rows = vectors.chunks_exact(self.dimensions);
+        assert!(rows.remainder().is_empty(), "vectors have the size of the query's");
+        let mut index = 0_usize;
+        let mut blocks = vectors.chunks_exact(ROWS * self.dimensions);
+        for block in &mut blocks {
+            let rows = std::array::from_fn(|i| &block[i * self.dimensions..][..self.dimensions]);
+            for sums in self.sums::<ROWS>(rows) {
+                scores.push(self.cosine(sums).ok_or(index)?);
+                index += 1;
+            }
+        }
+        for row in blocks.remainder().chunks_exact(self.dimensions) {
+            for sums in self.sums::<1>([row]) {
+                scores.push(self.cosine(sums).ok_or(index)?);
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the cosine that follows from the products with the query and
+    /// the squares, or None where these are not finite.
+    fn cosine(&self, (product, square): (f64, f64)) -> Option<f64> {
+        if !square.is_finite() {
+            return None; // products of finite float32 numbers are far from binary64's end
+        }
+        let norms = (self.square * square).sqrt();
+        // Rounding may lead beyond 1, by the last bit.
+        Some(if norms == 0.0 { 0.0 } else { (product / norms).clamp(-1.0, 1.0) })
+    }
+
+    fn sums<const N: usize>(&self, rows: [&[f32]; N]) -> [(f64, f64); N] {
+        match self.method {
+            Method::Portable => sums(&self.query, rows),
+            // SAFETY of both: the method is there only where the instructions are.
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unsafe_code)]
+            Method::Avx2 => unsafe { sums_avx2(&self.query, rows) },
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unsafe_code)]
+            // SAFETY: as above.
+            Method::Avx512 => unsafe { sums_avx512(&self.query, rows) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn sums_avx2<const N: usize>(query: &[Sums], rows: [&[f32]; N]) -> [(f64, f64); N] {
+    sums(query, rows)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn sums_avx512<const N: usize>(query: &[Sums], rows: [&[f32]; N]) -> [(f64, f64); N] {
+    sums(query, rows)
+}
+
+/// Returns for each of `rows` the sum of the products with the query and that
+/// of its squares.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into functions compiled for more instructions
+fn sums<const N: usize>(query: &[Sums], rows: [&[f32]; N]) -> [(f64, f64); N] {
+    let mut products = [[0.0; LANES]; N];
+    let mut squares = [[0.0; LANES]; N];
+    let whole = rows.map(|row| row.as_chunks::<LANES>().0);
+    let count = whole.iter().map(|row| row.len()).min().unwrap_or(0).min(query.len());
+    for place in 0..count {
+        for row in 0..N {
+            let numbers = whole[row][place].map(f64::from);
+            add_products(&mut products[row], &numbers, &query[place]);
+            add_products(&mut squares[row], &numbers, &numbers);
+        }
+    }
+    for row in 0..N {
+        let rest = rows[row].as_chunks::<LANES>().1;
+        if let Some(query) = query.get(count)
+            && !rest.is_empty()
+        {
+            for (lane, &number) in rest.iter().enumerate() {
+                let number = f64::from(number);
+                products[row][lane] += number * query[lane];
+                squares[row][lane] += number * number;
+            }
+        }
+    }
+    std::array::from_fn(|row| (total(&products[row]), total(&squares[row])))
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // see `sums`
+fn add_products(sums: &mut Sums, left: &Sums, right: &Sums) {
+    for lane in 0..LANES {
+        sums[lane] += left[lane] * right[lane];
+    }
+}
+
+/// Returns the sum of the lanes, in the order that is part of the result.
+#[inline(always)]
+#[allow(clippy::inline_always)] // see `sums`
+fn total(sums: &Sums) -> f64 {
+    let [a, b, c, d, e, f, g, h] = sums;
+    ((a + b) + (c + d)) + ((e + f) + (g + h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(count: usize) -> Vec<f32> {
+        let mut state = 7_u32;
+        let mut next = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 16_777_216.0 - 0.5
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// The sum as the formula has it, number by number.
+    fn by_hand(left: &[f32], right: &[f32]) -> f64 {
+        let mut sums = [0.0; LANES];
+        for (i, (&a, &b)) in left.iter().zip(right).enumerate() {
+            sums[i % LANES] += f64::from(a) * f64::from(b);
+        }
+        total(&sums)
+    }
+
+    /// Every method gives the same to the bit, for every size and number.
+    #[test]
+    fn methods_agree() {
+        for dimensions in [1, 2, 7, 8, 9, 16, 31, 100, 1536] {
+            let query = noise(dimensions);
+            for rows in 0..11 {
+                let vectors = noise((rows + 1) * dimensions).split_off(dimensions);
+                let expected: Vec<f64> = vectors
+                    .chunks(dimensions)
+                    .map(|row| {
+                        let norms = (by_hand(&query, &query) * by_hand(row, row)).sqrt();
+                        (by_hand(&query, row) / norms).clamp(-1.0, 1.0)
+                    })
+                    .collect();
+                for method in Method::available() {
+                    let scorer = CosineScorer::with_method(&query, method).expect("finite");
+                    let mut scores = Vec::new();
+                    assert_eq!(Ok(()), scorer.score(&vectors, &mut scores));
+                    assert_eq!(expected, scores, "{method:?} {dimensions} {rows}");
+                }
+            }
+        }
+    }
+
+    /// What is not finite is named by its place; the largest numbers are fine.
+    #[test]
+    fn not_finite() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert!(CosineScorer::new(&[0.0, bad]).is_none());
+            for place in 0..30 {
+                let mut vectors = vec![f32::MAX; 30];
+                vectors[place] = bad;
+                for method in Method::available() {
+                    let query = [f32::MAX, f32::MIN_POSITIVE, 0.0];
+                    let scorer = CosineScorer::with_method(&query, method).expect("finite");
+                    assert_eq!(Err(place / 3), scorer.score(&vectors, &mut Vec::new()));
+                }
+            }
+        }
+    }
+}
