@@ -315,6 +315,10 @@ def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | No
             template="plain",
             notice=None,
             embedder=embedder if ranking == "embedding" else None,
+            fallback=None,
+            weights=None,
+            fusion="minmax",
+            rrf_k=60,
         )
     except BudgeteerError as error:  # of the counter: all else is checked
         message = str(error)

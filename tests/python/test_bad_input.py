@@ -185,7 +185,7 @@ def test_bad_max_tokens_of_a_call(backend, bad):
 
 
 def test_vectors(backend):
-    """No ranking of today takes vectors."""
+    """BM25 takes no vectors."""
     with pytest.raises(InvalidArgumentError, match=r"^vectors must be None .*, not list"):
         Packer(5).pack("tea", ["tea"], vectors=[[1.0]])
 

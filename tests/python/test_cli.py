@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import embedding_server as server
 import pytest
 
 import budgeteer
-from budgeteer import InternalError, _pack, cli
+from budgeteer import InternalError, _pack, cli, ranking
 from budgeteer._assemble import STYLES
 from budgeteer.cli import main
 from budgeteer.config import load
@@ -173,6 +174,30 @@ def test_query_lists_odd_titles_on_one_line(run, tmp_path):
     ] == listed
 
 
+def test_query_ranks_by_embedding(run, refused, tmp_path):
+    """The endpoint that a configuration names ranks; where it fails, so does the query."""
+    path = tmp_path / "budgeteer.yaml"
+    texts = ["Green tea.", "Rye bread.", "Coffee."]
+    with server.Endpoint() as endpoint:
+        path.write_text(
+            "budget:\n  ranking: embedding\n"
+            f"  embedding: {{url: '{endpoint.url}', api_key_env: null, cache_dir: null}}\n"
+            f"sources: [{', '.join(f'{{type: inline, text: {text}}}' for text in texts)}]\n"
+        )
+        arguments = ("query", "--config", path, "--text", "tea", "--output", "json")
+        status, out, err = run(*arguments)
+        endpoint.always = server.status(401)
+        failure = refused(*arguments)
+
+    scores = ranking.cosine_scores(server.expected(["tea"]), server.expected(texts)).tolist()
+    order = sorted(range(3), key=lambda i: -scores[i])
+    chunks = json.loads(out)["chunks"]
+    assert (0, "") == (status, err)
+    assert [texts[i] for i in order] == [chunk["content"] for chunk in chunks]
+    assert [round(scores[i], 4) for i in order] == [chunk["relevance_score"] for chunk in chunks]
+    assert "401" in failure
+
+
 def test_query_of_an_empty_packing_has_no_context(run, tmp_path):
     """Where nothing fits, the report is its first line."""
     path = tmp_path / "c.yaml"
@@ -277,7 +302,8 @@ def test_the_choices_are_the_facades(run):
     """Help lists what the facade takes, so that the two cannot drift."""
     status, out, err = run("pack", "--help")
     assert (0, "") == (status, err)
-    for names in (_pack.RANKINGS, _pack.OVERFLOWS, _pack.ORDERS, STYLES):
+    without_vectors = tuple(n for n in _pack.RANKINGS if n not in ("embedding", "hybrid"))
+    for names in (without_vectors, _pack.OVERFLOWS, _pack.ORDERS, STYLES):
         assert "{" + ",".join(names) + "}" in out
     assert out.startswith("usage: budgeteer pack ")
 

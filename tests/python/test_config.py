@@ -7,12 +7,20 @@ import pickle
 import sys
 from pathlib import Path
 
+import embedding_server as server
 import pytest
 
-from budgeteer import BudgeteerError, InvalidArgumentError, Packer, _pack, get_counter
+from budgeteer import (
+    BudgeteerError,
+    InvalidArgumentError,
+    Packer,
+    _pack,
+    get_counter,
+    ranking,
+)
 from budgeteer._sources import Directory
 from budgeteer.config import Config, ConfigError, load
-from budgeteer.embedding import OpenAIEmbedder
+from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
 
 NOTE = "sources: [{type: inline, text: A note.}]"
 POLICY = "What is the remote work policy?"
@@ -151,6 +159,36 @@ def test_embedding_defaults(configured, tmp_path):
     said = "{url: 'http://e.example/v1', api_key_env: null, cache_dir: null}"
     config = configured(f"budget: {{embedding: {said}}}\n{NOTE}")
     assert OpenAIEmbedder(url="http://e.example/v1", api_key_env=None) == config.embedder
+
+
+def test_ranking_by_embedding(configured):
+    """What budget.embedding describes ranks: all is embedded once, then the query alone."""
+    with server.Endpoint() as endpoint:
+        said = f"{{url: '{endpoint.url}', api_key_env: null}}"
+        config = configured(
+            f"budget: {{ranking: embedding, embedding: {said}}}\n"
+            "sources: [{type: inline, text: Green tea.}, {type: inline, text: Rye bread.}]"
+        )
+        with config.embedder:
+            packing = config.query("tea")
+            config.query("rye")
+        questions = [question["input"] for question in endpoint.questions]
+
+    texts = ["Green tea.", "Rye bread."]
+    scores = ranking.cosine_scores(server.expected(["tea"]), server.expected(texts)).tolist()
+    assert {*enumerate(scores)} == {(kept.index, kept.score) for kept in packing.kept}
+    assert max(scores) == packing.kept[0].score
+    assert [texts, ["tea"], ["rye"]] == questions
+
+
+def test_embedding_fails(configured):
+    """Where the endpoint cannot be reached a query raises what the embedder does."""
+    said = "{url: 'http://127.0.0.1:1/v1', api_key_env: null, cache_dir: null}"
+    config = configured(f"budget: {{ranking: embedding, embedding: {said}}}\n{NOTE}")
+    with pytest.raises(EmbeddingError):
+        dataclasses.replace(
+            config.packer, embedder=dataclasses.replace(config.embedder, max_retries=0)
+        ).pack("tea", config.chunks())
 
 
 def test_packing_is_strict(configured):
@@ -313,13 +351,6 @@ WRONG_BUDGETS = [
     (
         "{ranking: embedding}",
         "budget.embedding is required when budget.ranking is 'embedding'",
-    ),
-    (
-        "{ranking: embedding, embedding: {model: m}}",
-        (
-            "budget.ranking: 'embedding' is not available in this version; "
-            "available are 'relevance', 'recency', 'manual'"
-        ),
     ),
     ("{embedding: yes}", "budget.embedding must be a mapping, not bool"),
     ("{embedding: {url: 1}}", "budget.embedding.url must be a str, not int"),

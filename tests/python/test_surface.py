@@ -15,6 +15,7 @@ from budgeteer import (
     _codes,
     _count,
     _models,
+    _pack,
     _reference,
     embedding,
     presets,
@@ -272,7 +273,7 @@ def test_codes_of_the_binding():
         assert str(getattr(_codes, constant)) == re.search(rf"\b{name} = (\d)", rust)[1]
     for kinds in (
         ["Estimate::CharsDiv4", "Estimate::Words", "Estimate::CharsPerToken", "Counting::Host"],
-        [f"Ranking::{name}" for name in ("Bm25", "Keyword", "Recency", "Input", "Score")],
+        [f"Ranking::{name.capitalize()}" for name in _pack.RANKINGS],
         ["Overflow::Skip", "Overflow::Stop", "Overflow::TruncateEnd", "Overflow::TruncateMiddle"],
         ["Keep::Start", "Keep::End", "Keep::Both"],
     ):

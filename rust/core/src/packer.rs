@@ -459,12 +459,10 @@ impl Packer {
                     for (index, chunk) in chunks {
                         let score = chunk.score().map_or(Ok(f64::NAN), |score| {
                             match check(index, score, "score")? {
-                                score if score.is_infinite() => {
-                                    Err(Error::shape(format!(
-                                        "chunks[{index}].score must be finite in a hybrid \
+                                score if score.is_infinite() => Err(Error::shape(format!(
+                                    "chunks[{index}].score must be finite in a hybrid \
                                          ranking, not {score}"
-                                    )))
-                                }
+                                ))),
                                 score => Ok(score),
                             }
                         });

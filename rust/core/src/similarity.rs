@@ -83,9 +83,9 @@ impl<'a> Vectors<'a> {
 /// ```
 pub fn cosine_scores(vectors: Vectors<'_>) -> Result<Vec<f64>, Error> {
     let scorer = CosineScorer::new(vectors.query).ok_or_else(|| not_finite("the query"))?;
-    let mut scores = Vec::with_capacity(vectors.len());
-    match scorer.score(vectors.chunks, &mut scores) {
-        Ok(()) => Ok(scores),
+    let mut cosines = Vec::with_capacity(vectors.len());
+    match scorer.score(vectors.chunks, &mut cosines) {
+        Ok(()) => Ok(cosines),
         Err(index) => Err(not_finite(&format!("chunks[{index}]"))),
     }
 }
@@ -141,8 +141,7 @@ impl CosineScorer {
     /// infinite or NaN.
     #[must_use]
     pub fn new(query: &[f32]) -> Option<Self> {
-        let method = *Method::available().last().expect("the portable method is always there");
-        Self::with_method(query, method)
+        Self::with_method(query, Method::available().last().copied().unwrap_or(Method::Portable))
     }
 
     fn with_method(query: &[f32], method: Method) -> Option<Self> {
@@ -211,14 +210,18 @@ impl CosineScorer {
     fn sums<const N: usize>(&self, rows: [&[f32]; N]) -> [(f64, f64); N] {
         match self.method {
             Method::Portable => sums(&self.query, rows),
-            // SAFETY of both: the method is there only where the instructions are.
             #[cfg(target_arch = "x86_64")]
-            #[allow(unsafe_code)]
-            Method::Avx2 => unsafe { sums_avx2(&self.query, rows) },
+            #[allow(unsafe_code)] // the instructions are not those of the target
+            Method::Avx2 => {
+                // SAFETY: the method is there only where the processor has AVX2.
+                unsafe { sums_avx2(&self.query, rows) }
+            }
             #[cfg(target_arch = "x86_64")]
-            #[allow(unsafe_code)]
-            // SAFETY: as above.
-            Method::Avx512 => unsafe { sums_avx512(&self.query, rows) },
+            #[allow(unsafe_code)] // as above
+            Method::Avx512 => {
+                // SAFETY: the method is there only where the processor has AVX-512.
+                unsafe { sums_avx512(&self.query, rows) }
+            }
         }
     }
 }
@@ -244,11 +247,19 @@ fn sums<const N: usize>(query: &[Sums], rows: [&[f32]; N]) -> [(f64, f64); N] {
     let mut squares = [[0.0; LANES]; N];
     let whole = rows.map(|row| row.as_chunks::<LANES>().0);
     let count = whole.iter().map(|row| row.len()).min().unwrap_or(0).min(query.len());
-    for place in 0..count {
-        for row in 0..N {
+    let whole = whole.map(|row| &row[..count]);
+    for (place, query) in query[..count].iter().enumerate() {
+        let mut add = |row: usize| {
             let numbers = whole[row][place].map(f64::from);
-            add_products(&mut products[row], &numbers, &query[place]);
+            add_products(&mut products[row], &numbers, query);
             add_products(&mut squares[row], &numbers, &numbers);
+        };
+        // Written out, since a loop would keep the sums in memory.
+        add(0);
+        if N == ROWS {
+            add(1);
+            add(2);
+            add(3);
         }
     }
     for row in 0..N {
@@ -278,8 +289,8 @@ fn add_products(sums: &mut Sums, left: &Sums, right: &Sums) {
 #[inline(always)]
 #[allow(clippy::inline_always)] // see `sums`
 fn total(sums: &Sums) -> f64 {
-    let [a, b, c, d, e, f, g, h] = sums;
-    ((a + b) + (c + d)) + ((e + f) + (g + h))
+    let pair = |lane: usize| sums[lane] + sums[lane + 1];
+    (pair(0) + pair(2)) + (pair(4) + pair(6))
 }
 
 #[cfg(test)]
