@@ -10,10 +10,6 @@ use crate::error::Error;
 /// So many sums run beside each other.
 const LANES: usize = 8;
 
-/// So many vectors are read beside each other: one sum waits for itself, not
-/// for the others.
-const ROWS: usize = 4;
-
 type Sums = [f64; LANES];
 
 /// A query's vector and those of the chunks, all of the same size.
@@ -172,26 +168,56 @@ impl CosineScorer {
     ///
     /// When `vectors` do not have the size of the query's.
     pub fn score(&self, vectors: &[f32], scores: &mut Vec<f64>) -> Result<(), usize> {
-        if self.dimensions == 0 {
-            assert!(vectors.is_empty(), "vectors have the size of the query's");
-            return Ok(());
+        assert!(
+            vectors.len().checked_rem(self.dimensions).unwrap_or(vectors.len()) == 0,
+            "vectors have the size of the query's"
+        );
+        match self.method {
+            Method::Portable => self.score_rows(vectors, scores),
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unsafe_code)] // the instructions are not those of the target
+            Method::Avx2 => {
+                // SAFETY: the method is there only where the processor has AVX2.
+                unsafe { self.score_rows_avx2(vectors, scores) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unsafe_code)] // as above
+            Method::Avx512 => {
+                // SAFETY: the method is there only where the processor has AVX-512.
+                unsafe { self.score_rows_avx512(vectors, scores) }
+            }
         }
-        let rows = vectors.chunks_exact(self.dimensions);
-        assert!(rows.remainder().is_empty(), "vectors have the size of the query's");
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn score_rows_avx2(&self, vectors: &[f32], scores: &mut Vec<f64>) -> Result<(), usize> {
+        self.score_rows(vectors, scores)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    fn score_rows_avx512(&self, vectors: &[f32], scores: &mut Vec<f64>) -> Result<(), usize> {
+        self.score_rows(vectors, scores)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // into functions compiled for more instructions
+    fn score_rows(&self, vectors: &[f32], scores: &mut Vec<f64>) -> Result<(), usize> {
+        let size = self.dimensions.max(1);
         let mut index = 0_usize;
-        let mut blocks = vectors.chunks_exact(ROWS * self.dimensions);
+        let mut blocks = vectors.chunks_exact(4 * size);
         for block in &mut blocks {
-            let rows = std::array::from_fn(|i| &block[i * self.dimensions..][..self.dimensions]);
-            for sums in self.sums::<ROWS>(rows) {
+            let (front, back) = block.split_at(2 * size);
+            let ((a, b), (c, d)) = (front.split_at(size), back.split_at(size));
+            for sums in four_rows(&self.query, [a, b, c, d]) {
                 scores.push(self.cosine(sums).ok_or(index)?);
                 index += 1;
             }
         }
-        for row in blocks.remainder().chunks_exact(self.dimensions) {
-            for sums in self.sums::<1>([row]) {
-                scores.push(self.cosine(sums).ok_or(index)?);
-                index += 1;
-            }
+        for row in blocks.remainder().chunks_exact(size) {
+            scores.push(self.cosine(one_row(&self.query, row)).ok_or(index)?);
+            index += 1;
         }
         Ok(())
     }
@@ -206,79 +232,79 @@ impl CosineScorer {
         // Rounding may lead beyond 1, by the last bit.
         Some(if norms == 0.0 { 0.0 } else { (product / norms).clamp(-1.0, 1.0) })
     }
+}
 
-    fn sums<const N: usize>(&self, rows: [&[f32]; N]) -> [(f64, f64); N] {
-        match self.method {
-            Method::Portable => sums(&self.query, rows),
-            #[cfg(target_arch = "x86_64")]
-            #[allow(unsafe_code)] // the instructions are not those of the target
-            Method::Avx2 => {
-                // SAFETY: the method is there only where the processor has AVX2.
-                unsafe { sums_avx2(&self.query, rows) }
-            }
-            #[cfg(target_arch = "x86_64")]
-            #[allow(unsafe_code)] // as above
-            Method::Avx512 => {
-                // SAFETY: the method is there only where the processor has AVX-512.
-                unsafe { sums_avx512(&self.query, rows) }
-            }
-        }
+/// The products of a row with the query, and its squares.
+struct Row {
+    product: Sums,
+    square: Sums,
+}
+
+#[allow(clippy::inline_always)] // see `score_rows`
+impl Row {
+    const ZERO: Self = Self { product: [0.0; LANES], square: [0.0; LANES] };
+
+    #[inline(always)]
+    fn add(&mut self, numbers: &[f32; LANES], query: &Sums) {
+        let numbers = numbers.map(f64::from);
+        add_products(&mut self.product, &numbers, query);
+        add_products(&mut self.square, &numbers, &numbers);
     }
-}
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn sums_avx2<const N: usize>(query: &[Sums], rows: [&[f32]; N]) -> [(f64, f64); N] {
-    sums(query, rows)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn sums_avx512<const N: usize>(query: &[Sums], rows: [&[f32]; N]) -> [(f64, f64); N] {
-    sums(query, rows)
-}
-
-/// Returns for each of `rows` the sum of the products with the query and that
-/// of its squares.
-#[inline(always)]
-#[allow(clippy::inline_always)] // into functions compiled for more instructions
-fn sums<const N: usize>(query: &[Sums], rows: [&[f32]; N]) -> [(f64, f64); N] {
-    let mut products = [[0.0; LANES]; N];
-    let mut squares = [[0.0; LANES]; N];
-    let whole = rows.map(|row| row.as_chunks::<LANES>().0);
-    let count = whole.iter().map(|row| row.len()).min().unwrap_or(0).min(query.len());
-    let whole = whole.map(|row| &row[..count]);
-    for (place, query) in query[..count].iter().enumerate() {
-        let mut add = |row: usize| {
-            let numbers = whole[row][place].map(f64::from);
-            add_products(&mut products[row], &numbers, query);
-            add_products(&mut squares[row], &numbers, &numbers);
-        };
-        // Written out, since a loop would keep the sums in memory.
-        add(0);
-        if N == ROWS {
-            add(1);
-            add(2);
-            add(3);
-        }
-    }
-    for row in 0..N {
-        let rest = rows[row].as_chunks::<LANES>().1;
-        if let Some(query) = query.get(count)
+    /// Adds what is behind the last whole lanes.
+    #[inline(always)]
+    fn add_rest(&mut self, rest: &[f32], query: &[Sums]) {
+        if let Some(query) = query.last()
             && !rest.is_empty()
         {
-            for (lane, &number) in rest.iter().enumerate() {
-                let number = f64::from(number);
-                products[row][lane] += number * query[lane];
-                squares[row][lane] += number * number;
-            }
+            let mut numbers = [0.0; LANES];
+            numbers[..rest.len()].copy_from_slice(rest);
+            self.add(&numbers, query);
         }
     }
-    std::array::from_fn(|row| (total(&products[row]), total(&squares[row])))
+
+    #[inline(always)]
+    fn totals(&self) -> (f64, f64) {
+        (total(&self.product), total(&self.square))
+    }
+}
+
+/// Reads four rows beside each other: one sum waits for itself, not for the
+/// others.
+#[inline(always)]
+#[allow(clippy::inline_always, clippy::many_single_char_names)] // see `score_rows`
+fn four_rows(query: &[Sums], rows: [&[f32]; 4]) -> [(f64, f64); 4] {
+    let [(a, a_rest), (b, b_rest), (c, c_rest), (d, d_rest)] =
+        rows.map(<[f32]>::as_chunks::<LANES>);
+    let (mut first, mut second, mut third, mut fourth) =
+        (Row::ZERO, Row::ZERO, Row::ZERO, Row::ZERO);
+    for ((((query, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+        first.add(a, query);
+        second.add(b, query);
+        third.add(c, query);
+        fourth.add(d, query);
+    }
+    first.add_rest(a_rest, query);
+    second.add_rest(b_rest, query);
+    third.add_rest(c_rest, query);
+    fourth.add_rest(d_rest, query);
+    [first.totals(), second.totals(), third.totals(), fourth.totals()]
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)] // see `sums`
+#[allow(clippy::inline_always)] // see `score_rows`
+fn one_row(query: &[Sums], row: &[f32]) -> (f64, f64) {
+    let (whole, rest) = row.as_chunks::<LANES>();
+    let mut sums = Row::ZERO;
+    for (numbers, query) in whole.iter().zip(query) {
+        sums.add(numbers, query);
+    }
+    sums.add_rest(rest, query);
+    sums.totals()
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // see `score_rows`
 fn add_products(sums: &mut Sums, left: &Sums, right: &Sums) {
     for lane in 0..LANES {
         sums[lane] += left[lane] * right[lane];
@@ -287,7 +313,7 @@ fn add_products(sums: &mut Sums, left: &Sums, right: &Sums) {
 
 /// Returns the sum of the lanes, in the order that is part of the result.
 #[inline(always)]
-#[allow(clippy::inline_always)] // see `sums`
+#[allow(clippy::inline_always)] // see `score_rows`
 fn total(sums: &Sums) -> f64 {
     let pair = |lane: usize| sums[lane] + sums[lane + 1];
     (pair(0) + pair(2)) + (pair(4) + pair(6))
