@@ -2,7 +2,7 @@
 Native backend of `budgeteer`. Private: import from `budgeteer`.
 """
 
-__all__ = ["bm25_scores", "cache_info", "clear_cache", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "resolve_layout", "truncate"]
+__all__ = ["bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "resolve_layout", "truncate"]
 
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float") -> "bytearray | tuple[int, int]":
     """
@@ -19,6 +19,12 @@ def cache_info(kind: "int") -> "tuple[int, int, int, int, int]":
 def clear_cache(kind: "int") -> "None":
     """
     Forgets the counts that are remembered.
+    """
+
+def cosine_scores(query: "object", vectors: "object") -> "bytearray | int":
+    """
+    Scores each of `vectors` as float64; or returns the index of the first that
+    has a number that is not finite, -1 for the query's.
     """
 
 def count(kind: "int", ratio: "float", text: "str") -> "int":
@@ -53,7 +59,7 @@ def keywords(text: "str") -> "list[str]":
     Returns the keywords of `text`, each once, in order of first occurrence.
     """
 
-def pack(query: "str", chunks: "tuple[object, ...]", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None") -> "tuple[object, ...]":
+def pack(query: "str", chunks: "tuple[object, ...]", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None") -> "tuple[object, ...]":
     """
     Packs, and returns the columns of a packing; or a code and the index of a
     bad chunk.

@@ -374,7 +374,7 @@ class Packer:
         )
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
-        packing: Packing[T] = Packing(
+        packing: Packing[Any] = Packing(
             items,
             result,
             counter,
