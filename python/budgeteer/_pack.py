@@ -321,9 +321,7 @@ class Packer:
         links = self._links(previous)
         found = Vectors(query, items, vectors, self.embedder) if self._takes_vectors else None
         budget = max(0, limit - self.reserve_tokens)
-        return _Call(
-            query, items, budget, limit - budget, found, previous, links, self.fallback
-        )
+        return _Call(query, items, budget, limit - budget, found, previous, links, self.fallback)
 
     def _keys(self, call: _Call) -> bytes | None:
         """Return what the chunks are ranked by beside their words."""
