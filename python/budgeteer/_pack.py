@@ -223,7 +223,7 @@ class Packer:
                 (fixed-size lists) and any other buffer of float32 that lies in one piece are read
                 in place. What is strided, float16 or float64 is copied as float32, which costs
                 about as much as the ranking. Of lists only the query's vector may be one: to make
-                an array of *n* lists costs 200 times the arithmetic, and is left to the caller.
+                an array of *n* lists costs over 100 times the arithmetic and is yours.
             previous: Under ``order="sticky"``, a packing before: the text begins as its text
                 does, byte for byte, as far as the same chunks are kept. How much that is
                 `Packing.stable_prefix_tokens` tells; a provider that caches prompts need not

@@ -105,7 +105,7 @@ def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.d
         vectors: The vectors to compare it with, shape ``(n, d)``. Arrays of numpy, of Arrow
             (fixed-size lists) and any other buffer of float32 that lies in one piece are read in
             place. What is strided, float16 or float64 is copied as float32, which costs about as
-            much as the scores. Lists are refused: to make an array of them costs 200 times that.
+            much as the scores. Lists are refused: an array of them costs over 100 times that.
 
     Returns:
         Scores from -1.0 to 1.0 as float64, shape ``(n,)``; 0.0 where one of the two is zeros.
