@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -111,8 +112,9 @@ def _answer(argv: Sequence[str] | None) -> str:
 
 def _query(arguments: argparse.Namespace) -> str:
     loaded = config.load(arguments.config)
-    chunks = loaded.chunks(arguments.text)
-    packing, elapsed_ms = _timed(loaded.packer, arguments.text, chunks)
+    with loaded.embedder or nullcontext():
+        chunks = loaded.chunks(arguments.text)
+        packing, elapsed_ms = _timed(loaded.packer, arguments.text, chunks)
     return _json(packing, elapsed_ms) if arguments.output == "json" else _report(packing)
 
 

@@ -18,11 +18,11 @@ const SLICE: usize = 1 << 22;
 /// has a number that is not finite, -1 for the query's.
 #[pyfunction]
 #[pyo3(signature = (query: "object", vectors: "object") -> "bytearray | int")]
-pub(crate) fn cosine_scores<'py>(
+pub(crate) fn cosine_scores(
     query: PyBuffer<f32>,
     vectors: PyBuffer<f32>,
-    py: Python<'py>,
-) -> PyResult<Bound<'py, PyAny>> {
+    py: Python<'_>,
+) -> PyResult<Bound<'_, PyAny>> {
     guard(|| {
         let (query, vectors) = (Numbers(query), Numbers(vectors));
         let (query, vectors) = (query.numbers(), vectors.numbers());
@@ -30,7 +30,7 @@ pub(crate) fn cosine_scores<'py>(
         let Some(scorer) = CosineScorer::new(query) else {
             return Ok((-1_i64).into_pyobject(py)?.into_any());
         };
-        let mut scores = Vec::with_capacity(vectors.len() / dimensions);
+        let mut cosines = Vec::with_capacity(vectors.len() / dimensions);
         let slice = (SLICE / dimensions).max(1) * dimensions;
         // A number is read in the time of about one code point.
         let done: Result<(), usize> = work(py, vectors.len(), |stop| {
@@ -38,13 +38,13 @@ pub(crate) fn cosine_scores<'py>(
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                let before = scores.len();
-                scorer.score(vectors, &mut scores).map_err(|index| before + index)?;
+                let before = cosines.len();
+                scorer.score(vectors, &mut cosines).map_err(|index| before + index)?;
             }
             Ok(())
         })?;
         match done {
-            Ok(()) => Ok(mutable_column(py, scores.into_iter())?.into_any()),
+            Ok(()) => Ok(mutable_column(py, cosines.into_iter())?.into_any()),
             Err(index) => Ok(index.into_pyobject(py)?.into_any()),
         }
     })

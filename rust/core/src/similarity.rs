@@ -327,7 +327,7 @@ mod tests {
         let mut state = 7_u32;
         let mut next = move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / 16_777_216.0 - 0.5
+            f32::from(u16::try_from(state >> 16).expect("16 bits")) / 65_536.0 - 0.5
         };
         (0..count).map(|_| next()).collect()
     }
@@ -357,9 +357,9 @@ mod tests {
                     .collect();
                 for method in Method::available() {
                     let scorer = CosineScorer::with_method(&query, method).expect("finite");
-                    let mut scores = Vec::new();
-                    assert_eq!(Ok(()), scorer.score(&vectors, &mut scores));
-                    assert_eq!(expected, scores, "{method:?} {dimensions} {rows}");
+                    let mut cosines = Vec::new();
+                    assert_eq!(Ok(()), scorer.score(&vectors, &mut cosines));
+                    assert_eq!(expected, cosines, "{method:?} {dimensions} {rows}");
                 }
             }
         }

@@ -127,15 +127,15 @@ mod tests {
     fn scaled() {
         let columns: [(f64, &[f64]); 3] =
             [(0.5, &[4.0, 2.0, 0.0]), (2.0, &[f64::NAN, -1.0, 1.0]), (9.0, &[3.0; 3])];
-        assert_eq!([0.5, 0.25, 2.0], *fuse(3, &columns, Fusion::MinMax));
+        assert_eq!(vec![0.5, 0.25, 2.0], fuse(3, &columns, Fusion::MinMax));
         let widest: [(f64, &[f64]); 1] = [(1.0, &[f64::MAX, f64::MIN, 0.0])];
-        assert_eq!([1.0, 0.0, 0.5], *fuse(3, &widest, Fusion::MinMax));
+        assert_eq!(vec![1.0, 0.0, 0.5], fuse(3, &widest, Fusion::MinMax));
     }
 
     #[test]
     fn places() {
         let columns: [(f64, &[f64]); 2] = [(1.0, &[1.0, 5.0, 1.0]), (2.0, &[f64::NAN, 0.0, -0.0])];
         let fused = fuse(3, &columns, Fusion::ReciprocalRank { k: 1.0 });
-        assert_eq!([1.0 / 3.0, 0.5 + 2.0 / 2.0, 0.25 + 2.0 / 3.0], *fused);
+        assert_eq!(vec![1.0 / 3.0, 0.5 + 2.0 / 2.0, 0.25 + 2.0 / 3.0], fused);
     }
 }
