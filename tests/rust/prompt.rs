@@ -2,49 +2,23 @@
 //! for every input.
 #![allow(clippy::unwrap_used)] // a case that is not as expected is to fail
 
+mod cases;
+
 use std::collections::BTreeSet;
-use std::fs;
 use std::sync::Mutex;
 
-use budgeteer::window::{ModelCounter, ModelLimits, count_messages, count_tools, trim_messages};
+use budgeteer::window::{ModelLimits, count_messages, count_tools, trim_messages};
 use budgeteer::{
     Allocation, Encoding, Error, ErrorKind, Estimate, Filling, Image, Layout, Message, Packer,
     Section, TokenCounter, Tool, Trim,
 };
+use cases::{cases, counter, list, messages, number, tools};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn cases(kind: &str) -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/layout.json");
-    let mut cases: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    cases[kind].take()
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().expect("a list")
-}
-
-fn number(value: &Value) -> usize {
-    usize::try_from(value.as_u64().expect("a natural number")).unwrap()
-}
-
-fn counter(name: &Value) -> ModelCounter {
-    let name = name.as_str().expect("a name").to_owned();
-    ModelLimits::new("any", 1).encoding(name).counter().expect("a counter")
-}
-
-fn messages(value: &Value) -> Vec<Message> {
-    let read = |message: &Value| Message::from_json(message.clone()).unwrap();
-    list(value).iter().map(read).collect()
-}
-
-fn tools(value: &Value) -> Vec<Tool> {
-    list(value).iter().map(|tool| Tool::from_json(tool).unwrap()).collect()
-}
-
 #[test]
 fn trimming_is_that_of_python() {
-    for case in list(&cases("trims")) {
+    for case in list(&cases("layout.json", "trims")) {
         let trim =
             Trim { model: case["model"].as_str(), start_on_user: case["start_on"] == "user" };
         let counter = counter(&case["counter"]);
@@ -61,7 +35,7 @@ fn trimming_is_that_of_python() {
 
 #[test]
 fn images_cost_what_they_do_in_python() {
-    for case in list(&cases("images")) {
+    for case in list(&cases("layout.json", "images")) {
         let mut image = Image::url("");
         if let Some(size) = case["size"].as_array() {
             let side = |i: usize| u32::try_from(number(&size[i])).unwrap();
@@ -125,7 +99,7 @@ fn fit(case: &Value, counter: &dyn TokenCounter) -> Result<Allocation, Error> {
 
 #[test]
 fn layouts_are_those_of_python() {
-    for case in list(&cases("layouts")) {
+    for case in list(&cases("layout.json", "layouts")) {
         let answer = &case["answer"];
         let counter = counter(&case["counter"]);
         let fitted = match fit(case, &counter) {

@@ -2,50 +2,25 @@
 //! laws that hold for every input.
 #![allow(clippy::unwrap_used)] // a case that is not as expected is to fail
 
+mod cases;
+
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use budgeteer::window::{
-    Memory, ModelCounter, ModelLimits, Negotiator, Reserve, count_messages, count_tools,
-    list_models, load_models, model_limits, register_model, retrieval_budget, trim_messages,
+    Memory, ModelLimits, Negotiator, Reserve, count_messages, count_tools, list_models,
+    load_models, model_limits, register_model, retrieval_budget, trim_messages,
 };
 use budgeteer::{
     Detail, Encoding, ErrorKind, Estimate, Image, Message, Tool, ToolCall, ToolChoice, Trim,
 };
+use cases::{cases, counter, list, messages, number, tools};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn cases(kind: &str) -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/window.json");
-    let mut cases: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    cases[kind].take()
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().expect("a list")
-}
-
-fn number(value: &Value) -> usize {
-    usize::try_from(value.as_u64().expect("a natural number")).unwrap()
-}
-
-fn counter(name: &Value) -> ModelCounter {
-    let name = name.as_str().unwrap_or("chars_div4").to_owned();
-    ModelLimits::new("any", 1).encoding(name).counter().expect("a counter")
-}
-
-fn messages(value: &Value) -> Vec<Message> {
-    let read = |message: &Value| Message::from_json(message.clone()).unwrap();
-    list(value).iter().map(read).collect()
-}
-
-fn tools(value: &Value) -> Vec<Tool> {
-    list(value).iter().map(|tool| Tool::from_json(tool).unwrap()).collect()
-}
-
 #[test]
 fn models_are_those_of_python() {
-    for case in list(&cases("models")) {
+    for case in list(&cases("window.json", "models")) {
         let limits = model_limits(case["name"].as_str().unwrap());
         let answer = json!({
             "name": limits.name,
@@ -64,7 +39,7 @@ fn models_are_those_of_python() {
 
 #[test]
 fn messages_cost_what_they_do_in_python() {
-    for case in list(&cases("messages")) {
+    for case in list(&cases("window.json", "messages")) {
         let messages = messages(&case["messages"]);
         let counter = counter(&case["counter"]);
         let tokens = count_messages(&messages, &counter, case["model"].as_str());
@@ -74,7 +49,7 @@ fn messages_cost_what_they_do_in_python() {
 
 #[test]
 fn tools_cost_what_they_do_in_python() {
-    for case in list(&cases("tools")) {
+    for case in list(&cases("window.json", "tools")) {
         let (tools, counter) = (tools(&case["tools"]), counter(&case["counter"]));
         let choice = match case["tool_choice"].as_str().unwrap() {
             "auto" => ToolChoice::Auto,
@@ -91,7 +66,7 @@ fn tools_cost_what_they_do_in_python() {
 
 #[test]
 fn what_python_refuses_is_refused() {
-    let bad = cases("bad");
+    let bad = cases("window.json", "bad");
     for message in list(&bad["messages"]) {
         let error = Message::from_json(message.clone()).unwrap_err();
         assert_eq!(ErrorKind::InvalidArgument, error.kind(), "{message}");
@@ -145,7 +120,7 @@ fn with_negotiator<R>(case: &Value, answer: impl FnOnce(Negotiator<'_>) -> R) ->
 
 #[test]
 fn negotiations_are_those_of_python() {
-    for case in list(&cases("negotiations")) {
+    for case in list(&cases("window.json", "negotiations")) {
         let requested = number(&case["max_output_tokens"]);
         let found = with_negotiator(case, |one| one.negotiate(requested)).unwrap();
         let answer = json!({
@@ -218,7 +193,7 @@ fn negotiations_do_not_overflow() {
 
 #[test]
 fn safe_message_counts_are_those_of_python() {
-    for case in list(&cases("safe_message_counts")) {
+    for case in list(&cases("window.json", "safe_message_counts")) {
         let output = case["max_output_tokens"]
             .as_u64()
             .map_or(3_000, |_| number(&case["max_output_tokens"]));
@@ -229,7 +204,7 @@ fn safe_message_counts_are_those_of_python() {
 
 #[test]
 fn retrieval_budgets_are_those_of_python() {
-    for case in list(&cases("retrieval_budgets")) {
+    for case in list(&cases("window.json", "retrieval_budgets")) {
         let reserve = Reserve {
             system_tokens: number(&case["system_tokens"]),
             max_output_tokens: number(&case["max_output_tokens"]),
