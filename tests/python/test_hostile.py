@@ -12,9 +12,10 @@ on_both = pytest.mark.parametrize("name", BACKENDS)
 
 
 def seconds(work):
-    start = time.perf_counter()
+    """Return the time of the processor: other processes do not add to it."""
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @on_native
@@ -41,8 +42,14 @@ def test_many_duplicates_of_what_leaves(name):
 @on_native
 def test_a_type_for_each_chunk():
     """Chunks that each have a type of their own take linear time."""
-    chunks = [type("Own", (), {"text": "tea"})() for _ in range(20_000)]
-    assert seconds(lambda: pack("tea", chunks, 10)) < 4
+
+    def took(count):
+        chunks = [type("Own", (), {"text": "tea"})() for _ in range(count)]
+        return seconds(lambda: pack("tea", chunks, 10))
+
+    # How long one takes is a matter of how many subclasses Mapping has in the process.
+    # What is quadratic takes a hundred times as long.
+    assert took(20_000) < 60 * max(0.02, took(2_000))
 
 
 @on_native
