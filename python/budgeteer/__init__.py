@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from budgeteer._assemble import Template, parse_context
 from budgeteer._chunk import Chunk
+from budgeteer._corpus import Corpus
 from budgeteer._count import CacheInfo, TokenCounter, get_counter
 from budgeteer._pack import Packer, pack
 from budgeteer._packing import DroppedChunk, KeptChunk, Packing
 from budgeteer.errors import (
     BudgeteerError,
     BudgetExhaustedError,
+    CorpusError,
     CounterError,
     InternalError,
     InvalidArgumentError,
@@ -28,6 +30,8 @@ __all__ = [
     "BudgeteerError",
     "CacheInfo",
     "Chunk",
+    "Corpus",
+    "CorpusError",
     "CounterError",
     "DroppedChunk",
     "InternalError",

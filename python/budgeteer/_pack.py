@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from budgeteer import _assemble, _chunk, _gate, _validate
 from budgeteer._assemble import ORDERS, Template
 from budgeteer._backend import backend
+from budgeteer._corpus import Corpus, State
 from budgeteer._count import TokenCounter, get_counter
 from budgeteer._packing import Packing
 from budgeteer._similarity import Embedder, Vectors
@@ -202,7 +203,7 @@ class Packer:
     def pack(
         self,
         query: str,
-        chunks: Iterable[T],
+        chunks: Iterable[T] | Corpus[T],
         *,
         max_tokens: int | None = None,
         vectors: Any = None,
@@ -215,7 +216,8 @@ class Packer:
             query: What the chunks should answer. May be empty: then every score is 0.
             chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with
                 ``.text``, ``.page_content`` or ``.content``; they may be mixed. Of an object's
-                attributes the first that exists on the first object of its type is taken.
+                attributes the first that exists on the first object of its type is taken. Or a
+                `Corpus` of such.
             max_tokens: Replaces the packer's own for this call; the reserve still comes off.
             vectors: Under ``ranking="embedding"`` and ``"hybrid"``, the pair of the query's
                 vector, shape ``(d,)``, and those of the chunks, shape ``(n, d)``. With an embedder
@@ -259,7 +261,7 @@ class Packer:
     async def apack(
         self,
         query: str,
-        chunks: Iterable[T],
+        chunks: Iterable[T] | Corpus[T],
         *,
         max_tokens: int | None = None,
         vectors: Any = None,
@@ -307,9 +309,10 @@ class Packer:
     ) -> _Call:
         """Return the arguments of a call, checked."""
         query = _validate.text("query", query)
-        items = _validate.batch("chunks", chunks)
-        if type(items) is not tuple:  # the caller's list may change while we or a packing use it
-            items = tuple(items)
+        state = chunks._state if isinstance(chunks, Corpus) else None
+        items = _validate.batch("chunks", chunks) if state is None else state.chunks
+        if state is None and type(items) is not tuple:
+            items = tuple(items)  # the caller's list may change while we or a packing use it
         if vectors is not None and not self._takes_vectors:
             raise InvalidArgumentError(
                 f"vectors must be None under {self._ranking_shown}, "
@@ -321,12 +324,16 @@ class Packer:
         links = self._links(previous)
         found = Vectors(query, items, vectors, self.embedder) if self._takes_vectors else None
         budget = max(0, limit - self.reserve_tokens)
-        return _Call(query, items, budget, limit - budget, found, previous, links, self.fallback)
+        return _Call(
+            query, items, state, budget, limit - budget, found, previous, links, self.fallback
+        )
 
     def _keys(self, call: _Call) -> bytes | None:
         """Return what the chunks are ranked by beside their words."""
         if call.fallback is not None:
             return None
+        if call.state is not None and self.ranking in ("recency", "score"):
+            return call.state.keys(self.ranking)
         if self.ranking == "recency":
             return _chunk.mtime_keys(call.items)
         keys = None if call.vectors is None else call.vectors.cosines()
@@ -349,7 +356,7 @@ class Packer:
             ranking, keys, gate = "input", None, _gate.columns(items, self._max_docs)
         result = backend.pack(
             call.query,
-            items,
+            items if call.state is None else call.state.index,
             budget,
             counter._kind,
             counter._ratio,
@@ -444,11 +451,13 @@ class _Call:
     """
     The arguments of a call.
 
-    ``fallback`` is the ranking that replaces that of the packer, None until one does.
+    ``state`` is that of the corpus which the items are, None where they are a batch. ``fallback``
+    is the ranking that replaces that of the packer, None until one does.
     """
 
     query: str
-    items: tuple[Any, ...]
+    items: Sequence[Any]
+    state: State[Any] | None
     budget: int
     reserve: int
     vectors: Vectors | None

@@ -36,6 +36,10 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 """The attributes of a packing that are columns of a backend's answer, and what they hold."""
 
 
+_LATE = ("_dropped", "_reasons", "_needed", "_available")
+"""The attributes that a packing of a corpus has only once they were looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeptChunk(Generic[T]):
     """
@@ -198,11 +202,29 @@ class Packing(Generic[T]):
         self._spans = memoryview(result[4]).cast("q")
         self._cut: int = result[5]
         self._scores = memoryview(result[6]).cast("d")
-        self._dropped = memoryview(result[7]).cast("I")
-        self._reasons: bytes = result[8]
-        self._needed = memoryview(result[9]).cast("q")
-        self._available = memoryview(result[10]).cast("q")
+        self._dropped_count = len(self._scores) - len(self._kept)
+        self._unseen = result[6] if result[7] is None else None
+        if self._unseen is None:
+            self._set_dropped(*result[7:11])
         self._duplicates: dict[int, int] = result[11]
+
+    def _set_dropped(
+        self, dropped: bytes, reasons: bytes, needed: bytes, available: bytes
+    ) -> None:
+        self._reasons = reasons
+        self._needed = memoryview(needed).cast("q")
+        self._available = memoryview(available).cast("q")
+        self._dropped = memoryview(dropped).cast("I")
+
+    def __getattr__(self, name: str) -> Any:
+        """Have the columns of what was dropped from a corpus made when they are looked at."""
+        unseen = self.__dict__.get("_unseen")
+        if name in _LATE and unseen is not None:
+            self._set_dropped(*unseen.columns())
+            return self.__dict__[name]
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+        )
 
     @property
     def kept(self) -> Sequence[KeptChunk[T]]:
@@ -212,17 +234,17 @@ class Packing(Generic[T]):
     @property
     def dropped(self) -> Sequence[DroppedChunk[T]]:
         """The chunks not in the text, in the order in which that was decided."""
-        return _Lazy(len(self._dropped), self._dropped_chunk)
+        return _Lazy(self._dropped_count, self._dropped_chunk)
 
     @property
     def dropped_count(self) -> int:
         """How many chunks are not in the text, for whatever reason."""
-        return len(self._dropped)
+        return self._dropped_count
 
     @property
     def was_truncated(self) -> bool:
         """Whether anything was dropped or cut."""
-        return self._cut >= 0 or len(self._dropped) > 0
+        return self._cut >= 0 or self._dropped_count > 0
 
     @cached_property
     def dropped_total_tokens(self) -> int:
@@ -421,15 +443,16 @@ class Packing(Generic[T]):
         """Say the figures, never the text."""
         return (
             f"<Packing of {self.total_tokens} of {self.budget_tokens} tokens: "
-            f"{len(self._kept)} kept, {len(self._dropped)} dropped>"
+            f"{len(self._kept)} kept, {self._dropped_count} dropped>"
         )
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep texts, figures and reasons; leave the callers' objects behind."""
+        _ = self._dropped  # made by now
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
-            if name not in ("_chunks", "_counter")
+            if name not in ("_chunks", "_counter", "_unseen")
         }
         state["_count"] = len(self._scores)
         return state
@@ -441,6 +464,7 @@ class Packing(Generic[T]):
         for name, code in _COLUMNS.items():
             self.__dict__[name] = memoryview(state[name]).cast(code)
         self._counter = None
+        self._unseen = None
         chunks: list[Any] = [None] * count
         for place, index in enumerate(self._kept):
             text = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]

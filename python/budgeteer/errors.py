@@ -64,6 +64,10 @@ class CounterError(BudgeteerError):
     """A token counter cannot be had, or answered something that is not a count."""
 
 
+class CorpusError(BudgeteerError):
+    """A file is no corpus, of another version, cut off or damaged."""
+
+
 class InternalError(BudgeteerError, RuntimeError):
     """A defect of this library, not of its input. Please report it."""
 

@@ -10,14 +10,24 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from budgeteer import Chunk, Template, _count, _layout, _pack, _similarity, ranking
+from budgeteer import (
+    Chunk,
+    Template,
+    _corpus,
+    _count,
+    _layout,
+    _pack,
+    _records,
+    _similarity,
+    ranking,
+)
 
 ONLY_REFERENCE = os.environ.get("BUDGETEER_BACKEND") == "reference"
 """Whether this run was asked to leave the native backend out."""
 
 BACKENDS = ("reference",) if ONLY_REFERENCE else ("native", "reference")
 
-FACADES = (_pack, _count, _layout, _similarity, ranking)
+FACADES = (_corpus, _records, _pack, _count, _layout, _similarity, ranking)
 """The modules that hold a backend of their own."""
 
 END_MARKER = " [...]"

@@ -102,7 +102,7 @@ def test_all(module):
 @pytest.mark.parametrize(
     "name",
     [
-        *("Allocation", "CacheInfo", "Chunk", "Layout", "OpenAIEmbedder", "Packer", "Packing"),
+        *("Allocation", "CacheInfo", "Chunk", "Corpus", "Layout", "OpenAIEmbedder", "Packer", "Packing"),
         *("Section", "TokenCounter"),
     ],
 )
@@ -118,11 +118,12 @@ def test_members_are_documented(name):
 def test_public_names():
     """The names of the contract that exist today are public."""
     names = {"pack", "Packer", "Chunk", "Packing", "KeptChunk", "DroppedChunk", "get_counter"}
-    names |= {"TokenCounter", "CacheInfo", "Layout", "Section", "Allocation", "trim_messages"}
+    names |= {"Corpus", "TokenCounter", "CacheInfo", "Layout", "Section", "Allocation", "trim_messages"}
     errors = {
         "BudgeteerError",
         "InvalidArgumentError",
         "BudgetExhaustedError",
+        "CorpusError",
         "CounterError",
         "InternalError",
     }
@@ -132,7 +133,13 @@ def test_public_names():
 
 def test_errors():
     """Every error is a BudgeteerError; a bad argument is a ValueError as well."""
-    for name in ("InvalidArgumentError", "BudgetExhaustedError", "CounterError", "InternalError"):
+    for name in (
+        "InvalidArgumentError",
+        "BudgetExhaustedError",
+        "CorpusError",
+        "CounterError",
+        "InternalError",
+    ):
         assert issubclass(getattr(budgeteer, name), budgeteer.BudgeteerError)
     assert issubclass(budgeteer.InvalidArgumentError, ValueError)
     assert issubclass(window.InputValidationError, budgeteer.BudgetExhaustedError)

@@ -1,6 +1,12 @@
 """Pure-Python backend: the readable definition of what the native backend must do."""
 
 from budgeteer._reference._bm25 import bm25_scores
+from budgeteer._reference._corpus import (
+    index_chunks,
+    open_corpus,
+    save_corpus,
+    stored_chunk,
+)
 from budgeteer._reference._count import (
     cache_info,
     clear_cache,
@@ -25,9 +31,13 @@ __all__ = [
     "count_batch",
     "count_till_limit",
     "grapheme_boundaries",
+    "index_chunks",
     "keyword_scores",
     "keywords",
+    "open_corpus",
     "pack",
     "resolve_layout",
+    "save_corpus",
+    "stored_chunk",
     "truncate",
 ]

@@ -35,6 +35,7 @@ from budgeteer._codes import (
 from budgeteer._reference import _bm25, _exact, _gate
 from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._chunk import read
+from budgeteer._reference._corpus import Index
 from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._count import measure, tokens
 from budgeteer._reference._hybrid import fuse
@@ -70,7 +71,7 @@ class Outcome:
 
 def pack(
     query: str,
-    chunks: Sequence[object],
+    chunks: Sequence[object] | Index,
     budget: int,
     kind: int,
     ratio: float,
@@ -93,7 +94,12 @@ def pack(
 ) -> tuple[Any, ...]:
     """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
     ranks_words = ranking not in (SCORE, EMBEDDING) and (hybrid is None or hybrid[0] > 0)
-    texts, titles = read(chunks, ranks_words and gate is None)
+    texts: list[str] | int
+    titles: list[str] | int
+    if isinstance(chunks, Index):
+        texts, titles = chunks.texts, chunks.titles
+    else:
+        texts, titles = read(chunks, ranks_words and gate is None)
     if isinstance(texts, int) or isinstance(titles, int):
         return texts, titles
     gated = None

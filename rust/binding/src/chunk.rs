@@ -62,6 +62,27 @@ impl Batch for Texts<'_, '_> {
     }
 }
 
+/// A batch of Python's strings.
+pub(crate) trait Strings: Batch {
+    /// Returns the text of chunk `index` as the str that it is.
+    fn string<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>>;
+
+    /// Returns whether chunk `index` is known to be a str, which says nothing of
+    /// itself.
+    fn is_string(&self, index: usize) -> bool;
+}
+
+impl Strings for Texts<'_, '_> {
+    fn string<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: a str that lives as long as `self`.
+        Ok(unsafe { Bound::from_borrowed_ptr(py, self.strings[index]) })
+    }
+
+    fn is_string(&self, index: usize) -> bool {
+        self.chunks.as_slice()[index].is_instance_of::<PyString>()
+    }
+}
+
 /// Tells the processor that the line of `address` is read soon.
 #[inline]
 fn prefetch(address: *const u8) {
@@ -175,15 +196,29 @@ impl<'a, 'py> Texts<'a, 'py> {
         Ok(Ok(read))
     }
 
-    /// Returns the text of chunk `index` as the str that it is.
-    pub(crate) fn string(&self, py: Python<'py>, index: usize) -> Bound<'py, PyAny> {
-        // SAFETY: a str that lives as long as `self`.
-        unsafe { Bound::from_borrowed_ptr(py, self.strings[index]) }
-    }
-
-    /// Returns whether chunk `index` is a str, which says nothing of itself.
-    pub(crate) fn is_string(&self, index: usize) -> bool {
-        self.chunks.as_slice()[index].is_instance_of::<PyString>()
+    /// Appends the strings to those of a corpus, and the titles where there are
+    /// any.
+    pub(crate) fn move_into(
+        &self,
+        py: Python<'py>,
+        strings: &mut Vec<Py<PyString>>,
+        titles: &mut Vec<Option<Py<PyString>>>,
+    ) -> PyResult<()> {
+        let own = |string: *mut ffi::PyObject| {
+            // SAFETY: a str that lives as long as `self`.
+            let string = unsafe { Bound::from_borrowed_ptr(py, string) };
+            Ok::<_, PyErr>(string.cast_into::<PyString>()?.unbind())
+        };
+        if !self.titles.is_empty() {
+            titles.resize_with(strings.len(), || None);
+            for &title in &self.titles {
+                titles.push(if title.is_null() { None } else { Some(own(title)?) });
+            }
+        }
+        for &string in &self.strings {
+            strings.push(own(string)?);
+        }
+        Ok(())
     }
 
     fn with_capacity(chunks: &'a Bound<'py, PyTuple>) -> Self {

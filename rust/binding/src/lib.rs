@@ -3,6 +3,7 @@
 mod chunk;
 mod codes;
 mod convert;
+mod corpus;
 mod count;
 mod error;
 mod layout;
@@ -14,6 +15,8 @@ mod truncate;
 /// Native backend of `budgeteer`. Private: import from `budgeteer`.
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::corpus::{index_chunks, open_corpus, save_corpus, stored_chunk};
     #[pymodule_export]
     use super::count::{cache_info, clear_cache, count, count_batch, count_till_limit};
     #[pymodule_export]

@@ -2,22 +2,24 @@
 
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::pipeline::{self, Gate, Host, Plan, Subject, Tag};
-use budgeteer::{DroppedColumns, Ranking};
+use budgeteer::Ranking;
+use budgeteer::pipeline::{self, Gate, Host, Outcome, Plan, Subject, Tag};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
-use crate::chunk::Texts;
+use crate::chunk::{Strings, Texts};
 use crate::codes::{self, ASSEMBLED};
 use crate::convert::{self, Joiner, column, signed, string, text};
+use crate::corpus::{CorpusIndex, Unseen, dropped_columns};
 use crate::error::guard;
 
-/// Packs, and returns the columns of a packing; or a code and the index of a
-/// bad chunk.
+/// Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
+/// them, and returns the columns of a packing; or a code and the index of a bad
+/// chunk.
 #[pyfunction]
 #[pyo3(signature = (
     query: "str",
-    chunks: "tuple[object, ...]",
+    chunks: "object",
     budget: "int",
     kind: "int",
     ratio: "float",
@@ -42,7 +44,7 @@ use crate::error::guard;
 #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
 pub(crate) fn pack<'py>(
     query: &Bound<'py, PyString>,
-    chunks: &Bound<'py, PyTuple>,
+    chunks: &Bound<'py, PyAny>,
     budget: u64,
     kind: u8,
     ratio: f64,
@@ -73,10 +75,6 @@ pub(crate) fn pack<'py>(
             Ranking::Hybrid => hybrid.bm25 > 0.0,
             _ => true,
         };
-        let texts = match Texts::of_chunks(chunks, with_titles)? {
-            Ok(texts) => texts,
-            Err((code, index)) => return (code as u8, index).into_pyobject(py),
-        };
         let keys: Vec<f64> = floats(keys.unwrap_or_default()).collect();
         let gate = gate.map(gate_of).transpose()?;
         let previous: Vec<Vec<u8>> =
@@ -100,9 +98,29 @@ pub(crate) fn pack<'py>(
             is_cited: cite.is_some(),
             gate: gate.as_ref(),
         };
+        let query = text(query)?;
+        if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
+            let CorpusIndex { index, texts } = corpus.get();
+            let mut caller = Caller { py, chunks: texts, ask, tag, cite };
+            let outcome = pipeline::run_indexed(&plan, query, texts, index, &mut caller)?;
+            let (head, duplicates) = head(py, &outcome, texts, &plan)?;
+            let unseen = Unseen::new(outcome, &plan, index);
+            let nothing = (py.None(), py.None(), py.None(), py.None());
+            let rest = (unseen,).into_pyobject(py)?;
+            let result = head.add(rest)?.add(nothing.into_pyobject(py)?)?;
+            return Ok(result.add((duplicates,))?.cast_into()?);
+        }
+        let texts = match Texts::of_chunks(chunks.cast::<PyTuple>()?, with_titles)? {
+            Ok(texts) => texts,
+            Err((code, index)) => return (code as u8, index).into_pyobject(py),
+        };
         let mut caller = Caller { py, chunks: &texts, ask, tag, cite };
-        let outcome = pipeline::run(&plan, text(query)?, &texts, &mut caller)?;
-        columns(py, outcome, &texts, &plan)
+        let outcome = pipeline::run(&plan, query, &texts, &mut caller)?;
+        let (head, duplicates) = head(py, &outcome, &texts, &plan)?;
+        let (scores, dropped) = outcome.into_columns();
+        let scores = (column(py, scores.into_iter())?,).into_pyobject(py)?;
+        let dropped = dropped_columns(py, dropped)?.into_pyobject(py)?;
+        Ok(head.add(scores)?.add(dropped)?.add((duplicates,))?.cast_into()?)
     })
 }
 
@@ -126,20 +144,20 @@ fn floats(bytes: &[u8]) -> impl Iterator<Item = f64> {
 }
 
 /// The Python program around the pipeline.
-struct Caller<'a, 'py> {
+struct Caller<'a, 'py, S> {
     py: Python<'py>,
-    chunks: &'a Texts<'a, 'py>,
+    chunks: &'a S,
     ask: Option<&'a Bound<'py, PyAny>>,
     tag: &'a Bound<'py, PyAny>,
     cite: Option<&'a Bound<'py, PyAny>>,
 }
 
-impl Host for Caller<'_, '_> {
+impl<S: Strings> Host for Caller<'_, '_, S> {
     type Error = PyErr;
 
     fn count(&mut self, subject: Subject<'_>) -> PyResult<u64> {
         let (text, index) = match subject {
-            Subject::Chunk(index) => (self.chunks.string(self.py, index), Some(index)),
+            Subject::Chunk(index) => (self.chunks.string(self.py, index)?, Some(index)),
             Subject::Piece { index, text } => (string(self.py, text)?, Some(index)),
             Subject::Assembled(text) => (string(self.py, text)?, None),
         };
@@ -186,13 +204,14 @@ fn utf8(string: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(utf8)
 }
 
-/// Returns the packing as the columns that `budgeteer._packing.Packing` wraps.
-fn columns<'py>(
+/// Returns the first of the columns that `budgeteer._packing.Packing` wraps, up
+/// to the cut, and the last of them, the duplicates.
+fn head<'py>(
     py: Python<'py>,
-    outcome: pipeline::Outcome,
-    texts: &Texts<'_, 'py>,
+    outcome: &Outcome,
+    texts: &impl Strings,
     plan: &Plan<'_>,
-) -> PyResult<Bound<'py, PyTuple>> {
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
     let mut joiner = Joiner::with_capacity(outcome.parts().len());
     let gap = PyString::new(py, plan.template.between());
     let mut spans = Vec::with_capacity(2 * outcome.parts().len());
@@ -207,7 +226,7 @@ fn columns<'py>(
         spans.push(signed(joiner.chars() as u64));
         match part.changed {
             Some(changed) => joiner.push_utf8(py, changed)?,
-            None => joiner.push(texts.string(py, part.index))?,
+            None => joiner.push(texts.string(py, part.index)?)?,
         }
         if part.was_cut {
             cut = i64::try_from(place)?;
@@ -223,32 +242,11 @@ fn columns<'py>(
     for (index, original) in outcome.duplicates() {
         duplicates.set_item(index, original)?;
     }
-    let total_tokens = outcome.total_tokens;
     let kept = column(py, outcome.kept().map(|kept| kept.index))?;
     let counts = column(py, outcome.kept().map(|kept| signed(kept.tokens)))?;
     let citations = column(py, outcome.kept().map(|kept| signed(kept.citation)))?;
     let spans = column(py, spans.into_iter())?;
-    // Each column is let go of as soon as Python has it.
-    let (scores, dropped) = outcome.into_columns();
-    let scores = column(py, scores.into_iter())?;
-    let DroppedColumns { index, reason, needed, available } = dropped;
-    let index = column(py, index.into_iter())?;
-    let reason = column(py, reason.into_iter().map(codes::reason))?;
-    let needed = column(py, needed.into_iter().map(signed))?;
-    let available = column(py, available.into_iter().map(signed))?;
-    let result = (
-        text,
-        total_tokens,
-        kept,
-        (counts, citations),
-        spans,
-        cut,
-        scores,
-        index,
-        reason,
-        needed,
-        available,
-        duplicates,
-    );
-    result.into_pyobject(py)
+    let total = outcome.total_tokens;
+    let head = (text, total, kept, (counts, citations), spans, cut).into_pyobject(py)?;
+    Ok((head.into_any(), duplicates))
 }

@@ -274,12 +274,14 @@ pub trait Batch: Sync {
 
 /// A slice of documents as a batch.
 #[derive(Debug)]
-pub(crate) struct Documents<'a> {
+pub struct Documents<'a> {
     texts: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Documents<'a> {
-    pub(crate) fn new<D: Document>(documents: &'a [D]) -> Self {
+    /// Returns the documents as a batch.
+    #[must_use]
+    pub fn new<D: Document>(documents: &'a [D]) -> Self {
         Self { texts: documents.iter().map(|chunk| (chunk.text(), chunk.title())).collect() }
     }
 

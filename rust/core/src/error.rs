@@ -20,6 +20,10 @@ pub enum ErrorKind {
     BudgetExhausted,
     /// What was asked leaves nothing of a window for retrieval.
     InputValidation,
+    /// A file is no corpus, of another version, or damaged.
+    Corpus,
+    /// A file cannot be read or written.
+    Io(std::io::ErrorKind),
 }
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -49,6 +53,14 @@ enum Repr {
          {{title}} and {{index}}, and each other brace twice"
     )]
     Format,
+    #[error("the file is no corpus")]
+    Foreign,
+    #[error("the file has version {found} of the layout, and only {known} is known")]
+    Version { found: u32, known: u32 },
+    #[error("the file {what}")]
+    Damaged { what: &'static str },
+    #[error("{message}")]
+    Io { kind: std::io::ErrorKind, code: Option<i32>, message: String },
 }
 
 fn left(window: usize, reserve: Reserve) -> i128 {
@@ -61,7 +73,7 @@ impl Error {
     /// Returns the kind of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match self.0 {
+        match &self.0 {
             Repr::Nan { .. }
             | Repr::RepeatedId { .. }
             | Repr::NanMinScore
@@ -71,7 +83,40 @@ impl Error {
             | Repr::Shape(_) => ErrorKind::InvalidArgument,
             Repr::Overflow(_) => ErrorKind::BudgetExhausted,
             Repr::NothingLeft { .. } => ErrorKind::InputValidation,
+            Repr::Foreign | Repr::Version { .. } | Repr::Damaged { .. } => ErrorKind::Corpus,
+            Repr::Io { kind, .. } => ErrorKind::Io(*kind),
         }
+    }
+
+    /// Returns the operating system's number of an error of
+    /// [`ErrorKind::Io`], where there is one.
+    #[must_use]
+    pub fn os_error(&self) -> Option<i32> {
+        match self.0 {
+            Repr::Io { code, .. } => code,
+            _ => None,
+        }
+    }
+
+    #[cold]
+    pub(crate) fn foreign() -> Self {
+        Self(Repr::Foreign)
+    }
+
+    #[cold]
+    pub(crate) fn version(found: u32, known: u32) -> Self {
+        Self(Repr::Version { found, known })
+    }
+
+    #[cold]
+    pub(crate) fn damaged(what: &'static str) -> Self {
+        Self(Repr::Damaged { what })
+    }
+
+    #[cold]
+    pub(crate) fn io(error: &std::io::Error) -> Self {
+        let (kind, code) = (error.kind(), error.raw_os_error());
+        Self(Repr::Io { kind, code, message: error.to_string() })
     }
 
     #[cold]

@@ -5,6 +5,7 @@
 mod assemble;
 mod chunk;
 mod citation;
+mod corpus;
 mod count;
 mod duplicate;
 mod error;
@@ -34,7 +35,9 @@ pub mod window;
 pub use assemble::Order;
 pub use assemble::template::Template;
 pub use budgeteer_vocab::Encoding;
-pub use chunk::{Batch, Chunk, Document};
+pub use chunk::{Batch, Chunk, Document, Documents};
+pub use corpus::Index;
+pub use corpus::file::Stored;
 pub use count::{CacheInfo, Estimate, Exact, TokenCounter};
 pub use error::{Error, ErrorKind};
 pub use images::{Detail, Image};

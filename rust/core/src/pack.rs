@@ -4,19 +4,21 @@
 //! numbers. Whatever it does, the law holds at its end: the counter answers at
 //! most the budget for exactly the text that is assembled.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::assemble::{self, Frame, escape};
 use crate::chunk::Batch;
 use crate::count::Size;
 use crate::duplicate::Seen;
-use crate::pipeline::{Counting, Host, Plan, Reading, Tag};
+use crate::pipeline::{Counting, Host, Measures, Plan, Reading, Tag};
 use crate::text::Text;
 use crate::truncate::Keep;
 
 mod counted;
 mod estimate;
 mod exact;
+pub(crate) mod indexed;
 
 /// What happens to a chunk that does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +89,7 @@ pub struct Dropped {
 
 /// All chunks that are not in, in the order in which that was decided, as
 /// columns: a million of them take no more than their figures.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DroppedColumns {
     /// [`Dropped::index`] of each.
     pub index: Vec<u32>,
@@ -100,6 +102,13 @@ pub struct DroppedColumns {
 }
 
 impl DroppedColumns {
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.index.reserve_exact(count);
+        self.reason.reserve_exact(count);
+        self.needed.reserve_exact(count);
+        self.available.reserve_exact(count);
+    }
+
     pub(crate) fn push(&mut self, dropped: Dropped) {
         let Dropped { index, reason, needed, available } = dropped;
         self.index.push(index);
@@ -170,13 +179,14 @@ pub(crate) struct Packer<'p, B, H> {
     batch: &'p B,
     /// The measure of each text, where the counter is an estimate; `u32::MAX`
     /// stands for a larger one.
-    measures: Vec<u32>,
+    measures: Measures<'p>,
     /// The fingerprint of each text, where duplicates are dropped.
-    prints: Vec<u32>,
+    prints: Cow<'p, [u32]>,
     host: &'p mut H,
     admitted: Admitted,
     may_cut: Option<(Keep, &'static str)>,
     seen: Seen,
+    progress: Progress,
     /// What each kept chunk costs, under an exact counter.
     costs: Vec<exact::Cost>,
     /// What each kept chunk measures in the text, under an estimate, where
@@ -192,11 +202,27 @@ pub(crate) struct Packer<'p, B, H> {
     scratch: Vec<u8>,
 }
 
+/// How far admitting has come.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Under an estimate what the text measures, and its tokens.
+    measured: estimate::Used,
+    tokens: u64,
+    /// Under an exact counter what the kept chunks cost, and what stands around
+    /// them.
+    cost: exact::Used,
+    around: u64,
+    /// What was left where [`Overflow::Stop`] stopped.
+    stopped: Option<u64>,
+    /// What happened at which chunk, where not every chunk is looked at.
+    trail: Option<indexed::Trail>,
+}
+
 impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     pub(crate) fn new(
         plan: &'p Plan<'p>,
         batch: &'p B,
-        Reading { measures, prints }: Reading,
+        Reading { measures, prints }: Reading<'p>,
         host: &'p mut H,
         dropped: DroppedColumns,
     ) -> Self {
@@ -210,6 +236,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             // What is cited enters whole or not at all.
             may_cut: plan.overflow.cut().filter(|_| !plan.is_cited),
             seen: Seen::default(),
+            progress: Progress::default(),
             costs: Vec::new(),
             sizes: Vec::new(),
             has_notice: false,
@@ -225,11 +252,47 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             Counting::Estimate(estimate) if self.plan.sum_of_parts => {
                 self.pack_sum_of_parts(estimate, order)
             }
-            Counting::Estimate(estimate) => self.pack_estimated(estimate, order)?,
-            Counting::Exact(exact) => self.pack_exact(exact, order)?,
             Counting::Host => self.pack_counted(order)?,
+            _ => {
+                self.begin();
+                self.admit(order, u64::MAX)?;
+                self.finish()?
+            }
         };
         Ok((self.admitted, total))
+    }
+
+    /// Counts what stands around the chunks, under an estimate or an exact
+    /// counter.
+    fn begin(&mut self) {
+        match self.plan.counting {
+            Counting::Estimate(estimate) => self.begin_estimated(estimate),
+            Counting::Exact(exact) => self.begin_exact(exact),
+            Counting::Host => {}
+        }
+    }
+
+    /// Admits what fits of the next chunks in rank order. Ends early where more
+    /// than `most` tokens are left under an exact counter, and returns how many
+    /// chunks it went through.
+    fn admit(&mut self, order: &[u32], most: u64) -> Result<usize, H::Error> {
+        match self.plan.counting {
+            Counting::Estimate(estimate) => self.admit_estimated(estimate, order)?,
+            Counting::Exact(exact) => return self.admit_exact(exact, order, most),
+            Counting::Host => unreachable!("a host's counter is asked about every chunk"),
+        }
+        Ok(order.len())
+    }
+
+    /// Returns the tokens of the assembled text, which is within the budget.
+    fn finish(&mut self) -> Result<u64, H::Error> {
+        match self.plan.counting {
+            Counting::Estimate(estimate) => Ok(self.finish_estimated(estimate)),
+            Counting::Exact(exact) => {
+                self.settle(|packer| Ok(packer.count_joined(exact, &packer.tail())))
+            }
+            Counting::Host => unreachable!("as above"),
+        }
     }
 
     /// Counts the assembled text; while it is over the budget, the kept chunks
@@ -331,7 +394,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     fn is_empty(&self, index: u32) -> bool {
         // Most chunks are only dropped: to look at each text again would cost
         // a cache miss each.
-        let may_be = self.measures.get(index as usize).is_none_or(|&measured| measured == 0);
+        let may_be = self.measures.get(index).is_none_or(|measured| measured == 0);
         may_be && self.batch.text(index as usize).is_empty()
     }
 
@@ -341,8 +404,14 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.seen.find(*print, index, |index| self.batch.text(index as usize))
     }
 
-    /// Drops everything behind the chunk that did not fit, uncounted.
-    fn stop(&mut self, rest: &[u32], available: u64) {
+    /// Drops everything behind chunk `index`, which did not fit, uncounted.
+    fn stop(&mut self, index: u32, rest: &[u32], available: u64) {
+        self.progress.stopped = Some(available);
+        self.note(index, false);
+        self.drop_uncounted(rest, available);
+    }
+
+    fn drop_uncounted(&mut self, rest: &[u32], available: u64) {
         for &index in rest {
             if !self.is_refused(index) {
                 self.drop(index, Reason::Budget, 0, available);

@@ -3,6 +3,7 @@
 //! This is the interface for bindings, which bring texts and counters of their
 //! own. Rust programs use [`Packer`](crate::Packer).
 
+use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 
 use crate::assemble;
@@ -10,8 +11,11 @@ pub use crate::assemble::template::Tag;
 use crate::assemble::template::Template;
 pub use crate::assemble::{Order, Part};
 use crate::chunk::Batch;
+use crate::corpus::Index;
+use crate::corpus::bounds::Bounds;
 use crate::count::{Estimate, Exact};
 pub use crate::gate::Gate;
+use crate::pack::indexed::{Ranks, Trail, may_skip};
 use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
 use crate::score::bm25::{Bm25, Bm25Scorer};
@@ -177,6 +181,8 @@ pub struct Outcome {
     admitted: pack::Admitted,
     /// The places of the kept chunks in the order of the text.
     places: Vec<u32>,
+    /// What tells of the chunks of a corpus that were not looked at.
+    trail: Option<Trail>,
 }
 
 impl Outcome {
@@ -192,7 +198,8 @@ impl Outcome {
         self.places.iter().map(|&place| self.admitted.part(place as usize))
     }
 
-    /// Returns what is not in the text, in the order in which that was decided.
+    /// Returns what is not in the text, in the order in which that was decided;
+    /// of a corpus only what was looked at.
     #[must_use]
     pub fn dropped(&self) -> &DroppedColumns {
         &self.admitted.dropped
@@ -202,6 +209,22 @@ impl Outcome {
     #[must_use]
     pub fn into_columns(self) -> (Vec<f64>, DroppedColumns) {
         (self.scores, self.admitted.dropped)
+    }
+
+    /// Returns all that is not in the text, in the order in which that was
+    /// decided. The arguments must be what [`run_indexed`] had: of the plan, and
+    /// [`Index::measures`].
+    #[must_use]
+    pub fn dropped_of(
+        &self,
+        ranking: Ranking,
+        keys: &[f64],
+        min_score: Option<f64>,
+        measures: &[u32],
+    ) -> Cow<'_, DroppedColumns> {
+        let Some(trail) = &self.trail else { return Cow::Borrowed(&self.admitted.dropped) };
+        let ranks = ranks(ranking, keys, min_score, &self.scores);
+        Cow::Owned(trail.columns(&ranks, measures, &self.admitted.dropped))
     }
 
     /// Returns the dropped duplicates, each with the kept chunk that it
@@ -247,10 +270,88 @@ pub fn run<B: Batch, H: Host>(
     batch: &B,
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
-    let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
     let query = plan.gate.map_or(query, |gate| gate.question(batch, query));
     let (scores, reading) = read(plan, query, batch, host)?;
+    pack_all(plan, batch, scores, reading, host)
+}
 
+/// Packs the chunks of a corpus for `query`, as [`run`] does: `index` was made
+/// of `batch`, and is read in its place wherever it can be.
+///
+/// # Errors
+///
+/// Whatever the host answers.
+///
+/// # Panics
+///
+/// When `keys` has not one for each chunk where the ranking asks for them.
+pub fn run_indexed<B: Batch, H: Host>(
+    plan: &Plan<'_>,
+    query: Text<'_>,
+    batch: &B,
+    index: &Index,
+    host: &mut H,
+) -> Result<Outcome, H::Error> {
+    if plan.gate.is_some() {
+        return run(plan, query, batch, host); // it asks for words without titles
+    }
+    let mut bm25 = || {
+        let query = index.query(query);
+        host.work(query.cost(), |_| query.scores(Bm25::default()))
+    };
+    let scores = match plan.ranking {
+        Ranking::Score | Ranking::Embedding => plan.keys.to_vec(),
+        Ranking::Bm25 => bm25()?,
+        Ranking::Hybrid => {
+            let bm25 = if plan.hybrid.bm25 > 0.0 { bm25()? } else { Vec::new() };
+            hybrid_scores(plan, batch.len(), &bm25)
+        }
+        _ => overlaps(query, batch, index.total_chars(), host)?,
+    };
+    let reading = Reading {
+        measures: match plan.counting {
+            Counting::Exact(exact) => Measures::Bounds(index.bounds(exact)),
+            _ => Measures::Lent(index.measures(plan.counting)),
+        },
+        prints: Cow::Borrowed(if plan.dedupe { index.prints() } else { &[] }),
+    };
+    if !may_skip(plan) {
+        return pack_all(plan, batch, scores, reading, host);
+    }
+    let packer = pack::Packer::new(plan, batch, reading, host, DroppedColumns::default());
+    let (admitted, total_tokens, trail) =
+        packer.pack_indexed(&ranks(plan.ranking, plan.keys, plan.min_score, &scores))?;
+    let places = admitted.arranged(plan, batch);
+    Ok(Outcome { total_tokens, scores, admitted, places, trail: Some(trail) })
+}
+
+fn ranks<'a>(
+    ranking: Ranking,
+    keys: &'a [f64],
+    min_score: Option<f64>,
+    scores: &'a [f64],
+) -> Ranks<'a> {
+    Ranks {
+        count: u32::try_from(scores.len()).expect("no corpus has 2^32 chunks"),
+        scores,
+        keys: match ranking {
+            Ranking::Input => None,
+            Ranking::Recency => Some(keys),
+            _ => Some(scores),
+        },
+        min_score,
+    }
+}
+
+/// Packs with every chunk looked at.
+fn pack_all<B: Batch, H: Host>(
+    plan: &Plan<'_>,
+    batch: &B,
+    scores: Vec<f64>,
+    reading: Reading<'_>,
+    host: &mut H,
+) -> Result<Outcome, H::Error> {
+    let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
     let mut dropped = DroppedColumns::default();
     let mut order: Vec<u32> = (0..count).collect();
     if let Some(min_score) = plan.min_score {
@@ -286,17 +387,45 @@ pub fn run<B: Batch, H: Host>(
     let packer = pack::Packer::new(plan, batch, reading, host, dropped);
     let (admitted, total_tokens) = packer.pack(&order)?;
     let places = admitted.arranged(plan, batch);
-    Ok(Outcome { total_tokens, scores, admitted, places })
+    Ok(Outcome { total_tokens, scores, admitted, places, trail: None })
 }
 
 /// What packing needs to know of each text, read while the text is at hand.
-#[derive(Debug, Default)]
-pub(crate) struct Reading {
+#[derive(Debug)]
+pub(crate) struct Reading<'a> {
     /// Measures under an estimate, numbers that no count is below under an
     /// exact counter, else empty; `u32::MAX` stands for a larger one.
-    pub(crate) measures: Vec<u32>,
+    pub(crate) measures: Measures<'a>,
     /// Fingerprints where duplicates are dropped, else empty.
-    pub(crate) prints: Vec<u32>,
+    pub(crate) prints: Cow<'a, [u32]>,
+}
+
+/// Numbers of each text, one or none.
+#[derive(Debug)]
+pub(crate) enum Measures<'a> {
+    Read(Vec<u32>),
+    Lent(&'a [u32]),
+    Bounds(&'a Bounds),
+}
+
+impl<'a> Measures<'a> {
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<u32> {
+        match self {
+            Self::Read(measures) => measures.get(index as usize).copied(),
+            Self::Lent(measures) => measures.get(index as usize).copied(),
+            Self::Bounds(bounds) => Some(bounds.get(index as usize)),
+        }
+    }
+
+    /// Returns what a corpus lent.
+    pub(crate) fn lent(&self) -> Measures<'a> {
+        match self {
+            Self::Read(_) => unreachable!("a corpus lends its numbers"),
+            Self::Lent(measures) => Measures::Lent(measures),
+            Self::Bounds(bounds) => Measures::Bounds(bounds),
+        }
+    }
 }
 
 /// How relevance is found.
@@ -313,7 +442,7 @@ fn read<B: Batch, H: Host>(
     query: Text<'_>,
     batch: &B,
     host: &mut H,
-) -> Result<(Vec<f64>, Reading), H::Error> {
+) -> Result<(Vec<f64>, Reading<'static>), H::Error> {
     let count = batch.len();
     let mut relevance = match plan.ranking {
         // A gate asks whether a chunk has to do with the question at all.
@@ -331,17 +460,15 @@ fn read<B: Batch, H: Host>(
     if let Relevance::Overlap(..) = relevance {
         scores.reserve_exact(count);
     }
-    let mut reading = Reading {
-        measures: Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count }),
-        prints: Vec::with_capacity(if plan.dedupe { count } else { 0 }),
-    };
+    let mut measures = Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count });
+    let mut prints = Vec::with_capacity(if plan.dedupe { count } else { 0 });
     let mut words = Vec::new();
     let total = batch.total_chars();
     let mut from = 0;
     while from < count {
         let (to, chars) =
             if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
-        let (scores, reading) = (&mut scores, &mut reading);
+        let (scores, measures, prints) = (&mut scores, &mut measures, &mut prints);
         let (words, relevance) = (&mut words, &mut relevance);
         host.work(chars, move |_| {
             for index in from..to {
@@ -353,7 +480,7 @@ fn read<B: Batch, H: Host>(
                     Counting::Host => None,
                 };
                 if let Some(measured) = measured {
-                    reading.measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
+                    measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
                 }
                 let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
                 match relevance {
@@ -365,7 +492,7 @@ fn read<B: Batch, H: Host>(
                 }
                 if plan.dedupe {
                     // Last, when the whole text is in the cache.
-                    reading.prints.push(text.fingerprint());
+                    prints.push(text.fingerprint());
                 }
             }
         })?;
@@ -380,7 +507,31 @@ fn read<B: Batch, H: Host>(
     if plan.ranking == Ranking::Hybrid {
         scores = hybrid_scores(plan, count, &scores);
     }
-    Ok((scores, reading))
+    Ok((scores, Reading { measures: Measures::Read(measures), prints: prints.into() }))
+}
+
+/// Returns the share of the query's keywords that each chunk contains.
+fn overlaps<B: Batch, H: Host>(
+    query: Text<'_>,
+    batch: &B,
+    total: usize,
+    host: &mut H,
+) -> Result<Vec<f64>, H::Error> {
+    let (scorer, mut scratch) = (KeywordScorer::new(query), Scratch::default());
+    let mut scores = Vec::with_capacity(batch.len());
+    while scores.len() < batch.len() {
+        let from = scores.len();
+        let (to, chars) =
+            if total <= SLICE_CHARS { (batch.len(), total) } else { slice_from(batch, from) };
+        let (scores, scorer, scratch) = (&mut scores, &scorer, &mut scratch);
+        host.work(chars, move |_| {
+            for index in from..to {
+                batch.prefetch(index + PREFETCH);
+                scores.push(scorer.score(batch.text(index), batch.title(index), scratch));
+            }
+        })?;
+    }
+    Ok(scores)
 }
 
 /// Returns one score of those that the ranking weighs.

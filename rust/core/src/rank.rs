@@ -45,7 +45,7 @@ pub(crate) fn sort_descending(order: &mut Vec<u32>, keys: &[f64]) {
 }
 
 /// Returns an integer that sorts as `key` does; 0 for NaN.
-fn sortable(key: f64) -> u64 {
+pub(crate) fn sortable(key: f64) -> u64 {
     const SIGN: u64 = 1 << 63;
     match (key + 0.0).to_bits() {
         _ if key.is_nan() => 0,

@@ -40,7 +40,8 @@ impl<'a> Text<'a> {
     pub const EMPTY: Self = Self::Ascii(&[]);
 
     /// Returns the text that `bytes` encode as in [`Text::Utf8`].
-    pub(crate) fn from_utf8(bytes: &'a [u8]) -> Self {
+    #[must_use]
+    pub fn from_utf8(bytes: &'a [u8]) -> Self {
         if bytes.is_ascii() { Self::Ascii(bytes) } else { Self::Utf8(bytes) }
     }
 

@@ -52,7 +52,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                     }
                     self.drop(index, Reason::Budget, needed, available);
                     if self.plan.overflow == Overflow::Stop {
-                        self.stop(&order[place + 1..], available);
+                        self.stop(index, &order[place + 1..], available);
                         break;
                     }
                 }

@@ -16,8 +16,8 @@ use crate::text::{Cursor, Text};
 use crate::truncate::{Cut, Keep, Piece};
 
 /// What the text measures so far.
-#[derive(Clone, Copy, Debug)]
-struct Used {
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
     /// Header and footer, and the notice as soon as there must be room for it.
     around: u64,
     /// A separator.
@@ -35,31 +35,35 @@ impl Used {
 }
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
-    /// Admits what fits beside everything before it.
-    pub(super) fn pack_estimated(
-        &mut self,
-        estimate: Estimate,
-        order: &[u32],
-    ) -> Result<u64, H::Error> {
-        let budget = self.plan.budget;
+    /// Measures header, footer and separator.
+    pub(super) fn begin_estimated(&mut self, estimate: Estimate) {
         let template = self.plan.template;
-        let is_bare = self.plan.is_bare();
         let mut measure = |text: &str| estimate.measure(text.into(), &mut self.scratch);
-        let mut used = Used {
+        self.progress.measured = Used {
             around: measure(&template.header) + measure(&template.footer),
             gap: measure(&template.separator),
             joined: 0,
         };
-        let mut before = 0;
+    }
+
+    /// Admits what fits beside everything before it.
+    pub(super) fn admit_estimated(
+        &mut self,
+        estimate: Estimate,
+        order: &[u32],
+    ) -> Result<(), H::Error> {
+        let budget = self.plan.budget;
+        let is_bare = self.plan.is_bare();
         for (place, &index) in order.iter().enumerate() {
             if self.is_refused(index) {
                 continue;
             }
             if self.wants_notice(0) {
-                before = self.make_room(estimate, &mut used);
+                self.make_room(estimate);
             }
             let size = self.measure(estimate, index);
-            let mut start = used.start(self.admitted.kept.is_empty());
+            let mut start = self.start();
+            let mut before = self.progress.tokens;
             let mut needed = estimate.tokens(start + size) - before;
             let mut available = budget - before;
             let mut frame = Frame::default();
@@ -73,8 +77,9 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 && self.may_cut.is_some()
                 && self.wants_notice(order.len() - place - 1)
             {
-                before = self.make_room(estimate, &mut used);
-                start = used.start(self.admitted.kept.is_empty());
+                self.make_room(estimate);
+                start = self.start();
+                before = self.progress.tokens;
                 needed = estimate.tokens(start + whole.measured) - before;
                 available = budget - before;
             }
@@ -87,7 +92,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                     } else {
                         self.drop(index, Reason::Budget, needed, available);
                         if self.plan.overflow == Overflow::Stop {
-                            self.stop(&order[place + 1..], available);
+                            self.stop(index, &order[place + 1..], available);
                             break;
                         }
                         continue;
@@ -97,13 +102,27 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             if !is_bare {
                 self.sizes.push(whole);
             }
-            used.joined = start + whole.measured - used.around;
-            before = estimate.tokens(start + whole.measured);
+            let measured = start + whole.measured;
+            self.progress.measured.joined = measured - self.progress.measured.around;
+            self.progress.tokens = estimate.tokens(measured);
+            self.note(index, true);
         }
+        Ok(())
+    }
+
+    /// Makes room for the notice if there is to be one, and returns the tokens
+    /// of the assembled text.
+    pub(super) fn finish_estimated(&mut self, estimate: Estimate) -> u64 {
         if self.wants_notice(0) {
-            before = self.make_room(estimate, &mut used);
+            self.make_room(estimate);
         }
-        Ok(if is_bare { before } else { self.total(estimate) })
+        if self.plan.is_bare() { self.progress.tokens } else { self.total(estimate) }
+    }
+
+    /// Returns what the text measures in front of the next chunk, and around
+    /// all.
+    pub(super) fn start(&self) -> u64 {
+        self.progress.measured.start(self.admitted.kept.is_empty())
     }
 
     /// Returns what chunk `index` measures in the text, which alone measures
@@ -123,22 +142,24 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     }
 
     /// Sets room aside for the notice, for which the chunks of lowest rank may
-    /// have to leave, and returns the tokens so far.
-    fn make_room(&mut self, estimate: Estimate, used: &mut Used) -> u64 {
+    /// have to leave.
+    fn make_room(&mut self, estimate: Estimate) {
         let notice = self.set_notice();
+        let mut used = self.progress.measured;
         used.around += estimate.measure(Text::from_utf8(&notice), &mut self.scratch);
         let mut left = HashMap::new();
-        let mut total = self.tokens_so_far(estimate, *used);
+        let mut total = self.tokens_so_far(estimate, used);
         while total > self.plan.budget {
             let size = self.sizes.last().map_or(0, |size| size.measured);
             let kept = self.take_out();
             used.joined -= size + if self.admitted.kept.is_empty() { 0 } else { used.gap };
-            let others = self.tokens_so_far(estimate, *used);
+            let others = self.tokens_so_far(estimate, used);
             self.drop_kept(kept, total - others, total, &mut left);
             total = others;
         }
         self.admitted.drop_repeated(&left);
-        total
+        self.progress.measured = used;
+        self.progress.tokens = total;
     }
 
     fn tokens_so_far(&self, estimate: Estimate, used: Used) -> u64 {
@@ -227,7 +248,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     }
 
     fn measure(&mut self, estimate: Estimate, index: u32) -> u64 {
-        match self.measures[index as usize] {
+        match self.measures.get(index).unwrap_or(u32::MAX) {
             u32::MAX => estimate.measure(self.batch.text(index as usize), &mut self.scratch),
             measured => u64::from(measured),
         }

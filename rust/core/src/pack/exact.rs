@@ -62,7 +62,7 @@ impl Ahead {
 
 /// What the kept chunks cost together, as long as each starts anew.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+pub(super) struct Used {
     /// Their tokens, with a separator behind each but the last.
     total: i64,
     /// The last one in the order of the text, and what a separator behind it
@@ -91,25 +91,34 @@ impl Used {
 }
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
-    /// Admits by what each costs with a separator; then counts what they cost
-    /// together, and takes out the lowest-ranked while that is over.
-    pub(super) fn pack_exact(&mut self, exact: Exact, order: &[u32]) -> Result<u64, H::Error> {
-        let mut used = Used::default();
-        let mut ahead = Ahead::default();
+    /// Counts header and footer.
+    pub(super) fn begin_exact(&mut self, exact: Exact) {
         let template = self.plan.template;
-        let mut around = count(exact, template.header.as_bytes())
+        self.progress.around = count(exact, template.header.as_bytes())
             .saturating_add(count(exact, template.footer.as_bytes()));
-        let left = |used: Used, around, budget: u64| {
-            budget.saturating_add_signed(-used.total).saturating_sub(around)
-        };
+    }
+
+    /// Admits by what each costs with a separator; see `admit` for the rest.
+    /// What they cost together is counted in the end.
+    pub(super) fn admit_exact(
+        &mut self,
+        exact: Exact,
+        order: &[u32],
+        most: u64,
+    ) -> Result<usize, H::Error> {
+        let mut ahead = Ahead::default();
         for (place, &index) in order.iter().enumerate() {
+            if self.available() > most {
+                return Ok(place);
+            }
             if self.is_refused(index) {
                 continue;
             }
             if self.wants_notice(0) {
-                around = around.saturating_add(count(exact, &self.set_notice()));
+                self.add_notice(exact);
             }
-            let mut available = left(used, around, self.plan.budget).min(self.room);
+            let used = self.progress.cost;
+            let mut available = self.available();
             if place >= ahead.end() {
                 ahead = self.count_ahead(exact, order, place, available)?;
             }
@@ -117,22 +126,41 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let mut kept = self.keep_exact(exact, index, known, used, available)?;
             if kept.is_none() && self.may_cut.is_some() {
                 if self.wants_notice(order.len() - place - 1) {
-                    around = around.saturating_add(count(exact, &self.set_notice()));
-                    available = left(used, around, self.plan.budget);
+                    self.add_notice(exact);
+                    available = self.available();
                 }
                 kept = self.cut_exact(exact, index, used, available)?;
             }
             if let Some(cost) = kept {
-                used.add(index, cost, self.plan.order == Order::Input);
+                self.progress.cost.add(index, cost, self.plan.order == Order::Input);
+                self.note(index, true);
             } else {
                 self.drop(index, Reason::Budget, available.saturating_add(1), available);
                 if self.plan.overflow == Overflow::Stop {
-                    self.stop(&order[place + 1..], available);
+                    self.stop(index, &order[place + 1..], available);
                     break;
                 }
             }
         }
-        self.settle(|packer| Ok(packer.count_joined(exact, &packer.tail())))
+        Ok(order.len())
+    }
+
+    /// Sets room aside for the notice.
+    fn add_notice(&mut self, exact: Exact) {
+        let notice = count(exact, &self.set_notice());
+        self.progress.around = self.progress.around.saturating_add(notice);
+    }
+
+    /// Returns how many tokens are left.
+    pub(super) fn available(&self) -> u64 {
+        let used = self.progress.cost.total;
+        let left = self.plan.budget.saturating_add_signed(-used);
+        left.saturating_sub(self.progress.around).min(self.room)
+    }
+
+    /// Returns a number that the count of chunk `index` is not below.
+    fn least(&self, index: u32) -> u64 {
+        self.measures.get(index).map_or(0, u64::from)
     }
 
     /// Counts what comes next in the order and may well be admitted, where that
@@ -157,8 +185,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         let mut counts = Vec::new();
         let mut indices = Vec::new();
         for &index in &order[from..] {
-            let is_wanted = u64::from(self.measures[index as usize]) <= available
-                && self.original_of(index).is_none();
+            let is_wanted = self.least(index) <= available && self.original_of(index).is_none();
             if is_wanted {
                 chars += self.batch.text(index as usize).chars();
                 indices.push(index);
@@ -191,7 +218,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         used: Used,
         available: u64,
     ) -> Result<Option<Cost>, H::Error> {
-        if u64::from(self.measures[index as usize]) > available {
+        if self.least(index) > available {
             return Ok(None);
         }
         let text = self.batch.text(index as usize);
@@ -281,7 +308,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
 
     /// Returns the count of the assembled text, of which there must be some,
     /// with `tail` behind the last chunk.
-    fn count_joined(&mut self, exact: Exact, tail: &[u8]) -> u64 {
+    pub(super) fn count_joined(&mut self, exact: Exact, tail: &[u8]) -> u64 {
         let places = self.admitted.arranged(self.plan, self.batch);
         let template = self.plan.template;
         let separator = template.separator.as_bytes();

@@ -151,10 +151,7 @@ impl Bm25Scorer {
         }
         let texts = self.texts as f64;
         let average = self.words as f64 / texts;
-        let idf = |&frequency: &u64| {
-            let frequency = frequency as f64;
-            ln(1.0 + (texts - frequency + 0.5) / (frequency + 0.5))
-        };
+        let idf = |&frequency: &u64| idf(texts, frequency as f64);
         let idf: Vec<f64> = self.frequencies.iter().map(idf).collect();
 
         let mut counts = self.counts.as_slice();
@@ -174,6 +171,11 @@ impl Bm25Scorer {
         }
         scores
     }
+}
+
+/// Returns the weight of a term that so many of so many texts have.
+pub(crate) fn idf(texts: f64, frequency: f64) -> f64 {
+    ln(1.0 + (texts - frequency + 0.5) / (frequency + 0.5))
 }
 
 /// Returns the natural logarithm of `x`, which must be finite and at least 1.

@@ -1,0 +1,161 @@
+"""
+Packing from a corpus: time of a query, of building, saving and opening, and memory.
+
+    python benches/bench_corpus.py [--sizes 5000,100000,1000000] [--rounds N] [--texts FILE]
+
+Queries are compared, at the smallest size, with the clean Python that people write: split, count,
+score by BM25, sort, and count with tiktoken until the budget is full, over texts that it tokenized
+beforehand, and over texts that it did not. Times are of one thread's processor, medians; only
+ratios within one run mean much.
+
+Under pytest the smallest case runs once: ``pytest benches/bench_corpus.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tiktoken
+from bench_pack import CHARS, MAX_TOKENS, real_text
+
+from budgeteer import Corpus, Packer
+
+QUERIES = (
+    (
+        "who was the first president of the association which published journal of psychotherapy "
+        "integration"
+    ),
+    "how are default parameter values of a function evaluated",
+    "unicode surrogate escape error handler",
+)
+PACKER = Packer(MAX_TOKENS)
+
+
+def chunks_of(text: str, count: int) -> list[str]:
+    """Return *count* strings of real text, at different places of it."""
+    last = len(text) - CHARS
+    return [text[start : start + CHARS] for start in (i * 797 % last for i in range(count))]
+
+
+def resident() -> int:
+    """Return the bytes that the process holds; 0 where nobody tells."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return 0
+    return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def seconds(work: Callable[[], Any], rounds: int) -> float:
+    """Return the median of the processor's time."""
+    times = []
+    for _ in range(rounds):
+        start = time.thread_time()
+        work()
+        times.append(time.thread_time() - start)
+    return statistics.median(times)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text."""
+    return re.findall(r"\w+", text.lower())
+
+
+def clean_python(query: str, texts: list[str], counted: list[Counter[str]] | None) -> str:
+    """Do what people write."""
+    if counted is None:
+        counted = [Counter(words(text)) for text in texts]
+    encoding = tiktoken.get_encoding("o200k_base")
+    lengths = [sum(counts.values()) for counts in counted]
+    average = sum(lengths) / len(lengths)
+    scores = [0.0] * len(texts)
+    for term in dict.fromkeys(words(query)):
+        having = sum(term in counts for counts in counted)
+        idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+        for i, counts in enumerate(counted):
+            if term in counts:
+                norm = 1.2 * (0.25 + 0.75 * lengths[i] / average)
+                scores[i] += idf * counts[term] * 2.2 / (counts[term] + norm)
+    kept: list[str] = []
+    used = 0
+    for i in sorted(range(len(texts)), key=lambda i: -scores[i]):
+        tokens = len(encoding.encode_ordinary(texts[i])) + 1
+        if used + tokens <= MAX_TOKENS:
+            kept.append(texts[i])
+            used += tokens
+    return "\n\n".join(kept)
+
+
+def measure(text: str, count: int, rounds: int, *, with_python: bool) -> dict[str, float]:
+    """Return the figures at one size, by what they are."""
+    texts = chunks_of(text, count)
+    before = resident()
+    start = time.thread_time()
+    corpus = Corpus(texts)
+    figures = {"build, s": time.thread_time() - start}
+    start = time.thread_time()
+    for query in QUERIES:
+        PACKER.pack(query, corpus)
+    figures["first queries, ms each"] = (time.thread_time() - start) / len(QUERIES) * 1e3
+    each = [seconds(partial(PACKER.pack, query, corpus), rounds) for query in QUERIES]
+    figures["query, ms"] = statistics.mean(each) * 1e3
+    figures["dropped looked at, ms"] = 1e3 * seconds(
+        lambda: PACKER.pack(QUERIES[0], corpus).dropped[0], 3
+    )
+    figures["memory, bytes per chunk"] = (resident() - before) / count
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "corpus"
+        figures["save, s"] = seconds(lambda: corpus.save(path), 1)
+        figures["file, bytes per chunk"] = path.stat().st_size / count
+        figures["open, s"] = seconds(lambda: Corpus.open(path), 1)
+        opened = Corpus.open(path)
+        each = [seconds(partial(PACKER.pack, query, opened), rounds) for query in QUERIES]
+        figures["query of the file, ms"] = statistics.mean(each) * 1e3
+        del opened
+    if with_python:
+        counted = [Counter(words(text)) for text in texts]
+        figures["Python, ms"] = 1e3 * seconds(lambda: clean_python(QUERIES[0], texts, None), 1)
+        figures["Python, tokenized, ms"] = 1e3 * seconds(
+            lambda: clean_python(QUERIES[0], texts, counted), 1
+        )
+    return figures
+
+
+def test_corpus() -> None:
+    """The smallest case runs."""
+    figures = measure(real_text(), 300, 1, with_python=True)
+
+    assert all(value >= 0 for value in figures.values())
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--sizes", default="5000,100000,1000000")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--texts", type=Path)
+    arguments = parser.parse_args()
+    text = real_text(arguments.texts)
+    for nth, count in enumerate(map(int, arguments.sizes.split(","))):
+        print(f"\n{count} chunks of {CHARS} characters")
+        figures = measure(text, count, arguments.rounds, with_python=nth == 0)
+        for name, value in figures.items():
+            print(f"{name:28}{value:12.3f}")
+        for name in ("Python, ms", "Python, tokenized, ms"):
+            if name in figures:
+                times = figures[name] / figures["query, ms"]
+                print(f"{name[:-4]} takes {times:.0f} times a query")
+
+
+if __name__ == "__main__":
+    main()

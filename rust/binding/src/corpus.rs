@@ -1,0 +1,318 @@
+//! `budgeteer::Index` with the strings that it was made of, for Python.
+#![allow(unsafe_code)] // strings are read where they lie
+
+use std::os::raw::c_int;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use budgeteer::pipeline::{Outcome, Plan};
+use budgeteer::{Batch, DroppedColumns, ErrorKind, Index, Ranking, Stored, Text};
+use pyo3::exceptions::PyOSError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::chunk::{Strings, Texts};
+use crate::codes;
+use crate::convert::{borrow_text, column, signed, string, work};
+use crate::error::guard;
+
+/// Indexing takes as long as reading so many times the texts.
+const INDEXING: usize = 20;
+
+/// A corpus as the backend sees it. It never changes.
+#[pyclass(frozen, module = "budgeteer._native")]
+pub(crate) struct CorpusIndex {
+    pub(crate) index: Arc<Index>,
+    pub(crate) texts: Kept,
+}
+
+/// The texts of a corpus.
+pub(crate) enum Kept {
+    /// The caller's strings.
+    Strings(OwnStrings),
+    /// A file, and what was added behind it, encoded alike: equal texts must be
+    /// stored alike.
+    Stored { stored: Arc<Stored>, more: Vec<(Arc<[u8]>, Arc<[u8]>)> },
+}
+
+#[derive(Default)]
+pub(crate) struct OwnStrings {
+    /// Ready strings of the class itself.
+    strings: Vec<Py<PyString>>,
+    /// A title for each of the first chunks; None for no title.
+    titles: Vec<Option<Py<PyString>>>,
+}
+
+impl OwnStrings {
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        let title = |title: &Option<Py<PyString>>| title.as_ref().map(|title| title.clone_ref(py));
+        Self {
+            strings: self.strings.iter().map(|string| string.clone_ref(py)).collect(),
+            titles: self.titles.iter().map(title).collect(),
+        }
+    }
+}
+
+impl Kept {
+    /// Returns these texts with those of `read` behind them.
+    fn with<'py>(&self, py: Python<'py>, read: &Texts<'_, 'py>) -> PyResult<Self> {
+        match self {
+            Self::Strings(own) => {
+                let mut own = own.clone_ref(py);
+                read.move_into(py, &mut own.strings, &mut own.titles)?;
+                Ok(Self::Strings(own))
+            }
+            Self::Stored { stored, more } => {
+                let mut more = more.clone();
+                let utf8 = |text: Text<'_>| {
+                    let mut utf8 = Vec::new();
+                    text.write_utf8(&mut utf8);
+                    utf8.into()
+                };
+                more.extend((0..read.len()).map(|i| (utf8(read.text(i)), utf8(read.title(i)))));
+                Ok(Self::Stored { stored: Arc::clone(stored), more })
+            }
+        }
+    }
+}
+
+impl Batch for Kept {
+    fn len(&self) -> usize {
+        match self {
+            Self::Strings(own) => own.strings.len(),
+            Self::Stored { stored, more } => stored.len() + more.len(),
+        }
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        match self {
+            // SAFETY: a ready string that lives as long as `self`.
+            Self::Strings(own) => unsafe { borrow_text(own.strings[index].as_ptr()) },
+            Self::Stored { stored, more } => match index.checked_sub(stored.len()) {
+                None => stored.text(index),
+                Some(place) => Text::from_utf8(&more[place].0),
+            },
+        }
+    }
+
+    fn title(&self, index: usize) -> Text<'_> {
+        match self {
+            Self::Strings(own) => match own.titles.get(index) {
+                // SAFETY: a ready string that lives as long as `self`.
+                Some(Some(title)) => unsafe { borrow_text(title.as_ptr()) },
+                _ => Text::EMPTY,
+            },
+            Self::Stored { stored, more } => match index.checked_sub(stored.len()) {
+                None => stored.title(index),
+                Some(place) => Text::from_utf8(&more[place].1),
+            },
+        }
+    }
+}
+
+impl Strings for Kept {
+    fn string<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        if let Self::Strings(own) = self {
+            return Ok(own.strings[index].bind(py).as_any().clone());
+        }
+        utf8_string(py, self.text(index))
+    }
+
+    fn is_string(&self, _index: usize) -> bool {
+        false // only the facade knows what the chunks are
+    }
+}
+
+/// Returns a text of a file as a str.
+fn utf8_string<'py>(py: Python<'py>, text: Text<'_>) -> PyResult<Bound<'py, PyAny>> {
+    match text {
+        Text::Ascii(utf8) | Text::Utf8(utf8) => string(py, utf8),
+        _ => unreachable!("a file holds UTF-8"),
+    }
+}
+
+#[pymethods]
+impl CorpusIndex {
+    /// Returns the number of chunks.
+    fn __len__(&self) -> usize {
+        self.index.len()
+    }
+}
+
+/// Indexes chunks behind those of `index`; or returns a code and the index of
+/// a bad chunk.
+#[pyfunction]
+#[pyo3(signature = (chunks: "tuple[object, ...]", index: "object | None") -> "object", text_signature = "(chunks, index)")]
+pub(crate) fn index_chunks<'py>(
+    chunks: &Bound<'py, PyTuple>,
+    index: Option<&Bound<'py, CorpusIndex>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = chunks.py();
+    guard(|| {
+        let read = match Texts::of_chunks(chunks, true)? {
+            Ok(texts) => texts,
+            Err((code, place)) => {
+                return Ok((code as u8, place).into_pyobject(py)?.into_any());
+            }
+        };
+        let chars = read.total_chars();
+        let before = index.map(Bound::get);
+        let nothing = Kept::Strings(OwnStrings::default());
+        let texts = before.map_or(&nothing, |before| &before.texts).with(py, &read)?;
+        let known = before.map(|before| Arc::clone(&before.index)).unwrap_or_default();
+        let index =
+            work(py, chars.saturating_mul(INDEXING), |stop| known.extended_until(&texts, stop))?;
+        Ok(Bound::new(py, CorpusIndex { index: Arc::new(index), texts })?.into_any())
+    })
+}
+
+/// Writes a corpus to a file, with a record of each chunk.
+#[pyfunction]
+#[pyo3(signature = (index: "object", path: "str", records: "list[bytes]") -> "None", text_signature = "(index, path, records)")]
+#[allow(clippy::needless_pass_by_value)] // as it is converted
+pub(crate) fn save_corpus(
+    index: &Bound<'_, CorpusIndex>,
+    path: PathBuf,
+    records: &Bound<'_, PyList>,
+) -> PyResult<()> {
+    let py = index.py();
+    guard(|| {
+        let CorpusIndex { index, texts } = index.get();
+        let records: PyResult<Vec<_>> =
+            records.iter().map(|record| Ok(record.cast_into::<PyBytes>()?.unbind())).collect();
+        let records = records?;
+        let records: Vec<&[u8]> = records.iter().map(|record| record.as_bytes(py)).collect();
+        py.detach(|| index.save(&path, texts, |place| records[place]))
+            .map_err(|error| refusal(&error, &path))
+    })
+}
+
+/// Opens a file that `save_corpus` wrote; or returns what is wrong with it.
+#[pyfunction]
+#[pyo3(signature = (path: "str") -> "object", text_signature = "(path)")]
+#[allow(clippy::needless_pass_by_value)] // as it is converted
+pub(crate) fn open_corpus(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    guard(|| match py.detach(|| Stored::open(&path)) {
+        Ok(stored) => {
+            let index = Arc::clone(stored.index());
+            let texts = Kept::Stored { stored: Arc::new(stored), more: Vec::new() };
+            Ok(Bound::new(py, CorpusIndex { index, texts })?.into_any())
+        }
+        Err(error) if error.kind() == ErrorKind::Corpus => {
+            Ok(PyString::new(py, &error.to_string()).into_any())
+        }
+        Err(error) => Err(refusal(&error, &path)),
+    })
+}
+
+/// Returns text, title and record of chunk `place` of an opened file.
+#[pyfunction]
+#[pyo3(signature = (index: "object", place: "int") -> "tuple[str, str, bytes]", text_signature = "(index, place)")]
+pub(crate) fn stored_chunk<'py>(
+    index: &Bound<'py, CorpusIndex>,
+    place: usize,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = index.py();
+    guard(|| {
+        let Kept::Stored { stored, .. } = &index.get().texts else {
+            unreachable!("the facade asks for chunks of files only")
+        };
+        let text = utf8_string(py, stored.text(place))?;
+        let title = utf8_string(py, stored.title(place))?;
+        (text, title, PyBytes::new(py, stored.record(place))).into_pyobject(py)
+    })
+}
+
+/// Returns an error of the operating system as Python has it.
+fn refusal(error: &budgeteer::Error, path: &Path) -> PyErr {
+    let message = error.to_string();
+    match error.os_error() {
+        Some(code) => {
+            let message = message.replace(&format!(" (os error {code})"), "");
+            PyOSError::new_err((code, message, path.display().to_string()))
+        }
+        None => PyOSError::new_err(format!("{message}: {}", path.display())),
+    }
+}
+
+/// What became of the chunks of a corpus, of which most were not looked at; as
+/// a buffer the scores.
+#[pyclass(frozen, module = "budgeteer._native")]
+pub(crate) struct Unseen {
+    outcome: Outcome,
+    index: Arc<Index>,
+    keys: Vec<f64>,
+    counting: budgeteer::pipeline::Counting,
+    ranking: Ranking,
+    min_score: Option<f64>,
+}
+
+impl Unseen {
+    pub(crate) fn new(outcome: Outcome, plan: &Plan<'_>, index: &Arc<Index>) -> Self {
+        Self {
+            outcome,
+            index: Arc::clone(index),
+            keys: plan.keys.to_vec(),
+            counting: plan.counting,
+            ranking: plan.ranking,
+            min_score: plan.min_score,
+        }
+    }
+}
+
+#[pymethods]
+impl Unseen {
+    /// Returns the columns of what was dropped: index, reason, what was needed
+    /// and what was left.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        guard(|| {
+            let dropped = work(py, 100 * self.index.len(), |_| {
+                self.outcome.dropped_of(
+                    self.ranking,
+                    &self.keys,
+                    self.min_score,
+                    self.index.measures(self.counting),
+                )
+            })?;
+            dropped_columns(py, dropped.into_owned())?.into_pyobject(py)
+        })
+    }
+
+    /// Lends the scores.
+    ///
+    /// # Safety
+    ///
+    /// `view` must be writable, as Python makes sure of.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let scores = &slf.get().outcome.scores;
+        let length = std::mem::size_of_val(scores.as_slice()).try_into()?;
+        let start = scores.as_ptr().cast_mut().cast();
+        // SAFETY: the scores never change nor move while `slf`, of which the
+        // view keeps a reference, is alive; the view is read-only.
+        let failed = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, length, 1, flags) };
+        if failed == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}
+
+type Columns<'py> =
+    (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// Returns the columns of what was dropped.
+pub(crate) fn dropped_columns<'py>(
+    py: Python<'py>,
+    dropped: DroppedColumns,
+) -> PyResult<Columns<'py>> {
+    // Each column is let go of as soon as Python has it.
+    let DroppedColumns { index, reason, needed, available } = dropped;
+    Ok((
+        column(py, index.into_iter())?,
+        column(py, reason.into_iter().map(codes::reason))?,
+        column(py, needed.into_iter().map(signed))?,
+        column(py, available.into_iter().map(signed))?,
+    ))
+}

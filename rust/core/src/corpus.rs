@@ -1,0 +1,232 @@
+//! Corpora: an index that is built once and asked many times.
+//!
+//! The index holds numbers of each chunk, and for each term the chunks that
+//! have it. It never changes: a longer one is another, which shares what the two
+//! have in common. Texts are not part of it; whoever asks brings them along.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use budgeteer_vocab::Encoding;
+
+use crate::chunk::Batch;
+use crate::count::Exact;
+use crate::pipeline::Counting;
+use crate::score::bm25::Bm25;
+use crate::terms::query_terms;
+use crate::text::Text;
+
+pub(crate) mod bounds;
+pub(crate) mod file;
+pub(crate) mod postings;
+pub(crate) mod storage;
+
+use bounds::Bounds;
+use postings::{Builder, Postings};
+
+/// Scoring a posting takes as long as reading so many code points, and a chunk
+/// that has none of the terms half of that.
+const SCORING: usize = 8;
+
+/// Numbers of each chunk.
+#[derive(Clone, Debug, Default)]
+struct Columns {
+    /// What no exact count is below, by encoding.
+    bounds: [Bounds; 2],
+    chars: Vec<u32>,
+    /// Words between whitespace.
+    words: Vec<u32>,
+    /// Terms, with those of the title: the length that BM25 knows.
+    lengths: Vec<u32>,
+    prints: Vec<u32>,
+}
+
+/// What is known of the chunks of a corpus.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Documents, Index};
+///
+/// let index = Index::new(&Documents::new(&["Green tea.", "Black tea."]));
+/// assert_eq!(index.len(), 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    columns: Columns,
+    total_chars: usize,
+    total_length: u64,
+    /// By the chunks that they cover, without a gap.
+    postings: Vec<Arc<Postings>>,
+}
+
+impl Index {
+    /// Returns the index of a batch.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    #[must_use]
+    pub fn new(batch: &impl Batch) -> Self {
+        Self::default().extended(batch)
+    }
+
+    /// Returns the index of what this one covers and the chunks of `batch` that
+    /// are behind that.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    #[must_use]
+    pub fn extended(&self, batch: &impl Batch) -> Self {
+        self.extended_until(batch, &AtomicBool::new(false))
+    }
+
+    /// Returns what [`Index::extended`] does, or soon after `stop` is set some
+    /// index that is of no use.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    #[must_use]
+    pub fn extended_until(&self, batch: &impl Batch, stop: &AtomicBool) -> Self {
+        let count = u32::try_from(batch.len()).expect("no corpus has 2^32 chunks");
+        let mut index = self.clone();
+        let first = u32::try_from(self.len()).expect("no corpus has 2^32 chunks");
+        if first >= count {
+            return index;
+        }
+        let mut builder = Builder::new(first);
+        let (mut folded, mut lowered) = (Vec::new(), Vec::new());
+        for at in first as usize..batch.len() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            batch.prefetch(at + 1);
+            let text = batch.text(at);
+            let length = builder.add(text, batch.title(at), &mut folded, &mut lowered);
+            let chars = text.chars();
+            let columns = &mut index.columns;
+            let least = text.least_tokens();
+            columns.bounds.iter_mut().for_each(|bounds| bounds.push(least));
+            columns.chars.push(capped(chars));
+            let words = crate::count::Estimate::Words.measure(text, &mut folded);
+            columns.words.push(u32::try_from(words).unwrap_or(u32::MAX));
+            columns.lengths.push(length);
+            columns.prints.push(text.fingerprint());
+            index.total_chars += chars;
+            index.total_length += u64::from(length);
+        }
+        index.postings.push(Arc::new(builder.finish()));
+        index.merge();
+        index
+    }
+
+    /// Merges the last postings as long as those before are not twice as many,
+    /// so that many small additions leave few lists to read.
+    fn merge(&mut self) {
+        while let [.., before, last] = self.postings.as_slice() {
+            if before.chunks() / 2 >= last.chunks() {
+                break;
+            }
+            let merged = Arc::new(Postings::merged(before, last));
+            self.postings.truncate(self.postings.len() - 2);
+            self.postings.push(merged);
+        }
+    }
+
+    /// Returns the number of chunks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.columns.prints.len()
+    }
+
+    /// Returns whether there is no chunk.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bytes that the postings and their terms take.
+    #[must_use]
+    pub fn postings_bytes(&self) -> usize {
+        self.postings.iter().map(|postings| postings.bytes()).sum()
+    }
+
+    /// Returns the number of code points of all texts.
+    #[must_use]
+    pub fn total_chars(&self) -> usize {
+        self.total_chars
+    }
+
+    /// Returns what packing wants to know of each text under an estimate.
+    #[must_use]
+    pub fn measures(&self, counting: Counting) -> &[u32] {
+        match counting {
+            Counting::Estimate(crate::count::Estimate::Words) => &self.columns.words,
+            Counting::Estimate(_) => &self.columns.chars,
+            Counting::Exact(_) | Counting::Host => &[],
+        }
+    }
+
+    pub(crate) fn bounds(&self, exact: Exact) -> &Bounds {
+        &self.columns.bounds[usize::from(exact.encoding() == Encoding::O200k)]
+    }
+
+    pub(crate) fn prints(&self) -> &[u32] {
+        &self.columns.prints
+    }
+
+    /// Returns the chunks' scores-to-be for `query`.
+    pub(crate) fn query(&self, query: Text<'_>) -> Query<'_> {
+        let lists = |term: Vec<u8>| {
+            let found = self.postings.iter().map(|postings| (&**postings, postings.find(&term)));
+            found.filter_map(|(postings, list)| Some((postings, list?))).collect()
+        };
+        Query { index: self, terms: query_terms(query).into_iter().map(lists).collect() }
+    }
+}
+
+/// The lists of a query's terms.
+pub(crate) struct Query<'a> {
+    index: &'a Index,
+    terms: Vec<Vec<(&'a Postings, postings::List<'a>)>>,
+}
+
+impl Query<'_> {
+    /// Returns how many code points are read in the time that scoring takes.
+    pub(crate) fn cost(&self) -> usize {
+        let found = self.terms.iter().flatten().map(|(_, list)| list.frequency as usize);
+        SCORING * found.sum::<usize>() + SCORING / 2 * self.index.len()
+    }
+
+    /// Returns the score of each chunk: term by term, but for each chunk in the
+    /// order of [`batch_bm25_scores`](crate::batch_bm25_scores), and so the same.
+    #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
+    pub(crate) fn scores(&self, Bm25 { k1, b }: Bm25) -> Vec<f64> {
+        let Index { columns, total_length, .. } = self.index;
+        let mut scores = vec![0.0; self.index.len()];
+        let texts = scores.len() as f64;
+        let average = *total_length as f64 / texts;
+        for lists in &self.terms {
+            let frequency = lists.iter().map(|(_, list)| u64::from(list.frequency)).sum::<u64>();
+            let idf = crate::score::bm25::idf(texts, frequency as f64);
+            for (postings, list) in lists {
+                postings.read(list, |chunk, count| {
+                    // A damaged file's list may name any chunk.
+                    if let Some(score) = scores.get_mut(chunk as usize) {
+                        let length = f64::from(columns.lengths[chunk as usize]);
+                        let norm = k1 * ((1.0 - b) + b * (length / average));
+                        let count = f64::from(count);
+                        *score += idf * ((count * (k1 + 1.0)) / (count + norm));
+                    }
+                });
+            }
+        }
+        scores
+    }
+}
+
+fn capped(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,52 @@
+//! Lower bounds of exact counts, which become the counts where somebody counts.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Says that a bound is the count.
+const EXACT: u32 = 1 << 31;
+
+/// A lower bound for each chunk. Threads may raise them at any time: a chunk
+/// goes unseen by what is known of it, and whether that is more or less changes
+/// no answer.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds(Vec<AtomicU32>);
+
+impl Clone for Bounds {
+    fn clone(&self) -> Self {
+        Self(self.stored().map(AtomicU32::new).collect())
+    }
+}
+
+impl Bounds {
+    /// Returns bounds from what [`Bounds::stored`] returned.
+    pub(super) fn of_stored(stored: impl Iterator<Item = u32>) -> Self {
+        Self(stored.map(AtomicU32::new).collect())
+    }
+
+    pub(super) fn stored(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.0.iter().map(|bound| bound.load(Ordering::Relaxed))
+    }
+
+    /// Adds a bound for the next chunk.
+    pub(super) fn push(&mut self, least: usize) {
+        self.0.push(AtomicU32::new(capped(least as u64)));
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> u32 {
+        self.0[index].load(Ordering::Relaxed) & !EXACT
+    }
+
+    pub(crate) fn is_exact(&self, index: usize) -> bool {
+        self.0[index].load(Ordering::Relaxed) & EXACT != 0
+    }
+
+    /// Notes the count of a chunk.
+    pub(crate) fn set(&self, index: usize, count: u64) {
+        self.0[index].store(capped(count) | EXACT, Ordering::Relaxed);
+    }
+}
+
+fn capped(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(EXACT).min(EXACT - 1)
+}

@@ -1,0 +1,483 @@
+//! A corpus in a file.
+//!
+//! Everything is little-endian and nothing is aligned. The header:
+//!
+//! | bytes | what                                                        |
+//! |-------|-------------------------------------------------------------|
+//! | 16    | `budgeteer corpus`                                          |
+//! | 4     | the version of this layout                                  |
+//! | 4     | the number of chunks                                        |
+//! | 8     | the size of the file                                        |
+//! | 240   | for each of the ten sections its size and its hash: 8 and 16 |
+//! | 16    | the hash of all that is above                               |
+//!
+//! The sections follow one another: the numbers of each chunk, column by column;
+//! the rows, terms and lists of the postings; and for texts, titles and records,
+//! where each ends (8 bytes) and what they are. Records are the caller's own.
+//! Hashes are HighwayHash of 128 bits under a key of zeros: they tell damage, not
+//! forgery.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use highway::{HighwayHash, HighwayHasher};
+
+use super::bounds::Bounds;
+use super::postings::{Postings, ROW};
+use super::storage::Bytes;
+use super::{Columns, Index};
+use crate::chunk::Batch;
+use crate::error::Error;
+use crate::text::Text;
+
+const MAGIC: &[u8; 16] = b"budgeteer corpus";
+
+/// The version of the layout that is written, and the only one that is read.
+const VERSION: u32 = 1;
+
+const SECTIONS: usize = 10;
+const ENTRY: usize = 24;
+const HASH: usize = 16;
+const HEADER: usize = 32 + SECTIONS * ENTRY + HASH;
+
+/// Numbers of a chunk: as many as [`Columns`] has.
+const COLUMNS: usize = 6;
+
+/// A corpus that was read from a file: the index, the texts, and what the caller
+/// wrote beside them.
+///
+/// The file is mapped into memory, and must not be written to or cut meanwhile.
+/// [`Index::save`] does neither to a file that is there: it puts another in its
+/// place.
+#[derive(Debug)]
+pub struct Stored {
+    index: Arc<Index>,
+    texts: Pieces,
+    titles: Pieces,
+    records: Pieces,
+}
+
+/// Pieces of bytes, one for each chunk.
+#[derive(Debug)]
+struct Pieces {
+    ends: Bytes,
+    bytes: Bytes,
+}
+
+impl Pieces {
+    fn end(&self, index: usize) -> usize {
+        let end = self.ends[8 * index..][..8].try_into().expect("eight bytes");
+        usize::try_from(u64::from_le_bytes(end)).unwrap_or(usize::MAX)
+    }
+
+    fn get(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.end(before));
+        &self.bytes[start..self.end(index)]
+    }
+
+    /// Returns whether each piece is within the bytes, and all are pieces.
+    fn is_sound(&self, count: usize) -> bool {
+        if self.ends.len() != 8 * count {
+            return false;
+        }
+        let mut before = 0;
+        for index in 0..count {
+            let end = self.end(index);
+            if end < before {
+                return false;
+            }
+            before = end;
+        }
+        before == self.bytes.len()
+    }
+}
+
+impl Stored {
+    /// Opens the file at `path`, after looking at every byte of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where it cannot be read, and
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is no corpus, of
+    /// another version, or damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|error| Error::io(&error))?;
+        Self::read(map(&file).map_err(|error| Error::io(&error))?)
+    }
+
+    fn read(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Result<Self, Error> {
+        let file = (*owner).as_ref();
+        if !file.starts_with(MAGIC) {
+            return Err(Error::foreign());
+        }
+        let Some(header) = file.get(..HEADER) else { return Err(Error::damaged("is cut off")) };
+        let short =
+            |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let long =
+            |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        if short(16) != VERSION {
+            return Err(Error::version(short(16), VERSION));
+        }
+        if hash(&header[..HEADER - HASH]) != header[HEADER - HASH..] {
+            return Err(Error::damaged("has a damaged header"));
+        }
+        if long(24) != file.len() as u64 {
+            return Err(Error::damaged("is cut off, or has something behind its end"));
+        }
+        let count = short(20) as usize;
+        let mut sections = Vec::with_capacity(SECTIONS);
+        let mut at = HEADER;
+        for section in 0..SECTIONS {
+            let entry = 32 + section * ENTRY;
+            let size = usize::try_from(long(entry)).ok();
+            let end = size.and_then(|size| at.checked_add(size));
+            let bytes = end.and_then(|end| Bytes::part(&owner, at..end));
+            let Some(bytes) = bytes else { return Err(Error::damaged("has a damaged header")) };
+            if hash(&bytes) != header[entry + 8..entry + ENTRY] {
+                return Err(Error::damaged("is damaged"));
+            }
+            at += bytes.len();
+            sections.push(bytes);
+        }
+        let stored = Self::of_sections(count, sections).filter(|_| at == file.len());
+        stored.ok_or_else(|| Error::damaged("contradicts itself"))
+    }
+
+    /// Returns the corpus in these sections; None where they do not fit together.
+    /// Nothing that is read later may panic.
+    fn of_sections(count: usize, sections: Vec<Bytes>) -> Option<Self> {
+        let sections: [Bytes; SECTIONS] = sections.try_into().ok()?;
+        let [
+            numbers,
+            rows,
+            terms,
+            lists,
+            text_ends,
+            texts,
+            title_ends,
+            titles,
+            record_ends,
+            records,
+        ] = sections;
+        let texts = Pieces { ends: text_ends, bytes: texts };
+        let titles = Pieces { ends: title_ends, bytes: titles };
+        let records = Pieces { ends: record_ends, bytes: records };
+        let is_sound = numbers.len() == 4 * COLUMNS * count
+            && rows.len().is_multiple_of(ROW)
+            && texts.is_sound(count)
+            && titles.is_sound(count)
+            && records.is_sound(count);
+        let are_texts = |pieces: &Pieces| (0..count).all(|index| is_text(pieces.get(index)));
+        if !is_sound || !are_texts(&texts) || !are_texts(&titles) {
+            return None;
+        }
+        let read = |nth: usize| {
+            let column = &numbers[4 * nth * count..][..4 * count];
+            column.as_chunks::<4>().0.iter().map(|number| u32::from_le_bytes(*number))
+        };
+        let columns = Columns {
+            bounds: [0, 1].map(|nth| Bounds::of_stored(read(nth))),
+            chars: read(2).collect(),
+            words: read(3).collect(),
+            lengths: read(4).collect(),
+            prints: read(5).collect(),
+        };
+        let chunks = u32::try_from(count).ok()?;
+        let postings = Postings { first: 0, chunks, rows, terms, lists };
+        if !postings.is_sound() {
+            return None;
+        }
+        let index = Index {
+            total_chars: columns.chars.iter().map(|&chars| chars as usize).sum(),
+            total_length: columns.lengths.iter().map(|&length| u64::from(length)).sum(),
+            columns,
+            postings: if count == 0 { Vec::new() } else { vec![Arc::new(postings)] },
+        };
+        Some(Self { index: Arc::new(index), texts, titles, records })
+    }
+
+    /// Returns the index.
+    #[must_use]
+    pub fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    /// Returns what was written beside chunk `index`.
+    #[must_use]
+    pub fn record(&self, index: usize) -> &[u8] {
+        self.records.get(index)
+    }
+}
+
+impl Batch for Stored {
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        Text::from_utf8(self.texts.get(index))
+    }
+
+    fn title(&self, index: usize) -> Text<'_> {
+        Text::from_utf8(self.titles.get(index))
+    }
+
+    fn total_chars(&self) -> usize {
+        self.index.total_chars()
+    }
+}
+
+impl Index {
+    /// Writes the index to a file, with the texts of `batch`, of which it must be
+    /// the index, and the caller's own record of each chunk. The file at `path`
+    /// is replaced once the new one is whole.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where that cannot be done; then
+    /// nothing has changed.
+    ///
+    /// # Panics
+    ///
+    /// When the batch has not as many chunks as the index.
+    pub fn save<'r>(
+        &self,
+        path: impl AsRef<Path>,
+        batch: &impl Batch,
+        record: impl Fn(usize) -> &'r [u8],
+    ) -> Result<(), Error> {
+        assert_eq!(self.len(), batch.len(), "an index is saved with its own batch");
+        let path = path.as_ref();
+        let (temporary, file) = create_beside(path).map_err(|error| Error::io(&error))?;
+        let written = self.write(file, batch, record).and_then(|()| fs::rename(&temporary, path));
+        written.map_err(|error| {
+            // What cannot be removed either is left.
+            let _ = fs::remove_file(&temporary);
+            Error::io(&error)
+        })
+    }
+
+    fn write<'r>(
+        &self,
+        file: File,
+        batch: &impl Batch,
+        record: impl Fn(usize) -> &'r [u8],
+    ) -> io::Result<()> {
+        let mut out =
+            Sections { file: BufWriter::new(file), entries: Vec::new(), at: HEADER as u64 };
+        out.file.write_all(&[0; HEADER])?;
+        let count = batch.len();
+        let Columns { bounds, chars, words, lengths, .. } = &self.columns;
+        let mut utf8 = Vec::new();
+        // What depends on how a text is stored is taken anew: it will be UTF-8.
+        let mut prints = Vec::with_capacity(count);
+        for index in 0..count {
+            utf8.clear();
+            batch.text(index).write_utf8(&mut utf8);
+            prints.push(Text::from_utf8(&utf8).fingerprint());
+        }
+        out.section(|write| {
+            let mut bounds = bounds.iter().flat_map(Bounds::stored);
+            bounds.try_for_each(|number| write(&number.to_le_bytes()))?;
+            let columns = [chars, words, lengths, &prints];
+            columns.into_iter().flatten().try_for_each(|number| write(&number.to_le_bytes()))
+        })?;
+        let mut postings = self.postings.iter().cloned();
+        let first = postings.next();
+        let merged = first.map(|first| {
+            postings.fold(first, |before, behind| Arc::new(Postings::merged(&before, &behind)))
+        });
+        let none: (&[u8], &[u8], &[u8]) = Default::default();
+        let (rows, terms, lists) =
+            merged.as_deref().map_or(none, |all| (&all.rows, &all.terms, &all.lists));
+        for bytes in [rows, terms, lists] {
+            out.section(|write| write(bytes))?;
+        }
+        out.pieces(count, |index, to| batch.text(index).write_utf8(to))?;
+        out.pieces(count, |index, to| batch.title(index).write_utf8(to))?;
+        out.pieces(count, |index, to| to.extend_from_slice(record(index)))?;
+
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend(MAGIC);
+        header.extend(VERSION.to_le_bytes());
+        header.extend(super::capped(count).to_le_bytes());
+        header.extend(out.at.to_le_bytes());
+        for (size, hash) in &out.entries {
+            header.extend(size.to_le_bytes());
+            header.extend(hash);
+        }
+        header.extend(hash(&header));
+        out.file.seek(SeekFrom::Start(0))?;
+        out.file.write_all(&header)?;
+        out.file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
+}
+
+/// Writes sections, and notes the size and the hash of each.
+struct Sections {
+    file: BufWriter<File>,
+    entries: Vec<(u64, [u8; HASH])>,
+    at: u64,
+}
+
+impl Sections {
+    fn section(
+        &mut self,
+        fill: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut hasher = HighwayHasher::default();
+        let mut size = 0;
+        fill(&mut |bytes| {
+            hasher.append(bytes);
+            size += bytes.len() as u64;
+            self.file.write_all(bytes)
+        })?;
+        self.entries.push((size, digest(hasher)));
+        self.at += size;
+        Ok(())
+    }
+
+    /// Writes where each piece ends, and the pieces.
+    fn pieces(&mut self, count: usize, append: impl Fn(usize, &mut Vec<u8>)) -> io::Result<()> {
+        let mut piece = Vec::new();
+        let mut end = 0;
+        self.section(|write| {
+            (0..count).try_for_each(|index| {
+                piece.clear();
+                append(index, &mut piece);
+                end += piece.len() as u64;
+                write(&end.to_le_bytes())
+            })
+        })?;
+        self.section(|write| {
+            (0..count).try_for_each(|index| {
+                piece.clear();
+                append(index, &mut piece);
+                write(&piece)
+            })
+        })
+    }
+}
+
+fn hash(bytes: &[u8]) -> [u8; HASH] {
+    let mut hasher = HighwayHasher::default();
+    hasher.append(bytes);
+    digest(hasher)
+}
+
+fn digest(hasher: HighwayHasher) -> [u8; HASH] {
+    let [low, high] = hasher.finalize128();
+    let mut bytes = [0; HASH];
+    bytes[..8].copy_from_slice(&low.to_le_bytes());
+    bytes[8..].copy_from_slice(&high.to_le_bytes());
+    bytes
+}
+
+/// Returns whether `bytes` are encoded as in [`Text::Utf8`].
+fn is_text(mut bytes: &[u8]) -> bool {
+    loop {
+        match std::str::from_utf8(bytes) {
+            Ok(_) => return true,
+            Err(error) => {
+                let rest = &bytes[error.valid_up_to()..];
+                // A surrogate, which that does not know.
+                let [0xED, 0xA0..=0xBF, 0x80..=0xBF, rest @ ..] = rest else { return false };
+                bytes = rest;
+            }
+        }
+    }
+}
+
+/// Maps the whole file.
+#[allow(unsafe_code)] // what another process does to the file is beyond us
+fn map(file: &File) -> io::Result<Arc<dyn AsRef<[u8]> + Send + Sync>> {
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if metadata.len() == 0 {
+        return Ok(Arc::new(Vec::new())); // nothing can't be mapped
+    }
+    // SAFETY: the map is read-only. A file that is written to or cut meanwhile
+    // breaks the promise that `Stored` asks of its user.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    Ok(Arc::new(map))
+}
+
+/// Creates a file in the folder of `path` that no other has the name of.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    };
+    loop {
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        temporary.push(format!(".{}.{count}.tmp", std::process::id()));
+        let temporary = path.with_file_name(temporary);
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the hashes let pass, as of a file that somebody forged, is an error
+    /// or an index that answers; never a panic.
+    #[test]
+    fn forged_sections_do_not_panic() {
+        let texts = ["green tea", "", "black tea, tea", "caf\u{e9} \u{8336}\u{8336}"];
+        let documents = crate::chunk::Documents::new(&texts);
+        let path = std::env::temp_dir().join(format!("budgeteer-forged-{}", std::process::id()));
+        Index::new(&documents).save(&path, &documents, |_| b"{}").unwrap();
+        let good = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut answered = 0;
+        for at in HEADER - HASH - SECTIONS * ENTRY..good.len() {
+            for flip in [1, 0x80, 0xFF] {
+                let mut file = good.clone();
+                file[at] ^= flip;
+                rehash(&mut file);
+                let Ok(stored) = Stored::read(Arc::new(file)) else { continue };
+                answered += 1;
+                for query in ["tea green", "\u{8336}\u{8336} caf\u{e9} black"] {
+                    let scores = stored.index().query(query.into()).scores(Default::default());
+                    assert_eq!(stored.len(), scores.len());
+                }
+                for index in 0..stored.len() {
+                    let _ = (stored.text(index).chars(), stored.title(index).chars());
+                    let _ = stored.record(index);
+                }
+                let more = stored
+                    .index()
+                    .extended(&crate::chunk::Documents::new(&[texts, texts].concat()));
+                assert_eq!(8, more.len());
+            }
+        }
+        assert!(answered > 0);
+    }
+
+    fn rehash(file: &mut [u8]) {
+        let mut at = HEADER;
+        for section in 0..SECTIONS {
+            let entry = 32 + section * ENTRY;
+            let size = u64::from_le_bytes(file[entry..entry + 8].try_into().unwrap());
+            let end = usize::try_from(size).ok().and_then(|size| at.checked_add(size));
+            let Some(bytes) = end.and_then(|end| file.get(at..end)) else { break };
+            let hashed = hash(bytes);
+            file[entry + 8..entry + ENTRY].copy_from_slice(&hashed);
+            at = end.unwrap_or(at);
+        }
+        let hashed = hash(&file[..HEADER - HASH]);
+        file[HEADER - HASH..HEADER].copy_from_slice(&hashed);
+    }
+}

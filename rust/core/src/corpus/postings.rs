@@ -1,0 +1,307 @@
+//! Postings: for each term the chunks that have it, and how often.
+//!
+//! A list is written in bytes of seven bits, as LEB128: how many chunks were
+//! passed over since the one before, twice, and one more where the term occurs
+//! more than once; then so many times less two. English stopwords have no list:
+//! no query asks for them.
+
+use std::collections::HashMap;
+
+use super::storage::Bytes;
+use crate::terms::{fold, for_each_term, is_stopword};
+use crate::text::Text;
+
+/// The row of a term: where it ends and where its list ends, eight bytes each,
+/// and how many chunks have it, four bytes; little-endian.
+pub(super) const ROW: usize = 20;
+
+/// The terms of some chunks.
+#[derive(Debug)]
+pub(crate) struct Postings {
+    /// The first chunk, and how many there are.
+    pub(super) first: u32,
+    pub(super) chunks: u32,
+    /// The rows, sorted by term.
+    pub(super) rows: Bytes,
+    pub(super) terms: Bytes,
+    pub(super) lists: Bytes,
+}
+
+/// The chunks that have a term.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List<'a> {
+    pub(super) frequency: u32,
+    bytes: &'a [u8],
+}
+
+impl Postings {
+    pub(crate) fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.len() + self.terms.len() + self.lists.len()
+    }
+
+    fn rows(&self) -> usize {
+        self.rows.len() / ROW
+    }
+
+    /// Returns the row at `at`: where the term ends, where its list ends, and
+    /// how many chunks have it.
+    fn row(&self, at: usize) -> (usize, usize, u32) {
+        let row = &self.rows[at * ROW..][..ROW];
+        let long = |from: usize| {
+            let bytes = row[from..from + 8].try_into().expect("eight bytes");
+            usize::try_from(u64::from_le_bytes(bytes)).unwrap_or(usize::MAX)
+        };
+        (long(0), long(8), u32::from_le_bytes(row[16..].try_into().expect("four bytes")))
+    }
+
+    /// Returns the term at `at` and its list; empty where the rows are damaged.
+    pub(super) fn entry(&self, at: usize) -> (&[u8], List<'_>) {
+        let (term_start, list_start, _) = match at.checked_sub(1) {
+            Some(before) => self.row(before),
+            None => (0, 0, 0),
+        };
+        let (term_end, list_end, frequency) = self.row(at);
+        let term = self.terms.get(term_start..term_end).unwrap_or_default();
+        let bytes = self.lists.get(list_start..list_end).unwrap_or_default();
+        (term, List { frequency, bytes })
+    }
+
+    /// Returns whether the rows are sorted and within bounds, and no term is in
+    /// more chunks than there are.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut before: Option<(usize, usize, &[u8])> = None;
+        (0..self.rows()).all(|at| {
+            let (term_end, list_end, frequency) = self.row(at);
+            let (term, _) = self.entry(at);
+            let follows = before.is_none_or(|(terms, lists, last)| {
+                terms <= term_end && lists <= list_end && last < term
+            });
+            before = Some((term_end, list_end, term));
+            let is_within = term_end <= self.terms.len() && list_end <= self.lists.len();
+            follows && is_within && frequency <= self.chunks
+        })
+    }
+
+    /// Returns the list of `term`.
+    pub(crate) fn find(&self, term: &[u8]) -> Option<List<'_>> {
+        let (mut from, mut to) = (0, self.rows());
+        while from < to {
+            let middle = from.midpoint(to);
+            let (here, list) = self.entry(middle);
+            match here.cmp(term) {
+                std::cmp::Ordering::Less => from = middle + 1,
+                std::cmp::Ordering::Greater => to = middle,
+                std::cmp::Ordering::Equal => return Some(list),
+            }
+        }
+        None
+    }
+
+    /// Calls `visit` with each chunk of a list and how often it has the term.
+    #[inline]
+    pub(crate) fn read(&self, list: &List<'_>, mut visit: impl FnMut(u32, u32)) {
+        let mut bytes = list.bytes;
+        let mut chunk = self.first;
+        while let Some(head) = take(&mut bytes) {
+            let count = if head & 1 == 0 { Some(1) } else { take(&mut bytes) };
+            #[allow(clippy::cast_possible_truncation)] // half of 33 bits
+            let gap = (head >> 1) as u32;
+            chunk = chunk.wrapping_add(gap);
+            let more = if head & 1 == 0 { 0 } else { 2 };
+            let Some(count) = count else { return };
+            visit(chunk, u32::try_from(count + more).unwrap_or(u32::MAX));
+            chunk = chunk.wrapping_add(1);
+        }
+    }
+
+    /// Returns the postings of two neighbours.
+    pub(crate) fn merged(before: &Self, behind: &Self) -> Self {
+        let mut writer = Writer::new(before.first, before.chunks + behind.chunks);
+        let (mut i, mut j) = (0, 0);
+        while i < before.rows() || j < behind.rows() {
+            let left = (i < before.rows()).then(|| before.entry(i));
+            let right = (j < behind.rows()).then(|| behind.entry(j));
+            let term = match (&left, &right) {
+                (Some((left, _)), Some((right, _))) => left.min(right),
+                (Some((term, _)), None) | (None, Some((term, _))) => term,
+                (None, None) => break,
+            };
+            let mut list = Pending::new(before.first);
+            let take_left = left.as_ref().is_some_and(|(left, _)| left == term);
+            let take_right = right.as_ref().is_some_and(|(right, _)| right == term);
+            if let Some((_, part)) = left.filter(|_| take_left) {
+                before.read(&part, |chunk, count| list.push(chunk, count));
+                i += 1;
+            }
+            if let Some((_, part)) = right.filter(|_| take_right) {
+                behind.read(&part, |chunk, count| list.push(chunk, count));
+                j += 1;
+            }
+            writer.write(term, &list);
+        }
+        writer.finish()
+    }
+}
+
+/// Takes a number off the front of `bytes`; None where there is none.
+#[inline]
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let (&first, rest) = bytes.split_first()?;
+    *bytes = rest;
+    if first < 0x80 {
+        return Some(u64::from(first));
+    }
+    let mut number = u64::from(first & 0x7F);
+    // No number has more than five bytes.
+    for shift in [7, 14, 21, 28] {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7F) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn put(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        #[allow(clippy::cast_possible_truncation)] // the low bits
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    #[allow(clippy::cast_possible_truncation)] // below 0x80
+    bytes.push(number as u8);
+}
+
+/// A list that is being written; its last chunk may yet get more.
+#[derive(Debug)]
+struct Pending {
+    bytes: Vec<u8>,
+    frequency: u32,
+    /// The chunk behind the last one that was written.
+    next: u32,
+    chunk: u32,
+    count: u32,
+}
+
+impl Pending {
+    fn new(first: u32) -> Self {
+        Self { bytes: Vec::new(), frequency: 0, next: first, chunk: 0, count: 0 }
+    }
+
+    /// Counts the term in `chunk` once more.
+    fn add(&mut self, chunk: u32) {
+        if self.count == 0 || self.chunk != chunk {
+            self.flush();
+            self.chunk = chunk;
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn flush(&mut self) {
+        let count = std::mem::take(&mut self.count);
+        if count > 0 {
+            self.push(self.chunk, count);
+        }
+    }
+
+    fn push(&mut self, chunk: u32, count: u32) {
+        let gap = u64::from(chunk.wrapping_sub(self.next));
+        put(gap << 1 | u64::from(count > 1), &mut self.bytes);
+        if count > 1 {
+            put(u64::from(count - 2), &mut self.bytes);
+        }
+        self.frequency += 1;
+        self.next = chunk.wrapping_add(1);
+    }
+}
+
+/// Makes postings of texts.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    first: u32,
+    next: u32,
+    lists: HashMap<Box<[u8]>, Pending>,
+}
+
+impl Builder {
+    /// Returns a builder whose first chunk will be `first`.
+    pub(crate) fn new(first: u32) -> Self {
+        Self { first, next: first, lists: HashMap::new() }
+    }
+
+    /// Adds the next chunk, and returns how many terms it has.
+    pub(crate) fn add(
+        &mut self,
+        text: Text<'_>,
+        title: Text<'_>,
+        folded: &mut Vec<u8>,
+        lowered: &mut Vec<u8>,
+    ) -> u32 {
+        let Self { first, next, lists } = self;
+        let mut length = 0_u64;
+        for part in [text, title] {
+            fold(part, folded);
+            for_each_term(part, folded, lowered, |term| {
+                length += 1;
+                if let Some(list) = lists.get_mut(term) {
+                    list.add(*next);
+                } else if !is_stopword(term) {
+                    let mut list = Pending::new(*first);
+                    list.add(*next);
+                    lists.insert(term.into(), list);
+                }
+            });
+        }
+        *next += 1;
+        u32::try_from(length).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn finish(self) -> Postings {
+        let mut writer = Writer::new(self.first, self.next - self.first);
+        let mut lists: Vec<_> = self.lists.into_iter().collect();
+        lists.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (term, mut list) in lists {
+            list.flush();
+            writer.write(&term, &list);
+        }
+        writer.finish()
+    }
+}
+
+/// Writes rows, terms and lists, in the order of the terms.
+#[derive(Debug)]
+struct Writer {
+    first: u32,
+    chunks: u32,
+    rows: Vec<u8>,
+    terms: Vec<u8>,
+    lists: Vec<u8>,
+}
+
+impl Writer {
+    fn new(first: u32, chunks: u32) -> Self {
+        Self { first, chunks, rows: Vec::new(), terms: Vec::new(), lists: Vec::new() }
+    }
+
+    fn write(&mut self, term: &[u8], list: &Pending) {
+        self.terms.extend_from_slice(term);
+        self.lists.extend_from_slice(&list.bytes);
+        self.rows.extend((self.terms.len() as u64).to_le_bytes());
+        self.rows.extend((self.lists.len() as u64).to_le_bytes());
+        self.rows.extend(list.frequency.to_le_bytes());
+    }
+
+    fn finish(self) -> Postings {
+        let Self { first, chunks, mut rows, mut terms, mut lists } = self;
+        rows.shrink_to_fit();
+        terms.shrink_to_fit();
+        lists.shrink_to_fit();
+        Postings { first, chunks, rows: rows.into(), terms: terms.into(), lists: lists.into() }
+    }
+}

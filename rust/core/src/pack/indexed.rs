@@ -1,0 +1,412 @@
+//! Packing a corpus without looking at every chunk.
+//!
+//! Few of a million chunks can be kept. The best come first, in batches that
+//! grow; once what is left is little, only chunks that could still fit, or that
+//! are dropped for another reason than the budget, are looked at. What became of
+//! the others follows from what was left when their turn came, and is written
+//! down when somebody asks.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Admitted, Dropped, DroppedColumns, Packer, Reason};
+use crate::chunk::Batch;
+use crate::corpus::bounds::Bounds;
+use crate::count::{Estimate, Exact};
+use crate::pipeline::{Counting, Host, Measures, Plan};
+use crate::rank::{sort_descending, sortable};
+
+/// So many chunks are looked at first, and eight times as many each time after.
+const FIRST: usize = 128;
+
+/// So many chunks are counted in one go, before somebody looks whether to go on.
+const COUNTED: usize = 1 << 12;
+
+/// Counting a code point takes as long as reading so many.
+const COUNTING: usize = 8;
+
+/// A place in the order of ranks: what sorts lower comes first.
+type Rank = (u64, u32);
+
+/// How chunks are ranked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranks<'a> {
+    pub(crate) count: u32,
+    pub(crate) scores: &'a [f64],
+    /// By what they are ranked, descending; None for the input order.
+    pub(crate) keys: Option<&'a [f64]>,
+    pub(crate) min_score: Option<f64>,
+}
+
+impl Ranks<'_> {
+    fn rank(&self, index: u32) -> Rank {
+        (self.keys.map_or(0, |keys| !sortable(keys[index as usize])), index)
+    }
+
+    fn is_in_scope(&self, index: u32) -> bool {
+        self.min_score.is_none_or(|min_score| {
+            let score = self.scores[index as usize];
+            let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
+            score >= min_score
+        })
+    }
+
+    /// Returns, best first, the next candidates behind `after`, at most so many,
+    /// and whether these are all.
+    fn next(&self, after: Option<Rank>, most: usize, filter: &Filter<'_>) -> (Vec<u32>, bool) {
+        let mut found: Vec<Rank> = Vec::new();
+        // Indices ascend: what ranks like the last of the best is behind it.
+        let mut limit = None;
+        filter.for_each(self.count, |index| {
+            let rank = self.rank(index);
+            if limit.is_some_and(|limit| rank.0 >= limit)
+                || after.is_some_and(|after| rank <= after)
+                || !self.is_in_scope(index)
+            {
+                return;
+            }
+            found.push(rank);
+            if found.len() == most.saturating_mul(2) {
+                limit = Some(found.select_nth_unstable(most - 1).1.0);
+                found.truncate(most);
+            }
+        });
+        let mut is_all = limit.is_none();
+        if found.len() > most {
+            found.select_nth_unstable(most - 1);
+            found.truncate(most);
+            is_all = false;
+        }
+        found.sort_unstable();
+        (found.into_iter().map(|(_, index)| index).collect(), is_all)
+    }
+}
+
+/// What becomes of a chunk that is not looked at.
+#[derive(Clone, Copy, Debug)]
+enum Unseen {
+    /// As many as allowed were kept.
+    Capped,
+    /// Packing had stopped when so much was left.
+    Stopped(u64),
+    /// Under an estimate: what stands in front measures `start`, and what is
+    /// kept has so many tokens.
+    Estimated { estimate: Estimate, start: u64, tokens: u64, budget: u64 },
+    /// Under an exact counter: so much is left.
+    Counted(u64),
+}
+
+impl Unseen {
+    /// Returns the largest measure of what may fit.
+    fn limit(self) -> u32 {
+        match self {
+            Self::Capped | Self::Stopped(_) => 0,
+            Self::Counted(available) => u32::try_from(available).unwrap_or(u32::MAX),
+            Self::Estimated { estimate, start, budget, .. } => {
+                let (mut fits, mut over) = (0, u32::MAX);
+                while over - fits > 1 {
+                    let middle = fits.midpoint(over);
+                    if estimate.tokens(start + u64::from(middle)) <= budget {
+                        fits = middle;
+                    } else {
+                        over = middle;
+                    }
+                }
+                fits
+            }
+        }
+    }
+
+    fn dropped(self, index: u32, measures: &[u32]) -> Dropped {
+        let reason = Reason::Budget;
+        match self {
+            Self::Capped => Dropped { index, reason: Reason::Cap, needed: 0, available: 0 },
+            Self::Stopped(available) => Dropped { index, reason, needed: 0, available },
+            Self::Estimated { estimate, start, tokens, budget } => {
+                let size = u64::from(measures[index as usize]);
+                let needed = estimate.tokens(start + size) - tokens;
+                Dropped { index, reason, needed, available: budget - tokens }
+            }
+            Self::Counted(available) => {
+                Dropped { index, reason, needed: available.saturating_add(1), available }
+            }
+        }
+    }
+}
+
+/// What happened at which chunk, by rank.
+#[derive(Debug)]
+pub(crate) struct Trail {
+    first: Unseen,
+    events: Vec<Event>,
+    /// So many of the dropped were decided by rank; those behind left the text.
+    ranked: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    index: u32,
+    is_kept: bool,
+    /// What becomes of the unseen behind it.
+    behind: Unseen,
+}
+
+impl Trail {
+    /// Returns all dropped chunks in the order in which that was decided;
+    /// `seen` are those that were looked at.
+    pub(crate) fn columns(
+        &self,
+        ranks: &Ranks<'_>,
+        measures: &[u32],
+        seen: &DroppedColumns,
+    ) -> DroppedColumns {
+        let mut all = DroppedColumns::default();
+        all.reserve(ranks.count as usize);
+        let mut order = Vec::with_capacity(ranks.count as usize);
+        for index in 0..ranks.count {
+            if ranks.is_in_scope(index) {
+                order.push(index);
+            } else {
+                all.push(Dropped { index, reason: Reason::OutOfScope, needed: 0, available: 0 });
+            }
+        }
+        if let Some(keys) = ranks.keys {
+            sort_descending(&mut order, keys);
+        }
+        let mut events = self.events.iter().peekable();
+        let mut decided = seen.iter().take(self.ranked).peekable();
+        let mut unseen = self.first;
+        for index in order {
+            if let Some(event) = events.next_if(|event| event.index == index) {
+                unseen = event.behind;
+                if event.is_kept {
+                    continue;
+                }
+            }
+            let known = decided.next_if(|dropped| dropped.index == index);
+            all.push(known.unwrap_or_else(|| unseen.dropped(index, measures)));
+        }
+        seen.iter().skip(self.ranked).for_each(|dropped| all.push(dropped));
+        all
+    }
+}
+
+/// Which chunks are worth a look.
+enum Filter<'a> {
+    All,
+    /// Those that measure at most `limit` or nobody knows how much, as they may
+    /// be empty or fit, and those that may repeat a kept text.
+    Worthy {
+        measures: Measures<'a>,
+        limit: u32,
+        prints: &'a [u32],
+        kept: Prints,
+    },
+}
+
+impl Filter<'_> {
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // a few instructions, for each of a million chunks
+    fn is_small(measure: u32, limit: u32) -> bool {
+        measure <= limit || measure == u32::MAX
+    }
+
+    fn is_candidate(&self, index: u32) -> bool {
+        let Self::Worthy { measures, limit, prints, kept } = self else { return true };
+        let repeats = prints.get(index as usize).is_some_and(|&print| kept.may_have(print));
+        repeats || measures.get(index).is_none_or(|measure| Self::is_small(measure, *limit))
+    }
+
+    /// Calls `visit` with each candidate of so many chunks.
+    #[inline]
+    fn for_each(&self, count: u32, mut visit: impl FnMut(u32)) {
+        let Self::Worthy { measures, limit, prints, kept } = self else {
+            return (0..count).for_each(visit);
+        };
+        // Few are: sets of 64 are made without a branch.
+        for from in (0..count).step_by(64) {
+            let block = from as usize..(from as usize + 64).min(count as usize);
+            let mut found = 0_u64;
+            match measures {
+                Measures::Bounds(bounds) => {
+                    for (place, index) in block.clone().enumerate() {
+                        found |= u64::from(Self::is_small(bounds.get(index), *limit)) << place;
+                    }
+                }
+                Measures::Lent(measures) => {
+                    for (place, &measure) in measures[block.clone()].iter().enumerate() {
+                        found |= u64::from(Self::is_small(measure, *limit)) << place;
+                    }
+                }
+                Measures::Read(_) => found = u64::MAX >> (64 - block.len()),
+            }
+            for (place, &print) in prints.get(block).unwrap_or_default().iter().enumerate() {
+                found |= u64::from(kept.may_have(print)) << place;
+            }
+            while found != 0 {
+                visit(from + found.trailing_zeros());
+                found &= found - 1;
+            }
+        }
+    }
+}
+
+/// The fingerprints of what is kept, by their low bits.
+struct Prints(Box<[u64; Self::WORDS]>);
+
+impl Prints {
+    const WORDS: usize = 1 << 10;
+
+    fn place(print: u32) -> (usize, u64) {
+        (print as usize / 64 % Self::WORDS, 1 << (print % 64))
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as above
+    fn may_have(&self, print: u32) -> bool {
+        let (word, bit) = Self::place(print);
+        self.0[word] & bit != 0
+    }
+}
+
+impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
+    /// Packs, and returns what is needed to tell of the chunks that were not
+    /// looked at.
+    pub(crate) fn pack_indexed(
+        mut self,
+        ranks: &Ranks<'_>,
+    ) -> Result<(Admitted, u64, Trail), H::Error> {
+        self.begin();
+        let first = self.unseen();
+        self.progress.trail = Some(Trail { first, events: Vec::new(), ranked: 0 });
+        let mut most = FIRST;
+        let mut after = None;
+        loop {
+            let filter = self.filter();
+            let (mut batch, is_all) =
+                self.host.work(ranks.count as usize * 4, |_| ranks.next(after, most, &filter))?;
+            let last = batch.last().map(|&index| ranks.rank(index));
+            let mut ceiling = u64::MAX;
+            if let Filter::Worthy { measures, .. } = &filter
+                && let Counting::Exact(exact) = self.plan.counting
+            {
+                ceiling = self.available();
+                if let Measures::Bounds(bounds) = *measures {
+                    let unknown = unknown(bounds, &batch, ceiling);
+                    let chunks = self.batch;
+                    let chars = |&index: &u32| chunks.text(index as usize).chars();
+                    let chars: usize = unknown.iter().map(chars).sum();
+                    self.host.work(chars.saturating_mul(COUNTING), |stop| {
+                        count_once(exact, bounds, chunks, &unknown, stop);
+                    })?;
+                    batch.retain(|&index| filter.is_candidate(index));
+                }
+            }
+            let through = if let Some(available) = self.progress.stopped {
+                self.drop_uncounted(&batch, available);
+                batch.len()
+            } else {
+                self.admit(&batch, ceiling)?
+            };
+            if through < batch.len() {
+                after = batch[..through].last().map(|&index| ranks.rank(index)).or(after);
+            } else if is_all {
+                break;
+            } else {
+                after = last.or(after);
+            }
+            most = most.saturating_mul(8);
+        }
+        let ranked = self.admitted.dropped.index.len();
+        let total = self.finish()?;
+        let mut trail = self.progress.trail.take().expect("it was begun above");
+        trail.ranked = ranked;
+        Ok((self.admitted, total, trail))
+    }
+
+    /// Notes, where not every chunk is looked at, what chunk `index` changed for
+    /// those behind it.
+    pub(super) fn note(&mut self, index: u32, is_kept: bool) {
+        let behind = self.unseen();
+        if let Some(trail) = &mut self.progress.trail {
+            trail.events.push(Event { index, is_kept, behind });
+        }
+    }
+
+    /// Returns what becomes of a chunk that does not fit and is not looked at.
+    fn unseen(&self) -> Unseen {
+        if self.is_full() {
+            return Unseen::Capped;
+        }
+        match (self.progress.stopped, self.plan.counting) {
+            (Some(available), _) => Unseen::Stopped(available),
+            (None, Counting::Estimate(estimate)) => Unseen::Estimated {
+                estimate,
+                start: self.start(),
+                tokens: self.progress.tokens,
+                budget: self.plan.budget,
+            },
+            (None, _) => Unseen::Counted(self.available()),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.plan.max_chunks.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap)
+    }
+
+    fn filter(&self) -> Filter<'p> {
+        let (measures, prints) = (self.measures.lent(), self.prints());
+        let mut stops = self.plan.overflow == super::Overflow::Stop;
+        stops &= self.progress.stopped.is_none();
+        if !self.is_full() && (stops || self.may_cut.is_some()) {
+            return Filter::All; // the next that does not fit matters
+        }
+        let mut kept = Prints(Box::new([0; Prints::WORDS]));
+        if !self.is_full() {
+            for chunk in &self.admitted.kept {
+                if let Some(&print) = prints.get(chunk.index as usize) {
+                    let (word, bit) = Prints::place(print);
+                    kept.0[word] |= bit;
+                }
+            }
+        }
+        Filter::Worthy { measures, limit: self.unseen().limit(), prints, kept }
+    }
+
+    fn prints(&self) -> &'p [u32] {
+        match self.prints {
+            Cow::Borrowed(prints) => prints,
+            Cow::Owned(_) => unreachable!("a corpus lends its numbers"),
+        }
+    }
+}
+
+/// Returns those of `batch` that may fit and were never counted.
+fn unknown(bounds: &Bounds, batch: &[u32], available: u64) -> Vec<u32> {
+    let is_unknown =
+        |index: usize| !bounds.is_exact(index) && u64::from(bounds.get(index)) <= available;
+    batch.iter().copied().filter(|&index| is_unknown(index as usize)).collect()
+}
+
+/// Counts chunks, once for all queries.
+fn count_once<B: Batch>(
+    exact: Exact,
+    bounds: &Bounds,
+    batch: &B,
+    indices: &[u32],
+    stop: &AtomicBool,
+) {
+    for part in indices.chunks(COUNTED) {
+        let counts = exact.count_batch(batch, part, stop);
+        if stop.load(Ordering::Relaxed) {
+            break; // they are no counts
+        }
+        part.iter().zip(counts).for_each(|(&index, count)| bounds.set(index as usize, count));
+    }
+}
+
+/// Returns whether chunks may go unseen under that plan.
+pub(crate) fn may_skip(plan: &Plan<'_>) -> bool {
+    let is_alone = !plan.sum_of_parts && !plan.is_cited && plan.gate.is_none();
+    is_alone && plan.is_bare() && plan.counting != Counting::Host
+}

@@ -1,0 +1,281 @@
+"""Corpora: what is packed from an index is what is packed from the list of its chunks."""
+
+import os
+import pickle
+import random
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import (
+    BACKENDS,
+    ONLY_REFERENCE,
+    VOCABULARY,
+    Pure,
+    budgets,
+    chunk_lists,
+    counters,
+    options,
+    outcome,
+    queries,
+    texts,
+    using,
+)
+
+from budgeteer import (
+    BudgeteerError,
+    Chunk,
+    Corpus,
+    CounterError,
+    InvalidArgumentError,
+    Packer,
+    pack,
+)
+
+compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
+
+RANKINGS = ["bm25", "keyword", "recency", "input", "score"]
+
+
+def seen(packing):
+    """Return all that a packing says."""
+    if isinstance(packing, tuple):
+        return packing
+    said = packing.to_dict(), packing.dropped_count, packing.was_truncated, repr(packing)
+    count = len(packing.kept) + packing.dropped_count
+    return *said, [packing.explain(i) for i in range(0, count, 7)]
+
+
+def assert_same(query, chunks, corpus, max_tokens, **options):
+    """Packing the corpus is packing the list."""
+    expected = seen(outcome(pack, query, chunks, max_tokens, **options))
+
+    assert expected == seen(outcome(pack, query, corpus, max_tokens, **options))
+
+
+def halves(chunks):
+    """Return a corpus that was made in two steps."""
+    corpus = Corpus(chunks[: len(chunks) // 2])
+    corpus.append(chunks[len(chunks) // 2 :])
+    return corpus
+
+
+@given(queries, chunk_lists(), budgets, counters, options)
+def test_identity(query, chunks, max_tokens, counter, options):
+    """Whatever the options, a corpus packs as the list does, however it was made."""
+    for name in BACKENDS:
+        with using(name):
+            made = outcome(Corpus, chunks)
+            if isinstance(made, tuple):  # a list of unreadable chunks: no corpus either
+                packer = {"counter": counter, **options, "ranking": "bm25"}
+                assert made == outcome(pack, query, chunks, max_tokens, **packer)
+                return
+            for corpus in made, halves(chunks):
+                assert_same(query, chunks, corpus, max_tokens, counter=counter, **options)
+
+
+def pool(random, count):
+    """Return many small chunks, some of them equal, empty, long or without a query's word."""
+    some = [" ".join(random.choices(VOCABULARY, k=random.randrange(1, 9))) for _ in range(count)]
+    some += random.choices(some, k=count // 4) + [""] * (count // 50) + [" ", "\n\n", "tea\n\n\n"]
+    some += ["long " * random.randrange(20, 200) + "tea" for _ in range(count // 5)]
+    random.shuffle(some)
+    return [
+        Chunk(
+            text,
+            title=random.choice(["", "", "tea", "Green policy"]),
+            score=random.choice([None, 0.0, -0.0, 1.5, random.random()]),
+            metadata={"mtime": random.choice([0, 5, random.random()])},
+        )
+        for text in some
+    ]
+
+
+@pytest.mark.parametrize("counter", ["o200k_base", "chars_div4", "words", "chars_per_token:0.7"])
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_unseen(backend, ranking, counter):
+    """What is told of chunks that were not looked at is what looking at them would tell."""
+    rng = random.Random(f"{ranking} {counter}")
+    chunks = pool(rng, 700)
+    corpus = halves(chunks)
+    tried = 24 if "_native" in backend.__name__ else 3
+    for turn in range(tried):
+        options = {
+            "overflow": ["skip", "stop", "truncate_end", "truncate_middle"][turn % 4],
+            "max_chunks": rng.choice([None, None, 0, 3, 150]),
+            "min_score": rng.choice([None, None, 0.0, 0.4, 2.0]),
+            "dedupe": rng.choice(["exact", None]),
+            "order": rng.choice(["rank", "input"]),
+            "template": rng.choice(["plain", "tagged"]),
+        }
+        query = rng.choice(["green tea", "remote work policy", "", "\u7eff\u8336 caf\u00e9", "x"])
+        budget = rng.choice([0, 1, 7, 60, 400, 3_000, 10**9])
+        assert_same(query, chunks, corpus, budget, counter=counter, ranking=ranking, **options)
+
+
+@pytest.mark.parametrize("counter", [Pure("joints", 3), Pure("hash", 7), Pure("nothing", 1)])
+def test_callable(backend, counter):
+    """A caller's counter is asked about as many chunks as in a list."""
+    chunks = pool(random.Random(4), 300)
+    corpus = Corpus(chunks)
+    for overflow in "skip", "stop", "truncate_end":
+        assert_same("green tea", chunks, corpus, 90, counter=counter, overflow=overflow)
+
+
+def test_leaving(backend):
+    """Chunks that leave an over-full text are told of behind all that never came in."""
+    chunks = ["a" * 9, "a" * 9, *["tea " * 40] * 600, "tea"]
+    corpus = Corpus(chunks)
+
+    assert_same("tea", chunks, corpus, 90, counter=Pure("joints", 80))
+    assert_same("tea", chunks, corpus, 2_000, counter="o200k_base")
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 50])
+def test_append(backend, steps):
+    """Appending in any number of steps makes the corpus of all chunks."""
+    chunks = pool(random.Random(steps), 120)
+    corpus = Corpus()
+    size = -(-len(chunks) // steps)
+    for start in range(0, len(chunks), size):
+        corpus.append(chunks[start : start + size])
+        assert_same("green tea policy", chunks[: start + size], corpus, 50)
+
+    assert len(chunks) == len(corpus)
+    assert chunks == list(corpus)
+    assert all(one is other for one, other in zip(chunks, corpus, strict=True))
+
+
+def test_append_all_or_nothing(backend):
+    """A chunk that cannot be read leaves the corpus as it was."""
+    corpus = Corpus(["green tea"])
+    with pytest.raises(InvalidArgumentError, match=r"^chunks\[1\] must be a str, .*, not int$"):
+        corpus.append(["black tea", 7])
+
+    assert ["green tea"] == list(corpus)
+    assert corpus[0] == corpus[-1] == "green tea"
+    assert_same("tea", ["green tea"], corpus, 9)
+
+
+def test_packing_outlives_appending(backend):
+    """A packing tells of the chunks that were there when it was made."""
+    corpus = Corpus(["green tea"] * 3 + ["rye"] * 400)
+    packing = Packer(4).pack("tea", corpus)
+    corpus.append(["black tea"] * 300)
+
+    assert seen(pack("tea", ["green tea"] * 3 + ["rye"] * 400, 4)) == seen(packing)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "message"),
+    [
+        ("tea", "chunks must be a sequence, not str"),
+        (7, "chunks must be a sequence, not int"),
+        ([SimpleNamespace(text=7)], "chunks[0].text must be a str, not int"),
+        (["tea", {"text": "tea", "title": 7}], "chunks[1].title must be a str, not int"),
+        (["tea", {}], "chunks[1] must have a key 'text' or 'content'"),
+    ],
+)
+def test_bad_chunks(backend, chunks, message):
+    """What cannot be read is named."""
+    assert (InvalidArgumentError, message) == outcome(Corpus, chunks)
+    assert (InvalidArgumentError, message) == outcome(Corpus().append, chunks)
+
+
+def test_bad_scores(backend):
+    """Scores and times are looked at when a ranking asks for them."""
+    corpus = Corpus([{"text": "tea", "score": "high"}])
+
+    assert "tea" == pack("tea", corpus, 5).text
+    with pytest.raises(InvalidArgumentError, match=r"chunks\[0\].score must be a float"):
+        pack("tea", corpus, 5, ranking="score")
+
+
+def test_counter_error(backend):
+    """A caller's counter that errs is named with its chunk."""
+    with pytest.raises(CounterError, match=r"for chunks\[0\], not -1"):
+        pack("tea", Corpus(["tea"]), 5, counter=lambda _: -1)
+
+
+def test_no_texts_in_repr():
+    """Neither texts nor titles are in what is shown of a corpus."""
+    assert "<Corpus of 0 chunks>" == repr(Corpus())
+    assert "<Corpus of 1 chunk>" == repr(Corpus(["secret"]))
+
+
+def test_pickle():
+    """A corpus in memory says that it cannot be pickled; a packing of one can."""
+    corpus = Corpus(["green tea"] + ["rye"] * 300)
+    with pytest.raises(BudgeteerError, match="cannot be pickled"):
+        pickle.dumps(corpus)
+    packing = Packer(3).pack("tea", corpus)
+    expected = packing.to_dict()
+
+    assert expected == pickle.loads(pickle.dumps(Packer(3).pack("tea", corpus))).to_dict()
+
+
+def test_threads(backend):
+    """Threads that pack while one appends each see a whole addition or nothing of it."""
+    size, additions = 40, 25
+    corpus = Corpus(["green tea"] * size)
+    wrong, over = [], threading.Event()
+    packer = Packer(4, counter="words", dedupe=None)
+
+    def query():
+        while not over.is_set():
+            packing = packer.pack("tea", corpus)
+            count = packing.dropped_count + len(packing.kept)
+            if count % size or packing.text != "green tea\n\ngreen tea":
+                wrong.append(count)
+
+    threads = [threading.Thread(target=query) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(additions):
+        corpus.append(["green tea"] * size)
+    over.set()
+    for thread in threads:
+        thread.join()
+
+    assert [] == wrong
+    assert size * (additions + 1) == len(corpus)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork(backend):
+    """A child packs and appends, even if a thread was appending when it was forked."""
+    corpus = Corpus(["green tea"] * 5)
+    with corpus._lock:
+        child = os.fork()
+        if child == 0:
+            corpus.append(["black tea"])
+            os._exit(len(corpus) + ("black tea" in pack("black tea", corpus, 4).text))
+    _, status = os.waitpid(child, 0)
+
+    assert 7 == os.waitstatus_to_exitcode(status)
+
+
+@compared
+def test_no_text_is_copied():
+    """The strings of an index are the caller's."""
+    text = "green tea " * 9
+    before = sys.getrefcount(text)
+    with using("native"):
+        corpus = Corpus([text])
+
+    assert sys.getrefcount(text) > before
+    assert corpus[0] is text
+
+
+@given(st.lists(texts, max_size=8), queries)
+def test_scores_to_the_bit(chunks, query):
+    """Scores of terms, wherever they stand, are those of one pass over the texts."""
+    expected = [kept.score for kept in pack(query, chunks, 10**6, dedupe=None, order="input").kept]
+    corpus = halves(chunks)
+    packed = pack(query, corpus, 10**6, dedupe=None, order="input")
+
+    assert expected == [kept.score for kept in packed.kept]

@@ -1,0 +1,272 @@
+"""Corpora in files: what is opened is what was saved, and damage is told."""
+
+import os
+import pickle
+import random
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from support import ONLY_REFERENCE, backend_named, chunk_lists, counters, options, outcome, queries
+from test_corpus import assert_same, pool
+
+from budgeteer import (
+    BudgeteerError,
+    Chunk,
+    Corpus,
+    CorpusError,
+    InvalidArgumentError,
+    pack,
+)
+
+native = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
+
+CHUNKS = [
+    "green tea",
+    "",
+    "caf\u00e9 \u7eff\u8336 \ud800 \U0001f600",
+    Chunk(
+        "black tea", "7", "shelf", "Teas", -0.0, {"mtime": 3, "kind": None, "deep": [{"a": [1.5]}]}
+    ),
+    Chunk("rye", score=float("inf")),
+    {"text": "oolong", "title": "Teas", "score": 0.1, "n": 10**30},
+    {"content": "white tea", "other": "\ud83d"},
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "teas.corpus"
+
+
+@native
+def test_round_trip(path):
+    """Chunks come back as they were."""
+    Corpus(CHUNKS).save(path)
+    opened = Corpus.open(path)
+
+    assert CHUNKS == list(opened) == opened[:]
+    assert [type(chunk) for chunk in CHUNKS] == [type(chunk) for chunk in opened]
+    assert "-0.0" == str(opened[3].score)
+    assert opened[-1] == CHUNKS[-1]
+    assert len(CHUNKS) == len(opened)
+    with pytest.raises(IndexError):
+        opened[len(CHUNKS)]
+
+
+@native
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(queries, chunk_lists(), counters, options)
+def test_identity(tmp_path_factory, query, chunks, counter, options):
+    """An opened corpus packs as the list does, whatever is appended to it."""
+    path = tmp_path_factory.getbasetemp() / "identity.corpus"
+    corpus = outcome(Corpus, chunks)
+    if isinstance(corpus, tuple) or isinstance(outcome(corpus.save, path), tuple):
+        return
+    opened = Corpus.open(path)
+    opened.append(chunks)
+    for budget in 9, 60:
+        assert_same(query, chunks, Corpus.open(path), budget, counter=counter, **options)
+        assert_same(query, chunks * 2, opened, budget, counter=counter, **options)
+
+
+@native
+@pytest.mark.parametrize("steps", [1, 3])
+def test_many(path, steps):
+    """Many chunks, saved, opened, appended to, saved again and opened once more."""
+    chunks = pool(random.Random(steps), 300)
+    size = len(chunks) // steps
+    Corpus(chunks[:size]).save(path)
+    corpus = Corpus.open(path)
+    for start in range(size, len(chunks), size):
+        corpus.append(chunks[start : start + size])
+    corpus.save(path)
+    for ranking in "bm25", "keyword", "recency", "score":
+        for found in corpus, Corpus.open(path):
+            assert_same("green tea", chunks, found, 300, ranking=ranking)
+
+
+@native
+def test_objects_become_chunks(path):
+    """Of an object of another type comes back what a Chunk can hold."""
+    document = SimpleNamespace(page_content="green tea", metadata={"page": 3}, id="7")
+    Corpus([document]).save(path)
+
+    assert [Chunk("green tea", id="7", metadata={"page": 3})] == list(Corpus.open(path))
+
+
+@native
+def test_empty(path):
+    """A corpus without chunks is one, too."""
+    Corpus().save(path)
+    opened = Corpus.open(path)
+    opened.append(["green tea"])
+
+    assert ["green tea"] == list(opened)
+    assert "" == pack("tea", Corpus.open(path), 9).text
+
+
+@native
+@pytest.mark.parametrize(
+    ("chunk", "message"),
+    [
+        ({"text": "tea", "x": {1, 2}}, r"chunks\[1\]\['x'\] holds a set, which JSON does not"),
+        ({"text": "tea", "x": (1,)}, r"chunks\[1\]\['x'\] holds a tuple"),
+        ({"text": "tea", 7: 1}, r"chunks\[1\] must have keys of type str to be saved, not int"),
+        (
+            Chunk("tea", metadata={"x": [float("nan")]}),
+            r"chunks\[1\].metadata\['x'\] must be finite",
+        ),
+        (Chunk("tea", metadata={"x": 10**5000}), r"chunks\[1\] cannot be saved: .*digits"),
+        (SimpleNamespace(text="tea", id=7), r"chunks\[1\].id must be a str, not int"),
+    ],
+)
+def test_what_json_cannot_hold(path, chunk, message):
+    """The chunk is named, and nothing is written."""
+    with pytest.raises(InvalidArgumentError, match=rf"^{message}"):
+        Corpus(["rye", chunk]).save(path)
+
+    assert [] == list(path.parent.iterdir())
+
+
+@native
+def test_deep_metadata(path):
+    """Nesting without end is refused, not followed."""
+    deep = {}
+    deep["a"] = deep
+    with pytest.raises(InvalidArgumentError, match="nested more than 64 deep"):
+        Corpus([Chunk("tea", metadata=deep)]).save(path)
+
+
+@native
+def test_saving_replaces(path):
+    """What was there before is whole until the new one is, and no other file stays."""
+    Corpus(["green tea"]).save(path)
+    before = Corpus.open(path)
+    Corpus(["black tea"] * 9).save(path)
+
+    assert ["green tea"] == list(before)
+    assert ["black tea"] * 9 == list(Corpus.open(path))
+    assert [path] == list(path.parent.iterdir())
+
+
+@native
+@pytest.mark.parametrize("name", ["missing/teas", "missing"])
+def test_no_such_file(tmp_path, name):
+    """What the operating system refuses is an OSError that names the file."""
+    with pytest.raises(FileNotFoundError, match="missing"):
+        Corpus.open(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        Corpus().save(tmp_path / "missing" / "teas")
+    with pytest.raises(OSError, match="directory"):
+        Corpus.open(tmp_path)
+
+
+@pytest.mark.parametrize("path", [7, None, "", "a\0b", b"teas"])
+def test_bad_path(path):
+    """A path is a str or a path."""
+    for function in Corpus.open, Corpus().save:
+        with pytest.raises(InvalidArgumentError, match=r"^path must be "):
+            function(path)
+
+
+@native
+@pytest.mark.parametrize("content", [b"", b"x", b"budgeteer", b"PK\3\4" * 200, b"\0" * 4096])
+def test_foreign(path, content):
+    """A file of something else is told apart."""
+    path.write_bytes(content)
+    with pytest.raises(
+        CorpusError, match=r"teas\.corpus' cannot be opened .*: the file is no corpus"
+    ):
+        Corpus.open(path)
+
+
+@native
+def test_other_version(path):
+    """A later layout is named."""
+    Corpus(["tea"]).save(path)
+    data = bytearray(path.read_bytes())
+    data[16:20] = struct.pack("<I", 2)
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match="has version 2 of the layout, and only 1 is known"):
+        Corpus.open(path)
+
+
+@native
+def test_every_byte_counts(path):
+    """Whichever byte is flipped, the file is refused; likewise wherever it is cut."""
+    Corpus(CHUNKS).save(path)
+    good = path.read_bytes()
+    other = path.with_name("damaged")
+    rng = random.Random(7)
+    for at in range(len(good)):
+        damaged = bytearray(good)
+        damaged[at] ^= rng.choice([1, 0x80, 0xFF])
+        other.write_bytes(damaged)
+        with pytest.raises(CorpusError):
+            Corpus.open(other)
+    for size in range(0, len(good), 7):
+        other.write_bytes(good[:size])
+        with pytest.raises(CorpusError):
+            Corpus.open(other)
+    other.write_bytes(good + b"\0")
+    with pytest.raises(CorpusError, match="something behind its end"):
+        Corpus.open(other)
+
+
+@native
+def test_layout(path):
+    """The file is the same wherever it is written: little-endian, with sizes of its own."""
+    Corpus(["tea"]).save(path)
+    data = path.read_bytes()
+
+    assert b"budgeteer corpus" == data[:16]
+    assert (1, 1, len(data)) == struct.unpack("<IIQ", data[16:32])
+    sizes = [struct.unpack("<Q", data[32 + 24 * i :][:8])[0] for i in range(10)]
+    assert len(data) == 32 + 240 + 16 + sum(sizes)
+    assert [24, 20, 3, 1, 8, 3, 8, 0, 8, 0] == sizes
+
+
+@native
+def test_pickle(path):
+    """An opened corpus is pickled by its path, until something is appended."""
+    Corpus(["green tea"]).save(path)
+    opened = Corpus.open(os.path.relpath(path))
+
+    assert ["green tea"] == list(pickle.loads(pickle.dumps(opened)))
+    opened.append(["black tea"])
+    with pytest.raises(BudgeteerError, match="cannot be pickled unless"):
+        pickle.dumps(opened)
+
+
+@native
+def test_other_process(path):
+    """Another process opens the file; what it says is the same."""
+    chunks = [f"green tea number {i}" for i in range(500)]
+    Corpus(chunks).save(path)
+    code = (
+        "import sys; from budgeteer import Corpus, pack;"
+        "print(pack('number 77', Corpus.open(sys.argv[1]), 30, counter='words').text)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+
+    assert pack("number 77", chunks, 30, counter="words").text == done.stdout.rstrip("\n")
+
+
+def test_the_reference_has_no_files(tmp_path):
+    """The reference says that it knows no files."""
+    reference = backend_named("reference")
+    for function, *args in (
+        (reference.open_corpus, str(tmp_path / "x")),
+        (reference.save_corpus, None, str(tmp_path / "x"), []),
+        (reference.stored_chunk, None, 0),
+    ):
+        with pytest.raises(BudgeteerError, match="need the native backend"):
+            function(*args)
+    assert [] == list(Path(tmp_path).iterdir())
