@@ -2,7 +2,7 @@
 Native backend of `budgeteer`. Private: import from `budgeteer`.
 """
 
-__all__ = ["bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "keyword_scores", "keywords", "pack", "resolve_layout", "truncate"]
+__all__ = ["bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "pack", "resolve_layout", "save_corpus", "stored_chunk", "truncate"]
 
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float") -> "bytearray | tuple[int, int]":
     """
@@ -48,6 +48,12 @@ def grapheme_boundaries(text: "str") -> "list[int]":
     Returns the places, in code points, where grapheme clusters end.
     """
 
+def index_chunks(chunks: "tuple[object, ...]", index: "object | None") -> "object":
+    """
+    Indexes chunks behind those of `index`; or returns a code and the index of
+    a bad chunk.
+    """
+
 def keyword_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None") -> "bytearray | tuple[int, int]":
     """
     Scores each text as float64; or returns a code and the index of what is no
@@ -59,16 +65,32 @@ def keywords(text: "str") -> "list[str]":
     Returns the keywords of `text`, each once, in order of first occurrence.
     """
 
-def pack(query: "str", chunks: "tuple[object, ...]", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None") -> "tuple[object, ...]":
+def open_corpus(path: "str") -> "object":
     """
-    Packs, and returns the columns of a packing; or a code and the index of a
-    bad chunk.
+    Opens a file that `save_corpus` wrote; or returns what is wrong with it.
+    """
+
+def pack(query: "str", chunks: "object", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None") -> "tuple[object, ...]":
+    """
+    Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
+    them, and returns the columns of a packing; or a code and the index of a bad
+    chunk.
     """
 
 def resolve_layout(space: "int", basis: "list[int]", grow: "list[float]", shrink: "list[float]", minimum: "list[int]", maximum: "list[int]", priority: "list[int]") -> "tuple[list[int], list[int], int]":
     """
     Divides `space` tokens among sections. Returns their sizes, the dropped ones
     and the free tokens.
+    """
+
+def save_corpus(index: "object", path: "str", records: "list[bytes]") -> "None":
+    """
+    Writes a corpus to a file, with a record of each chunk.
+    """
+
+def stored_chunk(index: "object", place: "int") -> "tuple[str, str, bytes]":
+    """
+    Returns text, title and record of chunk `place` of an opened file.
     """
 
 def truncate(kind: "int", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", keep: "int", marker: "str") -> "str":

@@ -7,6 +7,7 @@ import sys
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,8 +33,12 @@ from budgeteer import (
     CounterError,
     InvalidArgumentError,
     Packer,
+    Packing,
+    Template,
     pack,
 )
+from budgeteer.errors import EmbeddingError
+from budgeteer.presets import agentic_rag, context_gate, context_router, retrieval_service
 
 compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
@@ -45,6 +50,7 @@ def seen(packing):
     if isinstance(packing, tuple):
         return packing
     said = packing.to_dict(), packing.dropped_count, packing.was_truncated, repr(packing)
+    said = *said, packing.text, packing.stable_prefix_tokens, packing.fallback
     count = len(packing.kept) + packing.dropped_count
     return *said, [packing.explain(i) for i in range(0, count, 7)]
 
@@ -114,6 +120,150 @@ def test_unseen(backend, ranking, counter):
         query = rng.choice(["green tea", "remote work policy", "", "\u7eff\u8336 caf\u00e9", "x"])
         budget = rng.choice([0, 1, 7, 60, 400, 3_000, 10**9])
         assert_same(query, chunks, corpus, budget, counter=counter, ranking=ranking, **options)
+
+
+TEMPLATES = [
+    *("plain", "tagged", "markdown", "xml", "json"),
+    Template("<{id} {source}> {text}\n", separator="", header="Context:\n", footer="\nEnd."),
+    Template("{text} ({title})", nonce=True),
+]
+
+
+WEIGHTS = [
+    {"bm25": 1, "embedding": 1},
+    {"bm25": 0.3, "embedding": 0.5, "score": 0.2},
+    {"embedding": 1, "score": 2},
+    {"bm25": 1},
+    {"score": 1},
+]
+
+
+def framed_options(rng):
+    """Return options of what stands around the chunks, and in which order they stand."""
+    return {
+        "overflow": rng.choice(["skip", "stop", "truncate_end", "truncate_middle"]),
+        "max_chunks": rng.choice([None, None, 3, 150]),
+        "min_score": rng.choice([None, None, 0.0, 0.4]),
+        "dedupe": rng.choice(["exact", None]),
+        "order": rng.choice(["rank", "input", "document", "edges", "sticky"]),
+        "template": rng.choice(TEMPLATES),
+        "notice": rng.choice([None, True, "{count} more"]),
+    }
+
+
+def assert_packed_alike(packer, query, chunks, corpora, **arguments):
+    """A packer packs each corpus as it packs the list."""
+    expected = seen(outcome(packer.pack, query, chunks, **arguments))
+    for corpus in corpora:
+        assert expected == seen(outcome(packer.pack, query, corpus, **arguments))
+
+
+def some_corpora(backend, chunks, path):
+    """Return corpora of the chunks: made in two steps, and opened from a file where that is."""
+    corpora = [halves(chunks)]
+    if "_native" in backend.__name__:
+        corpora[0].save(path)
+        corpora.append(Corpus.open(path))
+    return corpora
+
+
+@pytest.mark.parametrize("counter", ["o200k_base", "words", "chars_div4", Pure("bytes", 1)])
+@pytest.mark.parametrize("ranking", [*RANKINGS, "embedding", "hybrid"])
+def test_every_option(backend, ranking, counter, tmp_path):
+    """Templates, orders, notices, packings before and vectors: all as for the list."""
+    rng = random.Random(f"{ranking} {counter}")
+    chunks = [
+        *pool(rng, 120),
+        *({"text": f"green tea {i}", "source": f"s{i % 3}", "position": -i} for i in range(9)),
+        *("black tea " * rng.randrange(1, 9) for _ in range(9)),
+    ]
+    corpora = some_corpora(backend, chunks, tmp_path / "corpus")
+    vectors = np.array([[rng.gauss(0, 1) for _ in range(4)] for _ in chunks], np.float32)
+    previous = None
+    for _ in range(16 if "_native" in backend.__name__ else 3):
+        options = framed_options(rng)
+        arguments = {}
+        if ranking == "hybrid":
+            options |= {"weights": rng.choice(WEIGHTS), "fusion": rng.choice(["minmax", "rrf"])}
+        if ranking == "embedding" or "embedding" in options.get("weights", ()):
+            arguments["vectors"] = [1, 0, 0.5, -1], vectors
+        if options["order"] == "sticky":
+            arguments["previous"] = previous
+        budget = rng.choice([0, 1, 30, 200, 3_000])
+        query = rng.choice(["green tea", "remote work policy", "", "x"])
+        packer = Packer(budget, counter=counter, ranking=ranking, **options)
+        assert_packed_alike(packer, query, chunks, corpora, **arguments)
+        previous = packer.pack(query, chunks, **arguments)
+
+
+@pytest.mark.parametrize("counter", ["o200k_base", "chars_div4", Pure("bytes", 1)])
+def test_presets(backend, counter, tmp_path):
+    """Citations, a gate and other presets: as for the list."""
+    rng = random.Random(7)
+    kinds = ["instruction", "policy", "document", None, "memory"]
+    chunks = [
+        Chunk(
+            chunk.text,
+            id=str(i),
+            source=f"s{i % 5}",
+            title=chunk.title,
+            score=rng.random(),
+            metadata={"kind": rng.choice(kinds), "authority": "system", "priority": i % 4},
+        )
+        for i, chunk in enumerate(pool(rng, 90))
+    ]
+    corpora = some_corpora(backend, chunks, tmp_path / "corpus")
+    for budget in 1, 64, 90, 200, 1_000:
+        packers = [
+            agentic_rag(budget, counter=counter),
+            context_gate(budget),
+            context_gate(budget, max_docs=40),
+            context_router(budget, estimator="words"),
+            retrieval_service(budget),
+        ]
+        for packer in packers:
+            for query in "green tea", "", "remote policy":
+                assert isinstance(packer.pack(query, chunks), Packing)
+                assert_packed_alike(packer, query, chunks, corpora)
+
+
+class Embedder:
+    """Embeds by counting letters, unless it is out of order."""
+
+    def __init__(self, message=None):
+        self.message = message
+        self.asked = []
+
+    def embed(self, texts):
+        """Return a vector of each text."""
+        self.asked.append(texts)
+        if self.message is not None:
+            raise EmbeddingError(self.message)
+        return np.array([[text.count("e"), text.count("a"), 1] for text in texts], np.float32)
+
+
+@pytest.mark.parametrize("ranking", ["embedding", "hybrid"])
+@pytest.mark.parametrize("message", [None, "out of order"])
+def test_embedder(backend, ranking, message, tmp_path):
+    """An embedder is asked for the same texts; what it raises is raised, or fallen back from."""
+    chunks = pool(random.Random(3), 40)
+    corpora = some_corpora(backend, chunks, tmp_path / "corpus")
+    for fallback in None, "bm25":
+        embedder = Embedder(message)
+        packer = Packer(60, ranking=ranking, embedder=embedder, fallback=fallback)
+        assert_packed_alike(packer, "green tea", chunks, corpora)
+
+        assert all(asked in embedder.asked[:2] for asked in embedder.asked)
+
+
+def test_bad_vectors(backend):
+    """Vectors of another number of chunks are refused as for the list."""
+    chunks = ["green tea", "rye"]
+    packer = Packer(9, ranking="embedding")
+    for count in 0, 1, 3:
+        vectors = [1.0, 0.0], np.ones((count, 2), np.float32)
+        assert_packed_alike(packer, "tea", chunks, [halves(chunks)], vectors=vectors)
+    assert_packed_alike(packer, "tea", chunks, [halves(chunks)])
 
 
 @pytest.mark.parametrize("counter", [Pure("joints", 3), Pure("hash", 7), Pure("nothing", 1)])

@@ -102,7 +102,16 @@ def test_all(module):
 @pytest.mark.parametrize(
     "name",
     [
-        *("Allocation", "CacheInfo", "Chunk", "Corpus", "Layout", "OpenAIEmbedder", "Packer", "Packing"),
+        *(
+            "Allocation",
+            "CacheInfo",
+            "Chunk",
+            "Corpus",
+            "Layout",
+            "OpenAIEmbedder",
+            "Packer",
+            "Packing",
+        ),
         *("Section", "TokenCounter"),
     ],
 )
@@ -118,7 +127,15 @@ def test_members_are_documented(name):
 def test_public_names():
     """The names of the contract that exist today are public."""
     names = {"pack", "Packer", "Chunk", "Packing", "KeptChunk", "DroppedChunk", "get_counter"}
-    names |= {"Corpus", "TokenCounter", "CacheInfo", "Layout", "Section", "Allocation", "trim_messages"}
+    names |= {
+        "Corpus",
+        "TokenCounter",
+        "CacheInfo",
+        "Layout",
+        "Section",
+        "Allocation",
+        "trim_messages",
+    }
     errors = {
         "BudgeteerError",
         "InvalidArgumentError",
