@@ -18,6 +18,7 @@ import math
 import os
 import re
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -27,9 +28,11 @@ from pathlib import Path
 from typing import Any
 
 import tiktoken
-from bench_pack import CHARS, MAX_TOKENS, real_text
 
 from budgeteer import Corpus, Packer
+
+sys.path.insert(0, str(Path(__file__).parent))  # pytest does not
+from bench_pack import CHARS, MAX_TOKENS, real_text
 
 QUERIES = (
     (
