@@ -31,8 +31,10 @@ import tiktoken
 
 from budgeteer import Corpus, Packer
 
-sys.path.insert(0, str(Path(__file__).parent))  # pytest does not
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "python")]
 from bench_pack import CHARS, MAX_TOKENS, real_text
+from vocabulary import cache_dir
 
 QUERIES = (
     (
@@ -78,6 +80,7 @@ def clean_python(query: str, texts: list[str], counted: list[Counter[str]] | Non
     """Do what people write."""
     if counted is None:
         counted = [Counter(words(text)) for text in texts]
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(cache_dir())
     encoding = tiktoken.get_encoding("o200k_base")
     lengths = [sum(counts.values()) for counts in counted]
     average = sum(lengths) / len(lengths)

@@ -33,8 +33,11 @@ pub(crate) enum Kept {
     Strings(OwnStrings),
     /// A file, and what was added behind it, encoded alike: equal texts must be
     /// stored alike.
-    Stored { stored: Arc<Stored>, more: Vec<(Arc<[u8]>, Arc<[u8]>)> },
+    Stored { stored: Arc<Stored>, more: Vec<Added> },
 }
+
+/// A text and its title.
+type Added = (Arc<[u8]>, Arc<[u8]>);
 
 #[derive(Default)]
 pub(crate) struct OwnStrings {
@@ -284,6 +287,7 @@ impl Unseen {
     /// # Safety
     ///
     /// `view` must be writable, as Python makes sure of.
+    #[allow(clippy::needless_pass_by_value)] // as Python calls it
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -303,10 +307,7 @@ type Columns<'py> =
     (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 /// Returns the columns of what was dropped.
-pub(crate) fn dropped_columns<'py>(
-    py: Python<'py>,
-    dropped: DroppedColumns,
-) -> PyResult<Columns<'py>> {
+pub(crate) fn dropped_columns(py: Python<'_>, dropped: DroppedColumns) -> PyResult<Columns<'_>> {
     // Each column is let go of as soon as Python has it.
     let DroppedColumns { index, reason, needed, available } = dropped;
     Ok((

@@ -517,17 +517,17 @@ fn overlaps<B: Batch, H: Host>(
     total: usize,
     host: &mut H,
 ) -> Result<Vec<f64>, H::Error> {
-    let (scorer, mut scratch) = (KeywordScorer::new(query), Scratch::default());
+    let (overlap, mut scratch) = (KeywordScorer::new(query), Scratch::default());
     let mut scores = Vec::with_capacity(batch.len());
     while scores.len() < batch.len() {
         let from = scores.len();
         let (to, chars) =
             if total <= SLICE_CHARS { (batch.len(), total) } else { slice_from(batch, from) };
-        let (scores, scorer, scratch) = (&mut scores, &scorer, &mut scratch);
+        let (scores, overlap, scratch) = (&mut scores, &overlap, &mut scratch);
         host.work(chars, move |_| {
             for index in from..to {
                 batch.prefetch(index + PREFETCH);
-                scores.push(scorer.score(batch.text(index), batch.title(index), scratch));
+                scores.push(overlap.score(batch.text(index), batch.title(index), scratch));
             }
         })?;
     }

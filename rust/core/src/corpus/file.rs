@@ -14,7 +14,7 @@
 //! The sections follow one another: the numbers of each chunk, column by column;
 //! the rows, terms and lists of the postings; and for texts, titles and records,
 //! where each ends (8 bytes) and what they are. Records are the caller's own.
-//! Hashes are HighwayHash of 128 bits under a key of zeros: they tell damage, not
+//! Hashes are `HighwayHash` of 128 bits under a key of zeros: they tell damage, not
 //! forgery.
 
 use std::fs::{self, File, OpenOptions};
@@ -105,11 +105,11 @@ impl Stored {
     /// another version, or damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::io(&error))?;
-        Self::read(map(&file).map_err(|error| Error::io(&error))?)
+        Self::read(&map(&file).map_err(|error| Error::io(&error))?)
     }
 
-    fn read(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Result<Self, Error> {
-        let file = (*owner).as_ref();
+    fn read(owner: &Arc<dyn AsRef<[u8]> + Send + Sync>) -> Result<Self, Error> {
+        let file = (**owner).as_ref();
         if !file.starts_with(MAGIC) {
             return Err(Error::foreign());
         }
@@ -134,7 +134,7 @@ impl Stored {
             let entry = 32 + section * ENTRY;
             let size = usize::try_from(long(entry)).ok();
             let end = size.and_then(|size| at.checked_add(size));
-            let bytes = end.and_then(|end| Bytes::part(&owner, at..end));
+            let bytes = end.and_then(|end| Bytes::part(owner, at..end));
             let Some(bytes) = bytes else { return Err(Error::damaged("has a damaged header")) };
             if hash(&bytes) != header[entry + 8..entry + ENTRY] {
                 return Err(Error::damaged("is damaged"));
@@ -447,10 +447,11 @@ mod tests {
                 let mut file = good.clone();
                 file[at] ^= flip;
                 rehash(&mut file);
-                let Ok(stored) = Stored::read(Arc::new(file)) else { continue };
+                let file: Arc<dyn AsRef<[u8]> + Send + Sync> = Arc::new(file);
+                let Ok(stored) = Stored::read(&file) else { continue };
                 answered += 1;
                 for query in ["tea green", "\u{8336}\u{8336} caf\u{e9} black"] {
-                    let scores = stored.index().query(query.into()).scores(Default::default());
+                    let scores = stored.index().query(query.into()).scores(crate::Bm25::default());
                     assert_eq!(stored.len(), scores.len());
                 }
                 for index in 0..stored.len() {
