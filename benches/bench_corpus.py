@@ -33,8 +33,8 @@ from budgeteer import Corpus, Packer
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "python")]
-from bench_pack import CHARS, MAX_TOKENS, real_text
-from vocabulary import cache_dir
+from bench_pack import CHARS, MAX_TOKENS, real_text  # noqa: E402
+from vocabulary import cache_dir  # noqa: E402
 
 QUERIES = (
     (
