@@ -5,7 +5,7 @@ Packing from a corpus: time of a query, of building, saving and opening, and mem
 
 Queries are compared, at the smallest size, with the clean Python that people write: split, count,
 score by BM25, sort, and count with tiktoken until the budget is full, over texts that it tokenized
-beforehand, and over texts that it did not. Times are of one thread's processor, medians; only
+beforehand, and over texts that it did not. Times are of the processor, medians; only
 ratios within one run mean much.
 
 Under pytest the smallest case runs once: ``pytest benches/bench_corpus.py``.
@@ -65,9 +65,9 @@ def seconds(work: Callable[[], Any], rounds: int) -> float:
     """Return the median of the processor's time."""
     times = []
     for _ in range(rounds):
-        start = time.thread_time()
+        start = time.process_time()
         work()
-        times.append(time.thread_time() - start)
+        times.append(time.process_time() - start)
     return statistics.median(times)
 
 
@@ -106,13 +106,13 @@ def measure(text: str, count: int, rounds: int, *, with_python: bool) -> dict[st
     """Return the figures at one size, by what they are."""
     texts = chunks_of(text, count)
     before = resident()
-    start = time.thread_time()
+    start = time.process_time()
     corpus = Corpus(texts)
-    figures = {"build, s": time.thread_time() - start}
-    start = time.thread_time()
+    figures = {"build, s": time.process_time() - start}
+    start = time.process_time()
     for query in QUERIES:
         PACKER.pack(query, corpus)
-    figures["first queries, ms each"] = (time.thread_time() - start) / len(QUERIES) * 1e3
+    figures["first queries, ms each"] = (time.process_time() - start) / len(QUERIES) * 1e3
     each = [seconds(partial(PACKER.pack, query, corpus), rounds) for query in QUERIES]
     figures["query, ms"] = statistics.mean(each) * 1e3
     figures["dropped looked at, ms"] = 1e3 * seconds(
