@@ -33,6 +33,11 @@ impl Bounds {
     }
 
     #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|bound| bound.load(Ordering::Relaxed) & !EXACT)
+    }
+
+    #[inline]
     pub(crate) fn get(&self, index: usize) -> u32 {
         self.0[index].load(Ordering::Relaxed) & !EXACT
     }

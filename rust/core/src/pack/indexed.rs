@@ -219,33 +219,45 @@ impl Filter<'_> {
 
     /// Calls `visit` with each candidate of so many chunks.
     #[inline]
-    fn for_each(&self, count: u32, mut visit: impl FnMut(u32)) {
+    fn for_each(&self, count: u32, visit: impl FnMut(u32)) {
         let Self::Worthy { measures, limit, prints, kept } = self else {
             return (0..count).for_each(visit);
         };
-        // Few are: sets of 64 are made without a branch.
-        for from in (0..count).step_by(64) {
-            let block = from as usize..(from as usize + 64).min(count as usize);
-            let mut found = 0_u64;
-            match measures {
-                Measures::Bounds(bounds) => {
-                    for (place, index) in block.clone().enumerate() {
-                        found |= u64::from(Self::is_small(bounds.get(index), *limit)) << place;
-                    }
-                }
-                Measures::Lent(measures) => {
-                    for (place, &measure) in measures[block.clone()].iter().enumerate() {
-                        found |= u64::from(Self::is_small(measure, *limit)) << place;
-                    }
-                }
-                Measures::Read(_) => found = u64::MAX >> (64 - block.len()),
+        let count = count as usize;
+        match measures {
+            Measures::Bounds(bounds) => {
+                scan(bounds.iter().take(count), *limit, prints, kept, visit);
             }
-            for (place, &print) in prints.get(block).unwrap_or_default().iter().enumerate() {
-                found |= u64::from(kept.may_have(print)) << place;
+            Measures::Lent(measures) => {
+                scan(measures.iter().copied().take(count), *limit, prints, kept, visit);
             }
-            while found != 0 {
-                visit(from + found.trailing_zeros());
-                found &= found - 1;
+            Measures::Read(_) => unreachable!("a corpus lends its numbers"),
+        }
+    }
+}
+
+/// Calls `visit` with the place of each measure that is small or whose
+/// fingerprint was kept. Few are: the branch is foreseen.
+#[inline(always)]
+#[allow(clippy::inline_always)] // a few instructions, for each of a million chunks
+fn scan(
+    measures: impl Iterator<Item = u32>,
+    limit: u32,
+    prints: &[u32],
+    kept: &Prints,
+    mut visit: impl FnMut(u32),
+) {
+    let measures = (0..).zip(measures);
+    if prints.is_empty() {
+        for (index, measure) in measures {
+            if Filter::is_small(measure, limit) {
+                visit(index);
+            }
+        }
+    } else {
+        for ((index, measure), &print) in measures.zip(prints) {
+            if Filter::is_small(measure, limit) | kept.may_have(print) {
+                visit(index);
             }
         }
     }
