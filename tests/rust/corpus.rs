@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::pipeline::{self, Counting, Host, Plan, Subject};
+use budgeteer::pipeline::{self, Counting, Host, Plan, Subject, Tag};
 use budgeteer::{
-    Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Index, Overflow, Ranking,
-    Stored,
+    Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, Order,
+    Overflow, Ranking, Stored, Template,
 };
 use proptest::prelude::*;
 
@@ -20,8 +20,13 @@ impl Host for Program {
         unreachable!("nothing is counted by the host")
     }
 
-    fn label(&mut self, index: usize) -> Result<Vec<u8>, Infallible> {
-        Ok(format!("[{index}] ").into_bytes())
+    fn tag(&mut self, index: usize) -> Result<Tag, Infallible> {
+        let source = format!("source {}", index % 3).into_bytes();
+        Ok(Tag { source, ..Tag::of_text(index) })
+    }
+
+    fn cite(&mut self, index: usize) -> Result<u64, Infallible> {
+        Ok(index as u64 % 5)
     }
 
     fn work<R: Send>(
@@ -50,20 +55,26 @@ fn assert_same(plan: &Plan<'_>, query: &str, batch: &impl budgeteer::Batch, inde
     assert_eq!(rows(expected.dropped()), rows(&dropped));
 }
 
+static PLAIN: Template = Template::plain();
+
 fn plan(budget: u64, counting: Counting, overflow: Overflow) -> Plan<'static> {
     Plan {
         budget,
         counting,
         ranking: Ranking::Bm25,
         keys: &[],
+        hybrid: Hybrid { bm25: 1.0, embedding: 0.0, score: 0.0, ..Hybrid::default() },
         min_score: None,
         overflow,
         max_chunks: None,
         dedupe: true,
-        input_order: false,
-        separator: "\n\n",
-        is_labelled: false,
+        order: Order::Rank,
+        previous: &[],
+        template: &PLAIN,
+        notice: None,
         sum_of_parts: false,
+        is_cited: false,
+        gate: None,
     }
 }
 
@@ -89,6 +100,16 @@ proptest! {
         ],
         max_chunks in prop_oneof![Just(None), (0_u64..200).prop_map(Some)],
         min_score in prop_oneof![Just(None), Just(Some(0.5))],
+        ranking in prop_oneof![3 => Just(Ranking::Bm25), 1 => Just(Ranking::Hybrid)],
+        order in prop_oneof![
+            Just(Order::Rank),
+            Just(Order::Input),
+            Just(Order::Document),
+            Just(Order::Edges),
+        ],
+        template in prop_oneof![2 => Just(Template::plain()), 1 => Just(Template::xml())],
+        has_notice in prop::bool::weighted(0.3),
+        is_cited in prop::bool::weighted(0.3),
     ) {
         let words = ["green", "tea", "Tea.", "\u{7eff}\u{8336}", "caf\u{e9}", "policy", "rye\n"];
         let text = |i: usize| {
@@ -100,7 +121,17 @@ proptest! {
         let batch = Documents::new(&texts);
         let first = Index::new(&Documents::new(&texts[..split.min(size)]));
         let index = first.extended(&batch);
-        let plan = Plan { max_chunks, min_score, ..plan(budget, counting, overflow) };
+        let notice = ["Left out: ".to_owned(), ".".to_owned()];
+        let plan = Plan {
+            max_chunks,
+            min_score,
+            ranking,
+            order,
+            template: &template,
+            notice: has_notice.then_some(&notice),
+            is_cited,
+            ..plan(budget, counting, overflow)
+        };
         assert_same(&plan, "green tea \u{8336}", &batch, &index);
         assert_same(&plan, "green tea \u{8336}", &batch, &index);
 

@@ -460,7 +460,7 @@ fn read<B: Batch, H: Host>(
     if let Relevance::Overlap(..) = relevance {
         scores.reserve_exact(count);
     }
-    let mut measures = Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count });
+    let mut sizes = Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count });
     let mut prints = Vec::with_capacity(if plan.dedupe { count } else { 0 });
     let mut words = Vec::new();
     let total = batch.total_chars();
@@ -468,7 +468,7 @@ fn read<B: Batch, H: Host>(
     while from < count {
         let (to, chars) =
             if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
-        let (scores, measures, prints) = (&mut scores, &mut measures, &mut prints);
+        let (scores, sizes, prints) = (&mut scores, &mut sizes, &mut prints);
         let (words, relevance) = (&mut words, &mut relevance);
         host.work(chars, move |_| {
             for index in from..to {
@@ -480,7 +480,7 @@ fn read<B: Batch, H: Host>(
                     Counting::Host => None,
                 };
                 if let Some(measured) = measured {
-                    measures.push(u32::try_from(measured).unwrap_or(u32::MAX));
+                    sizes.push(u32::try_from(measured).unwrap_or(u32::MAX));
                 }
                 let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
                 match relevance {
@@ -507,7 +507,7 @@ fn read<B: Batch, H: Host>(
     if plan.ranking == Ranking::Hybrid {
         scores = hybrid_scores(plan, count, &scores);
     }
-    Ok((scores, Reading { measures: Measures::Read(measures), prints: prints.into() }))
+    Ok((scores, Reading { measures: Measures::Read(sizes), prints: prints.into() }))
 }
 
 /// Returns the share of the query's keywords that each chunk contains.
