@@ -65,7 +65,7 @@ class Corpus(Generic[T]):
         >>> corpus.append(["Black tea."])
         >>> len(corpus)
         3
-        >>> Packer(8).pack("black tea", corpus).text
+        >>> Packer(7).pack("black tea", corpus).text
         'Black tea.\n\nGreen tea.'
 
     """

@@ -474,13 +474,13 @@ fn read<B: Batch, H: Host>(
             for index in from..to {
                 batch.prefetch(index + PREFETCH);
                 let text = batch.text(index);
-                let measured = match plan.counting {
+                let size = match plan.counting {
                     Counting::Estimate(estimate) => Some(estimate.measure(text, words)),
                     Counting::Exact(_) => Some(text.least_tokens() as u64),
                     Counting::Host => None,
                 };
-                if let Some(measured) = measured {
-                    sizes.push(u32::try_from(measured).unwrap_or(u32::MAX));
+                if let Some(size) = size {
+                    sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
                 }
                 let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
                 match relevance {
