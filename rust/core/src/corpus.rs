@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use budgeteer_vocab::Encoding;
-
 use crate::chunk::Batch;
 use crate::count::Exact;
 use crate::pipeline::Counting;
@@ -170,7 +168,7 @@ impl Index {
     }
 
     pub(crate) fn bounds(&self, exact: Exact) -> &Bounds {
-        &self.columns.bounds[usize::from(exact.encoding() == Encoding::O200k)]
+        &self.columns.bounds[usize::from(exact.encoding().name() == "o200k_base")]
     }
 
     pub(crate) fn prints(&self) -> &[u32] {
