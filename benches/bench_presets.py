@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
@@ -32,6 +34,9 @@ from budgeteer.presets import (
     retrieval_service,
     sources_footer,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python"))
+from vocabulary import cache_dir
 
 QUERY = "How does the import statement find a module?"
 CHARS = 800
@@ -129,6 +134,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sizes = [SIZES[0]] if arguments.smoke else list(map(int, arguments.sizes.split(",")))
     rounds = 1 if arguments.smoke else arguments.rounds
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(cache_dir())  # the reference counts with tiktoken
     print(f"Python {sys.version.split()[0]}")
     for count in sizes:
         medians = interleaved(count, rounds)
