@@ -9,6 +9,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # for support.py under every import mode
 
+import embedding_server
 import vocabulary as vocabularies
 from support import BACKENDS, FACADES, using
 
@@ -77,3 +78,20 @@ def configured(tmp_path):
         return load(path)
 
     return configured
+
+
+@pytest.fixture
+def endpoint():
+    """An embedding endpoint on loopback."""
+    with embedding_server.Endpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def embedder(endpoint, monkeypatch):
+    """An embedder of that endpoint, with a key."""
+    from budgeteer.embedding import OpenAIEmbedder
+
+    monkeypatch.setenv("OPENAI_API_KEY", embedding_server.KEY)
+    with OpenAIEmbedder(url=endpoint.url, backoff=0.001) as embedder:
+        yield embedder

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 
 SIZE = 8
+KEY = "sk-proj-Secret42-abcdef"
 
 
 def vector(text, size=SIZE):

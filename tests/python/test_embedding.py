@@ -18,25 +18,11 @@ from pathlib import Path
 import embedding_server as server
 import numpy as np
 import pytest
+from embedding_server import KEY
 
 import budgeteer
 from budgeteer import InvalidArgumentError, embedding
 from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
-
-KEY = "sk-proj-Secret42-abcdef"
-
-
-@pytest.fixture
-def endpoint():
-    with server.Endpoint() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def embedder(endpoint, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with OpenAIEmbedder(url=endpoint.url, backoff=0.001) as embedder:
-        yield embedder
 
 
 def with_options(embedder, **options):

@@ -26,12 +26,6 @@ TEXTS = ["green tea", "black tea", "日本のお茶"]
 
 
 @pytest.fixture
-def endpoint():
-    with server.Endpoint() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
 def embedder(endpoint, tmp_path):
     made = OpenAIEmbedder(url=endpoint.url, api_key_env=None, cache_dir=tmp_path / "a" / "cache")
     with made as embedder:

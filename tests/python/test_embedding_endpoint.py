@@ -10,18 +10,11 @@ import time
 import embedding_server as server
 import numpy as np
 import pytest
-from embedding_server import changed, literal, replaced, status
+from embedding_server import KEY, changed, literal, replaced, status
 
 from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
 
 TEXTS = ["green tea", "black tea", "日本のお茶"]
-KEY = "sk-proj-Secret42-abcdef"
-
-
-@pytest.fixture
-def endpoint():
-    with server.Endpoint() as endpoint:
-        yield endpoint
 
 
 @pytest.fixture(params=["sync", "async"])

@@ -9,23 +9,9 @@ from dataclasses import replace
 
 import embedding_server as server
 import pytest
+from embedding_server import KEY
 
-from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
-
-KEY = "sk-proj-Secret42-abcdef"
-
-
-@pytest.fixture
-def endpoint():
-    with server.Endpoint() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def embedder(endpoint, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with OpenAIEmbedder(url=endpoint.url, backoff=0.001) as embedder:
-        yield embedder
+from budgeteer.embedding import EmbeddingError
 
 
 def reachable(value, depth=6, seen=None):

@@ -452,12 +452,6 @@ def test_options_of_embedders(backend):
 
 
 @pytest.fixture
-def endpoint():
-    with server.Endpoint() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
 def embedder(endpoint, tmp_path):
     with OpenAIEmbedder(
         url=endpoint.url, api_key_env=None, cache_dir=tmp_path, backoff=0.001, max_retries=0
