@@ -20,21 +20,15 @@ import argparse
 import gc
 import statistics
 import time
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+from texts import MAX_TOKENS, QUERY, fresh, real_text
 
 from budgeteer import Packer, Template
 
-QUERY = (
-    "who was the first president of the association which published journal of psychotherapy "
-    "integration"
-)
-MAX_TOKENS = 8_000
-CHARS = 800
 PLENTY = 10**9
-TEXT = "\n".join(topics.values())
+TEXT = real_text()
 TEMPLATES: dict[str, str | Template] = {
     "plain": "plain",
     "tagged": "tagged",
@@ -43,12 +37,6 @@ TEMPLATES: dict[str, str | Template] = {
     "json": "json",
     "format string": Template("<{kind} {id}>\n{text}", separator="\n"),
 }
-
-
-def fresh(count: int) -> list[str]:
-    """Return *count* new strings of real text, at different places of it."""
-    starts = (i * 797 % (len(TEXT) - CHARS) for i in range(count))
-    return [TEXT[start : start + CHARS] for start in starts]
 
 
 def packers(max_tokens: int) -> dict[str, Packer]:
@@ -74,7 +62,7 @@ def interleaved(count: int, rounds: int, max_tokens: int) -> dict[str, float]:
     try:
         for _ in range(rounds):
             for name, packer in cases.items():
-                chunks = fresh(count)
+                chunks = fresh(TEXT, count)
                 start = time.perf_counter()
                 packer.pack(QUERY, chunks)
                 times[name].append(time.perf_counter() - start)
@@ -89,7 +77,7 @@ def test_assemble(benchmark: Any, name: str) -> None:
     """One case, on fresh strings each round."""
     packer = packers(MAX_TOKENS)[name]
     benchmark.group = "assemble 500"
-    benchmark.pedantic(packer.pack, setup=lambda: ((QUERY, fresh(500)), {}), rounds=50)
+    benchmark.pedantic(packer.pack, setup=lambda: ((QUERY, fresh(TEXT, 500)), {}), rounds=50)
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ import math
 import os
 import re
 import statistics
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -28,29 +27,16 @@ from pathlib import Path
 from typing import Any
 
 import tiktoken
+from texts import CHARS, MAX_TOKENS, QUERY, fresh, real_text, vocabulary
 
 from budgeteer import Corpus, Packer
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "python")]
-from bench_pack import CHARS, MAX_TOKENS, real_text  # noqa: E402
-from vocabulary import cache_dir  # noqa: E402
-
 QUERIES = (
-    (
-        "who was the first president of the association which published journal of psychotherapy "
-        "integration"
-    ),
+    QUERY,
     "how are default parameter values of a function evaluated",
     "unicode surrogate escape error handler",
 )
 PACKER = Packer(MAX_TOKENS)
-
-
-def chunks_of(text: str, count: int) -> list[str]:
-    """Return *count* strings of real text, at different places of it."""
-    last = len(text) - CHARS
-    return [text[start : start + CHARS] for start in (i * 797 % last for i in range(count))]
 
 
 def resident() -> int:
@@ -80,7 +66,7 @@ def clean_python(query: str, texts: list[str], counted: list[Counter[str]] | Non
     """Do what people write."""
     if counted is None:
         counted = [Counter(words(text)) for text in texts]
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(cache_dir())
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(vocabulary.cache_dir())
     encoding = tiktoken.get_encoding("o200k_base")
     lengths = [sum(counts.values()) for counts in counted]
     average = sum(lengths) / len(lengths)
@@ -104,7 +90,7 @@ def clean_python(query: str, texts: list[str], counted: list[Counter[str]] | Non
 
 def measure(text: str, count: int, rounds: int, *, with_python: bool) -> dict[str, float]:
     """Return the figures at one size, by what they are."""
-    texts = chunks_of(text, count)
+    texts = fresh(text, count)
     before = resident()
     start = time.process_time()
     corpus = Corpus(texts)

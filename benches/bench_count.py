@@ -47,6 +47,7 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+from texts import vocabulary
 
 import budgeteer
 from budgeteer import Packer
@@ -147,12 +148,6 @@ def scripts(chunks: Sequence[str]) -> str:
 
 def make_folder(folder: Path) -> None:
     """Put both vocabularies where gigatoken knows them by name, and tiktoken by its cache."""
-    path = Path(__file__).resolve().parents[1] / "tests" / "python" / "vocabulary.py"
-    spec = importlib.util.spec_from_file_location("vocabulary", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path} is missing")
-    vocabulary = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(vocabulary)
     for encoding, name in zip(ENCODINGS, vocabulary.FILES, strict=True):
         shutil.copy(vocabulary.cache_dir() / name, folder / name)
         shutil.copy(vocabulary.cache_dir() / name, folder / f"{encoding}.tiktoken")

@@ -32,11 +32,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+from texts import vocabulary
 
 from budgeteer import Layout, Packer, Section, get_counter, trim_messages
 from budgeteer.window import count_messages, count_tools
@@ -144,12 +144,6 @@ def packed(
 
 def use_vocabularies() -> None:
     """Let tiktoken find its vocabularies without a network, as the tests do."""
-    path = Path(__file__).resolve().parents[1] / "tests" / "python" / "vocabulary.py"
-    spec = importlib.util.spec_from_file_location("vocabulary", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path} is missing")
-    vocabulary = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(vocabulary)
     os.environ["TIKTOKEN_CACHE_DIR"] = str(vocabulary.cache_dir())
 
 

@@ -19,11 +19,10 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+from texts import CHARS, real_text, vocabulary
 
 from budgeteer import Chunk, Packer, _count, _native, _pack, _reference
 from budgeteer.presets import (
@@ -35,14 +34,10 @@ from budgeteer.presets import (
     sources_footer,
 )
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python"))
-from vocabulary import cache_dir
-
 QUERY = "How does the import statement find a module?"
-CHARS = 800
 SIZES = (500, 5_000)
 BACKENDS = {"native": _native, "reference": _reference}
-TEXT = "\n".join(topics.values())
+TEXT = real_text()
 
 
 def chunks_of(count: int) -> list[Chunk]:
@@ -134,7 +129,9 @@ def main() -> None:
     arguments = parser.parse_args()
     sizes = [SIZES[0]] if arguments.smoke else list(map(int, arguments.sizes.split(",")))
     rounds = 1 if arguments.smoke else arguments.rounds
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(cache_dir())  # the reference counts with tiktoken
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(
+        vocabulary.cache_dir()
+    )  # the reference counts with tiktoken
     print(f"Python {sys.version.split()[0]}")
     for count in sizes:
         medians = interleaved(count, rounds)

@@ -20,47 +20,20 @@ import argparse
 import gc
 import importlib
 import importlib.util
-import json
 import re
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+from texts import CHARS, MAX_TOKENS, QUERY, SIZES, fresh, real_text
 
 from budgeteer import Packer, _reference, ranking
 
-QUERY = (
-    "who was the first president of the association which published journal of psychotherapy "
-    "integration"
-)
-MAX_TOKENS = 8_000
-CHARS = 800
-SIZES = (500, 5_000, 50_000)
 WORD = re.compile("[a-z0-9]+")
-
-
-def real_text(path: Path | None = None) -> str:
-    """Return the text that chunks are cut from."""
-    if path is None:
-        return "\n".join(topics.values())
-    lines = path.read_text(encoding="utf-8").splitlines()
-    if path.suffix != ".jsonl":
-        return "\n".join(lines)
-    records = [json.loads(line) for line in lines]
-    chunks = [c for r in records for c in r.get("corpus", []) + r.get("chunks", [])]
-    return "\n".join(chunk["text"] for chunk in chunks)
-
-
-def fresh(text: str, count: int) -> list[str]:
-    """Return *count* new strings of real text, at different places of it."""
-    last = len(text) - CHARS
-    starts = (i * 797 % last for i in range(count))
-    return [text[start : start + CHARS] for start in starts]
 
 
 def words(text: str) -> list[str]:
