@@ -161,28 +161,35 @@ pub(super) fn field(text: &[u8], delimiters: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the first place from `from` on with a control character or one of
-/// `specials`.
-fn next_special<const N: usize>(text: &[u8], from: usize, specials: [u8; N]) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    // The highest bit of each byte that is less than 0x20, or equal; of those
-    // above the first such byte it may be set as well.
-    let less = |word: u64| word.wrapping_sub(0x20 * ONES) & !word;
-    let equal = |word: u64, byte: u8| {
-        let word = word ^ (u64::from(byte) * ONES);
-        word.wrapping_sub(ONES) & !word
+/// So many bytes are looked at together.
+const LANES: usize = 16;
+
+/// Returns which bytes are control characters or among `specials`, as bits.
+#[cfg(target_arch = "x86_64")]
+fn special_bits<const N: usize>(block: [u8; LANES], specials: [u8; N]) -> u32 {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_max_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        _mm_set1_epi8,
     };
-    let (words, rest) = text[from..].as_chunks::<8>();
-    for (place, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let found = specials.iter().fold(less(word), |found, &byte| found | equal(word, byte));
-        let found = found & (0x80 * ONES);
-        if found != 0 {
-            return Some(from + 8 * place + found.trailing_zeros() as usize / 8);
-        }
+    let block = u128::from_le_bytes(block).cast_signed();
+    #[allow(clippy::cast_possible_truncation)] // its halves
+    // SAFETY: every processor of this architecture has SSE2.
+    #[allow(unsafe_code)]
+    unsafe {
+        let block = _mm_set_epi64x((block >> 64) as i64, block as i64);
+        let last = _mm_set1_epi8(0x1F);
+        let controls = _mm_cmpeq_epi8(_mm_max_epu8(block, last), last);
+        let found = specials.iter().fold(controls, |found, byte| {
+            _mm_or_si128(found, _mm_cmpeq_epi8(block, _mm_set1_epi8(byte.cast_signed())))
+        });
+        _mm_movemask_epi8(found).cast_unsigned()
     }
-    let place = rest.iter().position(|byte| *byte < 0x20 || specials.contains(byte));
-    place.map(|place| from + 8 * words.len() + place)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn special_bits<const N: usize>(block: [u8; LANES], specials: [u8; N]) -> u32 {
+    let is_special = |byte: u8| specials.iter().fold(byte < 0x20, |is, &one| is | (byte == one));
+    (0..).zip(block).fold(0, |bits, (at, byte)| bits | u32::from(is_special(byte)) << at)
 }
 
 /// Returns the text with what `replace` answers for special places, and how
@@ -193,17 +200,26 @@ fn rewrite<const N: usize>(
     replace: impl Fn(usize) -> Option<(usize, Cow<'static, [u8]>)>,
 ) -> Option<Vec<u8>> {
     let mut escaped = Vec::new();
-    let (mut from, mut at) = (0, 0);
-    while let Some(found) = next_special(text, at, specials) {
-        at = found + 1;
-        if let Some((size, replacement)) = replace(found) {
-            if escaped.is_empty() {
-                escaped.reserve(text.len() + text.len() / 8);
+    let mut from = 0;
+    let (blocks, rest) = text.as_chunks::<LANES>();
+    let mut last = [b' '; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    for (start, block) in (0..).step_by(LANES).zip(blocks.iter().chain([&last])) {
+        let mut bits = special_bits(*block, specials);
+        while bits != 0 {
+            let at = start + bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            if at < from {
+                continue; // a part of what was replaced
             }
-            escaped.extend_from_slice(&text[from..found]);
-            escaped.extend_from_slice(&replacement);
-            at = found + size;
-            from = at;
+            if let Some((size, replacement)) = replace(at) {
+                if escaped.is_empty() {
+                    escaped.reserve(text.len() + text.len() / 8);
+                }
+                escaped.extend_from_slice(&text[from..at]);
+                escaped.extend_from_slice(&replacement);
+                from = at + size;
+            }
         }
     }
     (!escaped.is_empty()).then(|| {
@@ -216,9 +232,11 @@ fn rewrite<const N: usize>(
 /// text itself. What XML does not allow is `\u` and four digits, the backslash
 /// as a reference: no text that XML allows is written like that.
 pub(super) fn xml(text: &[u8], in_attribute: bool) -> Option<Vec<u8>> {
-    // Surrogates and noncharacters begin with 0xED and 0xEF.
-    rewrite(text, [b'&', b'<', b'>', b'"', 0xED, 0xEF], |at| {
-        let (code, size) = decode(text, at);
+    let replace = |at: usize| {
+        let (code, size) = match text[at] {
+            ascii @ 0..0x80 => (u32::from(ascii), 1),
+            _ => decode(text, at),
+        };
         let replacement: &'static [u8] = match code {
             0x26 => b"&amp;",
             0x3C => b"&lt;",
@@ -235,7 +253,13 @@ pub(super) fn xml(text: &[u8], in_attribute: bool) -> Option<Vec<u8>> {
             _ => return None,
         };
         Some((size, replacement.into()))
-    })
+    };
+    // Surrogates and noncharacters begin with 0xED and 0xEF.
+    if in_attribute {
+        rewrite(text, [b'&', b'<', b'"', 0xED, 0xEF], replace)
+    } else {
+        rewrite(text, [b'&', b'<', b'>', 0xED, 0xEF], replace)
+    }
 }
 
 /// Returns what stands between the quotes of a string of JSON, where that is
