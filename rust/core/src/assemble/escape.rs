@@ -192,12 +192,29 @@ fn special_bits<const N: usize>(block: [u8; LANES], specials: [u8; N]) -> u32 {
     (0..).zip(block).fold(0, |bits, (at, byte)| bits | u32::from(is_special(byte)) << at)
 }
 
-/// Returns the text with what `replace` answers for special places, and how
-/// many bytes it stands for; None where it answers nothing for any.
+/// What stands for some bytes of a text: so many of these.
+struct Replacement {
+    bytes: [u8; 12],
+    length: usize,
+    /// So many bytes of the text.
+    size: usize,
+}
+
+impl Replacement {
+    #[inline]
+    fn new(size: usize, replacement: &[u8]) -> Self {
+        let mut bytes = [0; 12];
+        bytes[..replacement.len()].copy_from_slice(replacement);
+        Self { bytes, length: replacement.len(), size }
+    }
+}
+
+/// Returns the text with what `replace` answers for special places; None where
+/// it answers nothing for any.
 fn rewrite<const N: usize>(
     text: &[u8],
     specials: [u8; N],
-    replace: impl Fn(usize) -> Option<(usize, Cow<'static, [u8]>)>,
+    replace: impl Fn(usize) -> Option<Replacement>,
 ) -> Option<Vec<u8>> {
     let mut escaped = Vec::new();
     let mut from = 0;
@@ -212,12 +229,14 @@ fn rewrite<const N: usize>(
             if at < from {
                 continue; // a part of what was replaced
             }
-            if let Some((size, replacement)) = replace(at) {
+            if let Some(Replacement { bytes, length, size }) = replace(at) {
                 if escaped.is_empty() {
-                    escaped.reserve(text.len() + text.len() / 8);
+                    escaped.reserve(text.len() + text.len() / 8 + 64);
                 }
-                escaped.extend_from_slice(&text[from..at]);
-                escaped.extend_from_slice(&replacement);
+                append(&mut escaped, text, from, at);
+                // As there: a fixed size is copied without a call.
+                escaped.extend_from_slice(&bytes);
+                escaped.truncate(escaped.len() - bytes.len() + length);
                 from = at + size;
             }
         }
@@ -226,6 +245,19 @@ fn rewrite<const N: usize>(
         escaped.extend_from_slice(&text[from..]);
         escaped
     })
+}
+
+/// Appends a part of the text, which is short as a rule.
+#[inline]
+fn append(escaped: &mut Vec<u8>, text: &[u8], from: usize, to: usize) {
+    const SHORT: usize = 32;
+    match text.get(from..from + SHORT) {
+        Some(wide) if to - from <= SHORT => {
+            escaped.extend_from_slice(wide.first_chunk::<SHORT>().expect("it has as many"));
+            escaped.truncate(escaped.len() - SHORT + (to - from));
+        }
+        _ => escaped.extend_from_slice(&text[from..to]),
+    }
 }
 
 /// Returns text or a value of an attribute as XML has it, where that is not the
@@ -248,11 +280,11 @@ pub(super) fn xml(text: &[u8], in_attribute: bool) -> Option<Vec<u8>> {
             0xD => b"&#13;",
             0x9 | 0xA => return None,
             0..0x20 | 0xD800..0xE000 | 0xFFFE | 0xFFFF => {
-                return Some((size, format!("&#92;u{code:04X}").into_bytes().into()));
+                return Some(Replacement::new(size, format!("&#92;u{code:04X}").as_bytes()));
             }
             _ => return None,
         };
-        Some((size, replacement.into()))
+        Some(Replacement::new(size, replacement))
     };
     // Surrogates and noncharacters begin with 0xED and 0xEF.
     if in_attribute {
@@ -274,8 +306,8 @@ pub(super) fn json(text: &[u8]) -> Option<Vec<u8>> {
             b'\t' => b"\\t",
             0x8 => b"\\b",
             0xC => b"\\f",
-            byte => return Some((1, format!("\\u{byte:04x}").into_bytes().into())),
+            byte => return Some(Replacement::new(1, format!("\\u{byte:04x}").as_bytes())),
         };
-        Some((1, replacement.into()))
+        Some(Replacement::new(1, replacement))
     })
 }
