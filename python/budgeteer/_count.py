@@ -161,9 +161,11 @@ class TokenCounter:
             True
 
         """
-        limit = _validate.tokens("limit", limit)
+        if type(limit) is not int or not 0 <= limit <= _validate.MAX_TOKENS:  # as in `count`
+            limit = _validate.tokens("limit", limit)
         if self._function is None:
-            text = _validate.text("text", text)
+            if type(text) is not str:
+                text = _validate.text("text", text)
             return backend.count_till_limit(self._kind, self._ratio, text, limit)  # type: ignore[no-any-return]
         count = self.count(text)
         return count if count <= limit else None
