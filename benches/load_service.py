@@ -10,11 +10,13 @@ that its model had before. Prints requests a second, latencies and the memory at
 
 import argparse
 import asyncio
+import itertools
 import logging
 import random
 import resource
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from budgeteer.service import (
@@ -45,6 +47,8 @@ MODELS = (
     LlmSettings(model="gpt-4", context_window=2_048, max_output_tokens=256),
     LlmSettings(model="gpt-4o", context_window=16_000, max_output_tokens=1_000),
 )
+UNUSUAL = ["", "fail now", "tea " * 3_000, "茶" * 500, "tea " * 20_000]
+"""Among others what fails, and what no window has room for."""
 
 
 class Tickets:
@@ -110,7 +114,7 @@ class Load:
     def __init__(self, seconds: float) -> None:
         random_ = random.Random(2)
         self.queries = [f"{text(random_, 1 + i % 40)}?" for i in range(60)]
-        self.queries += ["", "fail now", "tea " * 3_000, "茶" * 500]
+        self.queries += UNUSUAL
         alone = [service_of(settings) for settings in MODELS]
         self.expected = [{repr(ask(one, query)) for one in alone} for query in self.queries]
         self.service = service_of(MODELS[0])
@@ -122,6 +126,12 @@ class Load:
         """Return whether there is time left and nothing was wrong."""
         return time.monotonic() < self._ends and not self.wrong
 
+    def order(self, seed: int) -> Iterator[int]:
+        """Yield the places of queries to ask, at random."""
+        random_ = random.Random(seed)
+        while self.goes_on():
+            yield random_.randrange(len(self.queries))
+
     def check(self, i: int, start: float, found: Any) -> None:
         """Note how long an answer took, and whether it is one of those expected."""
         self.took.append(time.perf_counter() - start)
@@ -129,17 +139,14 @@ class Load:
             self.wrong.append(f"query {i}: {found[0]}")
 
     def thread(self, seed: int) -> None:
-        """Ask from a thread."""
-        random_ = random.Random(seed)
-        while self.goes_on():
-            i = random_.randrange(len(self.queries))
+        """Ask from a thread: first what is unusual, so that a slow load has it too."""
+        unusual = range(len(self.queries) - len(UNUSUAL), len(self.queries))
+        for i in itertools.chain(unusual, self.order(seed)):
             self.check(i, time.perf_counter(), ask(self.service, self.queries[i]))
 
     async def task(self, seed: int) -> None:
         """Ask from a task."""
-        random_ = random.Random(seed)
-        while self.goes_on():
-            i = random_.randrange(len(self.queries))
+        for i in self.order(seed):
             self.check(i, time.perf_counter(), await aask(self.service, self.queries[i]))
 
     async def tasks(self, count: int) -> None:
