@@ -107,7 +107,10 @@ class Cache:
     def _tell(self, problem: str) -> None:
         """Log a problem, once for as long as it lasts."""
         if problem != self._told:
-            LOG.warning("the embedding cache %s cannot be used: %s", self._path, problem)
+            LOG.warning(
+                *("the embedding cache %s cannot be used: %s", self._path, problem),
+                extra={"cache": str(self._path)},
+            )
             self._told = problem
 
     def _open(self) -> sqlite3.Connection:
@@ -150,9 +153,15 @@ class Cache:
             for end in ("-wal", "-shm"):
                 Path(f"{self._path}{end}").unlink(missing_ok=True)
         except OSError as error:
-            LOG.warning("the corrupt embedding cache %s cannot be renamed: %s", self._path, error)
+            LOG.warning(
+                *("the corrupt embedding cache %s cannot be renamed: %s", self._path, error),
+                extra={"cache": str(self._path)},
+            )
             return
-        LOG.warning("the embedding cache %s is corrupt; it is now %s", self._path, aside)
+        LOG.warning(
+            *("the embedding cache %s is corrupt; it is now %s", self._path, aside),
+            extra={"cache": str(self._path), "renamed_to": aside},
+        )
 
 
 def _check_columns(connection: sqlite3.Connection) -> None:
@@ -194,7 +203,10 @@ def _get(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, V
             else:
                 damaged.append((row,))
     if damaged:
-        LOG.warning("%d rows of the embedding cache are damaged; embedding again", len(damaged))
+        LOG.warning(
+            *("%d rows of the embedding cache are damaged; embedding again", len(damaged)),
+            extra={"rows": len(damaged)},
+        )
         with _transaction(connection):
             connection.executemany("DELETE FROM vectors WHERE id = ?", damaged)
     return found

@@ -139,7 +139,10 @@ def exchange(embedder: OpenAIEmbedder, texts: Sequence[str], ends: float) -> Exc
         give_up = tries > embedder.max_retries or is_too_long
         if not answer.is_retryable or give_up:
             raise _error(embedder, answer, tries)
-        LOG.info("an embedding request failed (%s); again in %.1f s", answer.message, wait)
+        LOG.info(
+            *("an embedding request failed (%s); again in %.1f s", answer.message, wait),
+            extra={"model": embedder.model, "http.status": answer.status, "wait_seconds": wait},
+        )
         yield Wait(wait)
 
 

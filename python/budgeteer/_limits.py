@@ -155,7 +155,10 @@ def model_limits(name: str | ModelLimits) -> ModelLimits:
                 _warned.clear()
             _warned[name] = None
     if is_new:
-        LOG.warning("model %.80r is not known: its context window is taken to be 8192", name)
+        LOG.warning(
+            *("model %.80r is not known: its context window is taken to be 8192", name),
+            extra={"model": name[:80], "context_window": UNKNOWN_WINDOW},
+        )
     encoding = _models.encoding_of(name)
     return ModelLimits(
         *(name, UNKNOWN_WINDOW, UNKNOWN_WINDOW, None, encoding, None, None, False, "unknown")

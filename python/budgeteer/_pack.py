@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
-from budgeteer import _assemble, _chunk, _gate, _validate
+from budgeteer import _assemble, _chunk, _gate, _telemetry, _validate
 from budgeteer._assemble import ORDERS, Template
 from budgeteer._backend import backend
 from budgeteer._corpus import Corpus, State
@@ -250,10 +250,28 @@ class Packer:
             ('Tea.\n\nBread.', 0.8)
 
         """
+        observer = _telemetry.observer()
+        if observer is None:
+            return self._pack(query, chunks, max_tokens, vectors, previous)
+        with observer.packing(self, query) as operation:
+            packing = self._pack(query, chunks, max_tokens, vectors, previous)
+            operation.tell_packing(packing)
+            return packing
+
+    def _pack(
+        self,
+        query: str,
+        chunks: Iterable[T] | Corpus[T],
+        max_tokens: int | None = None,
+        vectors: Any = None,
+        previous: Packing[Any] | None = None,
+    ) -> Packing[T]:
+        """Pack, unobserved."""
         call = self._call(query, chunks, max_tokens, vectors, previous)
         if call.vectors is not None and call.vectors.is_missing:
             try:
-                call.vectors.embed()
+                with _telemetry.embedding(self.embedder, call.vectors.texts):
+                    call.vectors.embed()
             except EmbeddingError as error:
                 call.fall_back(error)
         return self._packed(call)
@@ -288,13 +306,31 @@ class Packer:
             'Green tea.'
 
         """
+        observer = _telemetry.observer()
+        if observer is None:
+            return await self._apack(query, chunks, max_tokens, vectors, previous)
+        with observer.packing(self, query) as operation:
+            packing = await self._apack(query, chunks, max_tokens, vectors, previous)
+            operation.tell_packing(packing)
+            return packing
+
+    async def _apack(
+        self,
+        query: str,
+        chunks: Iterable[T] | Corpus[T],
+        max_tokens: int | None,
+        vectors: Any,
+        previous: Packing[Any] | None,
+    ) -> Packing[T]:
+        """Pack, unobserved."""
         call = self._call(query, chunks, max_tokens, vectors, previous)
         if call.vectors is not None and call.vectors.is_missing:
             if not callable(getattr(self.embedder, "aembed", None)):
                 found = _validate.type_name(self.embedder)
                 raise InvalidArgumentError(f"embedder must have a method aembed, not {found}")
             try:
-                await call.vectors.aembed()
+                with _telemetry.embedding(self.embedder, call.vectors.texts):
+                    await call.vectors.aembed()
             except EmbeddingError as error:
                 call.fall_back(error)
         return self._packed(call)
@@ -470,7 +506,15 @@ class _Call:
         """Replace the ranking where that is allowed; raise *error* otherwise."""
         if self.allowed is None:
             raise error
-        LOG.warning("ranking by %s, as embedding failed: %s", self.allowed, error)
+        LOG.warning(
+            *("ranking by %s, as embedding failed: %s", self.allowed, error),
+            extra={
+                "fallback": self.allowed,
+                "chunks": len(self.items),
+                "http.status": error.status,
+                "is_retryable": error.is_retryable,
+            },
+        )
         self.fallback = self.allowed
 
 

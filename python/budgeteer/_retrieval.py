@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
-from budgeteer import _validate
+from budgeteer import _telemetry, _validate
 from budgeteer._chunk import texts_of
 from budgeteer._count import TokenCounter
 from budgeteer._threads import Threads
@@ -99,24 +99,29 @@ class Source:
 
     def ask(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
         """Return its chunks for *query*."""
+        with Guard(self.name), _telemetry.retrieval(self.name, query) as operation:
+            chunks = self._asked(query, limit, vector, room)
+            operation.tell({"budgeteer.chunks": len(chunks)})
+            return chunks
+
+    def _asked(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
         options = {"vector": vector} if self.takes_vector else {}
-        with Guard(self.name):
-            if self._pages is not None:
-                chunks: list[Any] = []
-                pages = iter(self._pages(query, **options))
-                try:
-                    for found in pages:
-                        page = self._listed(found)
-                        chunks += page
-                        if not page or room.is_full(page):
-                            break
-                finally:
-                    close = getattr(pages, "close", None)
-                    if close is not None:
-                        close()
-                return chunks
+        if self._pages is None:
             assert self._one is not None  # noqa: S101 - is_async_only was asked before
             return self._listed(self._one(query, limit, **options))
+        chunks: list[Any] = []
+        pages = iter(self._pages(query, **options))
+        try:
+            for found in pages:
+                page = self._listed(found)
+                chunks += page
+                if not page or room.is_full(page):
+                    break
+        finally:
+            close = getattr(pages, "close", None)
+            if close is not None:
+                close()
+        return chunks
 
     def aask(
         self, query: str, limit: int, vector: Any, room: Room, threads: Threads
@@ -127,25 +132,30 @@ class Source:
         return in_thread(threads, lambda: self.ask(query, limit, vector, room))
 
     async def _aask(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
-        options = {"vector": vector} if self.takes_vector else {}
-        with Guard(self.name):
-            if self._apages is None:
-                assert self._aone is not None  # noqa: S101 - aask has looked
-                return self._listed(await self._aone(query, limit, **options))
-            chunks: list[Any] = []
-            pages: AsyncIterable[Any] = self._apages(query, **options)
-            iterator = aiter_of(pages)
-            try:
-                async for found in iterator:
-                    page = self._listed(found)
-                    chunks += page
-                    if not page or room.is_full(page):
-                        break
-            finally:
-                close = getattr(iterator, "aclose", None)
-                if close is not None:
-                    await close()
+        with Guard(self.name), _telemetry.retrieval(self.name, query) as operation:
+            chunks = await self._aasked(query, limit, vector, room)
+            operation.tell({"budgeteer.chunks": len(chunks)})
             return chunks
+
+    async def _aasked(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
+        options = {"vector": vector} if self.takes_vector else {}
+        if self._apages is None:
+            assert self._aone is not None  # noqa: S101 - aask has looked
+            return self._listed(await self._aone(query, limit, **options))
+        chunks: list[Any] = []
+        pages: AsyncIterable[Any] = self._apages(query, **options)
+        iterator = aiter_of(pages)
+        try:
+            async for found in iterator:
+                page = self._listed(found)
+                chunks += page
+                if not page or room.is_full(page):
+                    break
+        finally:
+            close = getattr(iterator, "aclose", None)
+            if close is not None:
+                await close()
+        return chunks
 
     def _listed(self, found: Any) -> list[Any]:
         if isinstance(found, (str, bytes, bytearray, dict)) or not isinstance(found, Iterable):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from budgeteer import _validate
+from budgeteer import _telemetry, _validate
 from budgeteer._chunk import texts_of
 from budgeteer._count import TokenCounter
 from budgeteer._messages import count_messages
@@ -218,7 +218,7 @@ class RetrievalService:
             CounterError: As for `budgeteer.TokenCounter.count`.
 
         """
-        with self._recorded():
+        with self._recorded() as operation:
             for source in self._sources:
                 if source.is_async_only:
                     raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
@@ -235,7 +235,7 @@ class RetrievalService:
                 chunks = self._reranked(plan, _merged(parts), deadline)
             finally:
                 is_over.set()
-            return self._answer(plan, parts, chunks)
+            return self._answer(plan, parts, chunks, operation)
 
     async def aretrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
         """
@@ -255,7 +255,7 @@ class RetrievalService:
             'Tea.'
 
         """
-        with self._recorded():
+        with self._recorded() as operation:
             deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
             if isinstance(query, str) and len(query) > _LONG_QUERY:
                 plan = await in_thread(self._own_threads, lambda: self._plan(query))
@@ -279,9 +279,9 @@ class RetrievalService:
             finally:
                 is_over.set()
             if len(chunks) < _MANY_CHUNKS:
-                return self._answer(plan, parts, chunks)
+                return self._answer(plan, parts, chunks, operation)
             answer: RetrievalResult = await in_thread(
-                self._own_threads, lambda: self._answer(plan, parts, chunks)
+                self._own_threads, lambda: self._answer(plan, parts, chunks, operation)
             )
             return answer
 
@@ -347,7 +347,12 @@ class RetrievalService:
         embedder: Any = self._embedder
         name = name_of(embedder)
         if hasattr(embedder, "aembed_query"):
-            job = awaited(name, lambda: embedder.aembed_query(plan.query))
+
+            async def embed() -> Any:
+                with _telemetry.embedding(embedder, None):
+                    return await embedder.aembed_query(plan.query)
+
+            job = awaited(name, embed)
         else:
             job = in_thread(self._threads, self._embedding(plan)[1])
         return (await arun([(name, job)], deadline))[0]
@@ -357,7 +362,7 @@ class RetrievalService:
         name = name_of(embedder)
 
         def embed() -> Any:
-            with Guard(name):
+            with Guard(name), _telemetry.embedding(embedder, None):
                 return embedder.embed_query(plan.query)
 
         return name, embed
@@ -383,7 +388,7 @@ class RetrievalService:
         if hasattr(reranker, "arerank"):
 
             async def rerank() -> list[Any]:
-                with Guard(name):
+                with Guard(name), _telemetry.reranking(name, len(chunks)):
                     return _reranked(name, await reranker.arerank(plan.query, chunks))
 
             job = rerank()
@@ -396,7 +401,7 @@ class RetrievalService:
         name = name_of(reranker)
 
         def rerank() -> list[Any]:
-            with Guard(name):
+            with Guard(name), _telemetry.reranking(name, len(chunks)):
                 return _reranked(name, reranker.rerank(plan.query, chunks))
 
         return name, rerank
@@ -405,7 +410,11 @@ class RetrievalService:
         return self._reranker is not None and not isinstance(self._reranker, NoOpReranker)
 
     def _answer(
-        self, plan: _Plan, parts: Sequence[list[Any]], chunks: list[Any]
+        self,
+        plan: _Plan,
+        parts: Sequence[list[Any]],
+        chunks: list[Any],
+        operation: _telemetry.Operation,
     ) -> RetrievalResult:
         """Pack, say what was left out, and return the messages."""
         packing, messages, total = self._pack(plan, parts, chunks)
@@ -444,7 +453,9 @@ class RetrievalService:
             LOG.debug("retrieval: everything fits", extra=extra)
         with suppress(Exception):  # a figure that cannot be had must not cost the answer
             _record(self._recorder, packing, dropped, model.counter)
-        return RetrievalResult(packing, messages, tokens, model.name)
+        result = RetrievalResult(packing, messages, tokens, model.name)
+        operation.tell_result(result)
+        return result
 
     def _pack(
         self, plan: _Plan, parts: Sequence[list[Any]], chunks: list[Any]
@@ -457,13 +468,13 @@ class RetrievalService:
         for attempt in range(_TRIES):
             try:
                 limit = min(packer.max_tokens, room)
-                packing: Packing[Any] = packer.pack(plan.query, chunks, max_tokens=limit)
+                packing = _packed(packer, plan, chunks, limit)
             except InvalidArgumentError:
                 self._blame(packer, parts, chunks)
                 raise
             if is_free and packer is active.packer and _are_some_unscored(packing):
                 packer = active.by_input
-                packing = packer.pack(plan.query, chunks, max_tokens=limit)
+                packing = _packed(packer, plan, chunks, limit)
             messages = self._messages(packing.text, plan.query)
             total = self._count(active, messages)
             if total <= plan.most:
@@ -471,7 +482,9 @@ class RetrievalService:
             # The text counts more beside the query than on its own.
             room = min(room - 1, packing.total_tokens - (total - plan.most))
             room = max(0, room if attempt < _TRIES // 2 else room // 2)
-        packing = dataclasses.replace(packer, max_chunks=0).pack(plan.query, chunks)
+        packing = _packed(
+            dataclasses.replace(packer, max_chunks=0), plan, chunks, packer.max_tokens
+        )
         messages = self._messages("", plan.query)
         return packing, messages, self._count(active, messages)
 
@@ -507,12 +520,13 @@ class RetrievalService:
         )
 
     @contextmanager
-    def _recorded(self) -> Iterator[None]:
+    def _recorded(self) -> Iterator[_telemetry.Operation]:
         """Record what becomes of a request."""
         self._recorder.add({"requests": 1})
         outcome = "cancelled"
         try:
-            yield
+            with _telemetry.request() as operation:
+                yield operation
             outcome = "answered"
         except InputValidationError:
             outcome = "rejected"
@@ -529,11 +543,23 @@ class RetrievalService:
 
 def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
     try:
-        packer.pack("", chunks, max_tokens=0)
+        packer._pack("", chunks, 0)  # noqa: SLF001 - nobody asked for this packing
     except InvalidArgumentError as error:
         raise RetrievalError(
             f"{name} answered what cannot be packed: {error}", source=name
         ) from error
+
+
+def _packed(packer: Packer, plan: _Plan, chunks: list[Any], limit: int) -> Packing[Any]:
+    """Return a packing, observed with what is known of the request."""
+    observer = _telemetry.observer()
+    if observer is None:
+        return packer._pack(plan.query, chunks, limit)  # noqa: SLF001 - observed here
+    told = {"tokens.system": plan.active.system_tokens, "tokens.query": plan.query_tokens}
+    with observer.packing(packer, plan.query, told) as operation:
+        packing: Packing[Any] = packer._pack(plan.query, chunks, limit)  # noqa: SLF001
+        operation.tell_packing(packing)
+        return packing
 
 
 def _sources(retriever: object) -> tuple[Source, ...]:

@@ -164,6 +164,7 @@ def test_errors():
 
 
 HEAVY = ["numpy", "yaml", "rich", "socket", "ssl", "http.client", "urllib.request", "asyncio"]
+HEAVY += ["opentelemetry"]
 
 
 @pytest.mark.parametrize("work", ["", "budgeteer.pack('tea', ['tea', 'rye'], 3).to_dict()"])

@@ -1,0 +1,368 @@
+"""
+Traces and metrics, told to OpenTelemetry where the program has set it up.
+
+Only OpenTelemetry's API is used, and it is not imported here: a program that has set a provider
+has imported it. So `observer` looks into the modules that are there, at each call, since a program
+may set a provider after this library was imported. Where there is none that takes a fraction of a
+microsecond; ``get_tracer_provider`` takes one, and a span that nobody records several.
+
+Spans have figures and names of what was configured, never a text, a query or the message of an
+exception, which may quote either. `CONTENT` opts in to texts and queries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from budgeteer._pack import Packer
+    from budgeteer._packing import Packing
+    from budgeteer._retrieval_result import RetrievalResult
+
+    Told = Mapping[str, str | bool | int | float]
+
+SCOPE = "budgeteer"
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The variable that opts in to content, as for OpenTelemetry's instrumentations of GenAI."""
+
+_CAPTURING = ("true", "span_only", "span_and_event")
+_TRACE = ("opentelemetry.trace", "_TRACER_PROVIDER", "get_tracer_provider")
+_METRICS = ("opentelemetry.metrics._internal", "_METER_PROVIDER", "get_meter_provider")
+_FROM_ENVIRONMENT = (
+    ("OTEL_PYTHON_TRACER_PROVIDER", "opentelemetry.trace", "get_tracer_provider"),
+    ("OTEL_PYTHON_METER_PROVIDER", "opentelemetry.metrics", "get_meter_provider"),
+)
+_PACK_SECONDS = tuple(step * 10.0**power for power in range(-5, 1) for step in (1, 2.5, 5))
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_TOKENS = tuple(float(4**power) for power in range(13))
+_NAME_MAX = 255
+_HISTOGRAMS: dict[str, tuple[str, str, tuple[float, ...]]] = {
+    "budgeteer.pack.duration": ("s", "How long packing took.", _PACK_SECONDS),
+    "budgeteer.pack.tokens": ("{token}", "What the packed texts count.", _TOKENS),
+    "budgeteer.retrieve.duration": ("s", "How long a request to the service took.", _SECONDS),
+    "budgeteer.retrieve.tokens": ("{token}", "What of a window went where.", _TOKENS),
+}
+"""Unit, description and the bounds of the buckets, of each histogram."""
+
+
+class Operation:
+    """
+    What is observed: while it lasts a span, where there is a tracer, and then its duration.
+
+    This class itself is the one that nobody observes.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        """End it; what was raised passes."""
+
+    def tell(self, attributes: Told) -> None:
+        """Add *attributes* to the span."""
+
+    def tell_result(self, result: RetrievalResult) -> None:
+        """Add the figures of a request to the service."""
+
+
+UNOBSERVED = Operation()
+
+
+class _Observed(Operation):
+    """An operation of which there are a span, histograms or both."""
+
+    __slots__ = ("_duration", "_is_recording", "_labels", "_observer", "_span", "_start", "_token")
+
+    def __init__(
+        self,
+        observer: Observer,
+        name: str,
+        attributes: Told,
+        *,
+        duration: str = "",
+        labels: Told | None = None,
+        is_client: bool = False,
+    ) -> None:
+        self._observer = observer
+        self._duration = duration
+        self._labels = dict(_clean(labels or {}))
+        self._span: Any = None
+        if observer.tracer is not None:
+            kind = observer.kinds.CLIENT if is_client else observer.kinds.INTERNAL
+            self._span = observer.tracer.start_span(name, kind=kind, attributes=_clean(attributes))
+        self._is_recording = self._span is not None and self._span.is_recording()
+
+    def __enter__(self) -> Self:
+        if self._span is not None:
+            self._token = self._observer.attach(self._span)
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        seconds = time.perf_counter() - self._start
+        found = {} if kind is None else {"error.type": kind.__qualname__}
+        if self._duration:
+            labels = {**self._labels, **_clean(found)}
+            self._observer.record(self._duration, seconds, labels)
+        if self._span is None:
+            return
+        self._observer.detach(self._token)
+        if self._is_recording:
+            self.tell(found)
+            if kind is not None and issubclass(kind, Exception):  # no cancellation, no Ctrl-C
+                self._span.set_status(self._observer.failed)
+        self._span.end()
+
+    def tell(self, attributes: Told) -> None:
+        if self._is_recording and attributes:
+            self._span.set_attributes(_clean(attributes))
+
+    def tell_result(self, result: RetrievalResult) -> None:
+        tokens = result.tokens
+        parts = {
+            "system": tokens.system,
+            "query": tokens.query,
+            "retrieved": tokens.retrieved,
+            "budget_remaining": tokens.remaining,
+        }
+        labels = {**self._labels, "budgeteer.model": _short(result.model)}
+        for part, count in parts.items():
+            self._observer.record(
+                "budgeteer.retrieve.tokens", count, {**labels, "budgeteer.token.type": part}
+            )
+        if self._is_recording:
+            self.tell({f"tokens.{part}": count for part, count in parts.items()})
+            self.tell(_figures(result.packing))
+            self.tell(
+                {
+                    "budgeteer.budget": tokens.budget,
+                    "budgeteer.model": result.model,
+                    "budgeteer.context_window": tokens.context_window,
+                    "budgeteer.prompt_tokens": tokens.input,
+                }
+            )
+
+
+class Observer:
+    """
+    A pair of providers, and what is made by them once: a tracer and histograms.
+
+    Attributes:
+        tracer: None where nobody traces.
+        is_needed: Whether there is anybody to tell.
+
+    """
+
+    def __init__(self, tracers: Any, meters: Any) -> None:
+        self.tracers, self.meters = tracers, meters
+        self.tracer: Any = None
+        self._histograms: dict[str, Any] = {}
+        self.is_needed = False
+        if tracers is None and meters is None:
+            return
+        options = (SCOPE, _version())
+        if tracers is not None:
+            self._begin_tracing(tracers.get_tracer(*options))
+        if meters is not None:
+            meter = meters.get_meter(*options)
+            if not isinstance(meter, importlib.import_module("opentelemetry.metrics").NoOpMeter):
+                self._histograms = {name: _histogram(meter, name) for name in _HISTOGRAMS}
+        self.is_needed = self.tracer is not None or bool(self._histograms)
+
+    def _begin_tracing(self, tracer: Any) -> None:
+        trace = importlib.import_module("opentelemetry.trace")
+        if isinstance(tracer, trace.NoOpTracer):  # OTEL_SDK_DISABLED
+            return
+        self.tracer = tracer
+        self.kinds = trace.SpanKind
+        self.failed = trace.Status(trace.StatusCode.ERROR)
+        self._in_context = trace.set_span_in_context
+        self._context = importlib.import_module("opentelemetry.context")
+
+    def attach(self, span: Any) -> Any:
+        """Make *span* the current one; the answer is for `detach`."""
+        return self._context.attach(self._in_context(span))
+
+    def detach(self, token: Any) -> None:
+        """Make the span current that was so before."""
+        self._context.detach(token)
+
+    def record(self, name: str, value: float, labels: Told) -> None:
+        """Record a value in a histogram, where there are any."""
+        histogram = self._histograms.get(name)
+        if histogram is not None:
+            histogram.record(value, labels)
+
+    def packing(self, packer: Packer, query: str, told: Told | None = None) -> PackOperation:
+        """Return a packing that begins; *told* is known of it beside."""
+        return PackOperation(self, packer, query, told or {})
+
+
+class PackOperation(_Observed):
+    """A packing."""
+
+    __slots__ = ("_packer", "_query")
+
+    def __init__(self, observer: Observer, packer: Packer, query: str, told: Told) -> None:
+        self._packer, self._query = packer, query
+        labels = {
+            "budgeteer.ranking": packer.ranking,
+            "budgeteer.counter": packer._counter.name,  # noqa: SLF001 - that which counts
+        }
+        super().__init__(
+            *(observer, "budgeteer.pack", {**labels, **told}),
+            duration="budgeteer.pack.duration",
+            labels=labels,
+        )
+
+    def tell_packing(self, packing: Packing[Any]) -> None:
+        """Add what came of it; nothing is counted for that."""
+        self._observer.record("budgeteer.pack.tokens", packing.total_tokens, self._labels)
+        if not self._is_recording:
+            return
+        self.tell(
+            {
+                **_figures(packing),
+                "tokens.retrieved": packing.total_tokens,
+                "tokens.budget_remaining": packing.budget_tokens - packing.total_tokens,
+                "budgeteer.budget": packing.budget_tokens,
+            }
+        )
+        if _captures_content():
+            self.tell({"budgeteer.query": self._query, "budgeteer.text": packing.text})
+
+
+_known: Observer | None = None
+
+
+def observer() -> Observer | None:
+    """Return who is to be told, None where nobody is."""
+    tracers, meters = _provider(*_TRACE), _provider(*_METRICS)
+    known = _known
+    if known is None or known.tracers is not tracers or known.meters is not meters:
+        known = _renewed(tracers, meters)
+    return known if known.is_needed else None
+
+
+def _provider(module: str, variable: str, getter: str) -> Any:
+    """Return the provider that a program has set, None where there is none."""
+    found = sys.modules.get(module)
+    if found is None:
+        return None
+    names = found.__dict__
+    if variable in names:
+        return names[variable]
+    return names[getter]() if getter in names else None  # another version, or half imported
+
+
+def _renewed(tracers: Any, meters: Any) -> Observer:
+    """Return an observer for these providers, from now on."""
+    global _known  # noqa: PLW0603 - one reference; two threads make the same
+    if _known is None:  # the first time: a provider may be named in the environment alone
+        for variable, module, getter in _FROM_ENVIRONMENT:
+            if variable in os.environ:
+                with suppress(ImportError):
+                    getattr(importlib.import_module(module), getter)()
+        tracers, meters = _provider(*_TRACE), _provider(*_METRICS)
+    _known = Observer(tracers, meters)
+    return _known
+
+
+def stage(name: str, attributes: Told | None = None) -> Operation:
+    """Return a stage of what is under way, observed by a span."""
+    found = observer()
+    if found is None or found.tracer is None:
+        return UNOBSERVED
+    return _Observed(found, name, attributes or {})
+
+
+def embedding(embedder: object, texts: Sequence[str] | None) -> Operation:
+    """Return the stage in which an embedder is asked for vectors: of *texts*, and of the query."""
+    if observer() is None:
+        return UNOBSERVED
+    told: dict[str, str | int] = {"budgeteer.texts": len(texts or ()) + 1}
+    model = getattr(embedder, "model", None)
+    if isinstance(model, str):
+        told["gen_ai.request.model"] = model
+    return stage("budgeteer.embed", told)
+
+
+def reranking(name: str, chunks: int) -> Operation:
+    """Return the stage in which a reranker is asked."""
+    return stage("budgeteer.rerank", {"budgeteer.reranker": name, "budgeteer.chunks": chunks})
+
+
+def retrieval(source: str, query: str) -> Operation:
+    """Return the stage in which one retriever is asked, by the conventions for retrieval spans."""
+    found = observer()
+    if found is None or found.tracer is None:
+        return UNOBSERVED
+    attributes = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": source}
+    if _captures_content():
+        attributes["gen_ai.retrieval.query.text"] = query
+    return _Observed(found, f"retrieval {_short(source)}", attributes, is_client=True)
+
+
+def request() -> Operation:
+    """Return a request to a service, observed by a span and a histogram."""
+    found = observer()
+    if found is None:
+        return UNOBSERVED
+    return _Observed(found, "budgeteer.retrieve", {}, duration="budgeteer.retrieve.duration")
+
+
+def _figures(packing: Packing[Any]) -> dict[str, str | bool | int | float]:
+    """Return the figures that cost nothing."""
+    told: dict[str, str | bool | int | float] = {
+        "budgeteer.kept": len(packing.kept),
+        "budgeteer.dropped": packing.dropped_count,
+        "budgeteer.truncated": packing.was_truncated,
+        "budgeteer.is_exact": packing.is_exact,
+    }
+    if packing.fallback is not None:
+        told["budgeteer.fallback"] = packing.fallback
+    return told
+
+
+def _captures_content() -> bool:
+    return os.environ.get(CONTENT, "").strip().lower() in _CAPTURING
+
+
+def _clean(attributes: Told) -> Told:
+    """Return *attributes* that can be exported: with a lone surrogate a whole batch is lost."""
+    return {
+        key: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for key, value in attributes.items()
+    }
+
+
+def _short(name: str) -> str:
+    return name[:_NAME_MAX].encode("utf-8", "replace").decode()
+
+
+def _histogram(meter: Any, name: str) -> Any:
+    unit, description, bounds = _HISTOGRAMS[name]
+    try:
+        return meter.create_histogram(
+            name, unit, description, explicit_bucket_boundaries_advisory=bounds
+        )
+    except TypeError:  # before version 1.30 of the API there was no advice
+        return meter.create_histogram(name, unit, description)
+
+
+def _version() -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    with suppress(PackageNotFoundError):
+        return version("budgeteer")
+    return None

@@ -1,0 +1,665 @@
+"""What is told to OpenTelemetry, and what never is."""
+
+import asyncio
+import json
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from service_support import SETTINGS, AsyncFake, Embedder, Fake
+
+from budgeteer import Packer, _telemetry, pack
+from budgeteer.errors import CounterError, EmbeddingError, InvalidArgumentError
+from budgeteer.service import (
+    InputValidationError,
+    LlmSettings,
+    RetrievalError,
+    RetrievalService,
+    RetrievalTimeoutError,
+)
+
+pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import _internal as meters
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider, sampling
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+SECRET = "XYZZY"
+CHUNKS = ["Green tea is mild.", "Rye bread is dark.", "Coffee is roasted.", "Black tea is strong."]
+
+
+class Told:
+    """What a program is told that has set providers."""
+
+    def __init__(self, patch, sampler=sampling.ALWAYS_ON):
+        self.spans = InMemorySpanExporter()
+        self.reader = InMemoryMetricReader()
+        self.provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
+        self.provider.add_span_processor(SimpleSpanProcessor(self.spans))
+        patch.setattr(trace, "_TRACER_PROVIDER", self.provider)
+        meter = MeterProvider([self.reader], shutdown_on_exit=False)
+        patch.setattr(meters, "_METER_PROVIDER", meter)
+
+    def named(self, name):
+        return [span for span in self.spans.get_finished_spans() if span.name == name]
+
+    def only(self, name):
+        [span] = self.named(name)
+        return span
+
+    def points(self, name):
+        """Return labels and sums of a histogram."""
+        data = self.reader.get_metrics_data()
+        scopes = [scope for part in data.resource_metrics for scope in part.scope_metrics]
+        found = [metric for scope in scopes for metric in scope.metrics if metric.name == name]
+        return [(dict(point.attributes), point.sum) for m in found for point in m.data.data_points]
+
+    def everything(self):
+        """Return all that would leave the process."""
+        spans = [span.to_json() for span in self.spans.get_finished_spans()]
+        return "".join(spans) + self.reader.get_metrics_data().to_json()
+
+
+@pytest.fixture
+def told(monkeypatch):
+    monkeypatch.delenv(_telemetry.CONTENT, raising=False)
+    return Told(monkeypatch)
+
+
+def failed_with(span, name):
+    """Return whether a span says that it failed, of what type, and nothing of the message."""
+    status = span.status
+    is_error = status.status_code is trace.StatusCode.ERROR and not status.description
+    return is_error and span.attributes["error.type"] == name and not span.events
+
+
+def test_given_packing_when_traced_then_the_span_has_the_figures(backend, told):
+    """A span has the figures of its packing; nothing of it is a text."""
+    packer = Packer(12, reserve_tokens=1, overflow="truncate_end")
+    packing = packer.pack("green tea", CHUNKS)
+
+    span = told.only("budgeteer.pack")
+    assert {
+        "tokens.retrieved": packing.total_tokens,
+        "tokens.budget_remaining": 11 - packing.total_tokens,
+        "budgeteer.budget": 11,
+        "budgeteer.kept": len(packing.kept),
+        "budgeteer.dropped": packing.dropped_count,
+        "budgeteer.truncated": True,
+        "budgeteer.is_exact": True,
+        "budgeteer.counter": "o200k_base",
+        "budgeteer.ranking": "bm25",
+    } == dict(span.attributes)
+    assert 0 < packing.dropped_count
+    assert trace.SpanKind.INTERNAL is span.kind
+    assert trace.StatusCode.UNSET is span.status.status_code
+    assert "budgeteer" == span.instrumentation_scope.name
+
+
+def test_packings_are_those_without_a_tracer(backend, monkeypatch):
+    """Nobody packs otherwise because somebody looks."""
+    batches = [[], CHUNKS, [{"text": "Tea."}, "", "Tea."], ["tea " * 40, {"content": "Rye."}]]
+
+    def packed():
+        return [Packer(20, notice=True).pack("tea", batch).to_dict() for batch in batches]
+
+    plain = packed()
+    Told(monkeypatch)
+    assert plain == packed()
+
+
+def test_nothing_is_counted_for_a_span(told, monkeypatch):
+    """A caller's counter is asked as often as without a span, also with content captured."""
+    asked = []
+
+    def count(text):
+        asked.append(text)
+        return len(text)
+
+    monkeypatch.setenv(_telemetry.CONTENT, "true")
+    packing = Packer(40, counter=count).pack("tea", CHUNKS)
+    observed = asked.copy()
+    asked.clear()
+    Packer(40, counter=count)._pack("tea", CHUNKS)
+    assert asked == observed
+    assert "dropped_total_tokens" not in vars(packing)
+    assert "count" == told.only("budgeteer.pack").attributes["budgeteer.counter"]
+
+
+def test_histograms(told):
+    """Durations are seconds and tokens tokens, with labels of few values."""
+    Packer(9).pack("tea", CHUNKS)
+    packing = Packer(9, ranking="keyword").pack("tea", CHUNKS)
+    with pytest.raises(InvalidArgumentError):
+        Packer(9).pack("tea", [3])
+
+    data = told.reader.get_metrics_data().resource_metrics[0].scope_metrics[0]
+    units = {metric.name: metric.unit for metric in data.metrics}
+    assert {"budgeteer.pack.duration": "s", "budgeteer.pack.tokens": "{token}"} == units
+    by_ranking = {"budgeteer.counter": "o200k_base", "budgeteer.ranking": "keyword"}
+    assert (by_ranking, packing.total_tokens) in told.points("budgeteer.pack.tokens")
+    durations = told.points("budgeteer.pack.duration")
+    assert all(0 < seconds < 60 for _, seconds in durations)
+    failed = {**by_ranking, "budgeteer.ranking": "bm25", "error.type": "InvalidArgumentError"}
+    assert failed in [labels for labels, _ in durations]
+    bounds = {metric.name: metric.data.data_points[0].explicit_bounds for metric in data.metrics}
+    assert 1e-5 == bounds["budgeteer.pack.duration"][0]
+    assert 4.0**12 == bounds["budgeteer.pack.tokens"][-1]
+
+
+def test_each_of_a_batch_has_a_span(told):
+    """What pack_batch yields is observed one by one, and nothing stays open between."""
+    for number, _ in enumerate(Packer(9).pack_batch([("tea", CHUNKS)] * 3), 1):
+        assert number == len(told.named("budgeteer.pack"))
+        assert not trace.get_current_span().is_recording()
+
+
+def test_the_callers_span_is_the_parent(told):
+    """Of threads and tasks at once each packing belongs to the span around it."""
+    tracer = told.provider.get_tracer("program")
+
+    def work(name):
+        with tracer.start_as_current_span(name):
+            pack("tea", CHUNKS, 9)
+
+    async def awork(name):
+        with tracer.start_as_current_span(name):
+            await asyncio.sleep(0)
+            await Packer(9).apack("tea", CHUNKS)
+
+    async def all_at_once():
+        await asyncio.gather(*(awork(f"task {i}") for i in range(50)))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, [f"thread {i}" for i in range(50)]))
+    asyncio.run(all_at_once())
+    spans = told.spans.get_finished_spans()
+    parents = {span.context.span_id for span in spans if span.name != "budgeteer.pack"}
+    found = [span.parent.span_id for span in spans if span.name == "budgeteer.pack"]
+    assert (100, parents) == (len(found), set(found))
+
+
+class Vectors(Embedder):
+    """An embedder of a model that has a name; fails where it is told to."""
+
+    model = "text-embedding-3-small"
+    is_broken = False
+
+    def embed(self, texts):
+        import numpy as np
+
+        if self.is_broken:
+            raise EmbeddingError(f"the endpoint said {SECRET}")
+        return np.array(super().embed(texts), dtype="float32")
+
+    async def aembed(self, texts):
+        return self.embed(texts)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_embedding_is_a_stage(backend, told, is_async):
+    """What an embedder takes is a child, with its model; a fallback is told."""
+    packer = Packer(9, ranking="embedding", embedder=Vectors(), fallback="bm25")
+
+    def run():
+        if is_async:
+            asyncio.run(packer.apack("tea", CHUNKS))
+        else:
+            packer.pack("tea", CHUNKS)
+        return told.named("budgeteer.pack")[-1], told.named("budgeteer.embed")[-1]
+
+    packed, embedded = run()
+    assert packed.context.span_id == embedded.parent.span_id
+    figures = {"gen_ai.request.model": "text-embedding-3-small", "budgeteer.texts": 5}
+    assert figures == dict(embedded.attributes)
+    assert "budgeteer.fallback" not in packed.attributes
+
+    packer.embedder.is_broken = True
+    packed, embedded = run()
+    assert failed_with(embedded, "EmbeddingError")
+    assert "bm25" == packed.attributes["budgeteer.fallback"]
+    assert trace.StatusCode.UNSET is packed.status.status_code
+
+
+class Reranker:
+    name = "by length"
+
+    def rerank(self, query, chunks):
+        return sorted(chunks, key=len)
+
+
+class Searched(Fake):
+    """A retriever that takes the query's vector."""
+
+    name = "searched"
+    takes_vector = True
+
+    def retrieve(self, query, limit, *, vector):
+        return super().retrieve(query, limit)
+
+
+def tree(told):
+    """Return the name of each span behind that of its parent, where it has one."""
+    spans = told.spans.get_finished_spans()
+    names = {span.context.span_id: span.name for span in spans}
+    parents = [names[span.parent.span_id] if span.parent else "" for span in spans]
+    return sorted(zip(parents, (span.name for span in spans), strict=True))
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_given_request_when_traced_then_each_stage_is_a_child(told, is_async, timeout):
+    """A request is a span, with a child for each stage, in whatever thread that runs."""
+    retrievers = [Searched(*CHUNKS), AsyncFake("Tea.") if is_async else Fake("Tea.")]
+    service = RetrievalService(
+        *(retrievers, SETTINGS),
+        system_prompt="Answer.",
+        reranker=Reranker(),
+        embedder=Vectors(),
+        timeout=timeout,
+    )
+    result = asyncio.run(service.aretrieve("tea")) if is_async else service.retrieve("tea")
+
+    stages = ["budgeteer.embed", "budgeteer.pack", "budgeteer.rerank"]
+    stages += ["retrieval fake", "retrieval searched"]
+    children = [("budgeteer.retrieve", stage) for stage in stages]
+    assert [("", "budgeteer.retrieve"), *children] == tree(told)
+    tokens = result.tokens
+    four = {
+        "tokens.system": tokens.system,
+        "tokens.query": tokens.query,
+        "tokens.retrieved": tokens.retrieved,
+        "tokens.budget_remaining": tokens.remaining,
+    }
+    figures = {
+        "budgeteer.kept": 5,
+        "budgeteer.dropped": 0,
+        "budgeteer.truncated": False,
+        "budgeteer.is_exact": True,
+    }
+    assert {
+        **four,
+        **figures,
+        "budgeteer.budget": tokens.budget,
+        "budgeteer.model": "gpt-4",
+        "budgeteer.context_window": 4096,
+        "budgeteer.prompt_tokens": tokens.input,
+    } == dict(told.only("budgeteer.retrieve").attributes)
+    packed = dict(told.only("budgeteer.pack").attributes)
+    assert {**four, **figures, **packed} == packed
+    retrieved = told.only("retrieval searched")
+    assert trace.SpanKind.CLIENT is retrieved.kind
+    assert {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "searched",
+        "budgeteer.chunks": 4,
+    } == dict(retrieved.attributes)
+    reranked = {"budgeteer.reranker": "by length", "budgeteer.chunks": 5}
+    assert reranked == dict(told.only("budgeteer.rerank").attributes)
+    found = told.points("budgeteer.retrieve.tokens")
+    assert {f"tokens.{point['budgeteer.token.type']}": count for point, count in found} == four
+    assert {"gpt-4"} == {point["budgeteer.model"] for point, _ in found}
+    assert [{}] == [labels for labels, _ in told.points("budgeteer.retrieve.duration")]
+
+
+class Broken(Fake):
+    """A retriever that raises what no trace may have."""
+
+    def retrieve(self, query, limit):
+        raise ConnectionError(f"https://user:{SECRET}@host refused {query}")
+
+
+def test_what_fails_says_its_type(told):
+    """A failed stage tells the type of what was raised, the request that of what it raises."""
+    service = RetrievalService(Broken(), SETTINGS)
+    with pytest.raises(RetrievalError):
+        service.retrieve(SECRET)
+    with pytest.raises(InputValidationError):
+        RetrievalService(Fake(), SETTINGS).retrieve("tea " * 9_000)
+    with pytest.raises(RetrievalError, match="cannot be packed"):
+        RetrievalService(Fake(object()), SETTINGS).retrieve("tea")
+
+    assert failed_with(told.named("retrieval fake")[0], "ConnectionError")
+    retrieved = told.named("budgeteer.retrieve")
+    types = ["RetrievalError", "InputValidationError", "RetrievalError"]
+    assert all(map(failed_with, retrieved, types))
+    labels = [labels for labels, _ in told.points("budgeteer.retrieve.duration")]
+    assert {*types} == {label["error.type"] for label in labels}
+    # What looks for the culprit is no packing that anybody asked for.
+    assert 1 == len(told.named("budgeteer.pack"))
+
+
+def test_a_deadline_and_a_cancellation(told):
+    """What passes its deadline has failed; what is cancelled has not, and both end."""
+    service = RetrievalService(Slow(), SETTINGS)
+    with pytest.raises(RetrievalTimeoutError):
+        asyncio.run(service.aretrieve("tea", timeout=0.05))
+
+    async def cancelled():
+        task = asyncio.create_task(service.aretrieve("tea"))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    late, gone = told.named("budgeteer.retrieve")
+    assert failed_with(late, "RetrievalTimeoutError")
+    assert "CancelledError" == gone.attributes["error.type"]
+    assert trace.StatusCode.UNSET is gone.status.status_code
+    assert ["CancelledError"] * 2 == [
+        span.attributes["error.type"] for span in told.named("retrieval fake")
+    ]
+
+
+class Slow(AsyncFake):
+    async def aretrieve(self, query, limit):
+        await asyncio.sleep(60)
+
+
+def of_secrets(told):
+    """Do all that there is with texts that are secret."""
+    chunks = [{"text": f"{SECRET} tea", "title": SECRET, "id": SECRET, "source": SECRET}] * 2
+
+    def count(text):
+        if "raise" in text:
+            raise ValueError(text)
+        return len(text)
+
+    for options in ({}, {"counter": count}, {"template": "xml"}, {"overflow": "truncate_end"}):
+        Packer(30, **options).pack(SECRET, chunks)
+    with pytest.raises(ValueError, match="raise"):
+        Packer(30, counter=count).pack(SECRET, [f"{SECRET} raise"])
+    with pytest.raises(CounterError):
+        Packer(30, counter=lambda _: -1).pack(SECRET, chunks)
+    broken = Vectors()
+    broken.is_broken, broken.api_key = True, SECRET
+    with pytest.raises(EmbeddingError):
+        Packer(30, ranking="embedding", embedder=broken).pack(SECRET, chunks)
+    service = RetrievalService(
+        [Fake(*chunks), Searched(*chunks)],
+        SETTINGS,
+        system_prompt=SECRET,
+        reranker=Reranker(),
+        embedder=Vectors(),
+    )
+    service.retrieve(SECRET)
+    asyncio.run(service.aretrieve(SECRET))
+    with pytest.raises(RetrievalError):
+        RetrievalService(Broken(), SETTINGS).retrieve(SECRET)
+    return told.everything()
+
+
+def test_no_text_no_query_no_key_is_told(told):
+    """Nothing of texts, titles, queries, prompts, keys and messages leaves the process."""
+    everything = of_secrets(told)
+
+    assert len(told.spans.get_finished_spans()) > 15
+    assert SECRET not in everything
+
+
+@pytest.mark.parametrize(
+    ("value", "is_told"),
+    [("true", True), ("SPAN_ONLY", True), (" span_and_event", True), ("TRUE", True)]
+    + [(value, False) for value in ("", "false", "0", "NO_CONTENT", "EVENT_ONLY", "yes")],
+)
+def test_content_is_told_to_who_asks(told, monkeypatch, value, is_told):
+    """The variable of OpenTelemetry's GenAI instrumentations has query and text told in spans."""
+    monkeypatch.setenv(_telemetry.CONTENT, value)
+    RetrievalService(Fake("Green tea."), SETTINGS).retrieve("Which tea?")
+
+    packed = told.only("budgeteer.pack").attributes
+    told_query = told.only("retrieval fake").attributes.get("gen_ai.retrieval.query.text")
+    expected = ("Which tea?", "Green tea.", "Which tea?") if is_told else (None,) * 3
+    assert expected == (packed.get("budgeteer.query"), packed.get("budgeteer.text"), told_query)
+    assert "tea" not in told.reader.get_metrics_data().to_json()
+
+
+def test_lone_surrogates_do_not_lose_a_batch(told, monkeypatch):
+    """What UTF-8 cannot hold is replaced: an exporter would lose all that it sends with it."""
+    monkeypatch.setenv(_telemetry.CONTENT, "true")
+    retriever = Fake("tea \ud800")
+    retriever.name = "s\udfff"
+    RetrievalService(retriever, SETTINGS).retrieve("q\udc00")
+
+    told.everything().encode()
+    assert "tea ?" == told.only("budgeteer.pack").attributes["budgeteer.text"]
+    assert told.only("retrieval s?")
+
+
+def test_sampled_out(monkeypatch):
+    """What is not sampled is measured all the same, and is still the parent of what is inside."""
+    told = Told(monkeypatch, sampling.ALWAYS_OFF)
+    seen = []
+
+    class Looking(Fake):
+        def retrieve(self, query, limit):
+            seen.append(trace.get_current_span().get_span_context())
+            return super().retrieve(query, limit)
+
+    RetrievalService(Looking("Tea."), SETTINGS).retrieve("tea")
+    assert () == told.spans.get_finished_spans()
+    assert seen[0].is_valid
+    assert not seen[0].trace_flags.sampled
+    assert 1 == len(told.points("budgeteer.pack.duration"))
+
+
+@pytest.mark.parametrize("signal", ["traces", "metrics"])
+def test_one_signal_alone(told, monkeypatch, signal):
+    """Either provider may be missing."""
+    if signal == "traces":
+        monkeypatch.setattr(meters, "_METER_PROVIDER", None)
+    else:
+        monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    RetrievalService(Fake("Tea."), SETTINGS).retrieve("tea")
+
+    assert (3 if signal == "traces" else 0) == len(told.spans.get_finished_spans())
+    if signal == "metrics":
+        assert 1 == len(told.points("budgeteer.retrieve.duration"))
+
+
+def test_no_provider(monkeypatch):
+    """Without a provider nobody is told, whether OpenTelemetry is there or not."""
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(meters, "_METER_PROVIDER", None)
+    assert _telemetry.observer() is None
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", trace.NoOpTracerProvider())
+    monkeypatch.setattr(meters, "_METER_PROVIDER", metrics.NoOpMeterProvider())
+    assert _telemetry.observer() is None
+    for name in ("opentelemetry.trace", "opentelemetry.metrics._internal"):
+        monkeypatch.delitem(sys.modules, name)
+    assert _telemetry.observer() is None
+
+
+def test_the_names_that_are_looked_at():
+    """OpenTelemetry still keeps its providers where they are looked for."""
+    for module, variable, getter in (_telemetry._TRACE, _telemetry._METRICS):
+        assert {variable, getter} <= {*vars(sys.modules[module])}
+
+
+def test_another_version_of_the_api(told, monkeypatch):
+    """Where the providers are kept elsewhere they are asked for; advice may be unknown."""
+    tracer = told.provider.get_tracer("budgeteer")
+
+    class Tracers:
+        def get_tracer(self, name, version=None):
+            return tracer
+
+    class Meter:
+        def create_histogram(self, name, unit="", description=""):
+            return self
+
+        def record(self, value, labels):
+            recorded.append(value)
+
+    class Meters:
+        def get_meter(self, name, version=None):
+            return Meter()
+
+    recorded = []
+    for module, variable, getter, provider in (
+        (trace, "_TRACER_PROVIDER", "get_tracer_provider", Tracers()),
+        (meters, "_METER_PROVIDER", "get_meter_provider", Meters()),
+    ):
+        monkeypatch.delattr(module, variable)
+        monkeypatch.setattr(module, getter, lambda provider=provider: provider)
+    packing = Packer(9).pack("tea", CHUNKS)
+    assert told.only("budgeteer.pack")
+    assert packing.total_tokens in recorded
+    # As it is while another thread imports it.
+    monkeypatch.delattr(trace, "get_tracer_provider")
+    monkeypatch.delattr(meters, "get_meter_provider")
+    assert _telemetry.observer() is None
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    assert ("", 0) == (done.stderr, done.returncode)
+    return done.stdout.split()
+
+
+def test_without_opentelemetry():
+    """Nothing imports it, and nothing misses it where it cannot be imported."""
+    code = """
+import sys
+if sys.argv[1:]: sys.modules["opentelemetry"] = None
+import asyncio
+from budgeteer import Packer
+from budgeteer.service import ChunkRetriever, LlmSettings, RetrievalService
+service = RetrievalService(ChunkRetriever(["tea"]), LlmSettings(model="gpt-4"))
+print(Packer(3).pack("tea", ["tea"]).text, service.retrieve("tea").packing.text)
+print(asyncio.run(Packer(3).apack("tea", ["tea"])).text)
+print(sum(name.startswith("opentelemetry") for name in sys.modules))
+"""
+    assert ["tea", "tea", "tea", "0"] == run(code)
+    blocked = code.replace("if sys.argv[1:]: ", "")
+    assert ["tea", "tea", "tea", "1"] == run(blocked)
+    assert ["tea", "tea", "tea", "1"] == run(blocked, OTEL_PYTHON_TRACER_PROVIDER="sdk")
+
+
+SETTING = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+exporter = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+"""
+
+
+def test_a_provider_that_is_set_later():
+    """A program may set its provider whenever it likes: spans appear from then on."""
+    code = f"""
+import budgeteer
+budgeteer.pack("tea", ["tea"], 3)
+{SETTING}
+budgeteer.pack("tea", ["tea"], 3)
+trace.set_tracer_provider(provider)
+budgeteer.pack("tea", ["tea"], 3)
+print(len(exporter.get_finished_spans()))
+"""
+    assert ["1"] == run(code)
+
+
+def test_a_disabled_sdk():
+    """OTEL_SDK_DISABLED leaves nobody to tell."""
+    code = f"""
+{SETTING}
+trace.set_tracer_provider(provider)
+from budgeteer import _telemetry
+print(_telemetry.observer())
+"""
+    assert ["None"] == run(code, OTEL_SDK_DISABLED="true")
+
+
+def test_a_provider_of_the_environment():
+    """A provider that only the environment names is loaded, as OpenTelemetry would."""
+    code = "from budgeteer import _telemetry; print(_telemetry.observer() is not None)"
+
+    assert ["False"] == run(code)
+    assert ["True"] == run(code, OTEL_PYTHON_TRACER_PROVIDER="sdk_tracer_provider")
+    assert ["True"] == run(code, OTEL_PYTHON_METER_PROVIDER="sdk_meter_provider")
+
+
+def test_warnings_have_figures(caplog):
+    """What is logged has its figures beside the message."""
+    packer = Packer(9, ranking="embedding", embedder=Vectors(), fallback="bm25")
+    packer.embedder.is_broken = True
+    packer.pack(SECRET, CHUNKS)
+    LlmSettings(model="nobody-knows-this")
+    RetrievalService(Fake(*CHUNKS * 99), LlmSettings(context_window=400)).retrieve("tea")
+
+    fallback, unknown, dropped = caplog.records
+    assert {
+        "fallback": "bm25",
+        "chunks": 4,
+        "http.status": None,
+        "is_retryable": False,
+    }.items() <= (vars(fallback).items())
+    assert ("nobody-knows-this", 8192) == (unknown.model, unknown.context_window)
+    assert dropped.levelname == "WARNING"
+    assert vars(dropped)["chunks.dropped"] > 300
+    assert {"budgeteer"} == {record.name for record in caplog.records}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_a_forked_process(tmp_path):
+    """A process that was forked after packing packs, and tells what it does."""
+    code = f"""
+import os, budgeteer
+{SETTING}
+trace.set_tracer_provider(provider)
+budgeteer.pack("tea", ["tea"], 3)
+child = os.fork()
+budgeteer.pack("tea", ["tea"], 3)
+if not child:
+    os._exit(len(exporter.get_finished_spans()))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(exporter.get_finished_spans()))
+"""
+    assert ["2", "2"] == run(code)
+
+
+def test_results_stay_picklable(told):
+    """A packing holds nothing of its span."""
+    packing = pickle.loads(pickle.dumps(Packer(9).pack("tea", CHUNKS)))
+
+    assert packing.total_tokens == told.only("budgeteer.pack").attributes["tokens.retrieved"]
+
+
+def test_every_attribute_is_documented(told, monkeypatch):
+    """The README names each span, attribute and histogram that there is."""
+    monkeypatch.setenv(_telemetry.CONTENT, "true")
+    of_secrets(told)
+    packer = Packer(9, ranking="embedding", embedder=Vectors(), fallback="bm25")
+    packer.embedder.is_broken = True
+    packer.pack("tea", CHUNKS)
+    spans = told.spans.get_finished_spans()
+    names = {span.name for span in spans if not span.name.startswith("retrieval ")}
+    names |= {key for span in spans for key in span.attributes}
+    data = json.loads(told.reader.get_metrics_data().to_json())
+    found = data["resource_metrics"][0]["scope_metrics"][0]["metrics"]
+    names |= {metric["name"] for metric in found}
+    names |= {
+        key for m in found for point in m["data"]["data_points"] for key in point["attributes"]
+    }
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
+
+    assert [] == sorted(name for name in names if f"`{name}`" not in readme)
+    assert "retrieval NAME" in readme
+    assert _telemetry.CONTENT in readme
