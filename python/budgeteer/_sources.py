@@ -123,8 +123,9 @@ class Qdrant:
     """
     A collection of Qdrant, in a folder or on a server.
 
-    With *embedding* the *limit* chunks that are nearest to the query are read, else the first
-    *limit* by their ids; None is 500 of the nearest, or all.
+    With *embedding*, or else the embedder of the configuration, the *limit* chunks that are
+    nearest to the query are read; else, or where *is_whole*, the first *limit* by their ids. None
+    is 500 of the nearest, or all.
     """
 
     collection: str
@@ -137,16 +138,27 @@ class Qdrant:
     fields: Mapping[str, str] | None = None
     embedding: Mapping[str, str | None] | None = None
     limit: int | None = None
+    is_whole: bool = False
 
-    def read(self, query: str | None = None) -> list[Chunk]:
-        """Return the chunks for *query*; without one, or without embedding, whatever it is."""
+    def read(self, query: str | None = None, embedder: Any = None) -> list[Chunk]:
+        """
+        Return the chunks for *query*; without one, or without embedding, whatever it is.
+
+        Args:
+            query: What is looked for. To an empty one everything is as near.
+            embedder: That of the configuration.
+
+        """
         from budgeteer._qdrant import QdrantRetriever  # an extra, for few
         from budgeteer._retrieval import Guard
 
+        own = None
         with Guard(self.name):
-            embedder = None
-            if self.embedding is not None and query is not None:
-                embedder = import_module("budgeteer.embedding").OpenAIEmbedder(**self.embedding)
+            if not query or self.is_whole:
+                embedder = None
+            elif self.embedding is not None:
+                own = import_module("budgeteer.embedding").OpenAIEmbedder(**self.embedding)
+                embedder = own
             retriever = QdrantRetriever(
                 self.collection,
                 embedder=embedder,
@@ -158,7 +170,7 @@ class Qdrant:
                 name=self.name,
             )
             try:
-                if embedder is None or query is None:
+                if embedder is None or not query:
                     found = retriever.read(_ALL if self.limit is None else self.limit)
                 else:
                     found = retriever.retrieve(
@@ -166,6 +178,8 @@ class Qdrant:
                     )
             finally:
                 retriever.close()
+                if own is not None:
+                    own.close()
         return [chunk if chunk.source else replace(chunk, source=self.name) for chunk in found]
 
 
@@ -240,6 +254,7 @@ def _qdrant(key: str, entry: dict[str, Any], base: Path, priority: float) -> Qdr
         fields=fields,
         embedding=embedding,
         limit=None if limit is None else _validate.tokens(f"{key}.limit", limit, minimum=1),
+        is_whole="embedding" in entry and embedding is None,
         **{"name": collection, **texts},
     )
 

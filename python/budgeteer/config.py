@@ -24,10 +24,12 @@ to directories are not followed. Sources of a higher ``priority`` (default 0) co
 decides under ``manual`` and between equal scores.
 
 A collection of Qdrant needs ``pip install 'budgeteer[qdrant]'``. It is in a folder (``path``) or
-on a server (``url``, and ``api_key_env``, the environment variable that holds its key). Without
-``embedding`` all of it is read; with ``embedding: {model: ..., url: ..., api_key_env: ...}`` the
-``limit`` (500) chunks that are nearest to the query, nearest first. ``fields: {text: body}`` says
-where a payload holds what; ``vector_name`` which vector is meant.
+on a server (``url``, and ``api_key_env``, the environment variable that holds its key). With
+``embedding: {model: ..., url: ..., api_key_env: ...}``, which must be what the collection was made
+with, the ``limit`` (500) chunks that are nearest to the query are read, nearest first. Where it is
+not given, that of ``budget`` is taken; where there is none either, or with ``embedding: null``,
+all of the collection is read. ``fields: {text: body}`` says where a payload holds what;
+``vector_name`` which vector is meant.
 
 The settings of ``embedding``, with their defaults; null for ``api_key_env`` sends no key, null for
 ``cache_dir`` keeps nothing:
@@ -167,7 +169,11 @@ class Config:
             return [
                 chunk
                 for source in sorted(self.sources, key=lambda source: -source.priority)
-                for chunk in (source.read(query) if isinstance(source, Qdrant) else source.read())
+                for chunk in (
+                    source.read(query, self.embedder)
+                    if isinstance(source, Qdrant)
+                    else source.read()
+                )
             ]
         except OSError as error:
             raise ConfigError(reason(error)) from error

@@ -297,7 +297,9 @@ def test_the_command_line_asks_for_the_nearest(configured, monkeypatch, capsys):
 
     def embedder(**options):
         got.append(options)
-        return Axis()
+        found = Axis()
+        found.close = lambda: None
+        return found
 
     monkeypatch.setitem(
         sys.modules, "budgeteer.embedding", SimpleNamespace(OpenAIEmbedder=embedder)
@@ -315,6 +317,60 @@ def test_the_command_line_asks_for_the_nearest(configured, monkeypatch, capsys):
     assert "chunk 9 about tea" == answer["chunks"][0]["content"]
     assert 3 == len(answer["chunks"]) + len(answer["dropped"])
     assert [{"model": "m", "url": "http://127.0.0.1:9", "api_key_env": None}] == got
+
+
+@pytest.fixture
+def embedded(tmp_path, endpoint):
+    """A collection that was made with the vectors of an endpoint."""
+    from budgeteer.embedding import OpenAIEmbedder
+
+    with OpenAIEmbedder(url=endpoint.url, api_key_env=None) as embedder:
+        retriever = QdrantRetriever("docs", embedder=embedder, path=tmp_path / "store")
+        retriever.add([f"chunk {i}" for i in range(30)])
+        retriever.close()
+    endpoint.questions.clear()
+    return f"{{url: '{endpoint.url}', api_key_env: null, cache_dir: null}}"
+
+
+@pytest.mark.usefixtures("embedded")
+def test_the_budgets_embedding_finds_the_nearest(configured, embedded, endpoint, capsys):
+    """Without embedding of its own a collection is searched by that of the budget."""
+    from budgeteer.cli import main
+
+    budget = f"budget: {{ranking: manual, max_tokens: 12, embedding: {embedded}}}"
+    config = configured(f"{budget}\nsources: [{ENTRY}, limit: 3}}]")
+    assert "chunk 9" == config.chunks("chunk 9")[0].text
+    assert 3 == len(config.chunks("chunk 9"))
+    assert [["chunk 9"]] * 2 == endpoint.inputs()
+    assert 0 == main(["query", "-c", str(config.path), "-t", "chunk 7"])
+    assert "chunk 7" in capsys.readouterr().out
+
+    # Its own goes first; null, no query and an empty one read what is there.
+    endpoint.questions.clear()
+    own = embedded.replace(", cache_dir: null", ", model: own")
+    assert (
+        "chunk 9"
+        == configured(f"{budget}\nsources: [{ENTRY}, embedding: {own}}}]")
+        .chunks("chunk 9")[0]
+        .text
+    )
+    assert ["own"] == [question["model"] for question in endpoint.questions]
+    whole = configured(f"{budget}\nsources: [{ENTRY}, embedding: null}}]")
+    assert 30 == len(whole.chunks("chunk 9"))
+    assert 3 == len(config.chunks()) == len(config.chunks(""))
+    assert 1 == len(endpoint.questions)
+
+
+@pytest.mark.usefixtures("store")
+def test_another_size_of_vectors(configured, endpoint):
+    """A collection that was made with another embedding is an error that names it."""
+    from budgeteer.config import ConfigError
+
+    said = f"{{url: '{endpoint.url}', api_key_env: null, cache_dir: null}}"
+    config = configured(f"budget: {{embedding: {said}}}\nsources: [{ENTRY}}}]")
+    with pytest.raises(ConfigError, match="vectors failed: "):
+        config.chunks("chunk 9")
+    config.embedder.close()
 
 
 @pytest.mark.usefixtures("store")
