@@ -135,7 +135,9 @@ def _restored(place: int, text: str, title: str, record: bytes) -> Any:
             key, fields = rest
             return {key: text, **fields}
         if kind == _CHUNK:
-            identifier, source, score, metadata = rest
+            identifier, source, score, metadata, *own = rest
+            if own and own[0]:  # what a program in Rust has as fields
+                metadata = {**(metadata or {}), **own[0]}
             return Chunk(text, identifier, source, title, score, metadata)
     except (ValueError, TypeError, RecursionError):
         pass

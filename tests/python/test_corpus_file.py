@@ -270,3 +270,32 @@ def test_the_reference_has_no_files(tmp_path):
         with pytest.raises(BudgeteerError, match="need the native backend"):
             function(*args)
     assert [] == list(Path(tmp_path).iterdir())
+
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+@native
+def test_rust_reads_what_is_saved(tmp_path):
+    """`tests/cases/python.corpus`, which the tests of Rust read, is what is saved now."""
+    metadata = {"kind": "note", "authority": "tool", "priority": 2, "mtime": 1700000000.5}
+    metadata |= {"index": 4, "nested": {"\u00e9": [1, True, None], "a": []}}
+    mapping = {"content": "Caf\u00e9 \u8336", "title": "Drinks", "id": 12, "score": 1}
+    mapping |= {"kind": "task", "source": 'a "b"', "shelf": 3, "metadata": {"page": 3}}
+    chunk = Chunk("Black tea is strong.", "b7", "tea.md", "Black", 0.5, metadata)
+    Corpus(["Green tea is mild.", chunk, mapping]).save(tmp_path / "corpus")
+
+    assert (CASES / "python.corpus").read_bytes() == (tmp_path / "corpus").read_bytes()
+
+
+@native
+def test_what_rust_saves_is_read(tmp_path):
+    """A corpus that a program in Rust saved has its chunks here, and stays as it is."""
+    corpus = Corpus.open(CASES / "rust.corpus")
+
+    metadata = {"page": 3, "x": 1e-7, "kind": "note", "authority": "tool", "priority": 2.0}
+    metadata |= {"mtime": 1700000000.5, "position": 4.0}
+    tea = Chunk("Black tea.", "b7", "t\u00e9.md", "Black", 0.5, metadata)
+    assert ["Green tea is mild.", tea, Chunk("Rye.", title="Bread")] == list(corpus)
+    corpus.save(tmp_path / "again")
+    assert (CASES / "rust.corpus").read_bytes() == (tmp_path / "again").read_bytes()

@@ -1,12 +1,15 @@
 //! Corpora in Rust: an index is read in the place of the texts.
 
 use std::convert::Infallible;
-use std::sync::atomic::AtomicBool;
+use std::path::{Path, PathBuf};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer::pipeline::{self, Counting, Host, Plan, Subject, Tag};
+use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, Order,
-    Overflow, Ranking, Stored, Template,
+    Chunk, Corpus, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact,
+    Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Stored, Template, Vectors,
 };
 use proptest::prelude::*;
 
@@ -179,4 +182,300 @@ fn threads_share_an_index() {
         }
         assert_eq!(2_000, index.extended(&batch).len());
     });
+}
+
+/// Chunks of which each says something else.
+fn chunks(size: usize, seed: usize) -> Vec<Chunk> {
+    let words = ["green", "tea", "Tea.", "\u{7eff}\u{8336}", "caf\u{e9}", "policy", "rye\n"];
+    let number = |n: usize| f64::from(u32::try_from(n).expect("a small number"));
+    let chunk = |i: usize| {
+        let length = (i * 31 + seed) % 17 * ((i * 7 + seed) % 5);
+        let word = |j: usize| words[(i * j + seed) % words.len()];
+        let text = (0..length).map(word).collect::<Vec<_>>().join(" ");
+        let mut chunk = Chunk::new(text).source(format!("source {}", i % 3));
+        if i.is_multiple_of(2) {
+            chunk = chunk.title(words[i % words.len()]).metadata(r#"{ "b": [1.50, "\u00e9"]}"#);
+            chunk.position = Some(number(size - i));
+        }
+        if i.is_multiple_of(3) {
+            chunk = chunk.id(format!("<{i}>")).score(number(i * 13 % 7) / 8.0).kind("task");
+            chunk.mtime = number(i * 5 % 11);
+        }
+        if i.is_multiple_of(5) { chunk.authority("developer").priority(0.5) } else { chunk }
+    };
+    (0..size).map(chunk).collect()
+}
+
+/// A path of its own for each test and process.
+fn temporary(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("budgeteer-{}-{name}", std::process::id()))
+}
+
+/// Returns the corpus that comes out of the file into which that one is saved.
+fn reopened<D: Document + Sync>(corpus: &Corpus<D>, name: &str) -> Corpus<Saved> {
+    let path = temporary(name);
+    corpus.save(&path).expect("a corpus can be saved");
+    let opened = Corpus::open(&path).expect("a corpus can be opened");
+    std::fs::remove_file(path).expect("a file can be removed");
+    opened
+}
+
+fn packer(counter: usize, budget: usize) -> Packer {
+    let packer = Packer::new(budget).reserve_tokens(1);
+    match counter {
+        0 => packer.estimate(Estimate::CharsDiv4),
+        1 => packer.estimate(Estimate::Words),
+        2 => packer.counter(|text: &str| text.len() / 3),
+        _ => packer,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))] // each writes a file
+
+    /// A corpus packs as the slice of its chunks, whatever is asked, also from a file.
+    #[test]
+    fn a_corpus_packs_as_its_chunks(
+        (seed, split) in (0_usize..1_000, 0_usize..1_000),
+        size in prop_oneof![0_usize..9, 130_usize..400],
+        budget in prop_oneof![0_usize..40, 0_usize..2_000],
+        counter in 0_usize..5,
+        ranking in prop_oneof![
+            3 => Just(Ranking::Bm25),
+            1 => Just(Ranking::Keyword),
+            1 => Just(Ranking::Recency),
+            1 => Just(Ranking::Input),
+            1 => Just(Ranking::Score),
+            1 => Just(Ranking::Hybrid),
+        ],
+        overflow in prop_oneof![
+            Just(Overflow::Skip),
+            Just(Overflow::Stop),
+            Just(Overflow::TruncateEnd),
+            Just(Overflow::TruncateMiddle),
+        ],
+        max_chunks in prop_oneof![Just(None), (0_usize..50).prop_map(Some)],
+        min_score in prop_oneof![Just(None), Just(Some(0.5))],
+        order in prop_oneof![
+            Just(Order::Rank),
+            Just(Order::Input),
+            Just(Order::Document),
+            Just(Order::Edges),
+            Just(Order::Sticky),
+        ],
+        template in prop_oneof![2 => Just(Template::plain()), 1 => Just(Template::xml())],
+        (has_notice, dedupe) in (prop::bool::weighted(0.3), prop::bool::weighted(0.7)),
+    ) {
+        let chunks = chunks(size, seed);
+        let mut corpus: Corpus<Chunk> = chunks[..split.min(size)].iter().cloned().collect();
+        corpus.extend(chunks[split.min(size)..].to_vec());
+        let opened = reopened(&corpus, "packs");
+        let mut packer = packer(counter, budget)
+            .ranking(ranking)
+            .overflow(overflow)
+            .order(order)
+            .template(template)
+            .dedupe(dedupe)
+            .hybrid(Hybrid { bm25: 0.7, embedding: 0.0, score: 0.3, fusion: Fusion::MinMax });
+        if let Some(count) = max_chunks {
+            packer = packer.max_chunks(count);
+        }
+        if let Some(score) = min_score {
+            packer = packer.min_score(score);
+        }
+        if has_notice {
+            packer = packer.notice("Left out: {count}.");
+        }
+        let expected = packer.pack("green tea \u{8336}", &chunks).unwrap();
+        prop_assert_eq!(&expected, &packer.pack_corpus("green tea \u{8336}", &corpus).unwrap());
+        prop_assert_eq!(&expected, &packer.pack_corpus("green tea \u{8336}", &opened).unwrap());
+        let next = packer.pack_after(&expected, "rye policy", &chunks).unwrap();
+        let found = packer.pack_corpus_after(&expected, "rye policy", &corpus).unwrap();
+        prop_assert_eq!(next, found);
+    }
+
+    /// So do presets, which ask for more than text and title, and vectors.
+    #[test]
+    fn presets_pack_a_corpus(seed in 0_usize..1_000, size in 0_usize..200, budget in 0_usize..300) {
+        let chunks = chunks(size, seed);
+        let corpus = Corpus::new(&chunks);
+        let opened = reopened(&corpus, "presets");
+        for packer in [agentic_rag(budget), context_gate(budget, 3)] {
+            let expected = packer.pack("green tea", &chunks).unwrap();
+            prop_assert_eq!(&expected, &packer.pack_corpus("green tea", &corpus).unwrap());
+            prop_assert_eq!(&expected, &packer.pack_corpus("green tea", &opened).unwrap());
+        }
+        let numbers: Vec<f32> = [-1.5, 0.5, 2.5, -0.5, 1.5].into_iter().cycle().take(2 * size).collect();
+        let vectors = Vectors::new(&[0.5, 1.0], &numbers).unwrap();
+        let packer = Packer::new(budget).ranking(Ranking::Embedding);
+        let expected = packer.pack_with_vectors("tea", &chunks, vectors).unwrap();
+        let found = packer.pack_corpus_with_vectors("tea", &corpus, vectors).unwrap();
+        prop_assert_eq!(expected, found);
+    }
+}
+
+/// A file gives back what each chunk says, and what is added behind stays as it is.
+#[test]
+fn a_file_keeps_what_chunks_say() {
+    let mut chunks = chunks(60, 4);
+    chunks[1].score = Some(f64::INFINITY);
+    chunks[2].position = Some(1e300);
+    chunks[3].source = "line\nquote \" back \\ \u{1} \u{7f} \u{1f600}".into();
+    chunks[4].metadata =
+        r#" {"kind": "note", "mtime": 3, "deep": [[{"a": null}], true, -0.5e-7]} "#.into();
+    let mut opened = reopened(&Corpus::new(chunks.clone()), "says");
+    opened.append([Chunk::new("More.").title("T").id("new").into()]);
+    let twice = reopened(&opened, "says-twice");
+    chunks[4].metadata = chunks[4].metadata.trim().into();
+    chunks.push(Chunk::new("More.").title("T").id("new"));
+    for corpus in [&opened, &twice] {
+        assert_eq!(61, corpus.len());
+        let found: Vec<Chunk> = corpus.chunks().iter().map(Saved::to_chunk).collect();
+        assert_eq!(chunks, found);
+    }
+    assert!(!format!("{opened:?} {:?}", opened.chunks()).contains("tea"));
+    assert!(opened.get(61).is_none());
+    assert!(Corpus::<Chunk>::default().is_empty());
+}
+
+#[test]
+fn bad_chunks_and_files_are_errors() {
+    let path = temporary("bad");
+    let refused = |chunk: Chunk| {
+        let error = Corpus::new([Chunk::new("a"), chunk]).save(&path).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(!path.exists());
+        error.to_string()
+    };
+    for metadata in
+        ["3", "[]", "{", "{}}", r#"{"a": 01}"#, r#"{"a": Infinity}"#, r#"{"a"}"#, "{'a': 1}"]
+    {
+        let message = refused(Chunk::new("b").metadata(metadata));
+        assert_eq!("chunks[1].metadata must be a JSON object to be saved", message);
+    }
+    let deep = format!("{{\"a\": {}{}}}", "[".repeat(9_999), "]".repeat(9_999));
+    refused(Chunk::new("b").metadata(deep));
+    let message = refused(Chunk::new("b").score(f64::NAN));
+    assert_eq!("chunks[1].score must be a number, not NaN", message);
+
+    let corpus = Corpus::new([Chunk::new("a"), Chunk::new("b").score(f64::NAN)]);
+    let error = Packer::new(9).ranking(Ranking::Score).pack_corpus("a", &corpus).unwrap_err();
+    assert_eq!("chunks[1].score must be a number, not NaN", error.to_string());
+    let error = Packer::new(9).min_score(f64::NAN).pack_corpus("a", &corpus).unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+
+    // What another program wrote beside its texts is not guessed at.
+    let batch = Documents::new(&["a"]);
+    let index = Index::new(&batch);
+    for record in [
+        "record",
+        "[3]",
+        "[2,1]",
+        "[2,null,3,null,null]",
+        "[1,2,3]",
+        "[2",
+        "\u{e9}",
+        "[2,null,\"\",null,[]]",
+    ] {
+        index.save(&path, &batch, |_| record.as_bytes()).unwrap();
+        let error = Corpus::open(&path).unwrap_err();
+        assert_eq!(ErrorKind::Corpus, error.kind());
+        assert_eq!("the file has records that no corpus writes", error.to_string());
+    }
+    std::fs::write(&path, b"budgeteer corpus").unwrap();
+    assert_eq!(ErrorKind::Corpus, Corpus::open(&path).unwrap_err().kind());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(
+        ErrorKind::Io(std::io::ErrorKind::NotFound),
+        Corpus::open(&path).unwrap_err().kind()
+    );
+}
+
+/// Many threads pack while one appends; each sees all of an addition or nothing.
+#[test]
+fn threads_share_a_corpus() {
+    let all = chunks(600, 3);
+    let corpus = RwLock::new(Corpus::new(&all[..300]));
+    let packer = Packer::new(200).ranking(Ranking::Score);
+    let expected = [300, 450, 600].map(|size| packer.pack("tea", &all[..size]).unwrap());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let found = packer.pack_corpus("tea", &corpus.read().unwrap()).unwrap();
+                    assert!(expected.contains(&found));
+                }
+            });
+        }
+        for from in [300, 450] {
+            corpus.write().unwrap().append(&all[from..from + 150]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(expected[2], packer.pack_corpus("tea", &corpus.read().unwrap()).unwrap());
+}
+
+/// A text that panics leaves the corpus as it was.
+#[test]
+fn a_panic_leaves_a_corpus_whole() {
+    struct Fussy(&'static str);
+    impl Document for Fussy {
+        fn text(&self) -> &str {
+            assert!(!self.0.is_empty(), "nothing to say");
+            self.0
+        }
+    }
+    let mut corpus = Corpus::new([Fussy("Green tea."), Fussy("Rye.")]);
+    let mut append = || corpus.append([Fussy("Black tea."), Fussy("")]);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut append)).unwrap_err();
+    assert_eq!((2, 2), (corpus.len(), corpus.chunks().len()));
+    corpus.append([Fussy("White tea.")]);
+    let packing = Packer::new(99).pack_corpus("white", &corpus).unwrap();
+    assert_eq!("White tea.\n\nGreen tea.\n\nRye.", packing.text);
+}
+
+fn case(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(name)
+}
+
+/// What Python saves is read here, and written back as it was.
+#[test]
+fn files_of_python_are_read() {
+    let corpus = Corpus::open(case("python.corpus")).unwrap();
+    let found: Vec<Chunk> = corpus.chunks().iter().map(Saved::to_chunk).collect();
+    let mut chunk = Chunk::new("Black tea is strong.").title("Black").id("b7").source("tea.md");
+    chunk = chunk.score(0.5).kind("note").authority("tool").priority(2.0);
+    chunk.mtime = 1_700_000_000.5;
+    chunk.position = Some(4.0);
+    chunk.metadata =
+        "{\"authority\":\"tool\",\"index\":4,\"kind\":\"note\",\"mtime\":1700000000.5,\
+        \"nested\":{\"a\":[],\"\u{e9}\":[1,true,null]},\"priority\":2}"
+            .into();
+    let mut mapping = Chunk::new("Caf\u{e9} \u{8336}").title("Drinks").id("12").score(1.0);
+    mapping = mapping.kind("task").source("a \"b\"");
+    mapping.metadata = "{\"page\":3}".into();
+    assert_eq!(vec![Chunk::new("Green tea is mild."), chunk, mapping], found);
+    let path = temporary("python");
+    corpus.save(&path).unwrap();
+    assert_eq!(std::fs::read(case("python.corpus")).unwrap(), std::fs::read(&path).unwrap());
+    std::fs::remove_file(path).unwrap();
+}
+
+/// What is saved here is what Python's tests read.
+#[test]
+fn files_for_python_are_written() {
+    let mut chunk =
+        Chunk::new("Black tea.").title("Black").id("b7").source("t\u{e9}.md").score(0.5);
+    chunk =
+        chunk.kind("note").authority("tool").priority(2.0).metadata(r#"{"page": 3, "x": 1e-7}"#);
+    chunk.mtime = 1_700_000_000.5;
+    chunk.position = Some(4.0);
+    let corpus =
+        Corpus::new([Chunk::new("Green tea is mild."), chunk, Chunk::new("Rye.").title("Bread")]);
+    let path = temporary("rust");
+    corpus.save(&path).unwrap();
+    let found = std::fs::read(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    assert_eq!(std::fs::read(case("rust.corpus")).unwrap(), found);
 }

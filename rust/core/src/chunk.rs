@@ -58,6 +58,13 @@ pub trait Document {
     fn standing(&self) -> (Option<&str>, f64) {
         (None, 0.0)
     }
+
+    /// Returns what a file has of the document beside text and title, where it
+    /// came from one: it is written as it was read.
+    #[doc(hidden)]
+    fn record(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 impl Document for str {
@@ -107,6 +114,10 @@ impl<D: Document + ?Sized> Document for &D {
 
     fn standing(&self) -> (Option<&str>, f64) {
         (**self).standing()
+    }
+
+    fn record(&self) -> Option<&[u8]> {
+        (**self).record()
     }
 }
 
@@ -283,11 +294,6 @@ impl<'a> Documents<'a> {
     #[must_use]
     pub fn new<D: Document>(documents: &'a [D]) -> Self {
         Self { texts: documents.iter().map(|chunk| (chunk.text(), chunk.title())).collect() }
-    }
-
-    /// Returns the bytes of text `index`.
-    pub(crate) fn bytes(&self, index: usize) -> usize {
-        self.texts[index].0.len()
     }
 }
 

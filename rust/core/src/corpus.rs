@@ -15,8 +15,10 @@ use crate::terms::query_terms;
 use crate::text::Text;
 
 pub(crate) mod bounds;
+pub(crate) mod documents;
 pub(crate) mod file;
 pub(crate) mod postings;
+mod record;
 pub(crate) mod storage;
 
 use bounds::Bounds;

@@ -37,6 +37,7 @@ pub use assemble::template::Template;
 pub use budgeteer_vocab::Encoding;
 pub use chunk::{Batch, Chunk, Document, Documents};
 pub use corpus::Index;
+pub use corpus::documents::{Corpus, Saved};
 pub use corpus::file::Stored;
 pub use count::{CacheInfo, Estimate, Exact, TokenCounter};
 pub use error::{Error, ErrorKind};

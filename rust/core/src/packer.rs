@@ -11,7 +11,7 @@ use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::pack::{Overflow, Reason};
+use crate::pack::{DroppedColumns, Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
@@ -69,6 +69,19 @@ pub struct Packing {
     pub kept: Vec<KeptChunk>,
     /// What is not, in the order in which that was decided.
     pub dropped: Vec<DroppedChunk>,
+}
+
+impl Packing {
+    /// Returns the text, split behind the text of each kept chunk, without what
+    /// follows.
+    pub(crate) fn links(&self) -> Vec<Vec<u8>> {
+        let mut from = 0;
+        let links = self.kept.iter().map(|kept| {
+            let start = std::mem::replace(&mut from, kept.span.end);
+            self.text.as_bytes()[start..kept.span.end].to_vec()
+        });
+        links.collect()
+    }
 }
 
 const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
@@ -327,12 +340,7 @@ impl Packer {
         query: &str,
         chunks: &[D],
     ) -> Result<Packing, Error> {
-        let mut from = 0;
-        let links = previous.kept.iter().map(|kept| {
-            let start = std::mem::replace(&mut from, kept.span.end);
-            previous.text.as_bytes()[start..kept.span.end].to_vec()
-        });
-        self.run(query, chunks, None, &links.collect::<Vec<_>>())
+        self.run(query, chunks, None, &previous.links())
     }
 
     /// Packs the best of `chunks` for `query` by their vectors: under
@@ -365,6 +373,19 @@ impl Packer {
         vectors: Option<Vectors<'_>>,
         previous: &[Vec<u8>],
     ) -> Result<Packing, Error> {
+        self.check()?;
+        let (score, mtime) = (|i: usize| chunks[i].score(), |i: usize| chunks[i].mtime());
+        let keys = self.keys(chunks.len(), score, mtime, vectors)?;
+        let documents = Documents::new(chunks);
+        self.planned(chunks, &keys, previous, |plan, host| {
+            let Ok(outcome) = pipeline::run(plan, query.into(), &documents, host);
+            let text = outcome.text(plan, &documents);
+            packing(&outcome, plan, chunks, text, outcome.dropped())
+        })
+    }
+
+    /// Checks what needs no chunk.
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if let Counter::Native(Native::Estimate(Estimate::CharsPerToken(ratio))) = self.counter
             && !(0.001..=1_000_000.0).contains(&ratio)
         {
@@ -373,9 +394,18 @@ impl Packer {
         if self.min_score.is_some_and(f64::is_nan) {
             return Err(Error::nan_min_score());
         }
-        let keys = self.keys(chunks, vectors)?;
+        Ok(())
+    }
+
+    /// Returns what `pack` answers for the plan and the program that it needs.
+    pub(crate) fn planned<D: Document>(
+        &self,
+        chunks: &[D],
+        keys: &[f64],
+        previous: &[Vec<u8>],
+        pack: impl FnOnce(&Plan<'_>, &mut Caller<'_, D>) -> Packing,
+    ) -> Result<Packing, Error> {
         let gate = self.gate(chunks)?;
-        let documents = Documents::new(chunks);
         let budget = self.max_tokens.saturating_sub(self.reserve_tokens);
         let plan = Plan {
             budget: (budget as u64).min(i64::MAX.cast_unsigned()),
@@ -385,7 +415,7 @@ impl Packer {
                 Counter::Custom(_) => Counting::Host,
             },
             ranking: self.ranking,
-            keys: &keys,
+            keys,
             hybrid: self.hybrid,
             min_score: self.min_score,
             overflow: self.overflow,
@@ -399,9 +429,8 @@ impl Packer {
             is_cited: matches!(self.policy, Policy::Cite),
             gate: gate.as_ref(),
         };
-        let mut host = Caller { packer: self, chunks };
-        let Ok(outcome) = pipeline::run(&plan, query.into(), &documents, &mut host);
-        Ok(packing(&outcome, &plan, &documents, budget))
+        let packing = pack(&plan, &mut Caller { packer: self, chunks });
+        Ok(Packing { budget_tokens: budget, ..packing })
     }
 
     fn gate<D: Document>(&self, chunks: &[D]) -> Result<Option<Gate>, Error> {
@@ -417,9 +446,12 @@ impl Packer {
         Ok(Some(gate))
     }
 
-    fn keys<D: Document>(
+    /// Returns what the chunks are ranked by, where they or vectors say it.
+    pub(crate) fn keys(
         &self,
-        chunks: &[D],
+        count: usize,
+        score: impl Fn(usize) -> Option<f64>,
+        mtime: impl Fn(usize) -> f64,
         vectors: Option<Vectors<'_>>,
     ) -> Result<Vec<f64>, Error> {
         if self.ranking == Ranking::Hybrid {
@@ -435,29 +467,28 @@ impl Packer {
         }
         let cosines = match vectors {
             None => Vec::new(),
-            Some(vectors) if vectors.len() == chunks.len() => cosine_scores(vectors)?,
+            Some(vectors) if vectors.len() == count => cosine_scores(vectors)?,
             Some(vectors) => {
-                let (vectors, chunks) = (vectors.len(), chunks.len());
+                let vectors = vectors.len();
                 return Err(Error::shape(format!(
-                    "there must be a vector for each of {chunks} chunks, not {vectors}"
+                    "there must be a vector for each of {count} chunks, not {vectors}"
                 )));
             }
         };
         let check = |index: usize, key: f64, field: &'static str| {
             if key.is_nan() { Err(Error::nan(index, field)) } else { Ok(key) }
         };
-        let chunks = chunks.iter().enumerate();
         match self.ranking {
-            Ranking::Score => chunks
-                .map(|(i, chunk)| chunk.score().map_or(Ok(f64::NAN), |key| check(i, key, "score")))
+            Ranking::Score => (0..count)
+                .map(|i| score(i).map_or(Ok(f64::NAN), |key| check(i, key, "score")))
                 .collect(),
-            Ranking::Recency => chunks.map(|(i, chunk)| check(i, chunk.mtime(), "mtime")).collect(),
+            Ranking::Recency => (0..count).map(|i| check(i, mtime(i), "mtime")).collect(),
             Ranking::Embedding => Ok(cosines),
             Ranking::Hybrid => {
                 let mut keys = cosines;
                 if self.hybrid.score > 0.0 {
-                    for (index, chunk) in chunks {
-                        let score = chunk.score().map_or(Ok(f64::NAN), |score| {
+                    for index in 0..count {
+                        let score = score(index).map_or(Ok(f64::NAN), |score| {
                             match check(index, score, "score")? {
                                 score if score.is_infinite() => Err(Error::shape(format!(
                                     "chunks[{index}].score must be finite in a hybrid \
@@ -477,7 +508,7 @@ impl Packer {
 }
 
 /// The Rust program around the pipeline.
-struct Caller<'a, D> {
+pub(crate) struct Caller<'a, D> {
     packer: &'a Packer,
     chunks: &'a [D],
 }
@@ -524,20 +555,21 @@ fn utf8(text: &[u8]) -> &str {
     std::str::from_utf8(text).expect("whole characters of strings make a string")
 }
 
-fn packing(
+/// Returns what a program gets; the budget is still to be told.
+pub(crate) fn packing<D: Document>(
     outcome: &pipeline::Outcome,
     plan: &Plan<'_>,
-    documents: &Documents<'_>,
-    budget_tokens: usize,
+    chunks: &[D],
+    text: Vec<u8>,
+    dropped: &DroppedColumns,
 ) -> Packing {
     let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
-    let text = outcome.text(plan, documents);
     let text = String::from_utf8(text).expect("whole strings make a string");
     let mut at = plan.template.header.len();
     let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
         let start = at + part.front.len();
-        let end = start + part.changed.map_or(documents.bytes(part.index), <[u8]>::len);
+        let end = start + part.changed.map_or_else(|| chunks[part.index].text().len(), <[u8]>::len);
         at = end + part.back.len() + plan.template.separator.len();
         KeptChunk {
             index: part.index,
@@ -550,7 +582,7 @@ fn packing(
     });
     // Both lists are in the order of the decisions.
     let mut duplicates = outcome.duplicates().iter();
-    let dropped = outcome.dropped().iter().map(|dropped| DroppedChunk {
+    let dropped = dropped.iter().map(|dropped| DroppedChunk {
         index: dropped.index as usize,
         score: score(dropped.index),
         reason: dropped.reason,
@@ -562,7 +594,7 @@ fn packing(
     });
     Packing {
         total_tokens: tokens(outcome.total_tokens),
-        budget_tokens,
+        budget_tokens: 0,
         kept: kept.collect(),
         dropped: dropped.collect(),
         text,

@@ -1,0 +1,425 @@
+//! Corpora with their chunks, for Rust programs.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::file::Stored;
+use super::{Index, record};
+use crate::chunk::{Batch, Chunk, Document};
+use crate::error::Error;
+use crate::packer::{Packer, Packing, packing};
+use crate::pipeline;
+use crate::similarity::Vectors;
+use crate::text::Text;
+
+/// Chunks that are indexed once and packed many times.
+///
+/// [`Packer::pack_corpus`] answers what
+/// [`Packer::pack`] answers for the slice of its chunks,
+/// but reads only what the index has of the query's words, and few of the texts.
+///
+/// Threads share a corpus by reference. To add chunks while others pack, keep it
+/// behind an `RwLock`, or replace an `Arc` of it.
+///
+/// What the chunks say must stay the same while they are in a corpus.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Corpus, Packer};
+///
+/// let mut corpus = Corpus::new(["Green tea is not oxidized.", "Coffee is roasted."]);
+/// corpus.append(["Black tea is oxidized."]);
+/// assert_eq!(corpus.len(), 3);
+///
+/// let packing = Packer::new(8).pack_corpus("Which tea is oxidized?", &corpus)?;
+/// assert_eq!(packing.text, "Black tea is oxidized.");
+/// assert_eq!(corpus.get(packing.kept[0].index), Some(&"Black tea is oxidized."));
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Corpus<D = Chunk> {
+    index: Arc<Index>,
+    /// At least those that are indexed: one whose text panicked is behind them.
+    chunks: Vec<D>,
+    scores: OnceLock<Vec<Option<f64>>>,
+    mtimes: OnceLock<Vec<f64>>,
+}
+
+impl<D> fmt::Debug for Corpus<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Corpus").field("len", &self.index.len()).finish_non_exhaustive()
+    }
+}
+
+impl<D> Default for Corpus<D> {
+    fn default() -> Self {
+        Self::of(Arc::default(), Vec::new())
+    }
+}
+
+impl<D: Document + Sync> FromIterator<D> for Corpus<D> {
+    fn from_iter<I: IntoIterator<Item = D>>(chunks: I) -> Self {
+        Self::new(chunks)
+    }
+}
+
+impl<D: Document + Sync> Extend<D> for Corpus<D> {
+    fn extend<I: IntoIterator<Item = D>>(&mut self, chunks: I) {
+        self.append(chunks);
+    }
+}
+
+impl<D> Corpus<D> {
+    fn of(index: Arc<Index>, chunks: Vec<D>) -> Self {
+        Self { index, chunks, scores: OnceLock::new(), mtimes: OnceLock::new() }
+    }
+
+    /// Returns the number of chunks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Returns whether there is no chunk.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Returns the chunks, in the order in which they were added.
+    #[must_use]
+    pub fn chunks(&self) -> &[D] {
+        &self.chunks[..self.index.len()]
+    }
+
+    /// Returns chunk `index`.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&D> {
+        self.chunks().get(index)
+    }
+
+    /// Returns the index.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+}
+
+impl<D: Document + Sync> Corpus<D> {
+    /// Returns a corpus of `chunks`.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    #[must_use]
+    pub fn new(chunks: impl IntoIterator<Item = D>) -> Self {
+        let mut corpus = Self::default();
+        corpus.append(chunks);
+        corpus
+    }
+
+    /// Adds `chunks` behind the others. Takes time for each chunk that is there,
+    /// if little: add many at once.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 chunks or more.
+    pub fn append(&mut self, chunks: impl IntoIterator<Item = D>) {
+        self.chunks.truncate(self.index.len());
+        self.chunks.extend(chunks);
+        let batch = Slice { chunks: &self.chunks, total_chars: 0 };
+        self.index = Arc::new(self.index.extended(&batch));
+        self.scores = OnceLock::new();
+        self.mtimes = OnceLock::new();
+    }
+
+    /// Writes the corpus to a file, which [`Corpus::open`] reads on any platform,
+    /// and so does `budgeteer.Corpus.open` in Python. The file at `path` is
+    /// replaced once the new one is whole.
+    ///
+    /// In Python a chunk that has nothing but a text is a str; another is a
+    /// `Chunk`, with kind, authority, priority, time and position in its
+    /// metadata.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where that cannot be done, and
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
+    /// number that is NaN and for metadata that is no JSON object. Nothing has
+    /// changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Chunk, Corpus, Document, Packer};
+    ///
+    /// let path = std::env::temp_dir().join("budgeteer-corpus-of-teas");
+    /// Corpus::new([Chunk::new("Green tea.").id("7"), Chunk::new("Rye.")]).save(&path)?;
+    ///
+    /// let mut corpus = Corpus::open(&path)?;
+    /// corpus.append([Chunk::new("Black tea.").into()]);
+    /// let packing = Packer::new(7).pack_corpus("tea", &corpus)?;
+    /// assert_eq!(packing.text, "Green tea.\n\nBlack tea.");
+    /// assert_eq!(corpus.chunks()[0].tag().1, Some("7"));
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let records = self.chunks().iter().enumerate().map(|(index, chunk)| match chunk.record() {
+            Some(record) => Ok(record.to_vec()),
+            None => record::write(chunk, index),
+        });
+        let records = records.collect::<Result<Vec<_>, Error>>()?;
+        self.index.save(path, &self.batch(), |index| &records[index])
+    }
+
+    pub(crate) fn batch(&self) -> Slice<'_, D> {
+        Slice { chunks: self.chunks(), total_chars: self.index.total_chars() }
+    }
+
+    /// Returns the chunks' own scores, asked once.
+    pub(crate) fn scores(&self) -> &[Option<f64>] {
+        self.scores.get_or_init(|| self.chunks().iter().map(Document::score).collect())
+    }
+
+    /// Returns when the chunks were last changed, asked once.
+    pub(crate) fn mtimes(&self) -> &[f64] {
+        self.mtimes.get_or_init(|| self.chunks().iter().map(Document::mtime).collect())
+    }
+}
+
+impl Corpus<Saved> {
+    /// Opens the file at `path`, which a corpus was saved to, in Rust or in
+    /// Python, after looking at every byte of it.
+    ///
+    /// The file is mapped into memory, and its texts stay there. It must not be
+    /// written to or cut meanwhile; [`Corpus::save`] may replace it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where it cannot be read, and
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is no corpus, of
+    /// another version, or damaged; or where a text has a lone surrogate, which
+    /// Python knows and a `str` here cannot hold.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let stored = Arc::new(Stored::open(path)?);
+        for place in 0..stored.len() {
+            let is_str = |text: Text<'_>| str_of(text).is_some();
+            if !is_str(stored.text(place)) || !is_str(stored.title(place)) {
+                return Err(Error::damaged("has lone surrogates, which no str can hold"));
+            }
+            if record::read(stored.record(place)).is_none() {
+                return Err(Error::damaged("has records that no corpus writes"));
+            }
+        }
+        let chunk =
+            |(_, place)| Saved { file: Some((Arc::clone(&stored), place)), rest: OnceLock::new() };
+        let chunks = (0..stored.len()).zip(0..).map(chunk).collect();
+        Ok(Self::of(Arc::clone(stored.index()), chunks))
+    }
+}
+
+impl Packer {
+    /// Packs the best of a corpus for `query`, as [`Packer::pack`] does the slice
+    /// of its chunks, and answers the same.
+    ///
+    /// [`Ranking::Keyword`](crate::Ranking::Keyword), and the scores that [`Ranking::Recency`](crate::Ranking::Recency) and
+    /// [`Ranking::Input`](crate::Ranking::Input) report, read every text; a counter of the caller's own,
+    /// citations, a gate, a notice and templates other than
+    /// [`Template::plain`](crate::Template::plain) have every chunk looked at.
+    /// [`Packing::dropped`] has a row for each chunk in any case.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Packer::pack`].
+    pub fn pack_corpus<D: Document + Sync>(
+        &self,
+        query: &str,
+        corpus: &Corpus<D>,
+    ) -> Result<Packing, Error> {
+        self.run_corpus(query, corpus, None, &[])
+    }
+
+    /// Like [`Packer::pack_after`], of a corpus.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Packer::pack`].
+    pub fn pack_corpus_after<D: Document + Sync>(
+        &self,
+        previous: &Packing,
+        query: &str,
+        corpus: &Corpus<D>,
+    ) -> Result<Packing, Error> {
+        self.run_corpus(query, corpus, None, &previous.links())
+    }
+
+    /// Like [`Packer::pack_with_vectors`], of a corpus.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Packer::pack_with_vectors`].
+    pub fn pack_corpus_with_vectors<D: Document + Sync>(
+        &self,
+        query: &str,
+        corpus: &Corpus<D>,
+        vectors: Vectors<'_>,
+    ) -> Result<Packing, Error> {
+        self.run_corpus(query, corpus, Some(vectors), &[])
+    }
+
+    fn run_corpus<D: Document + Sync>(
+        &self,
+        query: &str,
+        corpus: &Corpus<D>,
+        vectors: Option<Vectors<'_>>,
+        previous: &[Vec<u8>],
+    ) -> Result<Packing, Error> {
+        self.check()?;
+        let (score, mtime) = (|i: usize| corpus.scores()[i], |i: usize| corpus.mtimes()[i]);
+        let keys = self.keys(corpus.len(), score, mtime, vectors)?;
+        let (batch, index) = (corpus.batch(), corpus.index());
+        self.planned(corpus.chunks(), &keys, previous, |plan, host| {
+            let Ok(outcome) = pipeline::run_indexed(plan, query.into(), &batch, index, host);
+            let text = outcome.text(plan, &batch);
+            let measures = index.measures(plan.counting);
+            let dropped = outcome.dropped_of(plan.ranking, plan.keys, plan.min_score, measures);
+            packing(&outcome, plan, corpus.chunks(), text, &dropped)
+        })
+    }
+}
+
+/// A chunk of a corpus that was opened, or was added to one.
+///
+/// Its text is in the file; what else it says is read from there when somebody
+/// asks. [`Chunk`]s become such by [`From`].
+#[derive(Clone)]
+pub struct Saved {
+    file: Option<(Arc<Stored>, u32)>,
+    /// All but text and title, where these are in a file.
+    rest: OnceLock<Box<Chunk>>,
+}
+
+impl fmt::Debug for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Saved").field("id", &self.tag().1).finish_non_exhaustive()
+    }
+}
+
+impl From<Chunk> for Saved {
+    fn from(chunk: Chunk) -> Self {
+        Self { file: None, rest: OnceLock::from(Box::new(chunk)) }
+    }
+}
+
+impl Saved {
+    /// Returns a chunk that says the same.
+    #[must_use]
+    pub fn to_chunk(&self) -> Chunk {
+        let (text, title) = (self.text().to_owned(), self.title().to_owned());
+        Chunk { text, title, ..self.rest().clone() }
+    }
+
+    fn rest(&self) -> &Chunk {
+        self.rest.get_or_init(|| Box::new(self.read().unwrap_or_default()))
+    }
+
+    /// Returns what the file says beside text and title, where there is one.
+    fn read(&self) -> Option<Chunk> {
+        record::read(self.record()?)
+    }
+
+    fn number<T>(&self, number: impl Fn(&Chunk) -> T) -> T {
+        // For a ranking every chunk is asked: that is not kept.
+        match self.rest.get() {
+            Some(chunk) => number(chunk),
+            None => number(&self.read().unwrap_or_default()),
+        }
+    }
+}
+
+impl Document for Saved {
+    fn text(&self) -> &str {
+        match &self.file {
+            Some((stored, place)) => expected(stored.text(*place as usize)),
+            None => &self.rest().text,
+        }
+    }
+
+    fn title(&self) -> &str {
+        match &self.file {
+            Some((stored, place)) => expected(stored.title(*place as usize)),
+            None => &self.rest().title,
+        }
+    }
+
+    fn score(&self) -> Option<f64> {
+        self.number(|chunk| chunk.score)
+    }
+
+    fn mtime(&self) -> f64 {
+        self.number(|chunk| chunk.mtime)
+    }
+
+    fn tag(&self) -> (&str, Option<&str>) {
+        self.rest().tag()
+    }
+
+    fn source(&self) -> &str {
+        self.rest().source()
+    }
+
+    fn position(&self) -> Option<f64> {
+        self.number(|chunk| chunk.position)
+    }
+
+    fn metadata(&self) -> &str {
+        self.rest().metadata()
+    }
+
+    fn standing(&self) -> (Option<&str>, f64) {
+        self.rest().standing()
+    }
+
+    fn record(&self) -> Option<&[u8]> {
+        self.file.as_ref().map(|(stored, place)| stored.record(*place as usize))
+    }
+}
+
+fn str_of(text: Text<'_>) -> Option<&str> {
+    match text {
+        Text::Ascii(bytes) | Text::Utf8(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+fn expected(text: Text<'_>) -> &str {
+    str_of(text).expect("a file is looked at when it is opened")
+}
+
+/// Documents that are read where they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice<'a, D> {
+    chunks: &'a [D],
+    total_chars: usize,
+}
+
+impl<D: Document + Sync> Batch for Slice<'_, D> {
+    fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        self.chunks[index].text().into()
+    }
+
+    fn title(&self, index: usize) -> Text<'_> {
+        self.chunks[index].title().into()
+    }
+
+    fn total_chars(&self) -> usize {
+        self.total_chars
+    }
+}

@@ -1,0 +1,416 @@
+//! What a file holds of a chunk beside its text and its title.
+//!
+//! Nothing for a text alone, else JSON, which programs in Python write too:
+//! `[1, key, fields]` for a mapping there, and for a chunk
+//! `[2, id, source, score, metadata]`. What of a chunk in Rust is no field there
+//! but metadata stands behind that, in a mapping of its own.
+
+use crate::assemble::template::DEFAULT_KIND;
+use crate::chunk::{Chunk, Document};
+use crate::error::Error;
+
+/// So deep lists and mappings may be nested: a little more than is written.
+const DEEPEST: usize = 80;
+
+const MAPPING: &str = "1";
+const CHUNK: &str = "2";
+
+/// A value of JSON; numbers stay as they are written.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Null,
+    Bool(bool),
+    Number(String),
+    Text(String),
+    List(Vec<Value>),
+    Map(Vec<(String, Value)>),
+}
+
+impl Value {
+    fn get(&self, name: &str) -> Option<&Value> {
+        let Self::Map(fields) = self else { return None };
+        fields.iter().find(|(key, value)| key == name && *value != Self::Null).map(|(_, it)| it)
+    }
+
+    /// Returns the number; true and false are none.
+    fn number(&self) -> Option<f64> {
+        let Self::Number(digits) = self else { return None };
+        match digits.as_str() {
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            digits => digits.parse().ok().filter(|number: &f64| !number.is_nan()),
+        }
+    }
+
+    /// Returns how a template shows the value, where it is a text or a number.
+    fn shown(&self) -> Option<String> {
+        match self {
+            Self::Text(text) | Self::Number(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// Appends the value without spaces, its keys sorted.
+    fn write(&self, out: &mut String) {
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Self::Number(digits) => out.push_str(digits),
+            Self::Text(text) => write_text(text, out),
+            Self::List(items) => {
+                let mut mark = '[';
+                for item in items {
+                    out.push(mark);
+                    item.write(out);
+                    mark = ',';
+                }
+                out.push_str(if items.is_empty() { "[]" } else { "]" });
+            }
+            Self::Map(fields) => {
+                let mut fields: Vec<_> = fields.iter().collect();
+                fields.sort_by(|a, b| a.0.cmp(&b.0));
+                let mut mark = '{';
+                for (key, value) in &fields {
+                    out.push(mark);
+                    write_text(key, out);
+                    out.push(':');
+                    value.write(out);
+                    mark = ',';
+                }
+                out.push_str(if fields.is_empty() { "{}" } else { "}" });
+            }
+        }
+    }
+}
+
+/// Appends `text` in quotes, escaped as Python's `json` does for those who read
+/// more than ASCII.
+fn write_text(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\0'..='\u{1f}' => {
+                out.push_str("\\u00");
+                out.push(if character < '\u{10}' { '0' } else { '1' });
+                out.extend(char::from_digit(u32::from(character) & 15, 16));
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+}
+
+/// Reads JSON, and where it is not strict what Python writes beside: infinities.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    is_strict: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, is_strict: bool) -> Self {
+        Self { text, at: 0, is_strict }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Passes `mark` and the whitespace in front of it.
+    fn take(&mut self, mark: &str) -> Option<()> {
+        let rest = self.rest();
+        let found = rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        let after = found.strip_prefix(mark)?;
+        self.at += rest.len() - after.len();
+        Some(())
+    }
+
+    fn end(&mut self) -> Option<()> {
+        self.take("")?;
+        self.rest().is_empty().then_some(())
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Value> {
+        if depth > DEEPEST {
+            return None;
+        }
+        self.take("")?;
+        match self.rest().as_bytes().first()? {
+            b'"' => self.string().map(Value::Text),
+            b'[' => {
+                self.take("[")?;
+                let mut items = Vec::new();
+                if self.take("]").is_some() {
+                    return Some(Value::List(items));
+                }
+                loop {
+                    items.push(self.value(depth + 1)?);
+                    if self.take(",").is_none() {
+                        self.take("]")?;
+                        return Some(Value::List(items));
+                    }
+                }
+            }
+            b'{' => {
+                self.take("{")?;
+                let mut fields = Vec::new();
+                if self.take("}").is_some() {
+                    return Some(Value::Map(fields));
+                }
+                loop {
+                    self.take("")?;
+                    let key = self.string()?;
+                    self.take(":")?;
+                    fields.push((key, self.value(depth + 1)?));
+                    if self.take(",").is_none() {
+                        self.take("}")?;
+                        return Some(Value::Map(fields));
+                    }
+                }
+            }
+            _ => self.word(),
+        }
+    }
+
+    /// Reads a number, or one of the names that there are.
+    fn word(&mut self) -> Option<Value> {
+        let rest = self.rest();
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        let size = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let word = &rest[..size];
+        self.at += size;
+        match word {
+            "null" => Some(Value::Null),
+            "true" => Some(Value::Bool(true)),
+            "false" => Some(Value::Bool(false)),
+            "Infinity" | "-Infinity" if !self.is_strict => Some(Value::Number(word.into())),
+            _ => is_number(word).then(|| Value::Number(word.into())),
+        }
+    }
+
+    /// Reads a text in quotes. A lone surrogate becomes U+FFFD.
+    fn string(&mut self) -> Option<String> {
+        let mut rest = self.rest().strip_prefix('"')?;
+        let mut text = String::new();
+        loop {
+            let plain = rest.find(|c: char| c == '"' || c == '\\' || c < ' ')?;
+            text.push_str(&rest[..plain]);
+            let mark = rest.as_bytes()[plain];
+            rest = &rest[plain + 1..];
+            match mark {
+                b'"' => {
+                    self.at = self.text.len() - rest.len();
+                    return Some(text);
+                }
+                b'\\' => {}
+                _ => return None,
+            }
+            let escaped = rest.chars().next()?;
+            rest = &rest[escaped.len_utf8()..];
+            text.push(match escaped {
+                '"' | '\\' | '/' => escaped,
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'u' => {
+                    let first = unit(&mut rest)?;
+                    let mut units = [first, 0];
+                    let mut size = 1;
+                    if (0xD800..0xDC00).contains(&first) && rest.starts_with("\\u") {
+                        let mut behind = &rest[2..];
+                        let second = unit(&mut behind)?;
+                        if (0xDC00..0xE000).contains(&second) {
+                            units[1] = second;
+                            size = 2;
+                            rest = behind;
+                        }
+                    }
+                    char::decode_utf16(units[..size].iter().copied()).next()?.unwrap_or('\u{fffd}')
+                }
+                _ => return None,
+            });
+        }
+    }
+}
+
+/// Reads four hexadecimal digits.
+fn unit(rest: &mut &str) -> Option<u16> {
+    let digits = rest.get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    *rest = &rest[4..];
+    u16::from_str_radix(digits, 16).ok()
+}
+
+/// Returns whether `word` is a number as JSON has it.
+fn is_number(word: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let word = word.strip_prefix('-').unwrap_or(word);
+    let (mantissa, exponent) = match word.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (word, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let power = exponent.map(|exponent| exponent.strip_prefix(['+', '-']).unwrap_or(exponent));
+    digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && power.is_none_or(digits)
+}
+
+/// Returns what `record` says of a chunk, without text and title; None where it
+/// is not one that a corpus writes.
+pub(crate) fn read(record: &[u8]) -> Option<Chunk> {
+    if record.is_empty() {
+        return Some(Chunk::default());
+    }
+    let mut reader = Reader::new(std::str::from_utf8(record).ok()?, false);
+    reader.take("[")?;
+    let Value::Number(kind) = reader.value(0)? else { return None };
+    let (mut items, mut written) = (Vec::new(), Vec::new());
+    while reader.take(",").is_some() {
+        let from = reader.at;
+        items.push(reader.value(0)?);
+        written.push(&reader.text[from..reader.at]);
+    }
+    reader.take("]")?;
+    reader.end()?;
+    match (kind.as_str(), items.as_slice()) {
+        (MAPPING, [Value::Text(_), fields @ Value::Map(_)]) => {
+            let get = |name| fields.get(name);
+            Some(of_python(get("id"), get("source"), get("score"), get("metadata"), fields))
+        }
+        (CHUNK, [id, Value::Text(source), score, metadata, own @ ..]) => {
+            if !matches!(metadata, Value::Null | Value::Map(_)) {
+                return None;
+            }
+            let source = Value::Text(source.clone());
+            let chunk = of_python(
+                Some(id).filter(|id| **id != Value::Null),
+                Some(&source),
+                Some(score),
+                Some(metadata),
+                &Value::Null,
+            );
+            let Some(own) = own.first() else { return Some(chunk) };
+            let number = |name| own.get(name).and_then(Value::number);
+            Some(Chunk {
+                kind: own.get("kind").and_then(Value::shown),
+                authority: own.get("authority").and_then(Value::shown),
+                priority: number("priority").unwrap_or_default(),
+                mtime: number("mtime").unwrap_or_default(),
+                position: number("position"),
+                metadata: if *metadata == Value::Null { String::new() } else { written[3].into() },
+                ..chunk
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Returns a chunk that says what it said in Python; `data` is the mapping that
+/// it was, if it was one.
+fn of_python(
+    id: Option<&Value>,
+    source: Option<&Value>,
+    score: Option<&Value>,
+    metadata: Option<&Value>,
+    data: &Value,
+) -> Chunk {
+    let metadata = metadata.filter(|metadata| matches!(metadata, Value::Map(_)));
+    let inner = metadata.unwrap_or(&Value::Null);
+    let get = |name: &str| inner.get(name).or_else(|| data.get(name));
+    let position = ["position", "index", "offset"];
+    let mut written = String::new();
+    if let Some(metadata @ Value::Map(fields)) = metadata
+        && !fields.is_empty()
+    {
+        metadata.write(&mut written);
+    }
+    let source = source.and_then(Value::shown).filter(|source| !source.is_empty());
+    Chunk {
+        id: id.and_then(Value::shown),
+        source: source.or_else(|| inner.get("source").and_then(Value::shown)).unwrap_or_default(),
+        score: score.and_then(Value::number),
+        kind: get("kind").and_then(Value::shown),
+        authority: get("authority").and_then(Value::shown),
+        priority: get("priority").and_then(Value::number).unwrap_or_default(),
+        mtime: match inner.get("mtime") {
+            Some(Value::Bool(value)) => f64::from(u8::from(*value)),
+            mtime => mtime.and_then(Value::number).unwrap_or_default(),
+        },
+        position: position.iter().find_map(|name| get(name).and_then(Value::number)),
+        metadata: written,
+        ..Chunk::default()
+    }
+}
+
+/// Returns the record of chunk `index`.
+pub(crate) fn write<D: Document>(chunk: &D, index: usize) -> Result<Vec<u8>, Error> {
+    let (kind, id) = chunk.tag();
+    let (authority, priority) = chunk.standing();
+    let (score, mtime) = (chunk.score(), chunk.mtime());
+    for (number, field) in
+        [(score.unwrap_or_default(), "score"), (mtime, "mtime"), (priority, "priority")]
+    {
+        if number.is_nan() {
+            return Err(Error::nan(index, field));
+        }
+    }
+    let metadata = chunk.metadata().trim();
+    let mut reader = Reader::new(metadata, true);
+    let is_map = matches!(reader.value(0), Some(Value::Map(_))) && reader.end().is_some();
+    if !(is_map || metadata.is_empty()) {
+        return Err(Error::shape(format!(
+            "chunks[{index}].metadata must be a JSON object to be saved"
+        )));
+    }
+    let mut own = Vec::new();
+    if kind != DEFAULT_KIND {
+        own.push(("kind".to_owned(), Value::Text(kind.into())));
+    }
+    own.extend(authority.map(|name| ("authority".to_owned(), Value::Text(name.into()))));
+    let numbers = [
+        ("priority", Some(priority).filter(|number| *number != 0.0)),
+        ("mtime", Some(mtime).filter(|number| *number != 0.0)),
+        ("position", chunk.position().filter(|position| !position.is_nan())),
+    ];
+    for (name, number) in numbers {
+        own.extend(number.map(|number| (name.to_owned(), Value::Number(digits(number)))));
+    }
+    let is_tagged = id.is_some() || !chunk.source().is_empty() || score.is_some();
+    if !is_tagged && chunk.title().is_empty() && metadata.is_empty() && own.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut out = format!("[{CHUNK},");
+    id.map_or(Value::Null, |id| Value::Text(id.into())).write(&mut out);
+    out.push(',');
+    write_text(chunk.source(), &mut out);
+    out.push(',');
+    out.push_str(&score.map_or_else(|| "null".to_owned(), digits));
+    out.push(',');
+    out.push_str(if metadata.is_empty() { "null" } else { metadata });
+    out.push(',');
+    Value::Map(own).write(&mut out);
+    out.push(']');
+    Ok(out.into_bytes())
+}
+
+/// Returns a number as Python's `json` reads it.
+fn digits(number: f64) -> String {
+    match number {
+        f64::INFINITY => "Infinity".into(),
+        f64::NEG_INFINITY => "-Infinity".into(),
+        number => format!("{number:?}"),
+    }
+}
