@@ -49,8 +49,8 @@ class Corpus(Generic[T]):
     they were indexed or first ranked by: do not change a chunk that is in a corpus.
 
     Safe to share between threads, also while chunks are appended: a packing sees all of an
-    addition or nothing. Rankings by ``"keyword"``, and the scores that ``"recency"`` and
-    ``"input"`` report, still read every text.
+    addition or nothing. Ranking by ``"keyword"``, and the scores that ``"recency"`` and
+    ``"input"`` report, still read each text that has something of a keyword in it.
 
     Args:
         chunks: What `Packer.pack` takes; they may be mixed. Kept as they are, not copied.

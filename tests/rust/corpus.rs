@@ -314,6 +314,38 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Which chunks may have a keyword is never told too narrowly.
+    #[test]
+    fn keywords_are_found_by_an_index(
+        texts in prop::collection::vec(prop::collection::vec(0_usize..30, 0..6), 0..60),
+        query in prop::collection::vec(0_usize..30, 0..5),
+        split in 0_usize..60,
+    ) {
+        let words = [
+            "tea", "Tea.", "TEA-pot", "e-mail", "(e-mail)", "don't", "DON'T!", "c++", "**", "C++,",
+            "\u{391}\u{3a3}", "\u{3b1}\u{3c2}", "\u{3b1}\u{3c3}", "\u{391}\u{3a3}.", "\u{130}x", "i\u{307}X",
+            "\u{212a}elvin", "kelvin", "\u{7eff}\u{8336}", "\u{7eff}\u{8336}\u{3002}\u{8336}", "\u{8336}a",
+            "re-do", "to-be", "cafe\u{301}", "-\u{301}tea", "\u{301}tea", "\u{24b6}b", "x2", "snake_case", "\u{a0}",
+        ];
+        let text = |places: &Vec<usize>| {
+            places.iter().map(|&place| words[place]).collect::<Vec<_>>().join(" ")
+        };
+        let chunk = |places: &Vec<usize>| match places.split_first() {
+            Some((&title, rest)) if title % 3 == 0 => Chunk::new(text(&rest.to_vec())).title(words[title]),
+            _ => Chunk::new(text(places)),
+        };
+        let chunks: Vec<Chunk> = texts.iter().map(chunk).collect();
+        let mut corpus = Corpus::new(&chunks[..split.min(chunks.len())]);
+        corpus.append(&chunks[split.min(chunks.len())..]);
+        for ranking in [Ranking::Keyword, Ranking::Input] {
+            let packer = Packer::new(40).ranking(ranking).estimate(Estimate::CharsDiv4);
+            let expected = packer.pack(&text(&query), &chunks).unwrap();
+            prop_assert_eq!(expected, packer.pack_corpus(&text(&query), &corpus).unwrap());
+        }
+    }
+}
+
 /// A file gives back what each chunk says, and what is added behind stays as it is.
 #[test]
 fn a_file_keeps_what_chunks_say() {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chunk::Batch;
 use crate::count::Exact;
+use crate::keywords::keywords;
 use crate::pipeline::Counting;
 use crate::score::bm25::Bm25;
 use crate::terms::query_terms;
@@ -179,18 +180,57 @@ impl Index {
 
     /// Returns the chunks' scores-to-be for `query`.
     pub(crate) fn query(&self, query: Text<'_>) -> Query<'_> {
-        let lists = |term: Vec<u8>| {
-            let found = self.postings.iter().map(|postings| (&**postings, postings.find(&term)));
-            found.filter_map(|(postings, list)| Some((postings, list?))).collect()
-        };
-        Query { index: self, terms: query_terms(query).into_iter().map(lists).collect() }
+        let terms = query_terms(query).into_iter().map(|term| self.lists(&term)).collect();
+        Query { index: self, terms }
     }
+
+    /// Returns the lists of the chunks that have `term`.
+    fn lists(&self, term: &[u8]) -> Lists<'_> {
+        let found = self.postings.iter().map(|postings| (&**postings, postings.find(term)));
+        found.filter_map(|(postings, list)| Some((postings, list?))).collect()
+    }
+
+    /// Returns the chunks that may have a keyword of `query`, ascending; None
+    /// where that may be any.
+    ///
+    /// What has a keyword has the terms in it, whatever stands around it there:
+    /// whitespace and what is stripped off a keyword separate terms as well.
+    pub(crate) fn candidates(&self, query: Text<'_>) -> Option<Vec<u32>> {
+        let mut are = vec![false; self.len()];
+        for keyword in keywords(query) {
+            let terms = query_terms(Text::from_utf8(&keyword));
+            let lists = terms.iter().map(|term| self.lists(term));
+            // One without a term, or of stopwords alone, may be anywhere.
+            for (postings, list) in lists.min_by_key(|lists| frequency(lists))? {
+                postings.read(&list, |chunk, _| {
+                    // A damaged file's list may name any chunk.
+                    if let Some(is) = are.get_mut(chunk as usize) {
+                        *is = true;
+                    }
+                });
+            }
+        }
+        Some((0..).zip(are).filter_map(|(chunk, is)| is.then_some(chunk)).collect())
+    }
+
+    /// Returns the number of code points of text `index`, or a little less.
+    pub(crate) fn chars(&self, index: u32) -> usize {
+        self.columns.chars[index as usize] as usize
+    }
+}
+
+/// The lists of a term, by the postings that they are from.
+type Lists<'a> = Vec<(&'a Postings, postings::List<'a>)>;
+
+/// Returns how many chunks have the term.
+fn frequency(lists: &Lists<'_>) -> u64 {
+    lists.iter().map(|(_, list)| u64::from(list.frequency)).sum()
 }
 
 /// The lists of a query's terms.
 pub(crate) struct Query<'a> {
     index: &'a Index,
-    terms: Vec<Vec<(&'a Postings, postings::List<'a>)>>,
+    terms: Vec<Lists<'a>>,
 }
 
 impl Query<'_> {
@@ -209,8 +249,7 @@ impl Query<'_> {
         let texts = scores.len() as f64;
         let average = *total_length as f64 / texts;
         for lists in &self.terms {
-            let frequency = lists.iter().map(|(_, list)| u64::from(list.frequency)).sum::<u64>();
-            let idf = crate::score::bm25::idf(texts, frequency as f64);
+            let idf = crate::score::bm25::idf(texts, frequency(lists) as f64);
             for (postings, list) in lists {
                 postings.read(list, |chunk, count| {
                     // A damaged file's list may name any chunk.

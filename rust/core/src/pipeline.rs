@@ -306,7 +306,7 @@ pub fn run_indexed<B: Batch, H: Host>(
             let bm25 = if plan.hybrid.bm25 > 0.0 { bm25()? } else { Vec::new() };
             hybrid_scores(plan, batch.len(), &bm25)
         }
-        _ => overlaps(query, batch, index.total_chars(), host)?,
+        _ => overlaps(query, batch, index, host)?,
     };
     let reading = Reading {
         measures: match plan.counting {
@@ -510,24 +510,35 @@ fn read<B: Batch, H: Host>(
     Ok((scores, Reading { measures: Measures::Read(sizes), prints: prints.into() }))
 }
 
-/// Returns the share of the query's keywords that each chunk contains.
+/// Returns the share of the query's keywords that each chunk of a corpus
+/// contains; only those are read that may contain one.
 fn overlaps<B: Batch, H: Host>(
     query: Text<'_>,
     batch: &B,
-    total: usize,
+    index: &Index,
     host: &mut H,
 ) -> Result<Vec<f64>, H::Error> {
     let (overlap, mut scratch) = (KeywordScorer::new(query), Scratch::default());
-    let mut scores = Vec::with_capacity(batch.len());
-    while scores.len() < batch.len() {
-        let from = scores.len();
-        let (to, chars) =
-            if total <= SLICE_CHARS { (batch.len(), total) } else { slice_from(batch, from) };
+    let count = u32::try_from(batch.len()).expect("no corpus has 2^32 chunks");
+    let candidates = index.candidates(query).unwrap_or_else(|| (0..count).collect());
+    let mut scores = vec![0.0; batch.len()];
+    let mut rest = candidates.as_slice();
+    while !rest.is_empty() {
+        let mut chars = 0;
+        let last = rest.iter().position(|&chunk| {
+            chars += index.chars(chunk);
+            chars >= SLICE_CHARS
+        });
+        let (slice, behind) = rest.split_at(last.map_or(rest.len(), |last| last + 1));
+        rest = behind;
         let (scores, overlap, scratch) = (&mut scores, &overlap, &mut scratch);
         host.work(chars, move |_| {
-            for index in from..to {
-                batch.prefetch(index + PREFETCH);
-                scores.push(overlap.score(batch.text(index), batch.title(index), scratch));
+            for (nth, &chunk) in slice.iter().enumerate() {
+                if let Some(&next) = slice.get(nth + PREFETCH) {
+                    batch.prefetch(next as usize);
+                }
+                let chunk = chunk as usize;
+                scores[chunk] = overlap.score(batch.text(chunk), batch.title(chunk), scratch);
             }
         })?;
     }

@@ -225,11 +225,11 @@ impl Packer {
     /// Packs the best of a corpus for `query`, as [`Packer::pack`] does the slice
     /// of its chunks, and answers the same.
     ///
-    /// [`Ranking::Keyword`](crate::Ranking::Keyword), and the scores that [`Ranking::Recency`](crate::Ranking::Recency) and
-    /// [`Ranking::Input`](crate::Ranking::Input) report, read every text; a counter of the caller's own,
-    /// citations, a gate, a notice and templates other than
-    /// [`Template::plain`](crate::Template::plain) have every chunk looked at.
-    /// [`Packing::dropped`] has a row for each chunk in any case.
+    /// [`Ranking::Keyword`](crate::Ranking::Keyword), and the scores that
+    /// `Recency` and `Input` report, read each text that may have a keyword; a
+    /// counter of the caller's own, citations, a gate, a notice and templates
+    /// other than [`Template::plain`](crate::Template::plain) have every chunk
+    /// looked at. [`Packing::dropped`] has a row for each chunk in any case.
     ///
     /// # Errors
     ///
