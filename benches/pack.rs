@@ -3,7 +3,7 @@
 //!
 //! Run with `cargo bench --bench pack`.
 
-use budgeteer::{Bm25, Estimate, Overflow, Packer, bm25_scores, keyword_scores};
+use budgeteer::{Bm25, Corpus, Estimate, Overflow, Packer, bm25_scores, keyword_scores};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 
@@ -63,6 +63,14 @@ fn bytes(texts: &[String]) -> BytesCount {
 fn pack(bencher: Bencher<'_, '_>, chunks: usize) {
     let (texts, packer) = (texts(chunks), Packer::new(8_000));
     bencher.counter(bytes(&texts)).bench(|| packer.pack(black_box(QUERY), black_box(&texts)));
+}
+
+#[divan::bench(args = CHUNKS)]
+fn pack_corpus(bencher: Bencher<'_, '_>, chunks: usize) {
+    let (texts, packer) = (texts(chunks), Packer::new(8_000));
+    let corpus = Corpus::new(&texts);
+    let pack = || packer.pack_corpus(black_box(QUERY), black_box(&corpus));
+    bencher.counter(bytes(&texts)).bench(pack);
 }
 
 #[divan::bench(args = CHUNKS)]

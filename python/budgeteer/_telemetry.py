@@ -271,7 +271,7 @@ def _renewed(tracers: Any, meters: Any) -> Observer:
     if _known is None:  # the first time: a provider may be named in the environment alone
         for variable, module, getter in _FROM_ENVIRONMENT:
             if variable in os.environ:
-                with suppress(ImportError):
+                with suppress(Exception):  # OpenTelemetry has logged it: no packing fails for that
                     getattr(importlib.import_module(module), getter)()
         tracers, meters = _provider(*_TRACE), _provider(*_METRICS)
     _known = Observer(tracers, meters)

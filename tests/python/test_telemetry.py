@@ -618,6 +618,16 @@ def test_warnings_have_figures(caplog):
     assert {"budgeteer"} == {record.name for record in caplog.records}
 
 
+def test_a_provider_that_cannot_be_loaded():
+    """A wrong name in the environment costs no packing."""
+    code = (
+        "import budgeteer, logging; logging.disable()\n"
+        "print(budgeteer.pack('tea', ['tea'], 3).text, budgeteer._telemetry.observer())"
+    )
+
+    assert ["tea", "None"] == run(code, OTEL_PYTHON_TRACER_PROVIDER="nobody")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 def test_a_forked_process(tmp_path):
     """A process that was forked after packing packs, and tells what it does."""
