@@ -24,6 +24,11 @@ pub enum ErrorKind {
     Corpus,
     /// A file cannot be read or written.
     Io(std::io::ErrorKind),
+    /// A retriever or a reranker of a [`service`](crate::service) failed, or
+    /// answered what cannot be packed.
+    Retrieval,
+    /// The deadline of a request has passed.
+    Timeout,
 }
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -42,6 +47,8 @@ enum Repr {
     Shape(Box<str>),
     #[error("{0}")]
     Overflow(Box<str>),
+    #[error("{0}")]
+    NoRoom(Box<str>),
     #[error(
         "nothing is left for retrieval: context_window {window} - system_tokens {} - \
          max_output_tokens {} - query_tokens {} = {}",
@@ -82,7 +89,7 @@ impl Error {
             | Repr::Limit { .. }
             | Repr::Shape(_) => ErrorKind::InvalidArgument,
             Repr::Overflow(_) => ErrorKind::BudgetExhausted,
-            Repr::NothingLeft { .. } => ErrorKind::InputValidation,
+            Repr::NothingLeft { .. } | Repr::NoRoom(_) => ErrorKind::InputValidation,
             Repr::Foreign | Repr::Version { .. } | Repr::Damaged { .. } => ErrorKind::Corpus,
             Repr::Io { kind, .. } => ErrorKind::Io(*kind),
         }
@@ -117,6 +124,13 @@ impl Error {
     pub(crate) fn io(error: &std::io::Error) -> Self {
         let (kind, code) = (error.kind(), error.raw_os_error());
         Self(Repr::Io { kind, code, message: error.to_string() })
+    }
+
+    /// The same, and which file it was.
+    #[cold]
+    pub(crate) fn io_at(path: &std::path::Path, error: &std::io::Error) -> Self {
+        let (kind, code) = (error.kind(), error.raw_os_error());
+        Self(Repr::Io { kind, code, message: format!("{}: {error}", path.display()) })
     }
 
     #[cold]
@@ -163,6 +177,12 @@ impl Error {
     #[cold]
     pub(crate) fn overflow(message: String) -> Self {
         Self(Repr::Overflow(message.into()))
+    }
+
+    /// Nothing is left for retrieval; the message has the arithmetic.
+    #[cold]
+    pub(crate) fn no_room(message: String) -> Self {
+        Self(Repr::NoRoom(message.into()))
     }
 
     #[cold]

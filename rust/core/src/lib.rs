@@ -24,6 +24,7 @@ pub mod presets;
 mod rank;
 mod scan;
 mod score;
+pub mod service;
 mod similarity;
 mod terms;
 mod text;

@@ -1,6 +1,7 @@
 //! Packing, for Rust programs.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::assemble::Order;
@@ -87,9 +88,10 @@ impl Packing {
 const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
 
 /// A counter of this crate or the caller's own.
+#[derive(Clone)]
 enum Counter {
     Native(Native),
-    Custom(Box<dyn TokenCounter + Send + Sync>),
+    Custom(Arc<dyn TokenCounter + Send + Sync>),
 }
 
 /// What only presets ask for.
@@ -116,8 +118,9 @@ pub(crate) enum Policy {
 /// assert_eq!(packing.total_tokens, 8);
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Packer {
-    max_tokens: usize,
+    pub(crate) max_tokens: usize,
     reserve_tokens: usize,
     counter: Counter,
     ranking: Ranking,
@@ -197,11 +200,12 @@ impl Packer {
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     #[must_use]
-    pub fn counter(mut self, counter: impl TokenCounter + Send + 'static) -> Self {
-        self.counter = match counter.native() {
-            Some(native) => Counter::Native(native),
-            None => Counter::Custom(Box::new(counter)),
-        };
+    pub fn counter(self, counter: impl TokenCounter + Send + 'static) -> Self {
+        self.shared_counter(Arc::new(counter))
+    }
+
+    pub(crate) fn shared_counter(mut self, counter: Arc<dyn TokenCounter + Send + Sync>) -> Self {
+        self.counter = counter.native().map_or(Counter::Custom(counter), Counter::Native);
         self
     }
 
@@ -310,7 +314,24 @@ impl Packer {
     ///
     /// When there are 2^32 chunks or more.
     pub fn pack<D: Document>(&self, query: &str, chunks: &[D]) -> Result<Packing, Error> {
-        self.run(query, chunks, None, &[])
+        self.run(query, chunks, self.max_tokens, None, &[])
+    }
+
+    /// Like [`Packer::pack`], for another number of tokens.
+    pub(crate) fn pack_within<D: Document>(
+        &self,
+        max_tokens: usize,
+        query: &str,
+        chunks: &[D],
+    ) -> Result<Packing, Error> {
+        self.run(query, chunks, max_tokens, None, &[])
+    }
+
+    /// Returns the error that packing `chunks` ends with, if any.
+    pub(crate) fn check<D: Document>(&self, chunks: &[D]) -> Result<(), Error> {
+        self.check_options()?;
+        self.keys_of(chunks, None)?;
+        self.gate(chunks).map(|_| ())
     }
 
     /// Like [`Packer::pack`]; under [`Order::Sticky`] the text begins as that of
@@ -340,7 +361,7 @@ impl Packer {
         query: &str,
         chunks: &[D],
     ) -> Result<Packing, Error> {
-        self.run(query, chunks, None, &previous.links())
+        self.run(query, chunks, self.max_tokens, None, &previous.links())
     }
 
     /// Packs the best of `chunks` for `query` by their vectors: under
@@ -363,21 +384,21 @@ impl Packer {
         chunks: &[D],
         vectors: Vectors<'_>,
     ) -> Result<Packing, Error> {
-        self.run(query, chunks, Some(vectors), &[])
+        self.run(query, chunks, self.max_tokens, Some(vectors), &[])
     }
 
     fn run<D: Document>(
         &self,
         query: &str,
         chunks: &[D],
+        max_tokens: usize,
         vectors: Option<Vectors<'_>>,
         previous: &[Vec<u8>],
     ) -> Result<Packing, Error> {
-        self.check()?;
-        let (score, mtime) = (|i: usize| chunks[i].score(), |i: usize| chunks[i].mtime());
-        let keys = self.keys(chunks.len(), score, mtime, vectors)?;
+        self.check_options()?;
+        let keys = self.keys_of(chunks, vectors)?;
         let documents = Documents::new(chunks);
-        self.planned(chunks, &keys, previous, |plan, host| {
+        self.planned(chunks, max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run(plan, query.into(), &documents, host);
             let text = outcome.text(plan, &documents);
             packing(&outcome, plan, chunks, text, outcome.dropped())
@@ -385,7 +406,7 @@ impl Packer {
     }
 
     /// Checks what needs no chunk.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check_options(&self) -> Result<(), Error> {
         if let Counter::Native(Native::Estimate(Estimate::CharsPerToken(ratio))) = self.counter
             && !(0.001..=1_000_000.0).contains(&ratio)
         {
@@ -401,12 +422,13 @@ impl Packer {
     pub(crate) fn planned<D: Document>(
         &self,
         chunks: &[D],
+        max_tokens: usize,
         keys: &[f64],
         previous: &[Vec<u8>],
         pack: impl FnOnce(&Plan<'_>, &mut Caller<'_, D>) -> Packing,
     ) -> Result<Packing, Error> {
         let gate = self.gate(chunks)?;
-        let budget = self.max_tokens.saturating_sub(self.reserve_tokens);
+        let budget = max_tokens.saturating_sub(self.reserve_tokens);
         let plan = Plan {
             budget: (budget as u64).min(i64::MAX.cast_unsigned()),
             counting: match &self.counter {
@@ -444,6 +466,15 @@ impl Packer {
             gate.push(chunk.tag().0, authority.unwrap_or_default(), priority);
         }
         Ok(Some(gate))
+    }
+
+    fn keys_of<D: Document>(
+        &self,
+        chunks: &[D],
+        vectors: Option<Vectors<'_>>,
+    ) -> Result<Vec<f64>, Error> {
+        let (score, mtime) = (|i: usize| chunks[i].score(), |i: usize| chunks[i].mtime());
+        self.keys(chunks.len(), score, mtime, vectors)
     }
 
     /// Returns what the chunks are ranked by, where they or vectors say it.

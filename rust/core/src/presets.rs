@@ -66,10 +66,12 @@ pub fn agentic_rag(max_tokens: usize) -> Packer {
 #[must_use]
 #[cfg(feature = "o200k")]
 pub fn retrieval_service(max_tokens: usize) -> Packer {
-    preset(max_tokens)
-        .counter(budgeteer_vocab::Encoding::O200k)
-        .ranking(Ranking::Score)
-        .overflow(Overflow::Stop)
+    top(max_tokens).counter(budgeteer_vocab::Encoding::O200k)
+}
+
+/// The same, for a counter that is set later.
+pub(crate) fn top(max_tokens: usize) -> Packer {
+    preset(max_tokens).ranking(Ranking::Score).overflow(Overflow::Stop)
 }
 
 /// Returns a packer that lets authority come first, and only related documents

@@ -277,11 +277,11 @@ impl Packer {
         vectors: Option<Vectors<'_>>,
         previous: &[Vec<u8>],
     ) -> Result<Packing, Error> {
-        self.check()?;
+        self.check_options()?;
         let (score, mtime) = (|i: usize| corpus.scores()[i], |i: usize| corpus.mtimes()[i]);
         let keys = self.keys(corpus.len(), score, mtime, vectors)?;
         let (batch, index) = (corpus.batch(), corpus.index());
-        self.planned(corpus.chunks(), &keys, previous, |plan, host| {
+        self.planned(corpus.chunks(), self.max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run_indexed(plan, query.into(), &batch, index, host);
             let text = outcome.text(plan, &batch);
             let measures = index.measures(plan.counting);

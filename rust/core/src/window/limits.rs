@@ -149,7 +149,7 @@ impl ModelLimits {
     #[must_use]
     pub fn counter(&self) -> Option<ModelCounter> {
         let native = native(self.encoding.as_deref()?)?;
-        Some(ModelCounter { native, factor: self.calibration })
+        Some(ModelCounter { factor: self.calibration, ..ModelCounter::of(native) })
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -190,6 +190,27 @@ impl ModelLimits {
 pub struct ModelCounter {
     native: Native,
     factor: Option<f64>,
+    /// Whether it stands in for a tokenizer that nobody knows.
+    is_guess: bool,
+}
+
+impl ModelCounter {
+    /// Returns the counter of that name, or of the model of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let of_model = || find(name, OWN.get().as_deref())?.counter();
+        let of_tiktoken = || Some(Self::of(native(encoding_of(name)?)?));
+        native(name).map(Self::of).or_else(of_model).or_else(of_tiktoken)
+    }
+
+    /// Returns what counts where no counter was asked for.
+    pub(crate) fn default(is_guess: bool) -> Self {
+        let native = native("o200k_base").unwrap_or(Native::Estimate(Estimate::CharsDiv4));
+        Self { is_guess, ..Self::of(native) }
+    }
+
+    fn of(native: Native) -> Self {
+        Self { native, factor: None, is_guess: false }
+    }
 }
 
 impl TokenCounter for ModelCounter {
@@ -210,7 +231,7 @@ impl TokenCounter for ModelCounter {
     }
 
     fn is_exact(&self) -> bool {
-        self.factor.is_none() && matches!(self.native, Native::Exact(_))
+        !self.is_guess && self.factor.is_none() && matches!(self.native, Native::Exact(_))
     }
 
     fn native(&self) -> Option<Native> {

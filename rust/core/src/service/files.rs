@@ -1,0 +1,343 @@
+//! Retrievers that need nothing but files.
+
+use std::fs;
+use std::io::Error as IoError;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::UNIX_EPOCH;
+
+use super::retrievers::{BoxError, Retriever, best};
+use crate::chunk::Chunk;
+use crate::error::Error;
+
+/// Chunks that were read from files, and how to read them again.
+struct Files {
+    path: PathBuf,
+    name: String,
+    read: fn(&Path, &str) -> Result<Vec<Chunk>, Error>,
+    chunks: RwLock<Arc<[Chunk]>>,
+}
+
+impl Files {
+    fn new(
+        path: &Path,
+        name: String,
+        read: fn(&Path, &str) -> Result<Vec<Chunk>, Error>,
+    ) -> Result<Self, Error> {
+        let chunks = RwLock::new(read(path, &name)?.into());
+        Ok(Self { path: path.into(), name, read, chunks })
+    }
+
+    fn refresh(&self) -> Result<(), Error> {
+        let chunks = (self.read)(&self.path, &self.name)?.into();
+        *self.chunks.write().unwrap_or_else(PoisonError::into_inner) = chunks;
+        Ok(())
+    }
+
+    fn retrieve(&self, query: &str, limit: usize) -> Vec<Chunk> {
+        let chunks = Arc::clone(&self.chunks.read().unwrap_or_else(PoisonError::into_inner));
+        best(query, &chunks, limit)
+    }
+}
+
+macro_rules! file_retriever {
+    ($name:ident, $read:path) => {
+        impl $name {
+            /// Reads what is at `path`, which is also its name and the source
+            /// of its chunks.
+            ///
+            /// # Errors
+            ///
+            /// [`ErrorKind::Io`](crate::ErrorKind::Io) where it cannot be read,
+            /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument)
+            /// where a line of it is wrong. The message names the path.
+            pub fn new(path: impl AsRef<Path>) -> Result<Self, Error> {
+                let path = path.as_ref();
+                Self::with_name(path, path.to_string_lossy())
+            }
+
+            /// Like `new`, with a name of its own.
+            ///
+            /// # Errors
+            ///
+            /// As for `new`.
+            pub fn with_name(
+                path: impl AsRef<Path>,
+                name: impl Into<String>,
+            ) -> Result<Self, Error> {
+                Files::new(path.as_ref(), name.into(), $read).map(Self)
+            }
+
+            /// Reads it again, for the retrievals that begin afterwards.
+            ///
+            /// # Errors
+            ///
+            /// As for `new`; what was read before stays.
+            pub fn refresh(&self) -> Result<(), Error> {
+                self.0.refresh()
+            }
+        }
+
+        impl Retriever for $name {
+            fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+                Ok(self.0.retrieve(query, limit))
+            }
+
+            fn name(&self) -> &str {
+                &self.0.name
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    .field("name", &self.0.name)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// Finds sections of the Markdown files of a folder, by the share of the
+/// query's keywords that they have.
+///
+/// The files whose names end with `.md`, in the folder and all folders below,
+/// are read once, and split at their H2 headings. Links to files are followed,
+/// links to folders are not.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::service::{FolderRetriever, Retriever};
+///
+/// let folder = std::env::temp_dir().join(format!("budgeteer-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder)?;
+/// std::fs::write(folder.join("tea.md"), "# Tea\n## Green tea\nIt is mild.")?;
+/// let retriever = FolderRetriever::new(&folder)?;
+/// std::fs::remove_dir_all(&folder)?;
+///
+/// let found = retriever.retrieve("green tea", 10)?;
+/// assert_eq!((found[0].title.as_str(), found[0].id.as_deref()), ("Green tea", Some("tea.md#1")));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+pub struct FolderRetriever(Files);
+
+file_retriever!(FolderRetriever, read_folder);
+
+fn read_folder(folder: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
+    let mut files = Vec::new();
+    let mut folders = vec![(folder.to_owned(), String::new())];
+    while let Some((path, relative)) = folders.pop() {
+        let failed = |error: IoError| Error::io_at(&path, &error);
+        for entry in fs::read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let relative = format!("{relative}{}", entry.file_name().to_string_lossy());
+            if entry.file_type().map_err(failed)?.is_dir() {
+                folders.push((entry.path(), relative + "/"));
+            } else if relative.ends_with(".md") && entry.path().is_file() {
+                files.push((relative, entry.path()));
+            }
+        }
+    }
+    files.sort_unstable();
+    let mut chunks = Vec::new();
+    for (relative, path) in files {
+        let failed = |error: IoError| Error::io_at(&path, &error);
+        let bytes = fs::read(&path).map_err(failed)?;
+        let modified = fs::metadata(&path).and_then(|data| data.modified()).map_err(failed)?;
+        let mtime = modified.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let sections = split_markdown(&String::from_utf8_lossy(without_mark(&bytes)), &stem);
+        chunks.extend(sections.into_iter().enumerate().map(|(n, (title, text))| {
+            let id = format!("{relative}#{n}");
+            Chunk { mtime, ..Chunk::new(text).title(title).id(id).source(name) }
+        }));
+    }
+    Ok(chunks)
+}
+
+/// Returns bytes without the byte order mark that may lead them.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+}
+
+/// Returns title and text of each section of a Markdown file, the heading line
+/// included.
+///
+/// A section starts at a line that starts with `## ` outside fenced code. What
+/// comes before the first is a section too, under the title of the first H1 or
+/// `stem`. Sections of whitespace alone are left out.
+fn split_markdown(text: &str, stem: &str) -> Vec<(String, String)> {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let mut sections = vec![(String::new(), String::new())];
+    let mut fence: Option<&str> = None;
+    for line in text.split('\n') {
+        let mark = fence_of(line);
+        if let Some(open) = fence {
+            if mark.is_some_and(|(mark, rest)| mark.starts_with(open) && strip(rest).is_empty()) {
+                fence = None;
+            }
+        } else if let Some((mark, _)) =
+            mark.filter(|(mark, rest)| !mark.starts_with('`') || !rest.contains('`'))
+        {
+            fence = Some(mark);
+        } else if let Some(title) = line.strip_prefix("## ") {
+            sections.push((heading(title).to_owned(), String::new()));
+        } else if let Some(title) = line.strip_prefix("# ")
+            && let [(first, _)] = &mut *sections
+            && first.is_empty()
+        {
+            heading(title).clone_into(first);
+        }
+        let (_, section) = sections.last_mut().expect("there is a first one");
+        section.push_str(line);
+        section.push('\n');
+    }
+    if sections[0].0.is_empty() {
+        stem.clone_into(&mut sections[0].0);
+    }
+    let sections = sections.into_iter().map(|(title, text)| (title, strip(&text).to_owned()));
+    sections.filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// Returns the fence that a line of Markdown begins with, and what is behind.
+fn fence_of(line: &str) -> Option<(&str, &str)> {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let rest = line.get(indent..).filter(|_| indent <= 3)?;
+    let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = rest.len() - rest.trim_start_matches(mark).len();
+    (length >= 3).then(|| rest.split_at(length))
+}
+
+/// Returns the text of a heading without the hashes that may close it.
+fn heading(text: &str) -> &str {
+    let text = strip(text);
+    let bare = text.trim_end_matches('#');
+    match bare.chars().next_back() {
+        Some(last) if !is_space(last) => text,
+        _ => bare.trim_end_matches(is_space),
+    }
+}
+
+fn strip(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// Returns whether Python's `str.strip` takes it off.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// Finds chunks of a file with a JSON object per line, by the share of the
+/// query's keywords that they have. Only with the feature `json`.
+///
+/// An object has `text` or `content`, and may have `id`, `source`, `title`,
+/// `score` and `metadata`, whose `mtime` is when the chunk was last changed.
+/// Other keys are passed over, as are blank lines. The file is read once.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::service::{JsonlRetriever, Retriever};
+///
+/// let path = std::env::temp_dir().join(format!("budgeteer-{}.jsonl", std::process::id()));
+/// std::fs::write(&path, r#"{"text": "Green tea.", "id": 7}"#)?;
+/// let retriever = JsonlRetriever::with_name(&path, "tea")?;
+/// std::fs::remove_file(&path)?;
+///
+/// let found = retriever.retrieve("tea", 1)?;
+/// assert_eq!((found[0].source.as_str(), found[0].id.as_deref()), ("tea", Some("7")));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[cfg(feature = "json")]
+pub struct JsonlRetriever(Files);
+
+#[cfg(feature = "json")]
+file_retriever!(JsonlRetriever, read_jsonl);
+
+#[cfg(feature = "json")]
+fn read_jsonl(path: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
+    let bytes = fs::read(path).map_err(|error| Error::io_at(path, &error))?;
+    let mut chunks = Vec::new();
+    for (n, line) in without_mark(&bytes).split(|&byte| byte == b'\n').enumerate() {
+        let wrong =
+            |what: &str| Error::shape(format!("{}: line {}: {what}", path.display(), n + 1));
+        let line = std::str::from_utf8(line).map_err(|_| wrong("not UTF-8"))?;
+        if !strip(line).is_empty() {
+            chunks.push(json_chunk(line, name).map_err(|what| wrong(&what))?);
+        }
+    }
+    Ok(chunks)
+}
+
+/// Returns the chunk that a line of JSON describes, or what is wrong with it.
+#[cfg(feature = "json")]
+fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
+    use serde_json::Value;
+
+    let row: Value =
+        serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
+    let Value::Object(row) = row else { return Err("must be a JSON object".into()) };
+    let given = |key: &str| row.get(key).filter(|value| !value.is_null());
+    let text = |key: &str| match given(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(format!("{key} must be a string")),
+    };
+    let Some(key) = ["text", "content"].into_iter().find(|&key| row.contains_key(key)) else {
+        return Err("must have a key 'text' or 'content'".into());
+    };
+    let words = text(key)?.ok_or_else(|| format!("{key} must be a string"))?;
+    let mut chunk = Chunk::new(words).source(text("source")?.unwrap_or(name));
+    chunk.title = text("title")?.unwrap_or_default().to_owned();
+    chunk.id = match given("id") {
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => text("id")?.map(str::to_owned),
+    };
+    if let Some(score) = given("score") {
+        chunk.score = Some(score.as_f64().ok_or("score must be a number")?);
+    }
+    match given("metadata") {
+        None => {}
+        Some(metadata @ Value::Object(fields)) => {
+            chunk.mtime = fields.get("mtime").and_then(Value::as_f64).unwrap_or_default();
+            if !fields.is_empty() {
+                chunk.metadata = metadata.to_string();
+            }
+        }
+        Some(_) => return Err("metadata must be an object".into()),
+    }
+    Ok(chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown() {
+        let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|&(title, text)| (title.into(), text.into())).collect()
+        };
+        for (text, sections) in [
+            ("", &[][..]),
+            ("Mild.", &[("tea", "Mild.")]),
+            (
+                "# Tea\nA drink.\r\n## Green ##\rMild.\n",
+                &[("Tea", "# Tea\nA drink."), ("Green", "## Green ##\nMild.")],
+            ),
+            ("## A#\na\n# B\n\n## \n ", &[("A#", "## A#\na\n# B"), ("", "##")]),
+            (
+                "```md\n## no\n``` x\n````\n## yes",
+                &[("tea", "```md\n## no\n``` x\n````"), ("yes", "## yes")],
+            ),
+            (
+                "``` `\n## a\n    ~~~\n## b",
+                &[("tea", "``` `"), ("a", "## a\n    ~~~"), ("b", "## b")],
+            ),
+            ("~~~ `\n## a\n```\n", &[("tea", "~~~ `\n## a\n```")]),
+        ] {
+            assert_eq!(pairs(sections), split_markdown(text, "tea"), "{text:?}");
+        }
+    }
+}

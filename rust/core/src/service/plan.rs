@@ -1,0 +1,364 @@
+//! The stages of a request, in the order in which they run: plan, search,
+//! rerank, pack.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::error::ServiceError;
+use super::retrieval_result::{RetrievalResult, RetrievalTokens};
+use super::retrievers::Retriever;
+use super::stats::{Outcome, Recorder};
+use super::trace::{Stage, Trace};
+use super::{Active, RetrievalService};
+use crate::chunk::Chunk;
+use crate::error::{Error, ErrorKind};
+use crate::messages::{Message, count_messages};
+use crate::pack::Reason;
+use crate::packer::{Packer, Packing};
+use crate::window::{Reserve, retrieval_budget};
+
+/// A context of one token, to see what stands around a context.
+const PROBE: &str = "x";
+
+/// So often a packing is made smaller where its messages are over.
+const TRIES: usize = 8;
+
+/// So many chunks are read in pages at most, whatever fits: texts may count
+/// nothing.
+const PAGED_MAX: usize = 100_000;
+
+/// When a request must be answered, if there is such a time.
+#[derive(Clone, Copy)]
+pub(super) struct Deadline(Option<(Instant, Duration)>);
+
+impl Deadline {
+    pub(super) fn new(timeout: Option<Duration>) -> Self {
+        Self(timeout.map(|timeout| (Instant::now(), timeout)))
+    }
+
+    fn check(&self, component: &str) -> Result<(), ServiceError> {
+        match self.0 {
+            Some((start, timeout)) if start.elapsed() >= timeout => {
+                Err(ServiceError::late(component, timeout))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells span and statistics what became of a request.
+struct Request<'a> {
+    recorder: &'a Recorder,
+    trace: Trace,
+    outcome: Outcome,
+}
+
+impl<'a> Request<'a> {
+    fn new(recorder: &'a Recorder, trace: Trace) -> Self {
+        recorder.begin();
+        Self { recorder, trace, outcome: Outcome::Cancelled }
+    }
+
+    fn end<T>(&mut self, result: &Result<T, ServiceError>) {
+        self.outcome = match result.as_ref().map_err(ServiceError::kind) {
+            Ok(_) => Outcome::Answered,
+            Err(ErrorKind::InputValidation) => Outcome::Rejected,
+            Err(ErrorKind::Timeout) => Outcome::TimedOut,
+            Err(_) => Outcome::Failed,
+        };
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        if self.outcome == Outcome::Cancelled && std::thread::panicking() {
+            self.outcome = Outcome::Failed;
+        }
+        self.recorder.end(self.outcome);
+        self.trace.ended(self.outcome);
+    }
+}
+
+/// A request whose budget is known, and whose chunks are yet to come: what
+/// [`RetrievalService::plan`] answers.
+///
+/// It holds the model that was active when it was made, to its end. Dropped
+/// without an answer, it counts as cancelled.
+#[must_use = "a plan that is dropped answers nothing"]
+pub struct Plan<'a> {
+    service: &'a RetrievalService,
+    query: &'a str,
+    active: Arc<Active>,
+    request: Request<'a>,
+    figures: Figures,
+}
+
+/// The budget of a request.
+struct Figures {
+    query: usize,
+    /// That the prompt may have.
+    most: usize,
+    budget: usize,
+    /// The budget, less what the messages cost beside their texts.
+    room: usize,
+}
+
+impl std::fmt::Debug for Plan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plan")
+            .field("model", &self.active.model.name)
+            .field("budget", &self.figures.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(service: &'a RetrievalService, query: &'a str) -> Result<Self, ServiceError> {
+        let active = service.active();
+        let mut request = Request::new(&service.recorder, Trace::new(&active.model));
+        let figures = request.trace.stage(Stage::Plan, || {
+            active.packer.check::<Chunk>(&[])?;
+            let query_tokens = active.model.counter.count(query);
+            request.trace.counted(active.system_tokens, query_tokens);
+            service.figures(&active, query, query_tokens)
+        });
+        let figures = figures.map_err(ServiceError::from);
+        if figures.is_err() {
+            request.end(&figures);
+        }
+        let figures = figures?;
+        request.trace.planned(figures.budget);
+        Ok(Self { service, query, active, request, figures })
+    }
+
+    /// Returns what system prompt, query and the answer's reserve leave for
+    /// retrieval, in tokens. The messages' own overhead comes off besides.
+    #[must_use]
+    pub fn budget(&self) -> usize {
+        self.figures.budget
+    }
+
+    /// Returns how many chunks a retriever is to be asked for.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.service.limit
+    }
+
+    /// Reranks and packs `chunks`, and answers the request with them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] where one of them cannot be packed: its
+    /// score or time is NaN; [`ErrorKind::Retrieval`] where the reranker
+    /// failed.
+    pub fn answer(self, chunks: Vec<Chunk>) -> Result<RetrievalResult, ServiceError> {
+        self.run(|plan| {
+            plan.packer().check(&chunks)?;
+            plan.finish(chunks, Deadline::new(None))
+        })
+    }
+
+    /// Asks the service's own retrievers, and answers with what they found.
+    pub(super) fn retrieve(self, deadline: Deadline) -> Result<RetrievalResult, ServiceError> {
+        self.run(|plan| plan.finish(plan.search(deadline)?, deadline))
+    }
+
+    fn run(
+        mut self,
+        work: impl FnOnce(&Self) -> Result<RetrievalResult, ServiceError>,
+    ) -> Result<RetrievalResult, ServiceError> {
+        let result = work(&self);
+        self.request.end(&result);
+        result
+    }
+
+    fn search(&self, deadline: Deadline) -> Result<Vec<Chunk>, ServiceError> {
+        let mut chunks = Vec::new();
+        for retriever in &self.service.retrievers {
+            let name = retriever.name();
+            deadline.check(name)?;
+            let stage = Stage::Search(name);
+            let ask = || self.ask(&**retriever, deadline);
+            let found = self.request.trace.stage(stage, ask)?;
+            deadline.check(name)?;
+            self.packer().check(&found).map_err(|error| ServiceError::unpackable(name, error))?;
+            if chunks.is_empty() {
+                chunks = found;
+            } else {
+                chunks.extend(found);
+            }
+        }
+        Ok(chunks)
+    }
+
+    fn ask(
+        &self,
+        retriever: &dyn Retriever,
+        deadline: Deadline,
+    ) -> Result<Vec<Chunk>, ServiceError> {
+        let name = retriever.name();
+        let failed = |error| ServiceError::failed(name, error);
+        let Some(pages) = retriever.pages(self.query) else {
+            return retriever.retrieve(self.query, self.service.limit).map_err(failed);
+        };
+        let (max_tokens, reserve_tokens) = self.active.packer.limits();
+        let mut left = self.figures.room.min(max_tokens).saturating_sub(reserve_tokens);
+        let mut chunks = Vec::new();
+        for page in pages {
+            let page = page.map_err(failed)?;
+            let is_last = page.is_empty() || chunks.len() + page.len() >= PAGED_MAX;
+            let is_full = page.iter().any(|chunk| {
+                let count = self.active.model.counter.count_till_limit(&chunk.text, left);
+                left -= count.unwrap_or(0);
+                count.is_none()
+            });
+            chunks.extend(page);
+            if is_last || is_full {
+                break;
+            }
+            deadline.check(name)?;
+        }
+        Ok(chunks)
+    }
+
+    fn finish(
+        &self,
+        chunks: Vec<Chunk>,
+        deadline: Deadline,
+    ) -> Result<RetrievalResult, ServiceError> {
+        let chunks = self.reranked(chunks, deadline)?;
+        let trace = &self.request.trace;
+        let (packing, messages, total) = trace.stage(Stage::Pack, || self.pack(&chunks))?;
+        let Figures { query, most, budget, .. } = self.figures;
+        let (model, system) = (&self.active.model, self.active.system_tokens);
+        let overhead = wide(total) - wide(system) - wide(query) - wide(packing.total_tokens);
+        let tokens = RetrievalTokens {
+            system,
+            query,
+            retrieved: packing.total_tokens,
+            budget,
+            overhead: isize::try_from(overhead).unwrap_or(isize::MAX),
+            remaining: most.saturating_sub(total),
+            input: total,
+            output: model.max_output_tokens,
+            context_window: model.context_window,
+            is_exact: model.counter.is_exact(),
+        };
+        let for_budget = |reason: Reason| reason == Reason::Budget;
+        let dropped = packing.dropped.iter().filter(|item| for_budget(item.reason)).count();
+        self.service.recorder.packed(&packing, dropped, &chunks, &*model.counter);
+        let model = model.name.clone();
+        let result = RetrievalResult { chunks, packing, messages, tokens, model };
+        trace.packed(&result, dropped);
+        Ok(result)
+    }
+
+    fn reranked(&self, chunks: Vec<Chunk>, deadline: Deadline) -> Result<Vec<Chunk>, ServiceError> {
+        let reranker = &self.service.reranker;
+        if !reranker.reorders() {
+            return Ok(chunks);
+        }
+        let name = reranker.name();
+        deadline.check(name)?;
+        let rerank = || reranker.rerank(self.query, chunks);
+        let found = self.request.trace.stage(Stage::Rerank(name), rerank);
+        let found = found.map_err(|error| ServiceError::failed(name, error))?;
+        deadline.check(name)?;
+        self.packer().check(&found).map_err(|error| ServiceError::unpackable(name, error))?;
+        Ok(found)
+    }
+
+    /// Returns what packs where every chunk has a score, or none.
+    fn packer(&self) -> &Packer {
+        if self.service.packer.is_none() && self.service.reranker.reorders() {
+            &self.active.by_input
+        } else {
+            &self.active.packer
+        }
+    }
+
+    /// Returns a packing, its messages, and what these count: at most what the
+    /// prompt may.
+    fn pack(&self, chunks: &[Chunk]) -> Result<(Packing, Vec<Message>, usize), Error> {
+        let Self { service, query, active, figures, .. } = self;
+        // No figure compares a chunk that has a score with one that has none.
+        let scored = chunks.iter().filter(|chunk| chunk.score.is_some()).count();
+        let is_mixed = service.packer.is_none() && 0 < scored && scored < chunks.len();
+        let packer = if is_mixed { &active.by_input } else { self.packer() };
+        let messages_of = |packing: &Packing| {
+            let messages = service.messages(&packing.text, query);
+            let total = active.count(&messages);
+            (messages, total)
+        };
+        let mut room = figures.room;
+        for attempt in 0..TRIES {
+            let limit = packer.limits().0.min(room);
+            let packing = packer.pack_within(limit, query, chunks)?;
+            let (messages, total) = messages_of(&packing);
+            if total <= figures.most {
+                return Ok((packing, messages, total));
+            }
+            // The text counts more beside the query than on its own.
+            let over = packing.total_tokens.saturating_sub(total - figures.most);
+            room = room.saturating_sub(1).min(over);
+            if attempt >= TRIES / 2 {
+                room /= 2;
+            }
+        }
+        let packing = packer.clone().max_chunks(0).pack(query, chunks)?;
+        let (messages, total) = messages_of(&packing);
+        Ok((packing, messages, total))
+    }
+}
+
+impl Active {
+    fn count(&self, messages: &[Message]) -> usize {
+        count_messages(messages, self.model.counter(), Some(&self.model.name))
+    }
+}
+
+impl RetrievalService {
+    fn messages(&self, context: &str, query: &str) -> Vec<Message> {
+        (self.message_builder)(&self.system_prompt, context, query)
+    }
+
+    /// Returns the budget, or the error that there is none.
+    fn figures(&self, active: &Active, query: &str, asked: usize) -> Result<Figures, Error> {
+        let (model, system) = (&active.model, active.system_tokens);
+        let reserve = Reserve {
+            system_tokens: system,
+            max_output_tokens: model.max_output_tokens,
+            query_tokens: asked,
+        };
+        let mut budget = wide(retrieval_budget(model.context_window, reserve)?);
+        let mut most = model.context_window - model.max_output_tokens;
+        if model.max_input_tokens < most {
+            most = model.max_input_tokens;
+            budget = wide(most) - wide(system) - wide(asked);
+        }
+        let bare = active.count(&self.messages("", query));
+        let probed = active.count(&self.messages(PROBE, query));
+        let fixed = wide(bare).max(wide(probed) - wide(model.counter.count(PROBE)));
+        let room = wide(most) - fixed;
+        match (usize::try_from(budget), usize::try_from(room)) {
+            (Ok(budget @ 1..), Ok(room @ 1..)) => Ok(Figures { query: asked, most, budget, room }),
+            _ => {
+                let limit = if most == model.max_input_tokens {
+                    format!("max_input_tokens {most}")
+                } else {
+                    let (window, output) = (model.context_window, model.max_output_tokens);
+                    format!("context_window {window} - max_output_tokens {output}")
+                };
+                let message_tokens = fixed - wide(system) - wide(asked);
+                Err(Error::no_room(format!(
+                    "nothing is left for retrieval: {limit} - system_tokens {system} - \
+                     query_tokens {asked} - message_tokens {message_tokens} = {room}"
+                )))
+            }
+        }
+    }
+}
+
+fn wide(tokens: usize) -> i128 {
+    i128::try_from(tokens).expect("128 bits hold any size")
+}

@@ -1,0 +1,233 @@
+//! What finds chunks for a query, what reorders them, and a retriever over
+//! chunks in memory.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::chunk::Chunk;
+use crate::rank::sort_descending;
+use crate::score::keyword_scores;
+
+/// Whatever a retriever or a reranker fails with; every error becomes one by
+/// `?`.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Batches of chunks, best first, none of them twice: see
+/// [`Retriever::pages`].
+pub type Pages<'a> = Box<dyn Iterator<Item = Result<Vec<Chunk>, BoxError>> + 'a>;
+
+/// Finds chunks for a query.
+///
+/// Every `Fn(&str, usize) -> Result<Vec<Chunk>, E>` is one, and so are
+/// `Arc<R>` of a retriever and `Box<dyn Retriever>`. It is asked by several
+/// threads at once.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Chunk;
+/// use budgeteer::service::{BoxError, Retriever};
+///
+/// struct Search {
+///     url: String,
+/// }
+///
+/// impl Retriever for Search {
+///     fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+///         // Ask the server for `limit` chunks; `?` on whatever that fails with.
+///         Ok(vec![Chunk::new("Green tea is mild.").score(0.9)])
+///     }
+///
+///     fn name(&self) -> &str {
+///         "search"
+///     }
+/// }
+///
+/// let search: Box<dyn Retriever> = Box::new(Search { url: "http://localhost".into() });
+/// assert_eq!(search.retrieve("tea", 5)?[0].text, "Green tea is mild.");
+/// # Ok::<(), BoxError>(())
+/// ```
+pub trait Retriever: Send + Sync {
+    /// Returns the best chunks for `query`, at most `limit`, best first.
+    ///
+    /// # Errors
+    ///
+    /// Whatever it fails with. That becomes the source of the request's error.
+    fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError>;
+
+    /// Returns batches of chunks for `query`, best first, none of them twice;
+    /// or None, as unless told otherwise, where `retrieve` is to be called.
+    ///
+    /// They are asked for until the budget is full, one is empty, or there are
+    /// no more: a vector store brings as many as the window of today's model
+    /// takes, instead of a fixed number.
+    fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
+        let _ = query;
+        None
+    }
+
+    /// Returns what errors and spans call it; the name of its type unless told
+    /// otherwise.
+    fn name(&self) -> &str {
+        std::any::type_name::<Self>()
+    }
+}
+
+impl<F, E> Retriever for F
+where
+    F: Fn(&str, usize) -> Result<Vec<Chunk>, E> + Send + Sync,
+    E: Into<BoxError>,
+{
+    fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+        self(query, limit).map_err(Into::into)
+    }
+}
+
+macro_rules! forward {
+    ($($kind:tt)*) => {
+        $($kind)* {
+            fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+                (**self).retrieve(query, limit)
+            }
+
+            fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
+                (**self).pages(query)
+            }
+
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+        }
+    };
+}
+
+forward!(impl<R: Retriever + ?Sized> Retriever for Arc<R>);
+forward!(impl Retriever for Box<dyn Retriever>);
+
+/// Puts chunks into a better order.
+///
+/// Every `Fn(&str, Vec<Chunk>) -> Result<Vec<Chunk>, E>` is one. What it
+/// answers is packed in its order, whatever the scores, and what it leaves out
+/// is out.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Chunk;
+/// use budgeteer::service::{BoxError, Reranker};
+///
+/// let shortest_first = |_: &str, mut chunks: Vec<Chunk>| {
+///     chunks.sort_by_key(|chunk| chunk.text.len());
+///     Ok::<_, BoxError>(chunks)
+/// };
+/// let chunks = vec![Chunk::new("Green tea."), Chunk::new("Tea.")];
+/// assert_eq!(shortest_first.rerank("tea", chunks)?[0].text, "Tea.");
+/// # Ok::<(), BoxError>(())
+/// ```
+pub trait Reranker: Send + Sync {
+    /// Returns `chunks`, best first.
+    ///
+    /// # Errors
+    ///
+    /// Whatever it fails with. That becomes the source of the request's error.
+    fn rerank(&self, query: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError>;
+
+    /// Returns whether it says in which order chunks are packed. If not, as
+    /// with [`NoOpReranker`], it is not asked, and the scores of the chunks
+    /// decide.
+    fn reorders(&self) -> bool {
+        true
+    }
+
+    /// Returns what errors and spans call it; the name of its type unless told
+    /// otherwise.
+    fn name(&self) -> &str {
+        std::any::type_name::<Self>()
+    }
+}
+
+impl<F, E> Reranker for F
+where
+    F: Fn(&str, Vec<Chunk>) -> Result<Vec<Chunk>, E> + Send + Sync,
+    E: Into<BoxError>,
+{
+    fn rerank(&self, query: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
+        self(query, chunks).map_err(Into::into)
+    }
+}
+
+/// Leaves the order of the retrievers as it is. The default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoOpReranker;
+
+impl Reranker for NoOpReranker {
+    fn rerank(&self, _: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
+        Ok(chunks)
+    }
+
+    fn reorders(&self) -> bool {
+        false
+    }
+}
+
+/// Finds chunks among those given, by the share of the query's keywords that
+/// they have.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Chunk;
+/// use budgeteer::service::{ChunkRetriever, Retriever};
+///
+/// let retriever = ChunkRetriever::new([Chunk::new("Rye bread."), Chunk::new("Green tea.")]);
+/// let found = retriever.retrieve("green tea", 1)?;
+/// assert_eq!((found[0].text.as_str(), found[0].score), ("Green tea.", Some(1.0)));
+/// # Ok::<(), budgeteer::service::BoxError>(())
+/// ```
+#[derive(Clone)]
+pub struct ChunkRetriever {
+    name: String,
+    chunks: Arc<[Chunk]>,
+}
+
+impl ChunkRetriever {
+    /// Returns a retriever over `chunks`.
+    #[must_use]
+    pub fn new(chunks: impl IntoIterator<Item = Chunk>) -> Self {
+        Self { name: "ChunkRetriever".into(), chunks: chunks.into_iter().collect() }
+    }
+
+    /// Sets what errors and spans call it.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+}
+
+impl Retriever for ChunkRetriever {
+    fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+        Ok(best(query, &self.chunks, limit))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for ChunkRetriever {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, chunks } = self;
+        f.debug_struct("ChunkRetriever").field("name", name).field("chunks", &chunks.len()).finish()
+    }
+}
+
+/// Returns the `limit` chunks of the highest keyword score, ties in their
+/// order.
+pub(super) fn best(query: &str, chunks: &[Chunk], limit: usize) -> Vec<Chunk> {
+    let scores = keyword_scores(query, chunks);
+    let mut order: Vec<u32> = (0..chunks.len()).map_while(|i| u32::try_from(i).ok()).collect();
+    sort_descending(&mut order, &scores);
+    let found = order.into_iter().take(limit).map(|i| i as usize);
+    found.map(|i| chunks[i].clone().score(scores[i])).collect()
+}

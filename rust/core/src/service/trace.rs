@@ -1,0 +1,136 @@
+//! What operators see of a request: spans and events, with the feature
+//! `tracing`; nothing without it. Neither has a text or a query.
+
+use super::retrieval_result::RetrievalResult;
+use super::settings::ActiveModel;
+use super::stats::Outcome;
+
+/// A stage of a request, and the component that does it.
+#[derive(Clone, Copy)]
+pub(super) enum Stage<'a> {
+    Plan,
+    Search(&'a str),
+    Rerank(&'a str),
+    Pack,
+}
+
+/// The span of a request.
+#[cfg(feature = "tracing")]
+pub(super) struct Trace(tracing::Span);
+
+#[cfg(feature = "tracing")]
+impl Trace {
+    pub(super) fn new(model: &ActiveModel) -> Self {
+        use tracing::field::Empty;
+
+        Self(tracing::info_span!(
+            "budgeteer.retrieve",
+            model = model.name.as_str(),
+            context_window = model.context_window,
+            tokens.system = Empty,
+            tokens.query = Empty,
+            tokens.budget = Empty,
+            tokens.retrieved = Empty,
+            tokens.budget_remaining = Empty,
+            chunks.kept = Empty,
+            chunks.dropped = Empty,
+            outcome = Empty,
+        ))
+    }
+
+    /// Does a stage's work in a span of its own, below that of the request.
+    pub(super) fn stage<R>(&self, stage: Stage<'_>, work: impl FnOnce() -> R) -> R {
+        use tracing::debug_span;
+
+        let _request = self.0.enter();
+        let _stage = match stage {
+            Stage::Plan => debug_span!("budgeteer.plan"),
+            Stage::Search(component) => debug_span!("budgeteer.search", component),
+            Stage::Rerank(component) => debug_span!("budgeteer.rerank", component),
+            Stage::Pack => debug_span!("budgeteer.pack"),
+        }
+        .entered();
+        work()
+    }
+
+    pub(super) fn counted(&self, system: usize, query: usize) {
+        self.0.record("tokens.system", system).record("tokens.query", query);
+    }
+
+    pub(super) fn planned(&self, budget: usize) {
+        self.0.record("tokens.budget", budget);
+    }
+
+    /// Records the figures of an answer that left out so many chunks for the
+    /// budget, and warns of those.
+    pub(super) fn packed(&self, result: &RetrievalResult, for_budget: usize) {
+        macro_rules! event {
+            ($level:ident, $($message:tt)+) => {{
+                let tokens = &result.tokens;
+                tracing::$level!(
+                    model = result.model.as_str(),
+                    tokens.system = tokens.system,
+                    tokens.query = tokens.query,
+                    tokens.retrieved = tokens.retrieved,
+                    tokens.budget = tokens.budget,
+                    tokens.budget_remaining = tokens.remaining,
+                    chunks.kept = result.packing.kept.len(),
+                    chunks.dropped = result.packing.dropped.len(),
+                    $($message)+
+                )
+            }};
+        }
+        self.0
+            .record("tokens.retrieved", result.tokens.retrieved)
+            .record("tokens.budget_remaining", result.tokens.remaining)
+            .record("chunks.kept", result.packing.kept.len())
+            .record("chunks.dropped", result.packing.dropped.len());
+        let _request = self.0.enter();
+        match for_budget {
+            0 => event!(debug, "retrieval: everything fits"),
+            1 => event!(warn, "Token budget exceeded: dropped 1 lowest-relevance chunk"),
+            n => event!(warn, "Token budget exceeded: dropped {n} lowest-relevance chunks"),
+        }
+    }
+
+    pub(super) fn ended(&self, outcome: Outcome) {
+        self.0.record("outcome", outcome.name());
+    }
+}
+
+/// Says that another model answers from now on.
+#[cfg(feature = "tracing")]
+pub(super) fn swapped(model: &ActiveModel) {
+    tracing::info!(
+        model = model.name.chars().take(80).collect::<String>(),
+        context_window = model.context_window,
+        "retrieval service: another model from now on"
+    );
+}
+
+/// Nothing: without the feature `tracing` nobody is told.
+#[cfg(not(feature = "tracing"))]
+pub(super) struct Trace;
+
+#[cfg(not(feature = "tracing"))]
+#[allow(clippy::unused_self, clippy::trivially_copy_pass_by_ref)] // as those above
+impl Trace {
+    pub(super) fn new(_: &ActiveModel) -> Self {
+        Self
+    }
+
+    pub(super) fn stage<R>(&self, _: Stage<'_>, work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    pub(super) fn counted(&self, _: usize, _: usize) {}
+
+    pub(super) fn planned(&self, _: usize) {}
+
+    pub(super) fn packed(&self, _: &RetrievalResult, _: usize) {}
+
+    pub(super) fn ended(&self, _: Outcome) {}
+}
+
+#[cfg(not(feature = "tracing"))]
+pub(super) fn swapped(_: &ActiveModel) {}
