@@ -1,4 +1,5 @@
 //! The cases that both languages answer alike: what Python writes, read.
+#![allow(dead_code)] // not every test uses all of it
 
 use std::fs;
 use std::path::Path;

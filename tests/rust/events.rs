@@ -1,16 +1,26 @@
 //! Events: what an operator is told.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use budgeteer::service::{BoxError, ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits};
+use budgeteer::{Chunk, Estimate};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps level and fields of every event.
+/// Keeps level and fields of every event, and name, parent and fields of every
+/// span.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<(Level, String)>>>);
+struct Log(Arc<Mutex<Told>>);
+
+#[derive(Clone, Default)]
+struct Told {
+    events: Vec<(Level, String)>,
+    spans: Vec<(&'static str, Option<&'static str>, String)>,
+    entered: Vec<usize>,
+}
 
 struct Fields(String);
 
@@ -20,34 +30,64 @@ impl Visit for Fields {
     }
 }
 
+/// Returns fields as text.
+fn fields(record: impl FnOnce(&mut Fields)) -> String {
+    let mut fields = Fields(String::new());
+    record(&mut fields);
+    fields.0
+}
+
+/// Returns the place of a span.
+fn place(id: &Id) -> usize {
+    usize::try_from(id.into_u64()).expect("there are few") - 1
+}
+
+impl Log {
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().expect("no test panicked")
+    }
+}
+
 impl Subscriber for Log {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut told = self.told();
+        let parent = told.entered.last().map(|&place| told.spans[place].0);
+        told.spans.push((span.metadata().name(), parent, fields(|fields| span.record(fields))));
+        Id::from_u64(told.spans.len() as u64)
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        self.told().spans[place(id)].2 += &fields(|fields| values.record(fields));
+    }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields(String::new());
-        event.record(&mut fields);
-        self.0.lock().expect("no test panicked").push((*event.metadata().level(), fields.0));
+        let fields = fields(|fields| event.record(fields));
+        self.told().events.push((*event.metadata().level(), fields));
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, id: &Id) {
+        self.told().entered.push(place(id));
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {
+        self.told().entered.pop();
+    }
+}
+
+fn told(work: impl FnOnce()) -> Told {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), work);
+    log.told().clone()
 }
 
 fn events(work: impl FnOnce()) -> Vec<(Level, String)> {
-    let log = Log::default();
-    tracing::subscriber::with_default(log.clone(), work);
-    log.0.lock().expect("no test panicked").clone()
+    told(work).events
 }
 
 #[test]
@@ -84,4 +124,93 @@ fn negotiations_say_their_figures() {
     ] {
         assert!(reduced.contains(figure), "{figure}: {reduced}");
     }
+}
+
+/// A service that counts words, whose texts are all about tea.
+fn service(window: usize) -> RetrievalService {
+    let scores = [0.9, 0.8, 0.7, 0.6, 0.5];
+    let chunks = scores.map(|score| Chunk::new("tea ".repeat(300)).score(score));
+    let retriever = move |_: &str, _: usize| Ok::<_, BoxError>(chunks.to_vec());
+    RetrievalService::new(retriever, settings(window)).unwrap().system_prompt("tea ".repeat(200))
+}
+
+fn settings(window: usize) -> LlmSettings {
+    LlmSettings::new("gpt-4").context_window(window).max_output_tokens(500).counter(Estimate::Words)
+}
+
+/// Of 5 chunks of 300 tokens 3 fit into 1000, and the log says so, with the
+/// figures and without a text.
+#[test]
+fn dropped_chunks_are_warned_of() {
+    let query = "tea ".repeat(50);
+    let told = told(|| {
+        let service =
+            service(1_750).reranker(|_: &str, chunks: Vec<Chunk>| Ok::<_, BoxError>(chunks));
+        let tokens = service.retrieve(&query).unwrap().tokens;
+        assert_eq!((1_000, 900), (tokens.budget, tokens.retrieved));
+        assert_eq!((11, 89), (tokens.overhead, tokens.remaining));
+    });
+
+    let [(Level::WARN, warning)] = &*told.events else { panic!("{:?}", told.events) };
+    let message = "message=Token budget exceeded: dropped 2 lowest-relevance chunks ";
+    assert!(warning.contains(message), "{warning}");
+    let names: Vec<_> = told.spans.iter().map(|span| (span.0, span.1)).collect();
+    let request = Some("budgeteer.retrieve");
+    assert_eq!(
+        [
+            ("budgeteer.retrieve", None),
+            ("budgeteer.plan", request),
+            ("budgeteer.search", request),
+            ("budgeteer.rerank", request),
+            ("budgeteer.pack", request),
+        ],
+        *names
+    );
+    let span = &told.spans[0].2;
+    for figure in ["tokens.system=200 ", "tokens.query=50 ", "tokens.retrieved=900 "] {
+        assert!(span.contains(figure) && warning.contains(figure), "{figure}: {span}");
+    }
+    for figure in [
+        "model=\"gpt-4\" ",
+        "context_window=1750 ",
+        "tokens.budget=1000 ",
+        "tokens.budget_remaining=89 ",
+        "chunks.kept=3 ",
+        "chunks.dropped=2 ",
+        "outcome=\"answered\" ",
+    ] {
+        assert!(span.contains(figure), "{figure}: {span}");
+    }
+    assert!(warning.contains("tokens.budget_remaining=89 "), "{warning}");
+    let all = format!("{:?}{:?}", told.events, told.spans);
+    assert!(!all.contains("tea"), "{all}");
+}
+
+/// Requests that end otherwise say how; a single chunk is one; a swap is told.
+#[test]
+fn other_outcomes_and_swaps_are_told() {
+    let told = told(|| {
+        let service = service(2_100);
+        assert!(service.retrieve(&"tea ".repeat(9_000)).is_err());
+        service.retrieve("tea").unwrap();
+        drop(service.plan("tea"));
+        service.set_settings(settings(9_000)).unwrap();
+        service.retrieve("tea").unwrap();
+        let broken = |_: &str, _: usize| Err("secret");
+        assert!(RetrievalService::new(broken, settings(900)).unwrap().retrieve("q").is_err());
+        let empty = ChunkRetriever::new([]).name("nobody");
+        RetrievalService::new(empty, settings(900)).unwrap().retrieve("q").unwrap();
+    });
+
+    let levels: Vec<_> = told.events.iter().map(|(level, _)| *level).collect();
+    assert_eq!([Level::WARN, Level::INFO, Level::DEBUG, Level::DEBUG], *levels);
+    assert!(told.events[0].1.contains("dropped 1 lowest-relevance chunk "), "{:?}", told.events);
+    assert!(told.events[1].1.contains("context_window=9000"), "{:?}", told.events);
+    let requests = told.spans.iter().filter(|span| span.0 == "budgeteer.retrieve");
+    let outcomes: Vec<_> = requests.map(|span| span.2.rsplit_once("outcome=").unwrap().1).collect();
+    let expected = ["rejected", "answered", "cancelled", "answered", "failed", "answered"];
+    assert_eq!(expected.map(|outcome| format!("{outcome:?} ")), *outcomes);
+    assert!(told.spans.iter().any(|span| span.2 == "component=\"nobody\" "));
+    let all = format!("{:?}{:?}", told.events, told.spans);
+    assert!(!all.contains("tea ") && !all.contains("secret"), "{all}");
 }

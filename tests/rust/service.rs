@@ -1,1 +1,469 @@
-fn main() {}
+//! The retrieval service: its document's scenarios, and the law for every
+//! input.
+#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+
+mod service_support;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+
+use budgeteer::service::{
+    BoxError, LlmSettings, NoOpReranker, Pages, RetrievalResult, RetrievalService, Retriever,
+    chat_messages,
+};
+use budgeteer::window::{ModelLimits, count_messages};
+use budgeteer::{
+    Chunk, Encoding, ErrorKind, Estimate, Message, Overflow, Packer, Ranking, Reason, TokenCounter,
+};
+use proptest::prelude::*;
+use serde_json::json;
+use service_support::{Fake, chunks, service_of, settings, text_of};
+
+/// Returns whether the messages and the answer fit, counted from outside.
+fn in_window(result: &RetrievalResult, counter: &dyn TokenCounter) -> bool {
+    let total = count_messages(&result.messages, counter, None);
+    assert_eq!(result.tokens.input, total);
+    total + result.tokens.output <= result.tokens.context_window
+}
+
+fn kept(result: &RetrievalResult) -> Vec<usize> {
+    result.packing.kept.iter().map(|kept| kept.index).collect()
+}
+
+fn reversed(_: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
+    Ok(chunks.into_iter().rev().collect())
+}
+
+/// Seed 003, criterion 1: 4096 - 200 - 500 - 50 = 3346.
+#[test]
+fn given_a_window_when_planning_then_the_budget_is_what_is_left() {
+    let service = service_of(vec![]).system_prompt(text_of(200));
+    let query = text_of(50);
+    let plan = service.plan(&query).unwrap();
+    assert_eq!((3_346, 500), (plan.budget(), plan.limit()));
+
+    let tokens = plan.answer(vec![]).unwrap().tokens;
+
+    assert_eq!((200, 50, 500), (tokens.system, tokens.query, tokens.output));
+    assert_eq!(3_346, tokens.budget);
+    assert_eq!(3_346 - tokens.overhead, tokens.remaining.cast_signed());
+}
+
+/// Seed 003, criterion 2: of 5 chunks of 300 tokens 3 fit into 1000. What is
+/// logged is in `events.rs`.
+#[test]
+fn given_small_budget_when_retrieving_then_truncates_chunks() {
+    let scores = [0.9, 0.8, 0.7, 0.6, 0.5];
+    let retriever = Fake::new(scores.map(|score| Chunk::new(text_of(300)).score(score)));
+    let settings = settings().context_window(1_750);
+    let service = RetrievalService::new(retriever, settings).unwrap().system_prompt(text_of(200));
+
+    let result = service.retrieve(&text_of(50)).unwrap();
+
+    assert_eq!(1_000, result.tokens.budget);
+    assert_eq!([0, 1, 2], *kept(&result));
+    let dropped: Vec<_> =
+        result.packing.dropped.iter().map(|chunk| (chunk.index, chunk.reason)).collect();
+    assert_eq!([(3, Reason::Budget), (4, Reason::Budget)], *dropped);
+    assert!(in_window(&result, &Encoding::Cl100k));
+    assert_eq!((1, 2, 600), {
+        let stats = service.stats();
+        (stats.cut, stats.dropped_chunks, stats.dropped_tokens)
+    });
+}
+
+/// Seed 003, criterion 3: neither a retriever nor a reranker is asked.
+#[test]
+fn given_huge_query_when_retrieving_then_returns_error() {
+    let retriever = Fake::new([Chunk::new("tea")]);
+    let was_reranked = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&was_reranked);
+    let service = RetrievalService::new(retriever.clone(), settings())
+        .unwrap()
+        .system_prompt(text_of(200))
+        .reranker(move |_: &str, chunks: Vec<Chunk>| {
+            flag.store(true, Ordering::Relaxed);
+            Ok::<_, BoxError>(chunks)
+        });
+
+    let error = service.retrieve(&text_of(3_500)).unwrap_err();
+
+    assert_eq!(0, retriever.calls());
+    assert!(!was_reranked.load(Ordering::Relaxed));
+    assert_eq!((ErrorKind::InputValidation, None), (error.kind(), error.component()));
+    assert_eq!(
+        "nothing is left for retrieval: context_window 4096 - system_tokens 200 - \
+         max_output_tokens 500 - query_tokens 3500 = -104",
+        error.to_string()
+    );
+    let stats = service.stats();
+    assert_eq!((1, 1, 0), (stats.requests, stats.rejected, stats.answered));
+}
+
+/// What the messages cost is taken off too, before anything is retrieved.
+#[test]
+fn given_a_query_that_leaves_no_room_for_the_messages_when_retrieving_then_returns_error() {
+    let retriever = Fake::new([Chunk::new("tea")]);
+    let service = RetrievalService::new(retriever.clone(), settings()).unwrap();
+
+    let error = service.retrieve(&text_of(3_592)).unwrap_err();
+
+    assert_eq!((ErrorKind::InputValidation, 0), (error.kind(), retriever.calls()));
+    assert!(error.to_string().contains(" - message_tokens 8 = -4"), "{error}");
+    assert_eq!(16, service.retrieve(&text_of(3_580)).unwrap().tokens.budget);
+}
+
+/// From a 4k to a 128k model: the next request has its window and its encoding.
+#[test]
+fn given_a_swap_when_requests_follow_then_window_and_encoding_change() {
+    let text = "日本のお茶を飲みます。".repeat(300);
+    let service = service_of(chunks(&[&text]));
+    assert_eq!(0, service.retrieve("お茶").unwrap().packing.kept.len());
+
+    service.set_settings(LlmSettings::new("gpt-4o")).unwrap();
+    let result = service.retrieve("お茶").unwrap();
+
+    assert_eq!(("gpt-4o", 128_000), (&*result.model, result.tokens.context_window));
+    assert_eq!(Encoding::O200k.count(&text), result.tokens.retrieved);
+    assert!(in_window(&result, &Encoding::O200k));
+    assert_eq!(Some("gpt-4o"), service.settings().model.as_deref());
+
+    let error = service.set_settings(LlmSettings::default()).unwrap_err();
+    assert_eq!("model or context_window is required", error.to_string());
+    assert_eq!("gpt-4o", service.retrieve("q").unwrap().model);
+}
+
+/// A request that began before a swap has the old window and encoding, to its
+/// end.
+#[test]
+fn given_a_swap_when_a_request_is_under_way_then_it_keeps_its_model() {
+    let (step, is_first) = (Arc::new(Barrier::new(2)), AtomicBool::new(true));
+    let inside = Arc::clone(&step);
+    let waiting = move |_: &str, _: usize| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            inside.wait();
+            inside.wait();
+        }
+        Ok::<_, BoxError>(chunks(&["日本のお茶"]))
+    };
+    let service = RetrievalService::new(waiting, settings()).unwrap();
+    std::thread::scope(|scope| {
+        let before = scope.spawn(|| service.retrieve("q").unwrap());
+        step.wait();
+        service.set_settings(LlmSettings::new("gpt-4o").context_window(9_000)).unwrap();
+        step.wait();
+        let (old, new) = (before.join().unwrap(), service.retrieve("q").unwrap());
+
+        assert_eq!(("gpt-4", 4_096), (&*old.model, old.tokens.context_window));
+        assert_eq!(("gpt-4o", 9_000), (&*new.model, new.tokens.context_window));
+        assert_eq!(Encoding::Cl100k.count("日本のお茶"), old.tokens.retrieved);
+        assert_eq!(Encoding::O200k.count("日本のお茶"), new.tokens.retrieved);
+        assert_ne!(old.tokens.retrieved, new.tokens.retrieved);
+    });
+}
+
+/// Under load from many threads each answer is the one of its model, whole, and
+/// whoever swapped gets the new model at once.
+#[test]
+fn given_swaps_under_load_when_retrieving_then_each_answer_is_of_one_model() {
+    let texts = (0..40).map(|i| format!("緑茶 {i} ").repeat(20 + i % 7));
+    let service = RetrievalService::new(Fake::new(texts.map(Chunk::new)), settings())
+        .unwrap()
+        .system_prompt("日本語で");
+    let both = [settings(), LlmSettings::new("gpt-4o").context_window(3_000)];
+    let expected: HashMap<_, _> = both
+        .iter()
+        .map(|settings| {
+            service.set_settings(settings.clone()).unwrap();
+            (settings.model.clone().unwrap(), service.retrieve("お茶").unwrap())
+        })
+        .collect();
+    assert_ne!(expected["gpt-4"].tokens, expected["gpt-4o"].tokens);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..60 {
+                    let result = service.retrieve("お茶").unwrap();
+                    assert_eq!(expected[&result.model], result);
+                }
+            });
+        }
+        for turn in 0..200 {
+            let settings = &both[turn % 2];
+            service.set_settings(settings.clone()).unwrap();
+            assert_eq!(settings.model, Some(service.retrieve("お茶").unwrap().model));
+        }
+    });
+    assert_eq!((682, 682), (service.stats().requests, service.stats().answered));
+}
+
+/// The retrieved text stands in front of the query, never in the system message.
+#[test]
+fn given_chunks_when_retrieving_then_the_messages_are_ready() {
+    let service = service_of(chunks(&["Green tea."])).system_prompt("Be brief.");
+
+    let result = service.retrieve("Is it mild?").unwrap();
+
+    let expected = [Message::system("Be brief."), Message::user("Green tea.\n\nIs it mild?")];
+    assert_eq!(expected, *result.messages);
+    assert_eq!([Message::user("q")], *chat_messages("", "", "q"));
+    let (chunk, kept) = result.kept().next().unwrap();
+    assert_eq!(("Green tea.", 3), (&*chunk.text, kept.token_count));
+}
+
+/// Chunks are packed by their own scores, whichever retriever brought them;
+/// where some have none, in the given order; and in a reranker's, if any.
+#[test]
+fn given_several_retrievers_when_retrieving_then_they_are_merged() {
+    let scored = || Fake::new([Chunk::new("a").score(0.1), Chunk::new("b").score(0.9)]);
+    let of = |first: Fake, second: Chunk| {
+        RetrievalService::new(first, settings()).unwrap().retriever(Fake::new([second]))
+    };
+    let text = |service: &RetrievalService| service.retrieve("q").unwrap().packing.text;
+
+    let all = of(scored(), Chunk::new("c").score(0.5));
+    assert_eq!("b\n\nc\n\na", text(&all));
+    assert_eq!("c\n\nb\n\na", text(&all.reranker(reversed)));
+    let some = of(scored(), Chunk::new("c"));
+    assert_eq!("a\n\nb\n\nc", text(&some));
+    assert_eq!("a\n\nb\n\nc", text(&some.reranker(NoOpReranker)));
+    assert_eq!("a\n\nc", text(&of(Fake::new(chunks(&["a"])), Chunk::new("c"))));
+}
+
+/// A packer's options apply, its bound too; the model's counter counts.
+#[test]
+fn given_a_packer_when_retrieving_then_its_options_apply() {
+    let packer = Packer::new(3).estimate(Estimate::CharsDiv4).ranking(Ranking::Input);
+    let packer = packer.overflow(Overflow::Skip);
+    let service = service_of(chunks(&["one two three four", "tea", "tea"])).packer(packer);
+
+    let packing = service.retrieve("q").unwrap().packing;
+
+    assert_eq!(("tea", 3), (&*packing.text, packing.budget_tokens));
+    let reasons: Vec<_> = packing.dropped.iter().map(|dropped| dropped.reason).collect();
+    assert_eq!([Reason::Budget, Reason::Duplicate], *reasons);
+}
+
+/// Brings ten chunks of a hundred tokens a page, without an end.
+struct Paged(Fake);
+
+impl Retriever for Paged {
+    fn retrieve(&self, _: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
+        unreachable!("it has pages")
+    }
+
+    fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
+        Some(Box::new(std::iter::repeat_with(move || self.0.retrieve(query, 10))))
+    }
+}
+
+/// Pages are asked for while there is room, and a page with nothing ends it.
+#[test]
+fn given_pages_when_retrieving_then_they_are_read_until_the_budget_is_full() {
+    let fake = Fake::new(vec![Chunk::new(text_of(100)); 10]);
+    let settings = settings().max_output_tokens(0);
+    let service = RetrievalService::new(Paged(fake.clone()), settings.clone()).unwrap();
+    assert_eq!(40, service.retrieve("q").unwrap().packing.kept.len());
+    assert_eq!(5, fake.calls());
+
+    // A larger window has more of them, and a packer's own bound fewer.
+    let asked = || (service.retrieve("q").unwrap().chunks.len(), fake.calls());
+    service.set_settings(settings.context_window(8_192)).unwrap();
+    assert_eq!((90, 5 + 9), asked());
+    let service = RetrievalService::new(Paged(fake.clone()), service.settings()).unwrap();
+    let service = service.packer(Packer::new(500).reserve_tokens(100));
+    assert_eq!(10, service.retrieve("q").unwrap().chunks.len());
+
+    let empty = Fake::new(chunks(&[]));
+    let service = RetrievalService::new(Paged(empty.clone()), service.settings()).unwrap();
+    assert_eq!((0, 1), (service.retrieve("q").unwrap().chunks.len(), empty.calls()));
+}
+
+/// Texts that count nothing do not bring pages for ever.
+#[test]
+fn given_pages_of_nothing_when_retrieving_then_they_end() {
+    let fake = Fake::new(vec![Chunk::new(""); 10]);
+    let service = RetrievalService::new(Paged(fake), settings()).unwrap();
+
+    assert_eq!(100_000, service.retrieve("q").unwrap().chunks.len());
+}
+
+/// Where texts count more beside each other, chunks leave until the messages
+/// fit.
+#[test]
+fn given_a_counter_that_counts_seams_dearly_when_retrieving_then_the_messages_fit() {
+    let counter = |text: &str| text.len() + 50 * text.matches("\n\n").count();
+    let settings = LlmSettings::default().context_window(400).max_output_tokens(0);
+    let retriever = Fake::new(vec![Chunk::new("a".repeat(40)); 9]);
+    let service = RetrievalService::new(retriever, settings.counter(counter)).unwrap();
+
+    let result = service.retrieve("q").unwrap();
+
+    assert!((1..9).contains(&result.packing.kept.len()));
+    assert!(in_window(&result, &counter));
+}
+
+/// Whatever a builder puts around the context, the messages fit.
+#[test]
+fn given_a_message_builder_when_retrieving_then_what_it_adds_is_counted() {
+    let settings = settings().context_window(300).max_output_tokens(50);
+    let service =
+        RetrievalService::new(Fake::new(vec![Chunk::new("tea ".repeat(10)); 90]), settings)
+            .unwrap()
+            .message_builder(|prompt, context, query| {
+                vec![
+                    Message::user(format!("{prompt}\n<context>{context}</context>\n{query}")),
+                    Message::assistant("I have read it. ".repeat(20)),
+                ]
+            });
+
+    let result = service.retrieve("q").unwrap();
+
+    assert!(!result.packing.kept.is_empty());
+    assert!(in_window(&result, &Encoding::Cl100k));
+}
+
+/// Settings are read from JSON under the document's names too.
+#[test]
+fn given_json_when_reading_settings_then_the_spellings_of_the_document_are_taken() {
+    let window = ["context_window", "max_context_window", "context_window_size"];
+    for (window, output) in window.iter().flat_map(|window| {
+        ["max_output_tokens", "reserved_output_tokens"].map(|output| (*window, output))
+    }) {
+        let section = json!({"model": "gpt-4", window: 4096, output: 500, "counter": null});
+        for value in [json!({"llm": section, "other": 1}), section] {
+            let read = LlmSettings::from_json(&value).unwrap();
+            assert_eq!(Some("gpt-4"), read.model.as_deref());
+            assert_eq!((Some(4_096), Some(500)), (read.context_window, read.max_output_tokens));
+        }
+    }
+    for (value, message) in [
+        (json!({"llm": {"modle": "gpt-4"}}), "llm.modle is not a known key; known are \"model\","),
+        (json!({"llm": 3}), "llm must be an object"),
+        (json!([1]), "the settings must be an object"),
+        (json!({"llm": {"context_window": -1}}), "llm.context_window must be a natural number"),
+        (json!({"context_window": 0}), "context_window must be at least 1, not 0"),
+        (json!({"model": 3}), "model must be a string"),
+        (json!({"model": ""}), "model must not be empty"),
+        (
+            json!({"llm": {"context_window": 9, "context_window_size": 9}}),
+            "llm.context_window and llm.context_window_size are the same; give one of them",
+        ),
+        (json!({"llm": {"max_output_tokens": 9}}), "llm.model or context_window is required"),
+        (json!({"model": "gpt-4", "counter": "nope"}), "counter must be one of"),
+    ] {
+        let error = LlmSettings::from_json(&value).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+}
+
+/// A model that the caller knows, one without a tokenizer here, and one that
+/// nobody knows.
+#[test]
+fn given_a_model_when_making_a_service_then_its_limits_are_known_or_an_error() {
+    let own = ModelLimits::new("own", 900).max_output_tokens(100).encoding("words");
+    let limits = LlmSettings::for_model(own).limits().unwrap();
+    assert_eq!((900, 100), (limits.context_window, limits.max_output_tokens));
+    assert_eq!(2, limits.counter().count("green tea"));
+
+    let settings = LlmSettings::new("mistral-large-latest");
+    let error = RetrievalService::new(Fake::default(), settings.clone()).unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    assert!(settings.counter(Estimate::CharsDiv4).limits().is_ok());
+
+    let unknown = LlmSettings::new("nobody-knows-this").limits().unwrap();
+    assert_eq!((8_192, false), (unknown.context_window, unknown.counter().is_exact()));
+    assert_eq!(Encoding::O200k.count("緑茶 tea"), unknown.counter().count("緑茶 tea"));
+}
+
+/// What is shown for debugging has figures, and neither texts nor queries.
+#[test]
+fn given_a_result_when_shown_then_it_tells_no_text() {
+    let service = service_of(chunks(&["green tea"])).system_prompt("secret prompt");
+    let plan = service.plan("secret query").unwrap();
+    let mut shown = format!("{plan:?} {service:?}");
+    shown += &format!("{:?}", plan.answer(chunks(&["green tea"])).unwrap());
+
+    assert!(shown.contains("gpt-4") && shown.contains("retrieved: 2"));
+    assert!(!shown.contains("secret") && !shown.contains("green"), "{shown}");
+}
+
+/// A service and what a request holds are shared between threads.
+#[test]
+fn given_threads_when_sharing_then_the_types_allow_it() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<RetrievalService>();
+    is_shared::<budgeteer::service::Plan<'_>>();
+    is_shared::<RetrievalResult>();
+    is_shared::<budgeteer::service::ServiceError>();
+    is_shared::<LlmSettings>();
+    let boxed: Box<dyn Retriever> = Box::new(Fake::new(chunks(&["boxed"])));
+    let shared: Arc<dyn Retriever> = Arc::new(Fake::new(chunks(&["shared"])));
+    let service = RetrievalService::new(boxed, settings()).unwrap().retriever(shared);
+    assert_eq!("boxed\n\nshared", service.retrieve("q").unwrap().packing.text);
+}
+
+fn counter(kind: u8) -> Box<dyn Fn(LlmSettings) -> LlmSettings> {
+    Box::new(move |settings| match kind {
+        0 => settings.counter(Estimate::CharsDiv4),
+        1 => settings.counter(Estimate::Words),
+        2 => settings.counter(Encoding::O200k),
+        3 => settings.counter(Encoding::Cl100k),
+        // Neither adds up nor grows with the text.
+        salt => settings.counter(move |text: &str| {
+            text.bytes().fold(usize::from(salt), |sum, byte| sum * 31 % 23 + usize::from(byte) % 7)
+        }),
+    })
+}
+
+proptest! {
+    /// For every input the messages and the reserve are within the window, or
+    /// an error says so.
+    #[test]
+    fn the_law(
+        texts in prop::collection::vec(("[a-c .é日\n]{0,40}", prop::option::of(-2.0_f64..2.0)), 0..20),
+        query in "[a-c \n]{0,20}",
+        prompt in "[a-c \n]{0,20}",
+        kind in 0_u8..9,
+        window in 1_usize..120,
+        output in 0_usize..40,
+        own in prop::option::of((0_usize..90, prop::sample::select(vec![
+            Overflow::Skip, Overflow::Stop, Overflow::TruncateEnd, Overflow::TruncateMiddle,
+        ]))),
+        reverses: bool,
+    ) {
+        let chunks = texts.into_iter().map(|(text, score)| Chunk { score, ..Chunk::new(text) });
+        let settings = LlmSettings::default().context_window(window).max_output_tokens(output);
+        let settings = counter(kind)(settings);
+        let limits = settings.limits().unwrap();
+        let fake = Fake::new(chunks);
+        let mut service =
+            RetrievalService::new(fake.clone(), settings).unwrap().system_prompt(&*prompt);
+        if let Some((max_tokens, overflow)) = own {
+            service = service.packer(Packer::new(max_tokens).overflow(overflow));
+        }
+        if reverses {
+            service = service.reranker(reversed);
+        }
+        match service.retrieve(&query) {
+            Err(error) => {
+                prop_assert_eq!(ErrorKind::InputValidation, error.kind());
+                prop_assert_eq!((0, 1), (fake.calls(), service.stats().rejected));
+            }
+            Ok(result) => {
+                let tokens = result.tokens;
+                prop_assert!(in_window(&result, limits.counter()));
+                prop_assert_eq!(window - output - tokens.input, tokens.remaining);
+                let parts = tokens.system + tokens.query + tokens.retrieved;
+                prop_assert_eq!(Some(tokens.input), parts.checked_add_signed(tokens.overhead));
+                prop_assert_eq!(chat_messages(&prompt, &result.packing.text, &query), &*result.messages);
+                let mut seen = kept(&result);
+                seen.extend(result.packing.dropped.iter().map(|dropped| dropped.index));
+                seen.sort_unstable();
+                prop_assert!(seen.into_iter().eq(0..result.chunks.len()));
+            }
+        }
+    }
+}

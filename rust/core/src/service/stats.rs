@@ -136,6 +136,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// Returns its name, as in [`ServiceStats`].
+    #[cfg(feature = "tracing")]
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",

@@ -7,6 +7,7 @@ use super::stats::Outcome;
 
 /// A stage of a request, and the component that does it.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "tracing"), allow(dead_code))] // nobody is told of it then
 pub(super) enum Stage<'a> {
     Plan,
     Search(&'a str),

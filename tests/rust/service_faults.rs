@@ -1,0 +1,393 @@
+//! The retrieval service when something fails, is slow, or answers oddly; and
+//! from asynchronous code.
+#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+
+mod service_support;
+
+use std::error::Error;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+use std::thread::sleep;
+use std::time::Duration;
+
+use budgeteer::service::{
+    BoxError, FolderRetriever, JsonlRetriever, LlmSettings, Pages, Reranker, RetrievalResult,
+    RetrievalService, Retriever, ServiceError,
+};
+use budgeteer::{Chunk, ErrorKind, Packer, Ranking, Reason};
+use service_support::{Fake, chunks, service_of, settings, text_of};
+
+const SHORT: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_secs(600);
+
+fn service(retriever: impl Retriever + 'static) -> RetrievalService {
+    RetrievalService::new(retriever, settings()).unwrap()
+}
+
+/// A retriever with a name.
+struct Named<R>(&'static str, R);
+
+impl<R: Retriever> Retriever for Named<R> {
+    fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+        self.1.retrieve(query, limit)
+    }
+
+    fn name(&self) -> &str {
+        self.0
+    }
+}
+
+fn failing(_: &str, _: usize) -> Result<Vec<Chunk>, io::Error> {
+    Err(io::Error::other("https://user:secret@vectors.example"))
+}
+
+fn slow(_: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
+    sleep(SHORT * 5);
+    Ok(chunks(&["late"]))
+}
+
+/// The error names the retriever and keeps the cause, which its message does
+/// not quote; the next request is none the worse for it.
+#[test]
+fn given_a_retriever_that_fails_when_retrieving_then_the_error_names_it() {
+    let last = Fake::new(chunks(&["b"]));
+    let service = service(Fake::new(chunks(&["a"])))
+        .retriever(Named("broken", failing))
+        .retriever(last.clone());
+
+    let error = service.retrieve("q").unwrap_err();
+
+    assert_eq!((ErrorKind::Retrieval, Some("broken")), (error.kind(), error.component()));
+    assert_eq!("broken failed", error.to_string());
+    let cause = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert!(cause.to_string().contains("vectors.example"));
+    assert_eq!((0, 1), (last.calls(), service.stats().failed));
+    let closure: &dyn Retriever = &failing;
+    assert!(closure.name().ends_with("failing"), "{}", closure.name());
+}
+
+/// A panic reaches the caller, and nobody else: no lock is held meanwhile.
+#[test]
+fn given_a_retriever_that_panics_when_retrieving_then_the_service_goes_on() {
+    let panics = Mutex::new(vec!["first"]);
+    let service = service(move |_: &str, _: usize| {
+        let next = panics.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+        match next {
+            Some(_) => panic!("on purpose"),
+            None => Ok::<_, BoxError>(chunks(&["tea"])),
+        }
+    });
+
+    assert!(catch_unwind(AssertUnwindSafe(|| service.retrieve("q"))).is_err());
+    assert_eq!("tea", service.retrieve("q").unwrap().packing.text);
+    service.set_settings(LlmSettings::new("gpt-4").context_window(900)).unwrap();
+    assert_eq!(900, service.retrieve("q").unwrap().tokens.context_window);
+    let stats = service.stats();
+    assert_eq!((3, 2, 1, 0), (stats.requests, stats.answered, stats.failed, stats.cancelled));
+}
+
+/// A chunk that cannot be packed is the fault of who answered it, and its place
+/// there is named.
+#[test]
+fn given_a_chunk_that_cannot_be_packed_when_retrieving_then_the_error_names_who_answered_it() {
+    let bad = || Fake::new([Chunk::new("a").score(1.0), Chunk::new("b").score(f64::NAN)]);
+    let two = service(Fake::new([Chunk::new("c").score(1.0)])).retriever(Named("bad", bad()));
+
+    let error = two.retrieve("q").unwrap_err();
+
+    assert_eq!((ErrorKind::Retrieval, Some("bad")), (error.kind(), error.component()));
+    assert_eq!("bad answered what cannot be packed", error.to_string());
+    assert_eq!("chunks[1].score must be a number, not NaN", error.source().unwrap().to_string());
+    let error = service_of(vec![]).plan("q").unwrap().answer(bad().chunks).unwrap_err();
+    assert_eq!((ErrorKind::InvalidArgument, None), (error.kind(), error.component()));
+}
+
+/// A page that cannot be had is an error, however many came before.
+#[test]
+fn given_pages_that_fail_when_retrieving_then_the_error_names_the_retriever() {
+    struct Paged;
+
+    impl Retriever for Paged {
+        fn retrieve(&self, _: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
+            unreachable!("it has pages")
+        }
+
+        fn pages<'a>(&'a self, _: &'a str) -> Option<Pages<'a>> {
+            Some(Box::new([Ok(chunks(&["a"])), Err("gone".into())].into_iter()))
+        }
+    }
+
+    let error = service(Paged).retrieve("q").unwrap_err();
+
+    assert!(error.component().unwrap().ends_with("Paged"), "{error}");
+    assert_eq!("gone", error.source().unwrap().to_string());
+}
+
+/// A reranker's failure is an error that names it, and so is an answer of it
+/// that cannot be packed.
+#[test]
+fn given_a_reranker_that_fails_when_retrieving_then_the_error_names_it() {
+    struct Broken;
+
+    impl Reranker for Broken {
+        fn rerank(&self, _: &str, _: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
+            Err("no model".into())
+        }
+
+        fn name(&self) -> &str {
+            "broken"
+        }
+    }
+
+    let broken = service_of(chunks(&["a"])).reranker(Broken);
+    let error = broken.retrieve("q").unwrap_err();
+    assert_eq!((ErrorKind::Retrieval, Some("broken")), (error.kind(), error.component()));
+
+    let odd = |_: &str, mut chunks: Vec<Chunk>| {
+        chunks[0].mtime = f64::NAN;
+        Ok::<_, BoxError>(chunks)
+    };
+    let odd = service_of(chunks(&["a"])).reranker(odd);
+    let error = odd.packer(Packer::new(9).ranking(Ranking::Recency)).retrieve("q").unwrap_err();
+    assert_eq!(ErrorKind::Retrieval, error.kind());
+    assert_eq!("chunks[0].mtime must be a number, not NaN", error.source().unwrap().to_string());
+}
+
+/// A packer that cannot pack is an error before anybody is asked.
+#[test]
+fn given_a_packer_that_ranks_by_vectors_when_retrieving_then_nobody_is_asked() {
+    let retriever = Fake::new(chunks(&["a"]));
+    let service = service(retriever.clone());
+    let service = service.packer(Packer::new(9).ranking(Ranking::Embedding));
+
+    let error = service.retrieve("q").unwrap_err();
+
+    assert_eq!((ErrorKind::InvalidArgument, 0), (error.kind(), retriever.calls()));
+    assert_eq!((1, 0), (service.stats().failed, service.stats().rejected));
+}
+
+/// The document keeps duplicates; a packer that drops them does.
+#[test]
+fn given_duplicates_when_retrieving_then_the_packer_decides() {
+    let texts = ["tea", "tea", "rye"];
+
+    let packing = service_of(chunks(&texts)).retrieve("q").unwrap().packing;
+    assert_eq!("tea\n\ntea\n\nrye", packing.text);
+    let packer = Packer::new(99).ranking(Ranking::Input);
+    let packing = service_of(chunks(&texts)).packer(packer).retrieve("q").unwrap().packing;
+    assert_eq!("tea\n\nrye", packing.text);
+}
+
+/// Chunks without text are dropped as empty, and nothing found is an answer.
+#[test]
+fn given_no_text_when_retrieving_then_the_query_alone_is_sent() {
+    let result = service_of(chunks(&["", ""])).system_prompt("Be brief.").retrieve("Why?").unwrap();
+    assert!(result.packing.dropped.iter().all(|dropped| dropped.reason == Reason::Empty));
+    assert_eq!(2, result.packing.dropped.len());
+
+    let nothing = service_of(vec![]).system_prompt("Be brief.").retrieve("Why?").unwrap();
+    assert_eq!(nothing.messages, result.messages);
+    let said: Vec<_> = result.messages.iter().map(|it| (it.role(), it.text())).collect();
+    assert_eq!([("system", "Be brief.".into()), ("user", "Why?".into())], *said);
+}
+
+/// A hundred thousand chunks are packed, and the figures add up.
+#[test]
+fn given_100_000_chunks_when_retrieving_then_the_top_fit() {
+    let chunks =
+        (0..100_000).map(|i| Chunk::new(format!("{i} green tea")).score(f64::from(i % 1_000)));
+    let service = service(Fake::new(chunks)).limit(100_000);
+
+    let result = service.retrieve("q").unwrap();
+
+    assert_eq!(100_000, result.packing.kept.len() + result.packing.dropped.len());
+    assert_eq!(Some(999.0), result.packing.kept[0].score);
+    assert!(result.tokens.input + result.tokens.output <= 4_096);
+    let stats = service.stats();
+    let for_budget = |reason| reason == Reason::Budget;
+    let dropped = result.packing.dropped.iter().filter(|it| for_budget(it.reason)).count() as u64;
+    assert_eq!((dropped, false), (stats.dropped_chunks, stats.is_dropped_exact));
+    assert!((4 * dropped..=5 * dropped).contains(&stats.dropped_tokens), "{stats:?}");
+}
+
+/// Who was late is named, and nobody behind is asked any more.
+#[test]
+fn given_a_slow_retriever_when_the_deadline_passes_then_a_typed_error() {
+    let last = Fake::new(chunks(&["b"]));
+    let service = service(Fake::new(chunks(&["a"])))
+        .retriever(Named("slow", slow))
+        .retriever(last.clone())
+        .timeout(SHORT);
+
+    let error = service.retrieve("q").unwrap_err();
+
+    assert_eq!((ErrorKind::Timeout, Some("slow")), (error.kind(), error.component()));
+    assert_eq!("the deadline of 0.002 seconds passed before slow answered", error.to_string());
+    assert_eq!((0, 1), (last.calls(), service.stats().timed_out));
+    assert_eq!(3, service.retrieve_timeout("q", LONG).unwrap().chunks.len());
+}
+
+/// What retrieval took is taken off the reranker's time, and a page that comes
+/// late is the last.
+#[test]
+fn given_a_slow_reranker_or_page_when_the_deadline_passes_then_it_is_named() {
+    struct Paged;
+
+    impl Retriever for Paged {
+        fn retrieve(&self, _: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
+            unreachable!("it has pages")
+        }
+
+        fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
+            Some(Box::new(std::iter::repeat_with(|| slow(query, 1))))
+        }
+    }
+
+    let rerank = |_: &str, chunks: Vec<Chunk>| slow("", 1).map(|_| chunks);
+    let reranked = service_of(chunks(&["a"])).reranker(rerank).timeout(SHORT * 4);
+    assert_eq!(ErrorKind::Timeout, reranked.retrieve("q").unwrap_err().kind());
+    let error = service(Paged).timeout(SHORT).retrieve("q").unwrap_err();
+    assert!(error.component().unwrap().ends_with("Paged"), "{error}");
+}
+
+/// Figures that are taken by one thread while others add are told once each.
+#[test]
+fn given_threads_when_taking_the_stats_then_nothing_is_lost() {
+    let service = service_of(chunks(&["tea"]));
+    let told = Mutex::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    service.retrieve("q").unwrap();
+                    *told.lock().unwrap() += service.take_stats().answered;
+                }
+            });
+        }
+    });
+
+    assert_eq!(400, *told.lock().unwrap() + service.stats().answered);
+    assert_eq!(0, service.stats().requests);
+}
+
+/// The stats say how often the budget cut, how much, and what a larger one
+/// would have kept; and such a budget keeps that much.
+#[test]
+fn given_cuts_when_asking_for_stats_then_the_budgets_told_are_true() {
+    let texts = || vec![Chunk::new(text_of(300)); 5];
+    let small = settings().context_window(1_000).max_output_tokens(0);
+    let service = RetrievalService::new(Fake::new(texts()), small).unwrap();
+    let kept = service.retrieve("q").unwrap().packing;
+    assert!(service.retrieve(&text_of(2_000)).is_err());
+
+    let stats = service.stats();
+
+    assert_eq!((2, 1, 1, 1), (stats.requests, stats.answered, stats.rejected, stats.cut));
+    assert_eq!(kept.total_tokens as u64, stats.retrieved_tokens);
+    assert_eq!(
+        (2, 600, true),
+        (stats.dropped_chunks, stats.dropped_tokens, stats.is_dropped_exact)
+    );
+    assert!((stats.cut_rate() - 1.0).abs() < f64::EPSILON);
+    let next = *stats.next_budgets.first_key_value().unwrap().0;
+    let everything = stats.budget_for(1.0).unwrap();
+    for (budget, count) in [(next, 4), (everything, 5)] {
+        let packer = Packer::new(budget).ranking(Ranking::Input).dedupe(false);
+        let wide = service_of(texts()).packer(packer);
+        assert_eq!(count, wide.retrieve("q").unwrap().packing.kept.len());
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+    }
+}
+
+async fn search(text: &str) -> Vec<Chunk> {
+    let mut is_second = false;
+    std::future::poll_fn(|_| {
+        if std::mem::replace(&mut is_second, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    chunks(&[text])
+}
+
+async fn answer(service: &RetrievalService, query: &str) -> Result<RetrievalResult, ServiceError> {
+    let plan = service.plan(query)?;
+    let chunks = search("tea").await;
+    plan.answer(chunks)
+}
+
+/// A request is divided for asynchronous code: its budget comes first, it keeps
+/// its model, and one that is dropped counts as cancelled.
+#[test]
+fn given_asynchronous_code_when_planning_then_the_budget_comes_first() {
+    fn is_send<T: Send>(future: T) -> T {
+        future
+    }
+
+    let retriever = Fake::new(chunks(&["nobody asks"]));
+    let service = service(retriever.clone());
+    let result = block_on(is_send(answer(&service, "q"))).unwrap();
+    assert_eq!(("tea", 0), (&*result.packing.text, retriever.calls()));
+
+    let huge = text_of(4_000);
+    let error = block_on(answer(&service, &huge)).unwrap_err();
+    assert_eq!(ErrorKind::InputValidation, error.kind());
+
+    let plan = service.plan("q").unwrap();
+    service.set_settings(LlmSettings::new("gpt-4").context_window(900)).unwrap();
+    assert_eq!(4_096, plan.answer(chunks(&["tea"])).unwrap().tokens.context_window);
+
+    let mut dropped = Box::pin(answer(&service, "q"));
+    assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(dropped);
+    let stats = service.stats();
+    assert_eq!((4, 2, 1, 1), (stats.requests, stats.answered, stats.rejected, stats.cancelled));
+}
+
+/// Files are read again when told to; what cannot be read is an error that
+/// names it, and leaves what was read before.
+#[test]
+fn given_files_when_they_change_then_they_are_read_again_on_demand() {
+    let folder = std::env::temp_dir().join(format!("budgeteer-faults-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("deep")).unwrap();
+    let jsonl = folder.join("tea.jsonl");
+    std::fs::write(folder.join("b.md"), "\u{feff}# Tea\nMild.").unwrap();
+    std::fs::write(folder.join("deep/a.md"), b"\xff").unwrap();
+    std::fs::write(folder.join("c.txt"), "no").unwrap();
+    std::fs::write(&jsonl, "{\"content\": \"Rye.\", \"metadata\": {\"mtime\": 7}}\n\n").unwrap();
+    let (markdown, lines) =
+        (FolderRetriever::new(&folder).unwrap(), JsonlRetriever::new(&jsonl).unwrap());
+    let ids = || -> Vec<_> {
+        markdown.retrieve("", 9).unwrap().into_iter().map(|chunk| chunk.id.unwrap()).collect()
+    };
+    assert_eq!(["b.md#0", "deep/a.md#0"], *ids());
+    assert!(markdown.retrieve("", 9).unwrap()[0].mtime > 1e9);
+    let rye = &lines.retrieve("rye", 9).unwrap()[0];
+    assert_eq!((Some(1.0), 7.0, "{\"mtime\":7}"), (rye.score, rye.mtime, &*rye.metadata));
+
+    std::fs::write(folder.join("d.md"), "## One\na\n## Two\nb").unwrap();
+    std::fs::write(&jsonl, "{\"text\": \"a\"}\n{\"title\": \"b\"}\n").unwrap();
+    assert_eq!(2, ids().len());
+    markdown.refresh().unwrap();
+    assert_eq!(["b.md#0", "d.md#0", "d.md#1", "deep/a.md#0"], *ids());
+    let error = lines.refresh().unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    assert!(error.to_string().ends_with("tea.jsonl: line 2: must have a key 'text' or 'content'"));
+    assert_eq!(1, lines.retrieve("", 9).unwrap().len());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let error = markdown.refresh().unwrap_err();
+    assert_eq!(ErrorKind::Io(io::ErrorKind::NotFound), error.kind());
+    assert!(error.to_string().contains("budgeteer-faults-"), "{error}");
+    assert_eq!(4, ids().len());
+}

@@ -1,0 +1,57 @@
+//! What the tests of the service share: a retriever that counts its calls, and
+//! settings.
+#![allow(dead_code)] // not every test uses all of it
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use budgeteer::service::{BoxError, LlmSettings, RetrievalService, Retriever};
+use budgeteer::{Chunk, Encoding, TokenCounter};
+
+/// Answers what it is told, and remembers how often it was asked.
+#[derive(Clone, Default)]
+pub(crate) struct Fake {
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) calls: Arc<AtomicUsize>,
+}
+
+impl Fake {
+    pub(crate) fn new<C: Into<Chunk>>(chunks: impl IntoIterator<Item = C>) -> Self {
+        Self { chunks: chunks.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Retriever for Fake {
+    fn retrieve(&self, _: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Ok(self.chunks.iter().take(limit).cloned().collect())
+    }
+
+    fn name(&self) -> &str {
+        "fake"
+    }
+}
+
+pub(crate) fn chunks(texts: &[&str]) -> Vec<Chunk> {
+    texts.iter().copied().map(Chunk::new).collect()
+}
+
+/// The document's window.
+pub(crate) fn settings() -> LlmSettings {
+    LlmSettings::new("gpt-4").context_window(4_096).max_output_tokens(500)
+}
+
+pub(crate) fn service_of(chunks: Vec<Chunk>) -> RetrievalService {
+    RetrievalService::new(Fake::new(chunks), settings()).expect("gpt-4 is known")
+}
+
+/// Returns a text of exactly so many tokens.
+pub(crate) fn text_of(tokens: usize) -> String {
+    let text = "tea".to_owned() + &" tea".repeat(tokens - 1);
+    assert_eq!(tokens, Encoding::Cl100k.count(&text));
+    text
+}
