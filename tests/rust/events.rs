@@ -1,4 +1,5 @@
-//! Events: what an operator is told.
+//! Events and spans: what an operator is told.
+#![allow(clippy::unwrap_used)] // what is not as expected is to fail
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard};

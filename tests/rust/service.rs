@@ -31,6 +31,7 @@ fn kept(result: &RetrievalResult) -> Vec<usize> {
     result.packing.kept.iter().map(|kept| kept.index).collect()
 }
 
+#[allow(clippy::unnecessary_wraps)] // it is a reranker
 fn reversed(_: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
     Ok(chunks.into_iter().rev().collect())
 }
@@ -383,8 +384,8 @@ fn given_a_model_when_making_a_service_then_its_limits_are_known_or_an_error() {
 fn given_a_result_when_shown_then_it_tells_no_text() {
     let service = service_of(chunks(&["green tea"])).system_prompt("secret prompt");
     let plan = service.plan("secret query").unwrap();
-    let mut shown = format!("{plan:?} {service:?}");
-    shown += &format!("{:?}", plan.answer(chunks(&["green tea"])).unwrap());
+    let before = format!("{plan:?} {service:?}");
+    let shown = format!("{before} {:?}", plan.answer(chunks(&["green tea"])).unwrap());
 
     assert!(shown.contains("gpt-4") && shown.contains("retrieved: 2"));
     assert!(!shown.contains("secret") && !shown.contains("green"), "{shown}");

@@ -45,6 +45,7 @@ fn failing(_: &str, _: usize) -> Result<Vec<Chunk>, io::Error> {
     Err(io::Error::other("https://user:secret@vectors.example"))
 }
 
+#[allow(clippy::unnecessary_wraps)] // it is a retriever
 fn slow(_: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
     sleep(SHORT * 5);
     Ok(chunks(&["late"]))
@@ -138,7 +139,7 @@ fn given_a_reranker_that_fails_when_retrieving_then_the_error_names_it() {
             Err("no model".into())
         }
 
-        fn name(&self) -> &str {
+        fn name(&self) -> &'static str {
             "broken"
         }
     }

@@ -31,7 +31,7 @@ impl Retriever for Fake {
         Ok(self.chunks.iter().take(limit).cloned().collect())
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "fake"
     }
 }

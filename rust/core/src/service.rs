@@ -57,7 +57,7 @@
 //! # What operators see
 //!
 //! With the feature `tracing` each request is a span `budgeteer.retrieve` of
-//! level INFO, with `tokens.system`, `tokens.query`, `tokens.budget`,
+//! level INFO and target `budgeteer::service`, with `tokens.system`, `tokens.query`, `tokens.budget`,
 //! `tokens.retrieved`, `tokens.budget_remaining`, `chunks.kept`,
 //! `chunks.dropped`, `model`, `context_window` and `outcome`; its stages are
 //! spans of level DEBUG below it: `budgeteer.plan`, `budgeteer.search` for each
@@ -402,7 +402,7 @@ impl RetrievalService {
 
 impl fmt::Debug for RetrievalService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.retrievers.iter().map(|retriever| retriever.name()).collect();
+        let names: Vec<_> = self.retrievers.iter().map(Retriever::name).collect();
         f.debug_struct("RetrievalService")
             .field("retrievers", &names)
             .field("model", &self.active().model)
@@ -455,7 +455,6 @@ fn with_model(
 #[must_use]
 pub fn chat_messages(system_prompt: &str, context: &str, query: &str) -> Vec<Message> {
     let system = (!system_prompt.is_empty()).then(|| Message::system(system_prompt));
-    let content =
-        if context.is_empty() { query.to_owned() } else { format!("{context}\n\n{query}") };
-    system.into_iter().chain([Message::user(content)]).collect()
+    let user = if context.is_empty() { query.to_owned() } else { format!("{context}\n\n{query}") };
+    system.into_iter().chain([Message::user(user)]).collect()
 }

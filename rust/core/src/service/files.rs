@@ -134,7 +134,7 @@ fn read_folder(folder: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
             let relative = format!("{relative}{}", entry.file_name().to_string_lossy());
             if entry.file_type().map_err(failed)?.is_dir() {
                 folders.push((entry.path(), relative + "/"));
-            } else if relative.ends_with(".md") && entry.path().is_file() {
+            } else if relative.as_bytes().ends_with(b".md") && entry.path().is_file() {
                 files.push((relative, entry.path()));
             }
         }
@@ -289,7 +289,7 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     };
     let words = text(key)?.ok_or_else(|| format!("{key} must be a string"))?;
     let mut chunk = Chunk::new(words).source(text("source")?.unwrap_or(name));
-    chunk.title = text("title")?.unwrap_or_default().to_owned();
+    text("title")?.unwrap_or_default().clone_into(&mut chunk.title);
     chunk.id = match given("id") {
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => text("id")?.map(str::to_owned),

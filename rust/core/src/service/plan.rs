@@ -340,22 +340,20 @@ impl RetrievalService {
         let probed = active.count(&self.messages(PROBE, query));
         let fixed = wide(bare).max(wide(probed) - wide(model.counter.count(PROBE)));
         let room = wide(most) - fixed;
-        match (usize::try_from(budget), usize::try_from(room)) {
-            (Ok(budget @ 1..), Ok(room @ 1..)) => Ok(Figures { query: asked, most, budget, room }),
-            _ => {
-                let limit = if most == model.max_input_tokens {
-                    format!("max_input_tokens {most}")
-                } else {
-                    let (window, output) = (model.context_window, model.max_output_tokens);
-                    format!("context_window {window} - max_output_tokens {output}")
-                };
-                let message_tokens = fixed - wide(system) - wide(asked);
-                Err(Error::no_room(format!(
-                    "nothing is left for retrieval: {limit} - system_tokens {system} - \
-                     query_tokens {asked} - message_tokens {message_tokens} = {room}"
-                )))
-            }
+        if let (Ok(budget @ 1..), Ok(room @ 1..)) = (budget.try_into(), room.try_into()) {
+            return Ok(Figures { query: asked, most, budget, room });
         }
+        let limit = if most == model.max_input_tokens {
+            format!("max_input_tokens {most}")
+        } else {
+            let (window, output) = (model.context_window, model.max_output_tokens);
+            format!("context_window {window} - max_output_tokens {output}")
+        };
+        let message_tokens = fixed - wide(system) - wide(asked);
+        Err(Error::no_room(format!(
+            "nothing is left for retrieval: {limit} - system_tokens {system} - query_tokens \
+             {asked} - message_tokens {message_tokens} = {room}"
+        )))
     }
 }
 

@@ -73,6 +73,7 @@ impl RetrievalResult {
     /// assert_eq!((chunk.source.as_str(), kept.token_count), ("tea.md", 3));
     /// # Ok::<(), budgeteer::service::ServiceError>(())
     /// ```
+    #[must_use]
     pub fn kept(&self) -> impl ExactSizeIterator<Item = (&Chunk, &KeptChunk)> {
         self.packing.kept.iter().map(|kept| (&self.chunks[kept.index], kept))
     }

@@ -5,6 +5,10 @@ use super::retrieval_result::RetrievalResult;
 use super::settings::ActiveModel;
 use super::stats::Outcome;
 
+/// What a filter of events and spans knows all of them by.
+#[cfg(feature = "tracing")]
+const TARGET: &str = "budgeteer::service";
+
 /// A stage of a request, and the component that does it.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(feature = "tracing"), allow(dead_code))] // nobody is told of it then
@@ -25,6 +29,7 @@ impl Trace {
         use tracing::field::Empty;
 
         Self(tracing::info_span!(
+            target: TARGET,
             "budgeteer.retrieve",
             model = model.name.as_str(),
             context_window = model.context_window,
@@ -45,10 +50,10 @@ impl Trace {
 
         let _request = self.0.enter();
         let _stage = match stage {
-            Stage::Plan => debug_span!("budgeteer.plan"),
-            Stage::Search(component) => debug_span!("budgeteer.search", component),
-            Stage::Rerank(component) => debug_span!("budgeteer.rerank", component),
-            Stage::Pack => debug_span!("budgeteer.pack"),
+            Stage::Plan => debug_span!(target: TARGET, "budgeteer.plan"),
+            Stage::Search(component) => debug_span!(target: TARGET, "budgeteer.search", component),
+            Stage::Rerank(component) => debug_span!(target: TARGET, "budgeteer.rerank", component),
+            Stage::Pack => debug_span!(target: TARGET, "budgeteer.pack"),
         }
         .entered();
         work()
@@ -69,6 +74,7 @@ impl Trace {
             ($level:ident, $($message:tt)+) => {{
                 let tokens = &result.tokens;
                 tracing::$level!(
+                    target: TARGET,
                     model = result.model.as_str(),
                     tokens.system = tokens.system,
                     tokens.query = tokens.query,
@@ -103,6 +109,7 @@ impl Trace {
 #[cfg(feature = "tracing")]
 pub(super) fn swapped(model: &ActiveModel) {
     tracing::info!(
+        target: TARGET,
         model = model.name.chars().take(80).collect::<String>(),
         context_window = model.context_window,
         "retrieval service: another model from now on"
