@@ -5,12 +5,13 @@
 mod service_support;
 
 use std::collections::HashMap;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use budgeteer::service::{
-    BoxError, LlmSettings, NoOpReranker, Pages, RetrievalResult, RetrievalService, Retriever,
-    chat_messages,
+    BoxError, LlmSettings, NoOpReranker, Pages, Reranker, RetrievalResult, RetrievalService,
+    Retriever, chat_messages,
 };
 use budgeteer::window::{ModelLimits, count_messages};
 use budgeteer::{
@@ -344,18 +345,52 @@ fn given_json_when_reading_settings_then_the_spellings_of_the_document_are_taken
         (json!({"llm": 3}), "llm must be an object"),
         (json!([1]), "the settings must be an object"),
         (json!({"llm": {"context_window": -1}}), "llm.context_window must be a natural number"),
-        (json!({"context_window": 0}), "context_window must be at least 1, not 0"),
+        (json!({"max_context_window": 0}), "max_context_window must be at least 1, not 0"),
         (json!({"model": 3}), "model must be a string"),
         (json!({"model": ""}), "model must not be empty"),
         (
             json!({"llm": {"context_window": 9, "context_window_size": 9}}),
             "llm.context_window and llm.context_window_size are the same; give one of them",
         ),
-        (json!({"llm": {"max_output_tokens": 9}}), "llm.model or context_window is required"),
+        (json!({"llm": {"max_output_tokens": 9}}), "llm: model or context_window is required"),
         (json!({"model": "gpt-4", "counter": "nope"}), "counter must be one of"),
     ] {
         let error = LlmSettings::from_json(&value).unwrap_err();
         assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+}
+
+/// Settings are read from the environment of the process: that of a child,
+/// which is this test once more.
+#[test]
+fn given_the_environment_when_reading_settings_then_they_are_those_of_the_process() {
+    const MODEL: &str = "BUDGETEER_LLM_MODEL";
+    if std::env::var_os(MODEL).is_some() {
+        let read = LlmSettings::from_env().unwrap();
+        assert_eq!(Some("gpt-4"), read.model.as_deref());
+        assert_eq!((Some(4_096), Some(500)), (read.context_window, read.max_output_tokens));
+        return;
+    }
+    let error = LlmSettings::from_env().unwrap_err();
+    let message = "BUDGETEER_LLM_MODEL or BUDGETEER_LLM_CONTEXT_WINDOW is required";
+    assert_eq!(message, error.to_string());
+    let name = "given_the_environment_when_reading_settings_then_they_are_those_of_the_process";
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact"])
+        .envs([(MODEL, "gpt-4"), ("BUDGETEER_LLM_MAX_CONTEXT_WINDOW", "4096")])
+        .env("BUDGETEER_LLM_RESERVED_OUTPUT_TOKENS", "500")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+    for (variable, value, message) in [
+        ("APP_CONTEXT_WINDOW", "4k", "APP_CONTEXT_WINDOW must be a whole number, not \"4k\""),
+        ("APP_CONTEXT_WINDOW_SIZE", "0", "APP_CONTEXT_WINDOW_SIZE must be at least 1, not 0"),
+        ("APP_COUNTER", "nope", "APP_COUNTER must be one of"),
+    ] {
+        let variables = |name: &str| (name == variable).then(|| value.to_owned());
+        let error = LlmSettings::from_variables("APP_", variables).unwrap_err();
         assert!(error.to_string().starts_with(message), "{error}");
     }
 }
@@ -403,7 +438,13 @@ fn given_threads_when_sharing_then_the_types_allow_it() {
     let boxed: Box<dyn Retriever> = Box::new(Fake::new(chunks(&["boxed"])));
     let shared: Arc<dyn Retriever> = Arc::new(Fake::new(chunks(&["shared"])));
     let service = RetrievalService::new(boxed, settings()).unwrap().retriever(shared);
-    assert_eq!("boxed\n\nshared", service.retrieve("q").unwrap().packing.text);
+    let text = |service: &RetrievalService| service.retrieve("q").unwrap().packing.text;
+    assert_eq!("boxed\n\nshared", text(&service));
+    let boxed: Box<dyn Reranker> = Box::new(reversed);
+    let service = service.reranker(boxed);
+    assert_eq!("shared\n\nboxed", text(&service));
+    let shared: Arc<dyn Reranker> = Arc::new(NoOpReranker);
+    assert_eq!("boxed\n\nshared", text(&service.reranker(shared)));
 }
 
 fn counter(kind: u8) -> Box<dyn Fn(LlmSettings) -> LlmSettings> {

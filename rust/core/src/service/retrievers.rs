@@ -83,7 +83,7 @@ where
     }
 }
 
-macro_rules! forward {
+macro_rules! forward_retriever {
     ($($kind:tt)*) => {
         $($kind)* {
             fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
@@ -101,14 +101,14 @@ macro_rules! forward {
     };
 }
 
-forward!(impl<R: Retriever + ?Sized> Retriever for Arc<R>);
-forward!(impl Retriever for Box<dyn Retriever>);
+forward_retriever!(impl<R: Retriever + ?Sized> Retriever for Arc<R>);
+forward_retriever!(impl Retriever for Box<dyn Retriever>);
 
 /// Puts chunks into a better order.
 ///
-/// Every `Fn(&str, Vec<Chunk>) -> Result<Vec<Chunk>, E>` is one. What it
-/// answers is packed in its order, whatever the scores, and what it leaves out
-/// is out.
+/// Every `Fn(&str, Vec<Chunk>) -> Result<Vec<Chunk>, E>` is one, and so are
+/// `Arc<R>` of a reranker and `Box<dyn Reranker>`. What it answers is packed in
+/// its order, whatever the scores, and what it leaves out is out.
 ///
 /// # Examples
 ///
@@ -155,6 +155,27 @@ where
         self(query, chunks).map_err(Into::into)
     }
 }
+
+macro_rules! forward_reranker {
+    ($($kind:tt)*) => {
+        $($kind)* {
+            fn rerank(&self, query: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
+                (**self).rerank(query, chunks)
+            }
+
+            fn reorders(&self) -> bool {
+                (**self).reorders()
+            }
+
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+        }
+    };
+}
+
+forward_reranker!(impl<R: Reranker + ?Sized> Reranker for Arc<R>);
+forward_reranker!(impl Reranker for Box<dyn Reranker>);
 
 /// Leaves the order of the retrievers as it is. The default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -148,18 +148,18 @@ impl LlmSettings {
             let values = names.map(|name| variable(&name).map(|value| (name, value)));
             one(values.flatten().filter(|(_, value)| !value.is_empty()))
         };
-        let tokens = |spellings: &[&str]| -> Result<Option<usize>, Error> {
+        let tokens = |spellings: &[&str], minimum: usize| -> Result<Option<usize>, Error> {
             let Some((name, value)) = find(spellings)? else { return Ok(None) };
             let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse());
             match number {
-                Some(Ok(number)) => Ok(Some(number)),
+                Some(Ok(number)) => at_least(&name, number, minimum).map(Some),
                 _ => Err(Error::limit(&name, "a whole number", format!("{value:.80?}"))),
             }
         };
         let mut settings = Self {
             model: find(MODEL)?.map(|(_, value)| value),
-            context_window: tokens(WINDOW)?,
-            max_output_tokens: tokens(OUTPUT)?,
+            context_window: tokens(WINDOW, 1)?,
+            max_output_tokens: tokens(OUTPUT, 0)?,
             ..Self::default()
         };
         if let Some((name, value)) = find(COUNTER)? {
@@ -227,22 +227,25 @@ impl LlmSettings {
                 None => Err(Error::shape(format!("{key} must be a string"))),
             }
         };
-        let tokens = |spellings: &[&'static str]| -> Result<Option<usize>, Error> {
+        let tokens = |spellings: &[&'static str], minimum: usize| -> Result<Option<usize>, Error> {
             let Some((key, value)) = find(spellings)? else { return Ok(None) };
             let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-            number.map(Some).ok_or_else(|| Error::shape(format!("{key} must be a natural number")))
+            let wrong = || Error::shape(format!("{key} must be a natural number"));
+            at_least(&key, number.ok_or_else(wrong)?, minimum).map(Some)
         };
         let mut settings = Self {
             model: text(MODEL)?.map(|(_, name)| name.to_owned()),
-            context_window: tokens(WINDOW)?,
-            max_output_tokens: tokens(OUTPUT)?,
+            context_window: tokens(WINDOW, 1)?,
+            max_output_tokens: tokens(OUTPUT, 0)?,
             ..Self::default()
         };
         if let Some((key, name)) = text(COUNTER)? {
             settings.counter = Some(named(&key, name)?);
         }
-        let limits = settings.limits();
-        limits.map_err(|error| Error::shape(format!("{place}{error}")))?;
+        settings.limits().map_err(|error| match place {
+            "" => error,
+            _ => Error::shape(format!("llm: {error}")),
+        })?;
         Ok(settings)
     }
 
@@ -267,8 +270,8 @@ impl LlmSettings {
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     pub fn limits(&self) -> Result<ActiveModel, Error> {
-        if self.context_window == Some(0) {
-            return Err(Error::limit("context_window", "at least 1", "0"));
+        if let Some(window) = self.context_window {
+            at_least("context_window", window, 1)?;
         }
         let Some(name) = &self.model else {
             let Some(window) = self.context_window else {
@@ -373,6 +376,13 @@ fn named(key: &str, name: &str) -> Result<Counter, Error> {
         Some(counter) => Ok(Arc::new(counter)),
         None => Err(Error::limit(key, NAMES, format!("{name:.80?}"))),
     }
+}
+
+fn at_least(key: &str, tokens: usize, minimum: usize) -> Result<usize, Error> {
+    if tokens < minimum {
+        return Err(Error::limit(key, format!("at least {minimum}"), tokens.to_string()));
+    }
+    Ok(tokens)
 }
 
 /// Returns the only one of the spellings that are given.
