@@ -78,6 +78,10 @@ WRITTEN = [
     {"retrievers": [[{"text": 9, "title": "", "score": None}] * 520]},
     {"retrievers": [[{"text": 90, "title": "", "score": None}] * 90], "pages": 10},
     {"retrievers": [FIVE, [], FIVE], "pages": 2, "packer": PACKERS[3]},
+    {
+        "settings": {"model": "gpt-4", "context_window": 300, "max_output_tokens": 50},
+        "retrievers": [[{"text": 1 + i * i % 23, "title": "", "score": None} for i in range(121)]],
+    },
 ]
 VARIABLES = [
     {},
