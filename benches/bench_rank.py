@@ -43,7 +43,7 @@ def words(text: str) -> list[str]:
 
 def run_reference(texts: list[str]) -> Any:
     """Score by the pure-Python implementation."""
-    return _reference.bm25_scores(QUERY, texts, None, 1.2, 0.75)
+    return _reference.bm25_scores(QUERY, texts, None, 1.2, 0.75, (None, "english"))
 
 
 def run_bm25s(texts: list[str]) -> Any:

@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 __all__ = ["bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "pack", "resolve_layout", "save_corpus", "stored_chunk", "truncate"]
 
-def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float") -> "bytearray | tuple[int, int]":
+def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "bytearray | tuple[int, int]":
     """
     Scores each text as float64; or returns a code and the index of what is no
     str.
@@ -70,7 +70,7 @@ def open_corpus(path: "str") -> "object":
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
     """
 
-def pack(query: "str", chunks: "object", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None") -> "tuple[object, ...]":
+def pack(query: "str", chunks: "object", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "bool", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "tuple[object, ...]":
     """
     Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
     them, and returns the columns of a packing; or a code and the index of a bad

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from budgeteer import _similarity, _validate
+from budgeteer import _similarity, _terms, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import TITLE_TYPE
 from budgeteer.errors import InvalidArgumentError
@@ -53,6 +53,8 @@ def bm25_scores(
     titles: Sequence[str] | None = None,
     k1: float = 1.2,
     b: float = 0.75,
+    stemming: str | None = None,
+    stopwords: str | Iterable[str] | None = "english",
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """
     Return how well each text with its title answers the query, by BM25 over all of them.
@@ -64,8 +66,8 @@ def bm25_scores(
 
     Terms are lowercased words: runs of letters, digits and the marks behind them, of any script.
     Scripts without spaces (Chinese, Japanese, Thai and the like) and Korean give each two
-    neighbouring letters as a term. English stopwords of the query are left out. Nothing is
-    stemmed.
+    neighbouring letters as a term. Stopwords match nothing; the length of a text counts them.
+    Under *stemming* words of the same stem are one term.
 
     Args:
         query: The question.
@@ -74,6 +76,8 @@ def bm25_scores(
         k1: How soon a term that occurs again says nothing new: from 0, where once is enough, to
             1,000,000.
         b: How much the length of a text counts, from 0 to 1.
+        stemming: A language, as for `budgeteer.Packer`.
+        stopwords: A language or words, as for `budgeteer.Packer`.
 
     Returns:
         Scores from 0.0 on as float64, shape ``(n,)``. They compare within one call only.
@@ -85,12 +89,15 @@ def bm25_scores(
     Examples:
         >>> bm25_scores("What is black tea?", ["Green tea.", "Black tea, black tea.", "Coffee."])
         array([0.49917627, 1.66117668, 0.        ])
+        >>> bm25_scores("working remotely", ["Remote work.", "Lunch."], stemming="english")
+        array([1.21993904, 0.        ])
 
     """
     k1 = _validate.number_between("k1", k1, 0, 1_000_000)
     b = _validate.number_between("b", b, 0, 1)
+    words = _terms.words(stemming, stopwords)
     batch = _batch(query, texts, titles)
-    return _scores(backend.bm25_scores(*batch, k1, b), *batch)
+    return _scores(backend.bm25_scores(*batch, k1, b, words), *batch)
 
 
 def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.dtype[np.float64]]:

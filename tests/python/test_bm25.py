@@ -30,7 +30,7 @@ from support import (
 
 from budgeteer import InvalidArgumentError, Packer, ranking
 from budgeteer._reference._bm25 import ln
-from budgeteer._reference._terms import STOPWORDS, query_terms, terms
+from budgeteer._reference._terms import DEFAULT_WORDS, STOPWORDS, Terms, terms
 
 compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
@@ -40,12 +40,18 @@ WORDS = ["tea", "green", "black", "x", "42", "th\u00e9", "\u7eff\u8336", "\uc548
 
 def scores(backend, query, items, titles=None, k1=1.2, b=0.75):
     """Return what a backend answers, as a list."""
-    return memoryview(backend.bm25_scores(query, items, titles, k1, b)).cast("d").tolist()
+    return (
+        memoryview(backend.bm25_scores(query, items, titles, k1, b, DEFAULT_WORDS))
+        .cast("d")
+        .tolist()
+    )
 
 
 def both(*args):
     """Return the bytes that each backend answers."""
-    return [bytes(backend_named(n).bm25_scores(*args)) for n in ("reference", "native")]
+    return [
+        bytes(backend_named(n).bm25_scores(*args, DEFAULT_WORDS)) for n in ("reference", "native")
+    ]
 
 
 @compared
@@ -123,7 +129,7 @@ def by_the_book(query, items, k1, b):
     counted = [Counter(terms(text)) for text in items]
     lengths = np.array([sum(counts.values()) for counts in counted], dtype=float)
     total = np.zeros(len(items))
-    for term in query_terms(query):
+    for term in Terms().of_query(query):
         f = np.array([counts[term] for counts in counted], dtype=float)
         n = np.count_nonzero(f)
         norm = k1 * (1 - b + b * lengths / max(lengths.mean(), 1e-9))
@@ -155,7 +161,7 @@ def test_oracle(backend, k1, b):
     oracle = bm25s.BM25(k1=k1, b=b, method="atire", idf_method="lucene", dtype="float64")
     oracle.index([terms(text) for text in items], show_progress=False)
     for query in ("w1 w2 green tea", "w3", "MOSCOW caf\u00e9 w4 w4", " ".join(words)):
-        expected = oracle.get_scores(query_terms(query))
+        expected = oracle.get_scores(Terms().of_query(query))
         found = ranking.bm25_scores(query, items, k1=k1, b=b)
 
         assert expected == pytest.approx(found, rel=1e-12)
@@ -189,7 +195,7 @@ def test_ln():
 def test_terms(backend, text, expected):
     """Words are runs of letters, digits and marks; scripts without spaces give pairs."""
     assert expected.split() == terms(text)
-    for term in set(query_terms(expected)) & set(expected.split()):
+    for term in set(Terms().of_query(expected)) & set(expected.split()):
         found = scores(backend, term, [text, "other"])
         assert found[0] > found[1] == 0.0
 

@@ -2,14 +2,15 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, RwLock};
 
 use budgeteer::pipeline::{self, Counting, Host, Plan, Subject, Tag};
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
     Chunk, Corpus, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact,
-    Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Stored, Template, Vectors,
+    Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Stored, Template, Terms,
+    Vectors,
 };
 use proptest::prelude::*;
 
@@ -60,6 +61,8 @@ fn assert_same(plan: &Plan<'_>, query: &str, batch: &impl budgeteer::Batch, inde
 
 static PLAIN: Template = Template::plain();
 
+static TERMS: LazyLock<Terms> = LazyLock::new(Terms::default);
+
 fn plan(budget: u64, counting: Counting, overflow: Overflow) -> Plan<'static> {
     Plan {
         budget,
@@ -67,6 +70,7 @@ fn plan(budget: u64, counting: Counting, overflow: Overflow) -> Plan<'static> {
         ranking: Ranking::Bm25,
         keys: &[],
         hybrid: Hybrid { bm25: 1.0, embedding: 0.0, score: 0.0, ..Hybrid::default() },
+        terms: &TERMS,
         min_score: None,
         overflow,
         max_chunks: None,

@@ -3,25 +3,33 @@
 import struct
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from budgeteer._codes import TEXT_TYPE, TITLE_TYPE
-from budgeteer._reference._terms import query_terms, terms
+from budgeteer._reference._terms import DEFAULT_WORDS, Terms, Words
 
 K1, B = 1.2, 0.75
 """The parameters under which chunks are packed."""
 
 
-def score(query: str, texts: Iterable[tuple[str, str]], k1: float, b: float) -> list[float]:
+def score(
+    query: str,
+    texts: Sequence[tuple[str, str]],
+    k1: float,
+    b: float,
+    words: Words = DEFAULT_WORDS,
+) -> list[float]:
     """
     Return the BM25 score of each text with its title, over all of them.
 
     The order of the operations is part of the result: the native backend has the same.
     """
-    wanted = query_terms(query)
+    terms = Terms(words)
+    wanted = terms.of_query(query)
     if not wanted:
         return [0.0 for _ in texts]
-    counted = [Counter([*terms(text), *terms(title)]) for text, title in texts]
+    parts = terms.of_texts(part for pair in texts for part in pair)
+    counted = [Counter(text + title) for text, title in zip(parts[::2], parts[1::2], strict=True)]
     lengths = [float(sum(counts.values())) for counts in counted]
     total = 0.0
     for length in lengths:
@@ -44,7 +52,12 @@ def score(query: str, texts: Iterable[tuple[str, str]], k1: float, b: float) -> 
 
 
 def bm25_scores(
-    query: str, texts: Sequence[object], titles: Sequence[object] | None, k1: float, b: float
+    query: str,
+    texts: Sequence[object],
+    titles: Sequence[object] | None,
+    k1: float,
+    b: float,
+    words: Words,
 ) -> bytearray | tuple[int, int]:
     """Score each text as float64; or return a code and the index of what is no str."""
     pairs = []
@@ -55,7 +68,7 @@ def bm25_scores(
         if not isinstance(title, str):
             return TITLE_TYPE, i
         pairs.append((str.__str__(text), str.__str__(title)))
-    return bytearray(array("d", score(query, pairs, k1, b)).tobytes())
+    return bytearray(array("d", score(query, pairs, k1, b, words)).tobytes())
 
 
 def _from_bits(bits: int) -> float:

@@ -41,6 +41,7 @@ from budgeteer._reference._count import measure, tokens
 from budgeteer._reference._hybrid import fuse
 from budgeteer._reference._keywords import keywords
 from budgeteer._reference._score import overlap
+from budgeteer._reference._terms import Words
 from budgeteer._reference._truncate import Cut
 
 MARKERS = {TRUNCATE_END: " [...]", TRUNCATE_MIDDLE: "\n[...truncated...]\n"}
@@ -91,6 +92,7 @@ def pack(
     cite: Callable[[int], int] | None,
     gate: tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None,
     hybrid: tuple[float, float, float, float | None] | None,
+    words: Words,
 ) -> tuple[Any, ...]:
     """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
     ranks_words = ranking not in (SCORE, EMBEDDING) and (hybrid is None or hybrid[0] > 0)
@@ -112,9 +114,9 @@ def pack(
     if ranking in (SCORE, EMBEDDING) and gated is None:
         scores = key
     elif ranking == BM25 and gated is None:
-        scores = _bm25.score(query, pairs, _bm25.K1, _bm25.B)
+        scores = _bm25.score(query, pairs, _bm25.K1, _bm25.B, words)
     elif ranking == HYBRID and hybrid is not None:
-        scores = hybrid_scores(query, pairs, key, *hybrid)
+        scores = hybrid_scores(query, pairs, key, words, *hybrid)
     else:
         wanted = frozenset(keywords(query))
         scores = [overlap(wanted, *pair) for pair in pairs]
@@ -146,6 +148,7 @@ def hybrid_scores(
     query: str,
     pairs: Sequence[tuple[str, str]],
     keys: Sequence[float],
+    words: Words,
     bm25: float,
     embedding: float,
     score: float,
@@ -154,7 +157,7 @@ def hybrid_scores(
     """Return one score of several; *keys* has the cosines, then the scores, where they weigh."""
     columns: list[tuple[float, Sequence[float]]] = []
     if bm25 > 0:
-        columns.append((bm25, _bm25.score(query, pairs, _bm25.K1, _bm25.B)))
+        columns.append((bm25, _bm25.score(query, pairs, _bm25.K1, _bm25.B, words)))
     for weight in (embedding, score):
         if weight > 0:
             columns.append((weight, keys[: len(pairs)]))

@@ -3,6 +3,11 @@
 import functools
 import re
 import unicodedata
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from budgeteer._reference import _stopword_table
+from budgeteer._reference._stem import stemmer
 
 STOPWORDS = frozenset(
     "a about above after again against all also am an and any are aren as at be because been "
@@ -69,6 +74,40 @@ def terms(text: str) -> list[str]:
     return found
 
 
-def query_terms(query: str) -> list[str]:
-    """Return the terms of *query* that are no stopwords, each once, in order of occurrence."""
-    return [term for term in dict.fromkeys(terms(query)) if term not in STOPWORDS]
+Words = tuple[str | None, str | tuple[str, ...] | None]
+"""The language of stems, if any; that of stopwords, or the stopwords themselves."""
+
+DEFAULT_WORDS: Words = (None, "english")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Which words of a text are terms, and which of them are the same."""
+
+    words: Words = DEFAULT_WORDS
+
+    def stopwords(self) -> Collection[str]:
+        """Return what matches nothing, in queries and in texts."""
+        _, given = self.words
+        if given == "english":
+            return STOPWORDS
+        if isinstance(given, str):
+            return frozenset(_stopword_table.STOPWORDS[given].split())
+        return frozenset(term for word in given or () for term in terms(word))
+
+    def of_query(self, query: str) -> list[str]:
+        """Return the terms of *query*, stemmed, each once, in order of occurrence."""
+        language, _ = self.words
+        stopwords = self.stopwords()
+        wanted = [term for term in terms(query) if term not in stopwords]
+        return list(dict.fromkeys(wanted if language is None else map(stemmer(language), wanted)))
+
+    def of_texts(self, texts: Iterable[str]) -> list[list[str | None]]:
+        """Return the terms of each of *texts*, stemmed; None stands for a stopword."""
+        language, _ = self.words
+        if language is None:
+            return [[*terms(text)] for text in texts]  # no query has a stopword
+        stopwords, stem = self.stopwords(), stemmer(language)
+        return [
+            [None if term in stopwords else stem(term) for term in terms(text)] for text in texts
+        ]

@@ -235,3 +235,10 @@ fn fill<C: Column>(to: &mut [u8], numbers: impl Iterator<Item = C>) {
 pub(crate) fn signed(count: u64) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
+
+/// Returns a str, encoded as in [`Text::Utf8`].
+pub(crate) fn utf8(string: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let mut utf8 = Vec::new();
+    text(string.cast::<PyString>()?)?.write_utf8(&mut utf8);
+    Ok(utf8)
+}

@@ -9,9 +9,10 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::{Strings, Texts};
 use crate::codes::{self, ASSEMBLED};
-use crate::convert::{self, Joiner, column, signed, string, text};
+use crate::convert::{self, Joiner, column, signed, string, text, utf8};
 use crate::corpus::{CorpusIndex, Unseen, dropped_columns};
 use crate::error::guard;
+use crate::score::terms;
 
 /// Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
 /// them, and returns the columns of a packing; or a code and the index of a bad
@@ -39,7 +40,8 @@ use crate::error::guard;
     cite: "object | None",
     gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None",
     hybrid: "tuple[float, float, float, float | None] | None",
-) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts, cite, gate, hybrid)")]
+    words: "tuple[str | None, str | tuple[str, ...] | None]",
+) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts, cite, gate, hybrid, words)")]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
 #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
 pub(crate) fn pack<'py>(
@@ -64,6 +66,7 @@ pub(crate) fn pack<'py>(
     cite: Option<&Bound<'py, PyAny>>,
     gate: Option<GateColumns<'py>>,
     hybrid: Option<(f64, f64, f64, Option<f64>)>,
+    words: (Option<String>, Bound<'py, PyAny>),
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = query.py();
     guard(|| {
@@ -80,12 +83,14 @@ pub(crate) fn pack<'py>(
         let previous: Vec<Vec<u8>> =
             previous.iter_borrowed().map(|link| utf8(&link)).collect::<PyResult<_>>()?;
         let template = codes::template(template);
+        let terms = terms(&words)?;
         let plan = Plan {
             budget,
             counting: codes::counting(kind, ratio),
             ranking,
             keys: &keys,
             hybrid,
+            terms: &terms,
             min_score,
             overflow: codes::overflow(overflow),
             max_chunks,
@@ -197,12 +202,6 @@ impl<S: Strings> Host for Caller<'_, '_, S> {
 /// Kind, identifier, source and title of a chunk, and its position.
 type TagFields<'py> =
     (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, f64);
-
-fn utf8(string: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let mut utf8 = Vec::new();
-    text(string.cast::<PyString>()?)?.write_utf8(&mut utf8);
-    Ok(utf8)
-}
 
 /// Returns the first of the columns that `budgeteer._packing.Packing` wraps, up
 /// to the cut, and the last of them, the duplicates.

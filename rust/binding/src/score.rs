@@ -1,12 +1,12 @@
 //! `budgeteer::keyword_scores`, `budgeteer::bm25_scores` and
 //! `budgeteer::keywords` for Python.
 
-use budgeteer::{Batch, Bm25, Text};
+use budgeteer::{Batch, Bm25, Stemming, Stopwords, Terms, Text};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySequence, PyString};
+use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
 use crate::chunk::Texts;
-use crate::convert::{mutable_column, string, text, work};
+use crate::convert::{mutable_column, string, text, utf8, work};
 use crate::error::guard;
 
 /// Returns the keywords of `text`, each once, in order of first occurrence.
@@ -46,6 +46,7 @@ pub(crate) fn keyword_scores<'py>(
     titles: "list[object] | tuple[object, ...] | None",
     k1: "float",
     b: "float",
+    words: "tuple[str | None, str | tuple[str, ...] | None]",
 ) -> "bytearray | tuple[int, int]")]
 pub(crate) fn bm25_scores<'py>(
     query: &Bound<'py, PyString>,
@@ -53,10 +54,31 @@ pub(crate) fn bm25_scores<'py>(
     titles: Option<&Bound<'py, PySequence>>,
     k1: f64,
     b: f64,
+    words: (Option<String>, Bound<'py, PyAny>),
 ) -> PyResult<Bound<'py, PyAny>> {
+    let terms = terms(&words)?;
     scores(query, texts, titles, |query, texts| {
-        budgeteer::batch_bm25_scores(query, texts, Bm25 { k1, b })
+        budgeteer::batch_bm25_scores(query, texts, &terms, Bm25 { k1, b })
     })
+}
+
+/// Returns what BM25 counts: by the language of stems, and by that of stopwords,
+/// the stopwords themselves, or None.
+pub(crate) fn terms((stemming, stopwords): &(Option<String>, Bound<'_, PyAny>)) -> PyResult<Terms> {
+    let stopwords = if stopwords.is_none() {
+        Stopwords::none()
+    } else if let Ok(language) = stopwords.cast::<PyString>() {
+        Stopwords::of(language.to_str()?).expect("the facade knows the languages")
+    } else {
+        let words = stopwords.cast::<PyTuple>()?;
+        let words: Vec<_> =
+            words.iter_borrowed().map(|word| utf8(&word)).collect::<PyResult<_>>()?;
+        Stopwords::words(words.iter().map(|word| Text::from_utf8(word)))
+    };
+    let stemming = stemming
+        .as_deref()
+        .map(|language| Stemming::of(language).expect("the facade knows the languages"));
+    Ok(Terms { stemming, stopwords })
 }
 
 fn scores<'py>(

@@ -12,7 +12,7 @@ use crate::count::Exact;
 use crate::keywords::keywords;
 use crate::pipeline::Counting;
 use crate::score::bm25::Bm25;
-use crate::terms::query_terms;
+use crate::terms::Terms;
 use crate::text::Text;
 
 pub(crate) mod bounds;
@@ -178,15 +178,29 @@ impl Index {
         &self.columns.prints
     }
 
-    /// Returns the chunks' scores-to-be for `query`.
-    pub(crate) fn query(&self, query: Text<'_>) -> Query<'_> {
-        let terms = query_terms(query).into_iter().map(|term| self.lists(&term)).collect();
-        Query { index: self, terms }
+    /// Returns the chunks' scores-to-be for `query`; None where that asks for a
+    /// word that has no list.
+    pub(crate) fn query(&self, query: Text<'_>, terms: &Terms) -> Option<Query<'_>> {
+        let wanted = terms.of_query(query);
+        let mut unlisted = terms.stopwords.english_besides().map(|word| match terms.stemming {
+            Some(stemming) => stemming.of_term(word),
+            None => word.into(),
+        });
+        if unlisted.any(|stem| wanted.iter().any(|term| **term == *stem)) {
+            return None;
+        }
+        let lists = |term: Vec<u8>| match terms.stemming {
+            Some(stemming) => {
+                self.lists(|postings| postings.find_stem(&term, stemming, &terms.stopwords))
+            }
+            None => self.lists(|postings| postings.find(&term)),
+        };
+        Some(Query { index: self, terms: wanted.into_iter().map(lists).collect() })
     }
 
-    /// Returns the lists of the chunks that have `term`.
-    fn lists(&self, term: &[u8]) -> Lists<'_> {
-        let found = self.postings.iter().map(|postings| (&**postings, postings.find(term)));
+    /// Returns the lists that `find` finds, with the postings that they are from.
+    fn lists<'a>(&'a self, find: impl Fn(&'a Postings) -> Option<postings::List<'a>>) -> Lists<'a> {
+        let found = self.postings.iter().map(|postings| (&**postings, find(postings)));
         found.filter_map(|(postings, list)| Some((postings, list?))).collect()
     }
 
@@ -198,8 +212,8 @@ impl Index {
     pub(crate) fn candidates(&self, query: Text<'_>) -> Option<Vec<u32>> {
         let mut are = vec![false; self.len()];
         for keyword in keywords(query) {
-            let terms = query_terms(Text::from_utf8(&keyword));
-            let lists = terms.iter().map(|term| self.lists(term));
+            let terms = Terms::default().of_query(Text::from_utf8(&keyword));
+            let lists = terms.iter().map(|term| self.lists(|postings| postings.find(term)));
             // One without a term, or of stopwords alone, may be anywhere.
             for (postings, list) in lists.min_by_key(|lists| frequency(lists))? {
                 postings.read(&list, |chunk, _| {

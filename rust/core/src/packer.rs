@@ -17,6 +17,9 @@ use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
 use crate::similarity::{Vectors, cosine_scores};
+use crate::stem::Stemming;
+use crate::stopwords::Stopwords;
+use crate::terms::Terms;
 
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +128,7 @@ pub struct Packer {
     counter: Counter,
     ranking: Ranking,
     hybrid: Hybrid,
+    terms: Terms,
     min_score: Option<f64>,
     overflow: Overflow,
     max_chunks: Option<usize>,
@@ -161,6 +165,7 @@ impl Packer {
             counter: Counter::Native(Native::Estimate(Estimate::CharsDiv4)),
             ranking: Ranking::default(),
             hybrid: Hybrid::default(),
+            terms: Terms::default(),
             min_score: None,
             overflow: Overflow::default(),
             max_chunks: None,
@@ -220,6 +225,32 @@ impl Packer {
     #[must_use]
     pub fn hybrid(mut self, hybrid: Hybrid) -> Self {
         self.hybrid = hybrid;
+        self
+    }
+
+    /// Has BM25 take the forms of a word for one, where it ranks.
+    ///
+    /// ```
+    /// # #[cfg(feature = "stemming")] {
+    /// use budgeteer::{Packer, Stemming};
+    ///
+    /// let packer = Packer::new(5).stemming(Stemming::of("english"));
+    /// let packing = packer.pack("remote working", &["Lunch is at noon.", "We work remotely."])?;
+    /// assert_eq!(packing.text, "We work remotely.");
+    /// # }
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stemming(mut self, stemming: Option<Stemming>) -> Self {
+        self.terms.stemming = stemming;
+        self
+    }
+
+    /// Sets which words BM25 leaves out, where it ranks; English ones unless
+    /// told otherwise.
+    #[must_use]
+    pub fn stopwords(mut self, stopwords: Stopwords) -> Self {
+        self.terms.stopwords = stopwords;
         self
     }
 
@@ -439,6 +470,7 @@ impl Packer {
             ranking: self.ranking,
             keys,
             hybrid: self.hybrid,
+            terms: &self.terms,
             min_score: self.min_score,
             overflow: self.overflow,
             max_chunks: self.max_chunks.map(|count| count as u64),

@@ -21,6 +21,7 @@ use crate::rank::{Ranking, sort_descending};
 use crate::score::bm25::{Bm25, Bm25Scorer};
 use crate::score::hybrid::{Hybrid, fuse};
 use crate::score::{KeywordScorer, Scratch};
+use crate::terms::Terms;
 use crate::text::Text;
 
 /// How texts are counted.
@@ -110,6 +111,8 @@ pub struct Plan<'a> {
     pub keys: &'a [f64],
     /// What [`Ranking::Hybrid`] weighs.
     pub hybrid: Hybrid,
+    /// What BM25 counts.
+    pub terms: &'a Terms,
     /// Chunks that score below it are out of scope.
     pub min_score: Option<f64>,
     /// What happens to a chunk that does not fit.
@@ -296,8 +299,14 @@ pub fn run_indexed<B: Batch, H: Host>(
         return run(plan, query, batch, host); // it asks for words without titles
     }
     let mut bm25 = || {
-        let query = index.query(query);
-        host.work(query.cost(), |_| query.scores(Bm25::default()))
+        if let Some(query) = index.query(query, plan.terms) {
+            return host.work(query.cost(), |_| query.scores(Bm25::default()));
+        }
+        let mut scorer = Bm25Scorer::new(query, plan.terms, Bm25::default());
+        read_slices(batch, index.total_chars(), host, |at| {
+            scorer.read(batch.text(at), batch.title(at));
+        })?;
+        Ok(scorer.scores())
     };
     let scores = match plan.ranking {
         Ranking::Score | Ranking::Embedding => plan.keys.to_vec(),
@@ -452,7 +461,8 @@ fn read<B: Batch, H: Host>(
         Ranking::Score | Ranking::Embedding => Relevance::Given,
         Ranking::Hybrid if plan.hybrid.bm25 == 0.0 => Relevance::Given,
         Ranking::Bm25 | Ranking::Hybrid => {
-            Relevance::Bm25(Box::new(Bm25Scorer::new(query, Bm25::default())))
+            let scorer = Bm25Scorer::new(query, plan.terms, Bm25::default());
+            Relevance::Bm25(Box::new(scorer))
         }
         _ => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
     };
@@ -543,6 +553,29 @@ fn overlaps<B: Batch, H: Host>(
         })?;
     }
     Ok(scores)
+}
+
+/// Calls `visit` with each place in `batch`, which has so many code points.
+fn read_slices<B: Batch, H: Host>(
+    batch: &B,
+    total: usize,
+    host: &mut H,
+    mut visit: impl FnMut(usize) + Send,
+) -> Result<(), H::Error> {
+    let mut from = 0;
+    while from < batch.len() {
+        let (to, chars) =
+            if total <= SLICE_CHARS { (batch.len(), total) } else { slice_from(batch, from) };
+        let visit = &mut visit;
+        host.work(chars, move |_| {
+            for at in from..to {
+                batch.prefetch(at + PREFETCH);
+                visit(at);
+            }
+        })?;
+        from = to;
+    }
+    Ok(())
 }
 
 /// Returns one score of those that the ranking weighs.

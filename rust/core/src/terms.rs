@@ -15,6 +15,8 @@ use std::collections::HashSet;
 use memchr::{memchr, memchr2};
 
 use crate::count::classes::{Class, Classes};
+use crate::stem::Stemming;
+use crate::stopwords::Stopwords;
 use crate::text::{Cursor, OTHER, Text, decode, push_code};
 
 /// Stands in a folded text for a letter of a script without spaces.
@@ -219,18 +221,41 @@ pub(crate) fn is_stopword(term: &[u8]) -> bool {
     term.len() <= 10 && STOPWORDS.binary_search_by(|stop| stop.as_bytes().cmp(term)).is_ok()
 }
 
-/// Returns the terms of `query` that are no stopwords, each once, in order of
-/// first occurrence, encoded as in [`Text::Utf8`].
-pub(crate) fn query_terms(query: Text<'_>) -> Vec<Vec<u8>> {
+/// Which words of a text are terms, and which of them are the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Takes the forms of a word for one, if it is anything.
+    pub stemming: Option<Stemming>,
+    /// Match nothing, in queries and in texts.
+    pub stopwords: Stopwords,
+}
+
+impl Terms {
+    /// Returns the terms of `query`, stemmed, each once, in order of first
+    /// occurrence, encoded as in [`Text::Utf8`].
+    pub(crate) fn of_query(&self, query: Text<'_>) -> Vec<Vec<u8>> {
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        for_each_term_of(query, |term| {
+            if self.stopwords.contains(term) {
+                return;
+            }
+            let term = match self.stemming {
+                Some(stemming) => stemming.of_term(term).into_owned(),
+                None => term.to_vec(),
+            };
+            if seen.insert(term.clone()) {
+                found.push(term);
+            }
+        });
+        found
+    }
+}
+
+/// Calls `visit` with each term of `text`, which was not folded yet.
+pub(crate) fn for_each_term_of(text: Text<'_>, visit: impl FnMut(&[u8])) {
     let mut folded = Vec::new();
-    fold(query, &mut folded);
-    let (mut seen, mut found) = (HashSet::new(), Vec::new());
-    for_each_term(query, &folded, &mut Vec::new(), |term| {
-        if !is_stopword(term) && seen.insert(term.to_vec()) {
-            found.push(term.to_vec());
-        }
-    });
-    found
+    fold(text, &mut folded);
+    for_each_term(text, &folded, &mut Vec::new(), visit);
 }
 
 /// Folds `text` into `out`, one byte for each code point: ASCII as it is, the
@@ -316,7 +341,7 @@ pub(crate) fn for_each_wide(
 }
 
 /// Returns where the run of bytes that starts at `start` ends.
-fn end_of(folded: &[u8], start: usize, is_part: impl Fn(u8) -> bool) -> usize {
+pub(crate) fn end_of(folded: &[u8], start: usize, is_part: impl Fn(u8) -> bool) -> usize {
     folded[start..].iter().position(|&byte| !is_part(byte)).map_or(folded.len(), |i| start + i)
 }
 

@@ -5,9 +5,14 @@
 //! more than once; then so many times less two. English stopwords have no list:
 //! no query asks for them.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::storage::Bytes;
+use crate::fork::Shared;
+use crate::stem::Stemming;
+use crate::stopwords::Stopwords;
 use crate::terms::{fold, for_each_term, is_stopword};
 use crate::text::Text;
 
@@ -25,13 +30,15 @@ pub(crate) struct Postings {
     pub(super) rows: Bytes,
     pub(super) terms: Bytes,
     pub(super) lists: Bytes,
+    /// The rows by stem, once somebody asked for stems.
+    pub(super) stems: Shared<Vec<(Stemming, Arc<[u32]>)>>,
 }
 
 /// The chunks that have a term.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct List<'a> {
     pub(super) frequency: u32,
-    bytes: &'a [u8],
+    bytes: Cow<'a, [u8]>,
 }
 
 impl Postings {
@@ -67,7 +74,7 @@ impl Postings {
         let (term_end, list_end, frequency) = self.row(at);
         let term = self.terms.get(term_start..term_end).unwrap_or_default();
         let bytes = self.lists.get(list_start..list_end).unwrap_or_default();
-        (term, List { frequency, bytes })
+        (term, List { frequency, bytes: bytes.into() })
     }
 
     /// Returns whether the rows are sorted and within bounds, and no term is in
@@ -101,10 +108,65 @@ impl Postings {
         None
     }
 
+    /// Returns the list of the terms with that stem, but for stopwords.
+    pub(crate) fn find_stem(
+        &self,
+        stem: &[u8],
+        stemming: Stemming,
+        stopwords: &Stopwords,
+    ) -> Option<List<'_>> {
+        let stem_of = |row: u32| stemming.of_term(self.entry(row as usize).0);
+        let rows = self.by_stem(stemming);
+        let start = rows.partition_point(|&row| *stem_of(row) < *stem);
+        let lists = rows[start..].iter().take_while(|&&row| *stem_of(row) == *stem);
+        let mut lists: Vec<_> = lists
+            .map(|&row| self.entry(row as usize))
+            .filter(|(term, _)| !stopwords.contains(term))
+            .map(|(_, list)| list)
+            .collect();
+        if lists.len() < 2 {
+            return lists.pop();
+        }
+        let mut counts = BTreeMap::new();
+        for list in &lists {
+            self.read(list, |chunk, count| {
+                let sum: &mut u32 = counts.entry(chunk).or_default();
+                *sum = sum.saturating_add(count);
+            });
+        }
+        let mut merged = Pending::new(self.first);
+        counts.into_iter().for_each(|(chunk, count)| merged.push(chunk, count));
+        Some(List { frequency: merged.frequency, bytes: merged.bytes.into() })
+    }
+
+    /// Returns the rows, sorted by the stems of their terms; those of a language
+    /// are made when first asked for.
+    fn by_stem(&self, stemming: Stemming) -> Arc<[u32]> {
+        let find = |known: &[(Stemming, Arc<[u32]>)]| {
+            known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| Arc::clone(rows))
+        };
+        if let Some(rows) = self.stems.get().and_then(|known| find(&known)) {
+            return rows;
+        }
+        let rows = u32::try_from(self.rows()).expect("a row for each of fewer terms");
+        let stems = (0..rows).map(|row| stemming.of_term(self.entry(row as usize).0));
+        let mut sorted: Vec<_> = stems.zip(0..).collect();
+        sorted.sort_unstable();
+        let rows: Arc<[u32]> = sorted.into_iter().map(|(_, row)| row).collect();
+        self.stems.update(|known| {
+            let mut known = known.cloned().unwrap_or_default();
+            if find(&known).is_none() {
+                known.push((stemming, Arc::clone(&rows)));
+            }
+            known
+        });
+        rows
+    }
+
     /// Calls `visit` with each chunk of a list and how often it has the term.
     #[inline]
     pub(crate) fn read(&self, list: &List<'_>, mut visit: impl FnMut(u32, u32)) {
-        let mut bytes = list.bytes;
+        let mut bytes = &*list.bytes;
         let mut chunk = self.first;
         while let Some(head) = take(&mut bytes) {
             let count = if head & 1 == 0 { Some(1) } else { take(&mut bytes) };
@@ -133,12 +195,12 @@ impl Postings {
             let mut list = Pending::new(before.first);
             let take_left = left.as_ref().is_some_and(|(left, _)| left == term);
             let take_right = right.as_ref().is_some_and(|(right, _)| right == term);
-            if let Some((_, part)) = left.filter(|_| take_left) {
-                before.read(&part, |chunk, count| list.push(chunk, count));
+            if let Some((_, part)) = left.as_ref().filter(|_| take_left) {
+                before.read(part, |chunk, count| list.push(chunk, count));
                 i += 1;
             }
-            if let Some((_, part)) = right.filter(|_| take_right) {
-                behind.read(&part, |chunk, count| list.push(chunk, count));
+            if let Some((_, part)) = right.as_ref().filter(|_| take_right) {
+                behind.read(part, |chunk, count| list.push(chunk, count));
                 j += 1;
             }
             writer.write(term, &list);
@@ -302,6 +364,13 @@ impl Writer {
         rows.shrink_to_fit();
         terms.shrink_to_fit();
         lists.shrink_to_fit();
-        Postings { first, chunks, rows: rows.into(), terms: terms.into(), lists: lists.into() }
+        Postings {
+            first,
+            chunks,
+            rows: rows.into(),
+            terms: terms.into(),
+            lists: lists.into(),
+            stems: Shared::new(),
+        }
     }
 }

@@ -20,12 +20,14 @@ pub(crate) struct Tally {
     counts: Vec<u32>,
     /// The terms that occur, in order of first occurrence.
     touched: Vec<u32>,
+    /// Where words start that begin as a term does, where that is looked for.
+    pub(crate) places: Vec<usize>,
 }
 
 impl Tally {
     /// Prepares to count so many terms.
     pub(crate) fn new(terms: usize) -> Self {
-        Self { words: 0, counts: vec![0; terms], touched: Vec::new() }
+        Self { words: 0, counts: vec![0; terms], touched: Vec::new(), places: Vec::new() }
     }
 
     /// Counts `term` once more.
@@ -58,6 +60,8 @@ impl Tally {
 #[derive(Debug)]
 pub(crate) struct TermScanner {
     method: Method,
+    /// Whether words that begin as a term does are wanted, and not the terms.
+    is_for_beginnings: bool,
     /// Each term and its number in the tally.
     terms: Vec<(Vec<u8>, u32)>,
     /// Not 0 for an ASCII letter or digit.
@@ -72,13 +76,21 @@ impl TermScanner {
     /// Prepares to count `terms`, each with its number in the tally: lowercase
     /// ASCII letters and digits, and at most [`MAX_KEYWORDS`] of them.
     pub(crate) fn new(terms: Vec<(Vec<u8>, u32)>) -> Self {
-        Self::with_method(terms, Method::best())
+        Self::with_method(terms, false, Method::best())
     }
 
-    fn with_method(terms: Vec<(Vec<u8>, u32)>, method: Method) -> Self {
+    /// Prepares to find words that begin as one of `beginnings` does, which are
+    /// like terms.
+    pub(crate) fn of_beginnings(beginnings: Vec<Vec<u8>>) -> Self {
+        let beginnings = beginnings.into_iter().map(|beginning| (beginning, 0));
+        Self::with_method(beginnings.collect(), true, Method::best())
+    }
+
+    fn with_method(terms: Vec<(Vec<u8>, u32)>, is_for_beginnings: bool, method: Method) -> Self {
         assert!(terms.len() <= MAX_KEYWORDS, "a scanner takes at most 64 terms");
         let mut scanner = Self {
             method,
+            is_for_beginnings,
             word: ByteTable::EMPTY,
             first: [ByteTable::EMPTY; FIRST],
             buckets: [const { Vec::new() }; BUCKETS],
@@ -98,7 +110,7 @@ impl TermScanner {
                         table.add(byte.to_ascii_uppercase(), 1 << bucket);
                     }
                     // The word ends where the term does.
-                    None if offset == term.len() => (0..0x80)
+                    None if offset == term.len() && !is_for_beginnings => (0..0x80)
                         .filter(|&byte| !is_word(byte))
                         .for_each(|byte| table.add(byte, 1 << bucket)),
                     // Behind that may stand anything.
@@ -156,9 +168,14 @@ impl TermScanner {
             for &place in &self.buckets[bucket] {
                 let (term, number) = &self.terms[usize::from(place)];
                 let end = at + term.len();
-                if folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term))
-                    && !folded.get(end).copied().is_some_and(is_word)
-                {
+                if !folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term)) {
+                    continue;
+                }
+                if self.is_for_beginnings {
+                    tally.places.push(at);
+                    return;
+                }
+                if !folded.get(end).copied().is_some_and(is_word) {
                     tally.add(*number);
                     return;
                 }
@@ -282,7 +299,7 @@ mod tests {
         let terms: Vec<_> =
             terms.iter().zip(0..).map(|(term, i)| (term.as_bytes().to_vec(), i)).collect();
         let methods = Method::available().into_iter();
-        methods.map(|method| TermScanner::with_method(terms.clone(), method)).collect()
+        methods.map(|method| TermScanner::with_method(terms.clone(), false, method)).collect()
     }
 
     fn scan(scanner: &TermScanner, text: &[u8]) -> (u64, Vec<(u32, u32)>) {
@@ -320,6 +337,24 @@ mod tests {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// Every method finds each word that begins so, wherever it stands.
+    #[test]
+    fn words_by_their_beginnings() {
+        let text = b"tea\x80 Teapot t x eat-te\x80 te q TEx 2te te";
+        for method in Method::available() {
+            let beginnings = vec![(b"te".to_vec(), 0), (b"x".to_vec(), 0)];
+            let scanner = TermScanner::with_method(beginnings, true, method);
+            for before in 0..150 {
+                let text = [&b" -".repeat(before)[..before], text].concat();
+                let mut tally = Tally::new(0);
+                scanner.scan(&text, &mut tally);
+                let places: Vec<_> = tally.places.iter().map(|place| place - before).collect();
+                assert_eq!([0, 5, 14, 20, 24, 29, 37], *places, "{method:?}");
+                assert_eq!(11, tally.words);
             }
         }
     }

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
-use crate::terms::{fold, for_each_term, for_each_wide, query_terms, take_unspaced};
+use crate::stem::Stemming;
+use crate::stopwords::Stopwords;
+use crate::terms::{Terms, end_of, fold, for_each_term, for_each_wide, is_word, take_unspaced};
 use crate::text::Text;
 
 /// The parameters of BM25.
@@ -65,20 +67,24 @@ enum Search {
     Few { scanner: Box<TermScanner>, wide: HashMap<Vec<u8>, u32> },
     /// A whole text as the query: every term is looked up.
     Many { wanted: HashMap<Vec<u8>, u32> },
+    /// Terms are stemmed before they are looked up.
+    Stems(Box<Stems>),
 }
 
 impl Bm25Scorer {
-    pub(crate) fn new(query: Text<'_>, parameters: Bm25) -> Self {
-        let wanted = query_terms(query);
-        let terms = wanted.len();
-        let numbered = wanted.into_iter().zip(0_u32..);
-        let search = if terms > MAX_KEYWORDS {
+    pub(crate) fn new(query: Text<'_>, terms: &Terms, parameters: Bm25) -> Self {
+        let wanted = terms.of_query(query);
+        let numbered = wanted.iter().cloned().zip(0_u32..);
+        let search = if let Some(stemming) = terms.stemming {
+            Search::Stems(Box::new(Stems::new(stemming, &terms.stopwords, numbered.collect())))
+        } else if wanted.len() > MAX_KEYWORDS {
             Search::Many { wanted: numbered.collect() }
         } else {
             let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
             let scanner = Box::new(TermScanner::new(ascii));
             Search::Few { scanner, wide: wide.into_iter().collect() }
         };
+        let terms = wanted.len();
         Self {
             parameters,
             search,
@@ -136,6 +142,24 @@ impl Bm25Scorer {
                     wanted.get(term).into_iter().for_each(|&number| tally.add(number));
                 });
             }
+            (Search::Stems(stems), Text::Ascii(bytes)) if stems.scanner.is_some() => {
+                stems.scan(bytes, lowered, tally);
+            }
+            (Search::Stems(stems), _) if stems.scanner.is_some() => {
+                fold(text, folded);
+                for_each_wide(text, folded, lowered, |term| {
+                    stems.number(term).into_iter().for_each(|number| tally.add(number));
+                });
+                tally.words += take_unspaced(folded);
+                stems.scan(folded, lowered, tally);
+            }
+            (Search::Stems(stems), _) => {
+                fold(text, folded);
+                for_each_term(text, folded, lowered, |term| {
+                    tally.words += 1;
+                    stems.number(term).into_iter().for_each(|number| tally.add(number));
+                });
+            }
         }
     }
 
@@ -170,6 +194,62 @@ impl Bm25Scorer {
             counts = rest;
         }
         scores
+    }
+}
+
+/// Finds the number of a word's stem, and makes the stem of each word once.
+#[derive(Debug)]
+struct Stems {
+    stemming: Stemming,
+    stopwords: Stopwords,
+    wanted: HashMap<Vec<u8>, u32>,
+    /// Finds ASCII words that may have a wanted stem, where that shows.
+    scanner: Option<Box<TermScanner>>,
+    /// Words seen before, with the number of their stem where that is wanted.
+    seen: HashMap<Box<[u8]>, Option<u32>>,
+}
+
+impl Stems {
+    fn new(stemming: Stemming, stopwords: &Stopwords, wanted: HashMap<Vec<u8>, u32>) -> Self {
+        let beginnings = wanted.keys().map(|stem| stemming.beginnings(stem));
+        let beginnings = beginnings.collect::<Option<Vec<_>>>().map(|beginnings| {
+            let mut beginnings = beginnings.concat();
+            beginnings.sort_unstable();
+            beginnings.dedup();
+            beginnings
+        });
+        let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_KEYWORDS);
+        let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
+        Self { stemming, stopwords: stopwords.clone(), wanted, scanner, seen: HashMap::new() }
+    }
+
+    /// Counts what has a wanted stem among the ASCII words of `folded`, and all
+    /// of its words.
+    fn scan(&mut self, folded: &[u8], lowered: &mut Vec<u8>, tally: &mut Tally) {
+        self.scanner.iter().for_each(|scanner| scanner.scan(folded, tally));
+        let mut places = std::mem::take(&mut tally.places);
+        for at in places.drain(..) {
+            let word = &folded[at..end_of(folded, at, is_word)];
+            if word.is_ascii() {
+                lowered.clear();
+                lowered.extend(word.iter().map(u8::to_ascii_lowercase));
+                self.number(lowered).into_iter().for_each(|number| tally.add(number));
+            }
+        }
+        tally.places = places;
+    }
+
+    fn number(&mut self, word: &[u8]) -> Option<u32> {
+        if let Some(number) = self.seen.get(word) {
+            return *number;
+        }
+        let number = if self.stopwords.contains(word) {
+            None
+        } else {
+            self.wanted.get(&*self.stemming.of_term(word)).copied()
+        };
+        self.seen.insert(word.into(), number);
+        number
     }
 }
 
@@ -265,13 +345,20 @@ pub fn bm25_scores<D: crate::Document>(
     parameters: Bm25,
 ) -> Result<Vec<f64>, Error> {
     parameters.check()?;
-    Ok(batch_bm25_scores(query.into(), &crate::chunk::Documents::new(chunks), parameters))
+    let documents = crate::chunk::Documents::new(chunks);
+    Ok(batch_bm25_scores(query.into(), &documents, &Terms::default(), parameters))
 }
 
-/// Returns what [`bm25_scores`] does, for any batch and parameters in range.
+/// Returns what [`bm25_scores`] does, for any batch, any terms and parameters in
+/// range.
 #[must_use]
-pub fn batch_bm25_scores(query: Text<'_>, batch: &impl Batch, parameters: Bm25) -> Vec<f64> {
-    let mut scorer = Bm25Scorer::new(query, parameters);
+pub fn batch_bm25_scores(
+    query: Text<'_>,
+    batch: &impl Batch,
+    terms: &Terms,
+    parameters: Bm25,
+) -> Vec<f64> {
+    let mut scorer = Bm25Scorer::new(query, terms, parameters);
     for index in 0..batch.len() {
         batch.prefetch(index + 1);
         scorer.read(batch.text(index), batch.title(index));

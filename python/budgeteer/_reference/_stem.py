@@ -1,0 +1,30 @@
+"""Reference of ``rust/core/src/stem.rs``: what the forms of a word have in common."""
+
+import importlib
+from collections.abc import Callable
+
+from budgeteer.errors import BudgeteerError
+
+MAX_CHARS = 64
+"""A longer word is its own stem."""
+
+
+def stemmer(language: str) -> Callable[[str], str]:
+    """Return the function that gives the stem of a word of *language*, each made once."""
+    # Not snowballstemmer.stemmer(), which takes what PyStemmer has, of another release.
+    try:
+        module = importlib.import_module(f"snowballstemmer.{language}_stemmer")
+    except ImportError:
+        raise BudgeteerError(
+            f"without the native backend, stemming={language!r} needs snowballstemmer: "
+            "pip install 'budgeteer[stemming]'"
+        ) from None
+    stem_word = getattr(module, f"{language.title()}Stemmer")().stemWord
+    stems: dict[str, str] = {}
+
+    def stem(word: str) -> str:
+        if word not in stems:
+            stems[word] = stem_word(word) if len(word) <= MAX_CHARS else word
+        return stems[word]
+
+    return stem

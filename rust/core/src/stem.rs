@@ -1,0 +1,180 @@
+//! Stems: what the forms of a word have in common.
+//!
+//! The algorithms are Snowball's. Those of the crate and of Python's
+//! `snowballstemmer` are of different releases, so that only the languages are
+//! here of which both make the same stems.
+
+use std::borrow::Cow;
+
+#[cfg(feature = "stemming")]
+use snowball_stemmers_rs::{Algorithm, Stemmer};
+
+/// A word of more code points is its own stem: no language has such, and time
+/// would grow faster than length.
+const MAX_CHARS: usize = 64;
+
+#[cfg(feature = "stemming")]
+static ALGORITHMS: [(&str, Algorithm); 28] = [
+    ("arabic", Algorithm::Arabic),
+    ("armenian", Algorithm::Armenian),
+    ("basque", Algorithm::Basque),
+    ("catalan", Algorithm::Catalan),
+    ("dutch", Algorithm::Dutch),
+    ("english", Algorithm::English),
+    ("esperanto", Algorithm::Esperanto),
+    ("estonian", Algorithm::Estonian),
+    ("french", Algorithm::French),
+    ("german", Algorithm::German),
+    ("greek", Algorithm::Greek),
+    ("hindi", Algorithm::Hindi),
+    ("hungarian", Algorithm::Hungarian),
+    ("indonesian", Algorithm::Indonesian),
+    ("irish", Algorithm::Irish),
+    ("italian", Algorithm::Italian),
+    ("lithuanian", Algorithm::Lithuanian),
+    ("nepali", Algorithm::Nepali),
+    ("norwegian", Algorithm::Norwegian),
+    ("polish", Algorithm::Polish),
+    ("portuguese", Algorithm::Portuguese),
+    ("romanian", Algorithm::Romanian),
+    ("russian", Algorithm::Russian),
+    ("serbian", Algorithm::Serbian),
+    ("spanish", Algorithm::Spanish),
+    ("swedish", Algorithm::Swedish),
+    ("tamil", Algorithm::Tamil),
+    ("turkish", Algorithm::Turkish),
+];
+
+/// Languages of which every word has a stem that begins with the first letter of
+/// the word, where that is ASCII: what their algorithms change is behind it.
+const KEEPING_ONE: [&str; 8] =
+    ["english", "french", "german", "italian", "norwegian", "portuguese", "spanish", "swedish"];
+
+/// Languages of which that is so for the second letter too, where the word is
+/// ASCII: all of these but German, in which `ae` is `a`.
+fn keeps_two(language: &str) -> bool {
+    language != "german" && KEEPING_ONE.contains(&language)
+}
+
+/// Makes stems of the words of a language. Needs the feature `stemming`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stemming {
+    #[cfg_attr(not(feature = "stemming"), allow(dead_code))]
+    place: u8,
+}
+
+impl Stemming {
+    /// Returns the stemming of a language, by its English name in lowercase, or
+    /// None where there is none.
+    ///
+    /// There are Arabic, Armenian, Basque, Catalan, Dutch, English, Esperanto,
+    /// Estonian, French, German, Greek, Hindi, Hungarian, Indonesian, Irish,
+    /// Italian, Lithuanian, Nepali, Norwegian, Polish, Portuguese, Romanian,
+    /// Russian, Serbian, Spanish, Swedish, Tamil and Turkish; without the feature
+    /// `stemming` there is none.
+    #[must_use]
+    pub fn of(language: &str) -> Option<Self> {
+        let place = languages().position(|name| name == language)?;
+        Some(Self { place: u8::try_from(place).expect("there are 28") })
+    }
+
+    /// Returns the stem of `word`, which must be in lowercase.
+    #[must_use]
+    pub fn stem(self, word: &str) -> Cow<'_, str> {
+        if word.len() > MAX_CHARS && word.chars().count() > MAX_CHARS {
+            return word.into();
+        }
+        self.stemmed(word)
+    }
+
+    #[cfg(feature = "stemming")]
+    fn stemmed(self, word: &str) -> Cow<'_, str> {
+        Stemmer::create(ALGORITHMS[usize::from(self.place)].1).stem(word)
+    }
+
+    #[cfg(not(feature = "stemming"))]
+    fn stemmed(self, _: &str) -> Cow<'_, str> {
+        unreachable!("there is no stemming without the feature")
+    }
+
+    /// Returns the stem of a term, encoded as in [`Text::Utf8`](crate::Text::Utf8).
+    pub(crate) fn of_term(self, term: &[u8]) -> Cow<'_, [u8]> {
+        // No term has a surrogate.
+        let Ok(word) = std::str::from_utf8(term) else { return Cow::Owned(term.to_vec()) };
+        Cow::Owned(self.stem(word).into_owned().into_bytes())
+    }
+
+    /// Returns what ASCII words of that stem may begin with; None where that is
+    /// not known.
+    pub(crate) fn beginnings(self, stem: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let language = languages().nth(self.place.into())?;
+        let (&first, rest) = stem.split_first()?;
+        if !KEEPING_ONE.contains(&language) {
+            return None;
+        }
+        if !first.is_ascii() {
+            return Some(Vec::new()); // of which no word is ASCII
+        }
+        match rest.first() {
+            Some(second) if second.is_ascii() && keeps_two(language) => {
+                let mut beginnings = vec![vec![first, *second]];
+                if language == "english" && *second == b'i' {
+                    beginnings.push(vec![first, b'y']); // as in dying, of which the stem is die
+                }
+                Some(beginnings)
+            }
+            _ => Some(vec![vec![first]]),
+        }
+    }
+}
+
+#[cfg(feature = "stemming")]
+fn languages() -> impl Iterator<Item = &'static str> {
+    ALGORITHMS.iter().map(|(name, _)| *name)
+}
+
+#[cfg(not(feature = "stemming"))]
+fn languages() -> impl Iterator<Item = &'static str> {
+    std::iter::empty()
+}
+
+#[cfg(all(test, feature = "stemming"))]
+mod tests {
+    use super::*;
+
+    /// Every ASCII word begins as its stem says that it may.
+    #[test]
+    fn words_begin_as_their_stems() {
+        let ends = [
+            "", "s", "es", "ed", "eed", "edly", "ies", "ied", "ying", "yings", "ing", "ly",
+            "ation", "ational", "ement", "euse", "ais", "era", "are", "ando", "zione", "mente",
+            "idad", "er", "en", "et", "hets", "lig", "fullt", "heit", "ung", "isch", "ss", "e",
+            "y", "amos", "asse",
+        ];
+        let letters = b"aeiouybdlnqrstz2";
+        for language in KEEPING_ONE {
+            let stemming = Stemming::of(language).expect("there is one");
+            let mut check = |word: &str| {
+                let stem = stemming.of_term(word.as_bytes());
+                let beginnings = stemming.beginnings(&stem).expect("they are known");
+                let is_one = |beginning: &Vec<u8>| word.as_bytes().starts_with(beginning);
+                assert!(beginnings.iter().any(is_one), "{language}: {word}");
+            };
+            for at in 0..letters.len().pow(4) {
+                let mut rest = at;
+                let head = (0..4).map(|_| {
+                    let letter = letters[rest % letters.len()];
+                    rest /= letters.len();
+                    char::from(letter)
+                });
+                let head: String = head.collect();
+                let end = ends[at % ends.len()];
+                for length in 1..=4 {
+                    check(&head[..length]);
+                    check(&format!("{}{end}", &head[..length]));
+                }
+            }
+        }
+        assert_eq!(None, Stemming::of("dutch").and_then(|dutch| dutch.beginnings(b"accept")));
+    }
+}
