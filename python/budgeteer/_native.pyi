@@ -2,7 +2,7 @@
 Native backend of `budgeteer`. Private: import from `budgeteer`.
 """
 
-__all__ = ["bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "pack", "resolve_layout", "save_corpus", "stored_chunk", "truncate"]
+__all__ = ["bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "pack", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
 
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "bytearray | tuple[int, int]":
     """
@@ -86,6 +86,11 @@ def resolve_layout(space: "int", basis: "list[int]", grow: "list[float]", shrink
 def save_corpus(index: "object", path: "str", records: "list[bytes]") -> "None":
     """
     Writes a corpus to a file, with a record of each chunk.
+    """
+
+def sentence_spans(text: "str") -> "list[int]":
+    """
+    Returns where each sentence starts and ends, in one list.
     """
 
 def stored_chunk(index: "object", place: "int") -> "tuple[str, str, bytes]":

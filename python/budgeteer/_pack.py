@@ -23,6 +23,7 @@ LOG = logging.getLogger("budgeteer")
 RANKINGS = ("bm25", "keyword", "recency", "input", "score", "embedding", "hybrid")
 FALLBACKS = ("bm25",)
 FUSIONS = ("minmax", "rrf")
+UNITS = ("chunk", "sentence")
 WEIGHTS = ("bm25", "embedding", "score")
 """What a hybrid ranking weighs."""
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
@@ -144,6 +145,7 @@ class Packer:
     rrf_k: float = 60
     stemming: str | None = None
     stopwords: str | Iterable[str] | None = "english"
+    units: str = "chunk"
     _sum_of_parts: bool = field(default=False, repr=False)
     _is_citing: bool = field(default=False, repr=False)
     _max_docs: int | None = field(default=None, repr=False)
@@ -177,6 +179,11 @@ class Packer:
         self._check_hybrid()
         self._check_embedder()
         self._check_words()
+        _validate.choice("units", self.units, UNITS)
+        if self.units != "chunk" and (
+            self._sum_of_parts or self._is_citing or self._max_docs is not None
+        ):
+            raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {self.units!r}")
 
     def _check_hybrid(self) -> None:
         set_field = object.__setattr__
@@ -230,9 +237,10 @@ class Packer:
 
     @property
     def _takes_words(self) -> bool:
-        """Whether BM25 ranks, or may have to."""
+        """Whether BM25 ranks chunks or sentences, or may have to."""
         is_weighed = self._hybrid is not None and self._hybrid[0] > 0
-        return self.ranking == "bm25" or is_weighed or self.fallback == "bm25"
+        is_asked = self.fallback == "bm25" or self.units == "sentence"
+        return self.ranking == "bm25" or is_weighed or is_asked
 
     @property
     def _takes_vectors(self) -> bool:
@@ -385,7 +393,7 @@ class Packer:
         max_tokens: int | None,
         vectors: object,
         previous: Packing[Any] | None,
-    ) -> _Call:
+    ) -> Call:
         """Return the arguments of a call, checked."""
         query = _validate.text("query", query)
         state = chunks._state if isinstance(chunks, Corpus) else None
@@ -403,11 +411,11 @@ class Packer:
         links = self._links(previous)
         found = Vectors(query, items, vectors, self.embedder) if self._takes_vectors else None
         budget = max(0, limit - self.reserve_tokens)
-        return _Call(
+        return Call(
             query, items, state, budget, limit - budget, found, previous, links, self.fallback
         )
 
-    def _keys(self, call: _Call) -> bytes | None:
+    def _keys(self, call: Call) -> bytes | None:
         """Return what the chunks are ranked by beside their words."""
         if call.fallback is not None:
             return None
@@ -422,7 +430,7 @@ class Packer:
             keys = (keys or b"") + _chunk.finite_score_keys(call.items)
         return keys
 
-    def _packed(self, call: _Call) -> Packing[Any]:
+    def _packed(self, call: Call) -> Packing[Any]:
         items, budget, fallback = call.items, call.budget, call.fallback
         counter = self._counter
         ranking, keys = fallback or self.ranking, self._keys(call)
@@ -433,30 +441,24 @@ class Packer:
             cite = _citation.citer(items, counter)
         if self._max_docs is not None:
             ranking, keys, gate = "input", None, _gate.columns(items, self._max_docs)
-        result = backend.pack(
-            call.query,
-            items if call.state is None else call.state.index,
-            budget,
-            counter._kind,
-            counter._ratio,
-            None if counter._function is None else counter._ask,
-            RANKINGS.index(ranking),
-            keys,
-            self.min_score if fallback is None else None,
-            OVERFLOWS.index(self.overflow),
-            self.max_chunks,
-            self.dedupe is not None,
-            ORDERS.index(self.order),
-            call.links,
-            self._template._wire(call.query, items),
-            self._notice,
-            _chunk.tagger(items),
-            self._sum_of_parts,
-            cite,
-            gate,
-            self._hybrid if fallback is None else None,
-            self._words,
-        )
+        extracts: dict[int, tuple[int, int]] = {}
+        if self.units == "sentence":
+            from budgeteer._sentences import Sentences  # likewise
+
+            sentences = Sentences(self, call, RANKINGS.index(ranking), keys)
+            result, extracts = sentences.pack()
+        else:
+            result = self._answer(
+                call,
+                items if call.state is None else call.state.index,
+                RANKINGS.index(ranking),
+                keys,
+                self.min_score if fallback is None else None,
+                ask=counter._ask,
+                tag=_chunk.tagger(items),
+                cite=cite,
+                gate=gate,
+            )
         if len(result) == 2:
             raise _chunk.refusal(items, *result)
         packing: Packing[Any] = Packing(
@@ -471,10 +473,51 @@ class Packer:
             is_needed_a_bound=counter._is_encoding or self._is_citing,
             style=self._template._style,
             fallback=fallback,
+            extracts=extracts,
         )
         if call.previous is not None:
             packing._compare(call.previous)
         return packing
+
+    def _answer(
+        self,
+        call: Call,
+        chunks: Any,
+        ranking: int,
+        keys: bytes | None,
+        min_score: float | None,
+        *,
+        ask: Callable[[str, int], int],
+        tag: Callable[[int], tuple[str, str, str, str, float]],
+        cite: Callable[[int], int] | None = None,
+        gate: tuple[Any, ...] | None = None,
+    ) -> tuple[Any, ...]:
+        """Return what the backend answers for *chunks*, which may stand for those of the call."""
+        counter = self._counter
+        return backend.pack(  # type: ignore[no-any-return]
+            call.query,
+            chunks,
+            call.budget,
+            counter._kind,
+            counter._ratio,
+            None if counter._function is None else ask,
+            ranking,
+            keys,
+            min_score,
+            OVERFLOWS.index(self.overflow),
+            self.max_chunks,
+            self.dedupe is not None,
+            ORDERS.index(self.order),
+            call.links,
+            self._template._wire(call.query, call.items),
+            self._notice,
+            tag,
+            self._sum_of_parts,
+            cite,
+            gate,
+            self._hybrid if call.fallback is None else None,
+            self._words,
+        )
 
     def _links(self, previous: Packing[Any] | None) -> tuple[str, ...]:
         """Return what a backend takes for the packing before."""
@@ -527,7 +570,7 @@ class Packer:
 
 
 @dataclass(slots=True)
-class _Call:
+class Call:
     """
     The arguments of a call.
 

@@ -179,6 +179,7 @@ class Packing(Generic[T]):
         is_needed_a_bound: bool,
         style: int,
         fallback: str | None = None,
+        extracts: dict[int, tuple[int, int]] | None = None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = result[0]
@@ -186,6 +187,7 @@ class Packing(Generic[T]):
         self.budget_tokens = budget
         self.is_exact = counter.is_exact
         self._reserve_tokens = reserve
+        self._extracts = extracts or {}
         self.fallback = fallback
         self._max_chunks = max_chunks
         self._max_docs = max_docs
@@ -244,7 +246,7 @@ class Packing(Generic[T]):
     @property
     def was_truncated(self) -> bool:
         """Whether anything was dropped or cut."""
-        return self._cut >= 0 or self._dropped_count > 0
+        return self._cut >= 0 or self._dropped_count > 0 or bool(self._extracts)
 
     @cached_property
     def dropped_total_tokens(self) -> int:
@@ -316,7 +318,7 @@ class Packing(Generic[T]):
             self._counts[place],
             self._citations[place],
             (start, end),
-            place == self._cut,
+            place == self._cut or index in self._extracts,
         )
 
     def _dropped_chunk(self, place: int) -> DroppedChunk[T]:
@@ -359,6 +361,9 @@ class Packing(Generic[T]):
             if kept == index:
                 start, end = self._spans[2 * place], self._spans[2 * place + 1]
                 verb = "was cut to" if place == self._cut else "was kept with"
+                if index in self._extracts:
+                    some, all_of_them = self._extracts[index]
+                    verb = f"was cut to {some} of {all_of_them} sentences with"
                 cited = (
                     f" and {self._citations[place]} for its citation" if self._is_citing else ""
                 )

@@ -18,6 +18,7 @@ from budgeteer import (
     _layout,
     _pack,
     _records,
+    _sentences,
     _similarity,
     ranking,
 )
@@ -27,7 +28,7 @@ ONLY_REFERENCE = os.environ.get("BUDGETEER_BACKEND") == "reference"
 
 BACKENDS = ("reference",) if ONLY_REFERENCE else ("native", "reference")
 
-FACADES = (_corpus, _records, _pack, _count, _layout, _similarity, ranking)
+FACADES = (_corpus, _records, _pack, _count, _layout, _sentences, _similarity, ranking)
 """The modules that hold a backend of their own."""
 
 END_MARKER = " [...]"

@@ -19,6 +19,7 @@ from budgeteer._reference._keywords import keywords
 from budgeteer._reference._layout import resolve_layout
 from budgeteer._reference._pack import pack
 from budgeteer._reference._score import keyword_scores
+from budgeteer._reference._sentences import sentence_spans
 from budgeteer._reference._similarity import cosine_scores
 from budgeteer._reference._truncate import truncate
 
@@ -38,6 +39,7 @@ __all__ = [
     "pack",
     "resolve_layout",
     "save_corpus",
+    "sentence_spans",
     "stored_chunk",
     "truncate",
 ]

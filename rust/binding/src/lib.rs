@@ -9,6 +9,7 @@ mod error;
 mod layout;
 mod pack;
 mod score;
+mod sentences;
 mod similarity;
 mod truncate;
 
@@ -25,6 +26,8 @@ mod _native {
     use super::pack::pack;
     #[pymodule_export]
     use super::score::{bm25_scores, keyword_scores, keywords};
+    #[pymodule_export]
+    use super::sentences::sentence_spans;
     #[pymodule_export]
     use super::similarity::cosine_scores;
     #[pymodule_export]

@@ -21,6 +21,10 @@ use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
 use crate::terms::Terms;
 
+use sentences::Sentences;
+
+mod sentences;
+
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -88,6 +92,17 @@ impl Packing {
     }
 }
 
+/// What is packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Units {
+    /// Whole chunks.
+    #[default]
+    Chunk,
+    /// Sentences of the best chunks, and whole chunks into what is left.
+    Sentence,
+}
+
 const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
 
 /// A counter of this crate or the caller's own.
@@ -136,6 +151,7 @@ pub struct Packer {
     order: Order,
     template: Template,
     notice: Option<Vec<String>>,
+    pub(crate) units: Units,
     policy: Policy,
 }
 
@@ -173,6 +189,7 @@ impl Packer {
             order: Order::default(),
             template: Template::default(),
             notice: None,
+            units: Units::default(),
             policy: Policy::None,
         }
     }
@@ -313,6 +330,29 @@ impl Packer {
         self
     }
 
+    /// Sets whether whole chunks are packed, or sentences of the best.
+    ///
+    /// The best chunks that together have four times the tokens of the budget, and
+    /// at most 256, are split. A sentence counts its share of the highest score by
+    /// BM25 over all of them, title included, and the reciprocal of its chunk's
+    /// place. Chosen sentences of a chunk stand in their order, `" [...] "` where
+    /// others were between; such a chunk was cut. The caller's own counter is asked
+    /// some more.
+    ///
+    /// ```
+    /// use budgeteer::{Packer, Units};
+    ///
+    /// let chunks = ["Tea is old. Green tea is from China. So is silk.", "Rye bread is dark."];
+    /// let packing = Packer::new(6).units(Units::Sentence).pack("green tea", &chunks)?;
+    /// assert_eq!(packing.text, "Green tea is from China.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn units(mut self, units: Units) -> Self {
+        self.units = units;
+        self
+    }
+
     pub(crate) fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -428,6 +468,9 @@ impl Packer {
     ) -> Result<Packing, Error> {
         self.check_options()?;
         let keys = self.keys_of(chunks, vectors)?;
+        if self.units == Units::Sentence {
+            return Ok(self.pack_sentences(query, chunks, max_tokens, &keys, previous));
+        }
         let documents = Documents::new(chunks);
         self.planned(chunks, max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run(plan, query.into(), &documents, host);
@@ -459,9 +502,36 @@ impl Packer {
         pack: impl FnOnce(&Plan<'_>, &mut Caller<'_, D>) -> Packing,
     ) -> Result<Packing, Error> {
         let gate = self.gate(chunks)?;
-        let budget = max_tokens.saturating_sub(self.reserve_tokens);
-        let plan = Plan {
-            budget: (budget as u64).min(i64::MAX.cast_unsigned()),
+        let plan = self.plan(max_tokens, keys, previous, gate.as_ref());
+        let packing = pack(&plan, &mut Caller { packer: self, chunks, indices: None });
+        Ok(Packing { budget_tokens: self.budget_tokens(max_tokens), ..packing })
+    }
+
+    pub(crate) fn pack_sentences<D: Document>(
+        &self,
+        query: &str,
+        chunks: &[D],
+        max_tokens: usize,
+        keys: &[f64],
+        previous: &[Vec<u8>],
+    ) -> Packing {
+        let packing = Sentences::new(self, query, chunks, max_tokens, keys, previous).pack();
+        Packing { budget_tokens: self.budget_tokens(max_tokens), ..packing }
+    }
+
+    fn budget_tokens(&self, max_tokens: usize) -> usize {
+        max_tokens.saturating_sub(self.reserve_tokens)
+    }
+
+    fn plan<'a>(
+        &'a self,
+        max_tokens: usize,
+        keys: &'a [f64],
+        previous: &'a [Vec<u8>],
+        gate: Option<&'a Gate>,
+    ) -> Plan<'a> {
+        Plan {
+            budget: (self.budget_tokens(max_tokens) as u64).min(i64::MAX.cast_unsigned()),
             counting: match &self.counter {
                 Counter::Native(Native::Estimate(estimate)) => Counting::Estimate(*estimate),
                 Counter::Native(Native::Exact(exact)) => Counting::Exact(*exact),
@@ -481,10 +551,8 @@ impl Packer {
             notice: self.notice.as_deref(),
             sum_of_parts: false,
             is_cited: matches!(self.policy, Policy::Cite),
-            gate: gate.as_ref(),
-        };
-        let packing = pack(&plan, &mut Caller { packer: self, chunks });
-        Ok(Packing { budget_tokens: budget, ..packing })
+            gate,
+        }
     }
 
     fn gate<D: Document>(&self, chunks: &[D]) -> Result<Option<Gate>, Error> {
@@ -574,6 +642,14 @@ impl Packer {
 pub(crate) struct Caller<'a, D> {
     packer: &'a Packer,
     chunks: &'a [D],
+    /// The places of the chunks in the input; None where these are theirs.
+    indices: Option<&'a [usize]>,
+}
+
+impl<D> Caller<'_, D> {
+    fn place(&self, index: usize) -> usize {
+        self.indices.map_or(index, |indices| indices[index])
+    }
 }
 
 impl<D: Document> Host for Caller<'_, D> {
@@ -594,7 +670,7 @@ impl<D: Document> Host for Caller<'_, D> {
         let (kind, id) = chunk.tag();
         Ok(Tag {
             kind: kind.into(),
-            id: id.map_or_else(|| index.to_string(), str::to_owned).into(),
+            id: id.map_or_else(|| self.place(index).to_string(), str::to_owned).into(),
             source: chunk.source().into(),
             title: chunk.title().into(),
             position: chunk.position().unwrap_or(f64::NAN),

@@ -8,7 +8,7 @@ use super::file::Stored;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
-use crate::packer::{Packer, Packing, packing};
+use crate::packer::{Packer, Packing, Units, packing};
 use crate::pipeline;
 use crate::similarity::Vectors;
 use crate::text::Text;
@@ -280,6 +280,10 @@ impl Packer {
         self.check_options()?;
         let (score, mtime) = (|i: usize| corpus.scores()[i], |i: usize| corpus.mtimes()[i]);
         let keys = self.keys(corpus.len(), score, mtime, vectors)?;
+        if self.units == Units::Sentence {
+            let chunks = corpus.chunks();
+            return Ok(self.pack_sentences(query, chunks, self.max_tokens, &keys, previous));
+        }
         let (batch, index) = (corpus.batch(), corpus.index());
         self.planned(corpus.chunks(), self.max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run_indexed(plan, query.into(), &batch, index, host);

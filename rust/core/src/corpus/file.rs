@@ -453,9 +453,9 @@ mod tests {
                 let Ok(stored) = Stored::read(&file) else { continue };
                 answered += 1;
                 for query in ["tea green", "\u{8336}\u{8336} caf\u{e9} black"] {
-                    let found = stored.index().query(query.into(), &crate::Terms::default());
-                    let scores =
-                        found.expect("no stopword is asked for").scores(crate::Bm25::default());
+                    let terms = crate::Terms::default();
+                    let query = stored.index().query(query.into(), &terms).expect("it has lists");
+                    let scores = query.scores(crate::Bm25::default());
                     assert_eq!(stored.len(), scores.len());
                 }
                 for index in 0..stored.len() {

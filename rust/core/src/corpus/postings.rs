@@ -135,7 +135,9 @@ impl Postings {
             });
         }
         let mut merged = Pending::new(self.first);
-        counts.into_iter().for_each(|(chunk, count)| merged.push(chunk, count));
+        for (chunk, count) in counts {
+            merged.push(chunk, count);
+        }
         Some(List { frequency: merged.frequency, bytes: merged.bytes.into() })
     }
 

@@ -1,4 +1,4 @@
-//! Stopwords of Snowball's lists, those of a list sorted (generate_stopwords.py).
+//! Stopwords of Snowball's lists, those of a list sorted (`generate_stopwords.py`).
 
 #[rustfmt::skip]
 pub(super) static STOPWORDS: [(&str, &[&str]); 15] = [

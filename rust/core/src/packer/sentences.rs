@@ -1,0 +1,387 @@
+//! Sentences of the best chunks, for budgets into which few whole chunks go.
+//!
+//! What is chosen is packed like any chunks: a chunk of which some sentences
+//! are chosen has these for its text. So whatever a packing promises holds, and
+//! nothing here counts but by packing.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+use super::{Caller, Packer, Packing, packing};
+use crate::assemble::Order;
+use crate::assemble::template::Template;
+use crate::chunk::{Document, Documents};
+use crate::count::Estimate;
+use crate::pack::{Overflow, Reason};
+use crate::pipeline::{self, Counting, Plan};
+use crate::rank::Ranking;
+use crate::score::bm25::{Bm25, batch_bm25_scores};
+use crate::sentences::sentence_spans;
+
+/// The best chunks are split that together have so many times the tokens of the
+/// budget.
+const BUDGETS: u128 = 4;
+
+/// So many chunks are split at most.
+const MAX_CHUNKS: usize = 256;
+
+/// No other chunk is split when there are so many sentences.
+const MAX_SENTENCES: usize = 4_096;
+
+/// Behind the first sentence that does not fit, so many are tried one by one.
+const TRIES: usize = 32;
+
+/// Stands for sentences that were left out between two others.
+const GAP: &str = " [...] ";
+
+/// A sentence, by the place of its chunk among those that were split, and its
+/// number there.
+type Sentence = (usize, usize);
+
+/// A chunk that was split into sentences.
+struct Split<'a> {
+    index: usize,
+    text: &'a str,
+    sentences: Vec<Range<usize>>,
+}
+
+impl<'a> Split<'a> {
+    fn new(index: usize, text: &'a str) -> Self {
+        let mut bytes = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+        let mut next = 0;
+        let spans = sentence_spans(text.into());
+        let ends = spans.into_iter().map(|chars| {
+            let at = bytes.nth(chars - next).expect("a span is within the text");
+            next = chars + 1;
+            at
+        });
+        let ends: Vec<usize> = ends.collect();
+        let (pairs, _) = ends.as_chunks::<2>();
+        Self { index, text, sentences: pairs.iter().map(|&[start, end]| start..end).collect() }
+    }
+
+    /// Returns the sentences of these numbers, which are sorted, as they stand in
+    /// the text where none is between two.
+    fn extract(&self, numbers: &[usize]) -> Cow<'a, str> {
+        if numbers.len() == self.sentences.len() {
+            return self.text.into();
+        }
+        let mut extract = String::new();
+        let mut before: Option<usize> = None;
+        for &number in numbers {
+            let sentence = self.sentences[number].clone();
+            match before {
+                Some(last) if last + 1 == number => {
+                    extract += &self.text[self.sentences[last].end..sentence.start];
+                }
+                Some(_) => extract += GAP,
+                None => {}
+            }
+            extract += &self.text[sentence];
+            before = Some(number);
+        }
+        extract.into()
+    }
+}
+
+/// A chunk with another text.
+struct WithText<'a, D> {
+    chunk: &'a D,
+    text: Cow<'a, str>,
+}
+
+impl<D: Document> Document for WithText<'_, D> {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn title(&self) -> &str {
+        self.chunk.title()
+    }
+
+    fn tag(&self) -> (&str, Option<&str>) {
+        self.chunk.tag()
+    }
+
+    fn source(&self) -> &str {
+        self.chunk.source()
+    }
+
+    fn position(&self) -> Option<f64> {
+        self.chunk.position()
+    }
+}
+
+/// A sentence with the title of its chunk.
+struct Titled<'a> {
+    text: &'a str,
+    title: &'a str,
+}
+
+impl Document for Titled<'_> {
+    fn text(&self) -> &str {
+        self.text
+    }
+
+    fn title(&self) -> &str {
+        self.title
+    }
+}
+
+/// One call of a packer that packs sentences.
+pub(super) struct Sentences<'a, D> {
+    packer: &'a Packer,
+    query: &'a str,
+    chunks: &'a [D],
+    max_tokens: usize,
+    previous: &'a [Vec<u8>],
+    scores: Vec<f64>,
+    /// The chunks that are not empty, best first.
+    order: Vec<usize>,
+    split: Vec<Split<'a>>,
+}
+
+impl<'a, D: Document> Sentences<'a, D> {
+    /// Ranks the chunks by `keys`, and splits the best of them.
+    pub(super) fn new(
+        packer: &'a Packer,
+        query: &'a str,
+        chunks: &'a [D],
+        max_tokens: usize,
+        keys: &[f64],
+        previous: &'a [Vec<u8>],
+    ) -> Self {
+        // Nothing fits, so that everything is dropped in its turn.
+        let template = Template::default();
+        let plan = Plan {
+            budget: 0,
+            counting: Counting::Estimate(Estimate::CharsDiv4),
+            min_score: None,
+            overflow: Overflow::Skip,
+            max_chunks: None,
+            dedupe: false,
+            order: Order::Rank,
+            template: &template,
+            notice: None,
+            ..packer.plan(max_tokens, keys, &[], None)
+        };
+        let mut host = Caller { packer, chunks, indices: None };
+        let Ok(outcome) = pipeline::run(&plan, query.into(), &Documents::new(chunks), &mut host);
+        let ranked = outcome.dropped().iter().filter(|dropped| dropped.reason != Reason::Empty);
+        let order = ranked.map(|dropped| dropped.index as usize).collect();
+        let scores = outcome.scores;
+        let split = Vec::new();
+        let mut call = Self { packer, query, chunks, max_tokens, previous, scores, order, split };
+        call.split = call.split();
+        call
+    }
+
+    fn split(&self) -> Vec<Split<'a>> {
+        let wanted = BUDGETS * self.packer.budget_tokens(self.max_tokens) as u128;
+        let (mut split, mut seen) = (Vec::new(), HashSet::new());
+        let (mut tokens, mut sentences) = (0, 0);
+        for &index in &self.order {
+            if split.len() == MAX_CHUNKS || tokens >= wanted || sentences >= MAX_SENTENCES {
+                break;
+            }
+            let text = self.chunks[index].text();
+            let is_out = self.is_out_of_scope(index);
+            if is_out || self.packer.dedupe && !seen.insert(text) {
+                continue;
+            }
+            let chunk = Split::new(index, text);
+            tokens += self.packer.count(text) as u128;
+            sentences += chunk.sentences.len();
+            split.push(chunk);
+        }
+        split
+    }
+
+    fn is_out_of_scope(&self, index: usize) -> bool {
+        self.packer.min_score.is_some_and(|lowest| {
+            let score = self.scores[index];
+            (if score.is_nan() { f64::NEG_INFINITY } else { score }) < lowest
+        })
+    }
+
+    /// Packs the best sentences that fit, and whole chunks into what is left.
+    pub(super) fn pack(self) -> Packing {
+        let mut chosen = self.choose();
+        loop {
+            let extracts = self.extracts(&chosen);
+            let first: Vec<usize> = extracts.iter().map(|(index, _)| *index).collect();
+            let (packing, kept) = self.pack_with(&extracts, &first, &chosen);
+            if !first.iter().all(|index| kept.contains(index)) {
+                chosen.pop(); // a notice of more digits took its room
+                continue;
+            }
+            let ranked = self.order.iter().copied().filter(|index| kept.contains(index));
+            let ranked: Vec<usize> = ranked.collect();
+            if ranked == first {
+                return packing;
+            }
+            // Others had room behind them.
+            return self.pack_with(&extracts, &ranked, &chosen).0;
+        }
+    }
+
+    fn choose(&self) -> Vec<Sentence> {
+        let ranked = self.ranked();
+        // So many of the best fit, and one more does not.
+        let (mut fit, mut over) = (0, 1);
+        while over <= ranked.len() && self.fits(&ranked[..over]) {
+            (fit, over) = (over, 2 * over);
+        }
+        over = over.min(ranked.len() + 1);
+        while over - fit > 1 {
+            let middle = fit.midpoint(over);
+            if self.fits(&ranked[..middle]) {
+                fit = middle;
+            } else {
+                over = middle;
+            }
+        }
+        let mut chosen = ranked[..fit].to_vec();
+        for &sentence in ranked.iter().skip(fit + 1).take(TRIES) {
+            chosen.push(sentence);
+            if !self.fits(&chosen) {
+                chosen.pop();
+            }
+        }
+        chosen
+    }
+
+    /// Returns the sentences, best first.
+    ///
+    /// A sentence counts its share of the highest score by BM25 over all of
+    /// them, title included, and the reciprocal of its chunk's place.
+    #[allow(clippy::cast_precision_loss)] // 256 chunks are split at most
+    fn ranked(&self) -> Vec<Sentence> {
+        let split = self.split.iter().enumerate();
+        let sentences: Vec<Sentence> = split
+            .flat_map(|(place, split)| (0..split.sentences.len()).map(move |n| (place, n)))
+            .collect();
+        let titled = sentences.iter().map(|&(place, number)| {
+            let Split { index, text, sentences } = &self.split[place];
+            Titled { text: &text[sentences[number].clone()], title: self.chunks[*index].title() }
+        });
+        let titled: Vec<_> = titled.collect();
+        let documents = Documents::new(&titled);
+        let terms = &self.packer.terms;
+        let scores = batch_bm25_scores(self.query.into(), &documents, terms, Bm25::default());
+        let highest = scores.iter().copied().fold(0.0, f64::max);
+        let values = sentences.iter().zip(&scores).map(|(&(place, _), score)| {
+            let share = if highest > 0.0 { score / highest } else { 0.0 };
+            share + 1.0 / (1.0 + place as f64)
+        });
+        let mut valued: Vec<_> = values.zip(sentences.iter().copied()).collect();
+        valued.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        valued.into_iter().map(|(_, sentence)| sentence).collect()
+    }
+
+    /// Returns whether all of these are kept when nothing else is packed.
+    #[allow(clippy::cast_precision_loss)] // 256 chunks are split at most
+    fn fits(&self, sentences: &[Sentence]) -> bool {
+        let mut extracts: Vec<_> = self.extracts(sentences).into_iter().enumerate().collect();
+        extracts.sort_unstable_by_key(|(_, (index, _))| *index);
+        let count = extracts.len();
+        let mut keys: Vec<f64> = extracts.iter().map(|(rank, _)| (count - rank) as f64).collect();
+        let indices: Vec<usize> = extracts.iter().map(|(_, (index, _))| *index).collect();
+        let chunks = extracts.into_iter().map(|(_, (index, text))| self.with_text(index, text));
+        let mut chunks: Vec<_> = chunks.collect();
+        if count < self.chunks.len() && self.packer.notice.is_some() {
+            // One that is left out, so that there is room for the notice.
+            chunks.push(self.with_text(0, "out of scope".into()));
+            keys.push(-1.0);
+        }
+        let plan = self.plan(&keys, Some(0.0));
+        let mut host = Caller { packer: self.packer, chunks: &chunks, indices: Some(&indices) };
+        let documents = Documents::new(&chunks);
+        let Ok(outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
+        outcome.kept().len() == count
+    }
+
+    fn with_text(&self, index: usize, text: Cow<'a, str>) -> WithText<'a, D> {
+        WithText { chunk: &self.chunks[index], text }
+    }
+
+    fn plan<'k>(&'k self, keys: &'k [f64], min_score: Option<f64>) -> Plan<'k> {
+        let plan = self.packer.plan(self.max_tokens, keys, self.previous, None);
+        Plan { ranking: Ranking::Score, min_score, ..plan }
+    }
+
+    /// Returns what these make of each chunk that they are of, best chunk first.
+    fn extracts(&self, sentences: &[Sentence]) -> Vec<(usize, Cow<'a, str>)> {
+        let mut chosen: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &(place, number) in sentences {
+            chosen.entry(place).or_default().push(number);
+        }
+        let extract = |(place, mut numbers): (usize, Vec<usize>)| {
+            numbers.sort_unstable();
+            (self.split[place].index, self.split[place].extract(&numbers))
+        };
+        chosen.into_iter().map(extract).collect()
+    }
+
+    /// Packs all chunks, some of them with other texts, `first` before all
+    /// others, and returns what is kept too.
+    #[allow(clippy::cast_precision_loss)] // no batch has 2^53 chunks
+    fn pack_with(
+        &self,
+        extracts: &[(usize, Cow<'a, str>)],
+        first: &[usize],
+        chosen: &[Sentence],
+    ) -> (Packing, HashSet<usize>) {
+        let mut texts: HashMap<usize, Cow<'a, str>> = extracts.iter().cloned().collect();
+        if self.packer.dedupe {
+            // What repeats a chunk repeats what is chosen of it.
+            let known =
+                extracts.iter().map(|(index, extract)| (self.chunks[*index].text(), extract));
+            let known: HashMap<&str, &Cow<'a, str>> = known.collect();
+            for &index in &self.order {
+                if let Some(extract) = known.get(self.chunks[index].text()) {
+                    texts.insert(index, (*extract).clone());
+                }
+            }
+        }
+        let chunks = self.chunks.iter().enumerate().map(|(index, chunk)| {
+            let text = texts.remove(&index).unwrap_or_else(|| chunk.text().into());
+            WithText { chunk, text }
+        });
+        let chunks: Vec<_> = chunks.collect();
+        let leading: HashSet<usize> = first.iter().copied().collect();
+        let others = self.order.iter().filter(|index| !leading.contains(index));
+        let mut keys = vec![0.0; chunks.len()];
+        let ranked = self.order.len();
+        for (place, &index) in first.iter().chain(others).enumerate() {
+            keys[index] = (ranked - place) as f64;
+        }
+        let is_scoped = self.packer.min_score.is_some();
+        if is_scoped {
+            let out = (0..keys.len()).filter(|&index| self.is_out_of_scope(index));
+            out.for_each(|index| keys[index] = -1.0);
+        }
+        let plan = self.plan(&keys, is_scoped.then_some(0.0));
+        let mut host = Caller { packer: self.packer, chunks: &chunks, indices: None };
+        let documents = Documents::new(&chunks);
+        let Ok(mut outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
+        outcome.scores.clone_from(&self.scores);
+        let mut packing = {
+            let text = outcome.text(&plan, &documents);
+            packing(&outcome, &plan, &chunks, text, outcome.dropped())
+        };
+        let mut counts: HashMap<usize, usize> = HashMap::new();
+        for &(place, _) in chosen {
+            *counts.entry(place).or_default() += 1;
+        }
+        let cut =
+            counts.iter().filter(|(place, count)| **count < self.split[**place].sentences.len());
+        let cut: HashSet<usize> = cut.map(|(place, _)| self.split[*place].index).collect();
+        for kept in &mut packing.kept {
+            kept.was_cut |= cut.contains(&kept.index);
+        }
+        let kept = packing.kept.iter().map(|kept| kept.index).collect();
+        (packing, kept)
+    }
+}
