@@ -13,7 +13,7 @@ CLOSERS = frozenset("\"')]}\u00bb\u2019\u201d\u203a\u3009\u300b\u300d\u300f\u301
 """What belongs to the sentence that ends in front of it."""
 
 ABBREVIATIONS = frozenset(
-    "al apr approx art aug av bd bros bzw ca capt cf cmdr co col corp dec dept dr ed eds est feb "
+    "al approx apr art aug av bd bros bzw ca capt cf cmdr co col corp dec dept dr ed eds est feb "
     "fig figs ft gen gov hl hon inc jan jr jul jun lt ltd maj mar mlle mme mr mrs ms mt no nos "
     "nov nr oct pp pres prof rep rev sen sep sept sgt sr st vol vols vs".split()
 )
@@ -72,14 +72,14 @@ def _may_start(text: str, place: int) -> bool:
 
 
 def _is_abbreviated(before: str) -> bool:
-    """Return whether the word that *before* ends in takes a full stop: Dr, e.g, an initial."""
+    """Return whether the word at the end takes a full stop: Dr, e.g, an initial, an item."""
     word = ""
     for character in reversed(before[-MAX_WORD:]):
         if character != "." and unicodedata.category(character)[0] not in "LN":
             break
         word = character + word
     if any(unicodedata.category(character)[0] == "N" for character in word):
-        return False
+        return before.strip() == word  # the number of an item stands in front of it
     return len(word) == 1 or "." in word or word.lower() in ABBREVIATIONS
 
 

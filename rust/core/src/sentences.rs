@@ -4,8 +4,8 @@
 //! script and the quotes and brackets that close behind it, where space follows
 //! (none is needed behind those of Chinese and Japanese); and at the end of a
 //! line. None starts with a lowercase letter, but behind a blank line, and none
-//! ends behind an initial, a word with a full stop in it, or a short list of
-//! abbreviations.
+//! ends behind an initial, the number of an item, a word with a full stop in it,
+//! or one of a short list of abbreviations.
 
 use crate::count::classes::{Class, Classes};
 use crate::text::{Text, is_space};
@@ -24,7 +24,7 @@ const CLOSERS: [char; 15] =
 
 /// What a full stop behind it does not end a sentence with.
 const ABBREVIATIONS: [&str; 64] = [
-    "al", "apr", "approx", "art", "aug", "av", "bd", "bros", "bzw", "ca", "capt", "cf", "cmdr",
+    "al", "approx", "apr", "art", "aug", "av", "bd", "bros", "bzw", "ca", "capt", "cf", "cmdr",
     "co", "col", "corp", "dec", "dept", "dr", "ed", "eds", "est", "feb", "fig", "figs", "ft",
     "gen", "gov", "hl", "hon", "inc", "jan", "jr", "jul", "jun", "lt", "ltd", "maj", "mar", "mlle",
     "mme", "mr", "mrs", "ms", "mt", "no", "nos", "nov", "nr", "oct", "pp", "pres", "prof", "rep",
@@ -116,7 +116,8 @@ impl Codes {
         self.codes.get(place).is_none_or(|&code| self.classes.of(code) & Class::LOWER == 0)
     }
 
-    /// Returns whether the word from `start` or later to `end` takes a full stop.
+    /// Returns whether the word from `start` or later to `end` takes a full stop:
+    /// Dr, e.g, an initial, the number of an item.
     fn is_abbreviated(&self, start: usize, end: usize) -> bool {
         const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
         let from = start.max(end.saturating_sub(MAX_WORD));
@@ -126,7 +127,8 @@ impl Codes {
         let length = self.codes[from..end].iter().rev().take_while(is_part).count();
         let word = &self.codes[end - length..end];
         if word.iter().any(|&code| self.classes.of(code) & Class::NUMBER != 0) {
-            return false;
+            // The number of an item stands in front of it.
+            return self.codes[start..end - length].iter().all(|&code| is_space(code));
         }
         if length == 1 || word.contains(&u32::from('.')) {
             return true;

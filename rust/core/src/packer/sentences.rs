@@ -275,9 +275,9 @@ impl<'a, D: Document> Sentences<'a, D> {
             let share = if highest > 0.0 { score / highest } else { 0.0 };
             share + 1.0 / (1.0 + place as f64)
         });
-        let mut valued: Vec<_> = values.zip(sentences.iter().copied()).collect();
-        valued.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        valued.into_iter().map(|(_, sentence)| sentence).collect()
+        let mut ranked: Vec<_> = values.zip(sentences.iter().copied()).collect();
+        ranked.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        ranked.into_iter().map(|(_, sentence)| sentence).collect()
     }
 
     /// Returns whether all of these are kept when nothing else is packed.

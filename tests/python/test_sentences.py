@@ -1,0 +1,344 @@
+"""Sentences: where they start and end, and that packing them keeps every promise."""
+
+import json
+import pickle
+import time
+
+import pytest
+import sentence_cases
+from hypothesis import given
+from hypothesis import strategies as st
+from support import (
+    BACKENDS,
+    ONLY_REFERENCE,
+    backend_named,
+    chunk_lists,
+    counters,
+    formula_counters,
+    long_texts,
+    notices,
+    options,
+    orders,
+    queries,
+    templates,
+    text_of,
+    texts,
+    using,
+)
+
+from budgeteer import Chunk, Corpus, CounterError, InvalidArgumentError, Packer, get_counter
+from budgeteer._sentences import GAP, MAX_CHUNKS
+from budgeteer.presets import agentic_rag
+
+CASES = json.loads(sentence_cases.FILE.read_text("utf-8"))
+
+compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
+
+pieces = st.sampled_from(
+    [
+        *("Tea", "green", " ", " ", " ", ".", ". ", "!", "?", "\u3002", "\n", "\r\n", "\n\n"),
+        *("Dr", "e.g", "U.S", "J", "3", "42", ")", '"', "\u201d", "\u2026", "\u8336", "\u00e9"),
+        *("\u00c9", "\u0301", "\u3000", "\u2028", "\x1c", "\ud800", "\u0964", "\u01c5", "- "),
+    ]
+)
+sentences = st.lists(pieces, max_size=40).map("".join) | texts | long_texts
+
+
+@pytest.mark.parametrize("kind", sentence_cases.KINDS, ids=lambda kind: kind.__name__)
+def test_cases_are_what_python_answers(kind):
+    """What `tests/cases/sentences.json` expects of Rust is what Python answers now."""
+    assert CASES[kind.__name__] == json.loads(json.dumps(kind()))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three? Four\u2026 five.", ["One.", "Two!", "Three?", "Four\u2026 five."]),
+        ("Dr. Oolong, J. K. Rye and Fig. 2.", ["Dr. Oolong, J. K. Rye and Fig. 2."]),
+        ("In the U.S. Army. e.g. two. It is 3.14 or 5. Yes",
+         ["In the U.S. Army. e.g. two.", "It is 3.14 or 5.", "Yes"]),
+        ('"No." (Why?) "So!" she said. [End.] X',
+         ['"No."', "(Why?)", '"So!" she said.', "[End.]", "X"]),
+        ("\u8336\u3002\u300c\u597d\u3002\u300d\u7eff",
+         ["\u8336\u3002", "\u300c\u597d\u3002\u300d", "\u7eff"]),
+        ("# Head\nA line\nwrapped.\n- one\n2. Two\r\n\r\nnext",
+         ["# Head", "A line\nwrapped.", "- one", "2. Two", "next"]),
+        (" \n ", []),
+    ],
+)  # fmt: skip
+def test_where_sentences_end(backend, text, expected):
+    """Marks, lines and lists end sentences; abbreviations, initials and numbers do not."""
+    spans = backend.sentence_spans(text)
+
+    assert expected == [
+        text[start:end] for start, end in zip(spans[::2], spans[1::2], strict=True)
+    ]
+
+
+@given(sentences)
+def test_spans_hold_the_text(text):
+    """Spans are in order, begin and end with no space, and leave nothing but spaces out."""
+    for name in BACKENDS:
+        spans = backend_named(name).sentence_spans(text)
+        found = [text[start:end] for start, end in zip(spans[::2], spans[1::2], strict=True)]
+
+        assert spans == sorted(spans)
+        assert all(sentence and sentence == sentence.strip() for sentence in found)
+        assert "".join(text.split()) == "".join("".join(found).split())
+
+
+@compared
+@given(sentences)
+def test_backends_split_alike(text):
+    """Both backends find the same sentences in every text."""
+    reference, native = (
+        backend_named(name).sentence_spans(text) for name in ("reference", "native")
+    )
+
+    assert reference == native
+
+
+calls = st.tuples(
+    queries, chunk_lists(sentences, max_size=6), st.integers(0, 60), counters, options
+)
+
+
+def outcome(packer, query, chunks):
+    """Return all that a packing says."""
+    packing = packer.pack(query, chunks)
+    return packing.to_dict(), [packing.explain(i) for i in range(len(chunks))]
+
+
+@compared
+@given(calls)
+def test_backends_pack_alike(call):
+    """Both backends pack the same sentences, and say the same of each chunk."""
+    query, chunks, budget, counter, given_options = call
+    packer = {**given_options, "counter": counter, "units": "sentence"}
+    found = []
+    for name in BACKENDS:
+        with using(name):
+            found.append(outcome(Packer(budget, **packer), query, chunks))
+
+    assert found[0] == found[-1]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@given(call=calls)
+def test_the_law(name, call):
+    """The counter answers at most the budget, and each chunk is answered once."""
+    query, chunks, budget, counter, given_options = call
+    with using(name):
+        packer = Packer(budget, counter=counter, units="sentence", **given_options)
+        packing = packer.pack(query, chunks)
+        total = get_counter(counter).count(packing.text) if packing.text else 0
+
+        assert total == packing.total_tokens <= packing.budget_tokens
+        answered = [chunk.index for chunk in (*packing.kept, *packing.dropped)]
+        assert [*range(len(chunks))] == sorted(answered)
+        assert {*map(id, chunks)} >= {id(kept.chunk) for kept in packing.kept}
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@given(query=queries, chunks=chunk_lists(sentences, max_size=6), budget=st.integers(1, 60))
+def test_extracts_are_sentences(name, query, chunks, budget):
+    """What is kept of a chunk are sentences of it in their order; all of them are the chunk."""
+    with using(name) as module:
+        for kept in Packer(budget, counter="words", units="sentence").pack(query, chunks).kept:
+            text = text_of(kept.chunk)
+            assert kept.was_cut == (kept.text != text)
+            place = 0
+            for part in kept.text.split(GAP) if kept.was_cut else ():
+                place = text.index(part, place) + len(part)
+            spans = module.sentence_spans(text)
+            assert not kept.was_cut or len(spans) > 2
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@given(call=calls)
+def test_a_corpus_packs_as_its_chunks(name, call):
+    """A corpus gives what the list of its chunks gives."""
+    query, chunks, budget, counter, given_options = call
+    with using(name):
+        packer = Packer(budget, counter=counter, units="sentence", **given_options)
+        expected, found = packer.pack(query, chunks), packer.pack(query, Corpus(chunks))
+
+        assert expected.to_dict() == found.to_dict()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@given(
+    chunks=chunk_lists(sentences, max_size=5),
+    counter=formula_counters,
+    template=templates,
+    notice=notices,
+    order=orders,
+)
+def test_what_all_fits_is_whole(name, chunks, counter, template, notice, order):
+    """With room for everything, whole chunks are packed as they are."""
+    shared = {"counter": counter, "template": template, "notice": notice, "order": order}
+    with using(name):
+        whole = Packer(10**6, **shared).pack("green tea", chunks)
+        packing = Packer(10**6, units="sentence", **shared).pack("green tea", chunks)
+
+        assert whole.to_dict() == packing.to_dict()
+
+
+TEA = "Tea is old. Green tea is from China. So is silk. Rye is not."
+
+
+def test_the_best_sentences_come_first(backend):
+    """A sentence that answers goes before those around it, and gaps are marked."""
+    chunks = [Chunk(TEA, title="Tea"), "Rye bread is dark. It keeps.", "Silk, green."]
+    one = Packer(6, units="sentence").pack("green tea", chunks)
+    expected = "Tea is old. [...] So is silk."
+    packer = Packer(len(expected), units="sentence", max_chunks=1, counter=len)
+    two = packer.pack("silk or old tea", chunks)
+
+    assert "Green tea is from China." == one.text
+    assert [(0, True, (0, 24))] == [(kept.index, kept.was_cut, kept.span) for kept in one.kept]
+    assert expected == two.text
+    assert "was cut to 2 of 4 sentences with" in two.explain(0)
+    assert two.was_truncated
+    again = pickle.loads(pickle.dumps(two))
+    assert two.to_dict() == again.to_dict()
+
+
+def test_neighbours_are_joined_as_they_stood(backend):
+    """Between two neighbours stands what stood there."""
+    text = "Green tea.\n\nBlack  tea!\tOolong? \u8336\u3002\u8336. Rye is no tea at all, whatever."
+    packing = Packer(
+        len("Green tea.\n\nBlack  tea!\tOolong?"), counter=len, units="sentence"
+    ).pack("green black oolong", [text])
+
+    assert "Green tea.\n\nBlack  tea!\tOolong?" == packing.text
+
+
+def test_whole_chunks_fill_what_is_left(backend):
+    """What was not split, or not chosen, may still come in whole, in the order of rank."""
+    chunks = ["Filler, and more of it.", "Hm.", f"{TEA} Nor is {'a' * 200}.", "Oh!"]
+    room = len("Green tea is from China.\n\nHm.\n\nOh!")
+    packing = Packer(room, units="sentence", counter=len).pack("green tea China", chunks)
+
+    assert "Green tea is from China.\n\nHm.\n\nOh!" == packing.text
+    assert [(2, True), (1, False), (3, False)] == [
+        (kept.index, kept.was_cut) for kept in packing.kept
+    ]
+    packing = Packer(room, units="sentence", counter=len, ranking="input").pack("oh hm", chunks)
+    assert [0, 1, 3] == [kept.index for kept in packing.kept]
+
+
+def test_duplicates(backend):
+    """What repeats a kept chunk is a duplicate of it, cut or not."""
+    packing = Packer(6, units="sentence").pack("green tea", [TEA, "Rye.", TEA])
+
+    assert [0] == [kept.index for kept in packing.kept]
+    assert ("duplicate", 0) == next(
+        (dropped.reason, dropped.duplicate_of) for dropped in packing.dropped if dropped.index == 2
+    )
+    both = Packer(14, units="sentence", dedupe=None).pack("green tea China", [TEA, TEA])
+    assert [0, 1] == sorted(kept.index for kept in both.kept)
+
+
+def test_min_score_and_cap(backend):
+    """Chunks out of scope are not split, and the cap counts chunks."""
+    chunks = [TEA, "Rye is dark. It keeps.", "", "Tea of rye. Or not."]
+    packing = Packer(40, units="sentence", min_score=0.01, max_chunks=1).pack("tea", chunks)
+    reasons = {dropped.index: dropped.reason for dropped in packing.dropped}
+
+    assert "out_of_scope" == reasons[1]
+    assert "out_of_scope" == reasons[2]  # before it is looked at
+    assert "cap" == reasons.get(0, reasons.get(3))
+    assert 1 == len(packing.kept)
+
+
+@pytest.mark.parametrize("ranking", ["recency", "input", "score", "keyword"])
+def test_every_ranking_ranks_chunks(backend, ranking):
+    """Sentences are of the chunks that the ranking puts first; scores are the chunks' own."""
+    chunks = [
+        Chunk("One. Two tea. Three.", score=0.1, metadata={"mtime": 3}),
+        Chunk("Four. Five. Six.", score=0.9, metadata={"mtime": 1}),
+    ]
+    whole = Packer(99, ranking=ranking).pack("tea", chunks)
+    packing = Packer(99, ranking=ranking, units="sentence").pack("tea", chunks)
+    assert whole.to_dict() == packing.to_dict()
+    tight = Packer(3, ranking=ranking, units="sentence", counter="words").pack("x", chunks)
+    best = whole.kept[0].index if ranking != "keyword" else 0
+    assert best in [kept.index for kept in tight.kept]
+
+
+def test_vectors(backend):
+    """Vectors rank the chunks, BM25 their sentences."""
+    np = pytest.importorskip("numpy")
+    vectors = [0, 1], np.array([[1, 0], [0, 1]], dtype="float32")
+    packer = Packer(4, ranking="embedding", units="sentence", counter="words")
+    packing = packer.pack(
+        "tea", ["Tea one two.", "No. Green tea two. Or not so."], vectors=vectors
+    )
+
+    assert "No. Green tea two." == packing.text
+    assert 1.0 == packing.kept[0].score
+
+
+def test_sticky(backend):
+    """Under order='sticky' extracts that are kept again stay where they stood."""
+    chunks = [TEA, "Rye bread is dark. It keeps long. Tea does not."]
+    packer = Packer(22, units="sentence", order="sticky")
+    first = packer.pack("green tea China dark rye", chunks)
+    second = packer.pack("dark rye green tea China", chunks, previous=first)
+
+    assert first.text == second.text
+    assert second.stable_prefix_tokens == second.total_tokens
+
+
+def test_stemming_goes_for_sentences(backend):
+    """Sentences are found by stems too, whatever ranks the chunks."""
+    chunks = ["Nothing here. We work remotely. Lunch is at noon."]
+    packing = Packer(5, units="sentence", ranking="input", stemming="english").pack(
+        "remote working", chunks
+    )
+
+    assert "We work remotely." == packing.text
+
+
+def test_large_batches_are_bounded(backend):
+    """No more than so many chunks are split, however large the budget; the rest comes whole."""
+    count = 3 * MAX_CHUNKS if backend is not backend_named("reference") else MAX_CHUNKS + 9
+    chunks = [f"Tea {i}. Rye {i}." for i in range(count)]
+    start = time.perf_counter()
+    packing = Packer(10**6, units="sentence", counter="words").pack("tea", chunks)
+
+    assert count == len(packing.kept)
+    assert time.perf_counter() - start < 60
+
+
+@pytest.mark.parametrize(
+    ("units", "message"),
+    [
+        ("sentences", "units must be one of 'chunk', 'sentence', not 'sentences'; did you mean"),
+        (None, "units must be one of 'chunk', 'sentence', not None"),
+    ],
+)
+def test_bad_units(units, message):
+    """A wrong unit is named."""
+    with pytest.raises(InvalidArgumentError, match=message):
+        Packer(9, units=units)
+
+
+def test_presets_pack_chunks():
+    """A preset's own admission goes by whole chunks."""
+    import dataclasses
+
+    with pytest.raises(InvalidArgumentError, match="units must be 'chunk' in a preset"):
+        dataclasses.replace(agentic_rag(99), units="sentence")
+
+
+def test_bad_chunks_and_counters(backend):
+    """Errors are those of packing chunks, with the index in the caller's list."""
+    packer = Packer(9, units="sentence")
+    with pytest.raises(InvalidArgumentError, match=r"chunks\[1\] must be a str"):
+        packer.pack("tea", ["Tea.", 3])
+    with pytest.raises(CounterError, match=r"chunks\[0\]"):
+        Packer(9, units="sentence", counter=lambda text: None if text == TEA else 1).pack(
+            "tea", [TEA, "Rye."]
+        )

@@ -1,0 +1,134 @@
+//! Sentences, stems and stopwords in Rust: the cases that both languages answer
+//! alike.
+
+#![allow(clippy::unwrap_used)] // a case that cannot be read fails its test
+
+use std::fs;
+use std::path::Path;
+
+use budgeteer::{
+    Chunk, Encoding, Estimate, Overflow, Packer, Reason, Stemming, Stopwords, Template, Text,
+    Units, sentence_spans,
+};
+use serde_json::Value;
+
+fn cases(kind: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/sentences.json");
+    let mut cases: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    serde_json::from_value(cases[kind].take()).unwrap()
+}
+
+fn number(value: &Value) -> Option<usize> {
+    value.as_u64().map(|number| usize::try_from(number).unwrap())
+}
+
+#[test]
+fn spans() {
+    for case in cases("spans") {
+        let text = case["text"].as_str().unwrap();
+        let expected: Vec<usize> = serde_json::from_value(case["spans"].clone()).unwrap();
+        assert_eq!(expected, sentence_spans(text.into()), "{text}");
+    }
+}
+
+fn packer(case: &Value) -> Packer {
+    let name = |field: &str| case[field].as_str();
+    let mut packer = Packer::new(number(&case["max_tokens"]).unwrap())
+        .dedupe(name("dedupe").is_some())
+        .stemming(name("stemming").map(|language| Stemming::of(language).unwrap()))
+        .units(if name("units") == Some("sentence") { Units::Sentence } else { Units::Chunk })
+        .template(match name("template") {
+            Some("plain") => Template::plain(),
+            Some("tagged") => Template::tagged(),
+            _ => Template::xml(),
+        })
+        .overflow(match name("overflow") {
+            Some("skip") => Overflow::Skip,
+            Some("stop") => Overflow::Stop,
+            Some("truncate_end") => Overflow::TruncateEnd,
+            _ => Overflow::TruncateMiddle,
+        })
+        .stopwords(match &case["stopwords"] {
+            Value::Null => Stopwords::none(),
+            Value::String(language) => Stopwords::of(language).unwrap(),
+            words => {
+                let words = words.as_array().unwrap().iter();
+                Stopwords::words(words.map(|word| Text::from(word.as_str().unwrap())))
+            }
+        });
+    packer = match name("counter") {
+        Some("chars_div4") => packer.estimate(Estimate::CharsDiv4),
+        Some("words") => packer.estimate(Estimate::Words),
+        Some("o200k_base") => packer.counter(Encoding::O200k),
+        _ => packer.counter(Encoding::Cl100k),
+    };
+    if let Some(notice) = name("notice") {
+        packer = packer.notice(notice);
+    }
+    if let Some(count) = number(&case["max_chunks"]) {
+        packer = packer.max_chunks(count);
+    }
+    if let Some(score) = case["min_score"].as_f64() {
+        packer = packer.min_score(score);
+    }
+    packer
+}
+
+#[test]
+fn packings() {
+    for case in cases("packings") {
+        let chunks = case["chunks"].as_array().unwrap().iter().map(|chunk| {
+            let made = Chunk::new(chunk["text"].as_str().unwrap());
+            let made = made.title(chunk["title"].as_str().unwrap());
+            match chunk["id"].as_str() {
+                Some(id) => made.id(id),
+                None => made,
+            }
+        });
+        let chunks: Vec<Chunk> = chunks.collect();
+        let packing = packer(&case).pack(case["query"].as_str().unwrap(), &chunks).unwrap();
+        let answer = &case["answer"];
+        assert_eq!(answer["text"].as_str().unwrap(), packing.text, "{case}");
+        assert_eq!(number(&answer["total_tokens"]), Some(packing.total_tokens), "{case}");
+        let kept = packing.kept.iter().map(|kept| (kept.index, kept.token_count, kept.was_cut));
+        let expected: Vec<(usize, usize, bool)> =
+            serde_json::from_value(answer["kept"].clone()).unwrap();
+        assert_eq!(expected, kept.collect::<Vec<_>>(), "{case}");
+        let reason = |reason: Reason| match reason {
+            Reason::OutOfScope => "out_of_scope",
+            Reason::Empty => "empty",
+            Reason::Cap => "cap",
+            Reason::Duplicate => "duplicate",
+            _ => "budget",
+        };
+        let dropped = packing.dropped.iter().map(|dropped| {
+            let why = reason(dropped.reason).to_owned();
+            (dropped.index, why, dropped.needed_tokens, dropped.available_tokens)
+        });
+        let expected: Vec<(usize, String, usize, usize)> =
+            serde_json::from_value(answer["dropped"].clone()).unwrap();
+        assert_eq!(expected, dropped.collect::<Vec<_>>(), "{case}");
+        let mut kept: Vec<_> = packing.kept.iter().collect();
+        kept.sort_by_key(|kept| kept.index);
+        let expected: Vec<Option<f64>> = serde_json::from_value(answer["scores"].clone()).unwrap();
+        assert_eq!(expected, kept.iter().map(|kept| kept.score).collect::<Vec<_>>(), "{case}");
+    }
+}
+
+/// The caller's own counter is never over, and what all fits is whole.
+#[test]
+fn own_counter() {
+    let chunks = ["Tea is old. Green tea is not. So is silk.", "Rye. Tea of rye."];
+    for budget in 0..80 {
+        let packer = Packer::new(budget).counter(str::len).units(Units::Sentence);
+        let packing = packer.pack("green tea", &chunks).unwrap();
+        assert_eq!(packing.text.len(), packing.total_tokens);
+        assert!(packing.total_tokens <= budget);
+        assert_eq!(chunks.len(), packing.kept.len() + packing.dropped.len());
+        for kept in &packing.kept {
+            let whole = chunks[kept.index] == &packing.text[kept.span.clone()];
+            assert_eq!(whole, !kept.was_cut);
+        }
+        assert_eq!(budget > 58, packing.kept.iter().filter(|kept| !kept.was_cut).count() == 2);
+    }
+}
