@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from budgeteer import _chunk
 from budgeteer._backend import backend
-from budgeteer._codes import BY_RANK, CHARS_DIV4, EMPTY, PLAIN, SCORE, SKIP
+from budgeteer._codes import BY_RANK, CHARS_DIV4, PLAIN, SCORE, SKIP
 
 if TYPE_CHECKING:
     from budgeteer._pack import Call, Packer
@@ -82,7 +82,7 @@ class Sentences:
     keys: bytes | None
     scores: memoryview[float] = field(init=False)
     order: list[int] = field(init=False)
-    """The chunks that are not empty, best first."""
+    """All chunks, best first."""
 
     split: list[Extract] = field(init=False)
 
@@ -127,9 +127,8 @@ class Sentences:
         if len(result) == 2:
             return result  # type: ignore[no-any-return]
         self.scores = memoryview(result[6]).cast("B").cast("d")
-        dropped, reasons = result[7:9] if result[7] is not None else result[6].columns()[:2]
-        order = zip(memoryview(dropped).cast("I"), reasons, strict=True)
-        self.order = [i for i, reason in order if reason != EMPTY]
+        dropped = result[7] if result[7] is not None else result[6].columns()[0]
+        self.order = memoryview(dropped).cast("I").tolist()
         return None
 
     def _is_out_of_scope(self, i: int) -> bool:
@@ -152,7 +151,8 @@ class Sentences:
             ):
                 break
             text = text_of(i)
-            if self._is_out_of_scope(i) or (packer.dedupe is not None and text in seen):
+            is_repeated = packer.dedupe is not None and text in seen
+            if not text or is_repeated or self._is_out_of_scope(i):
                 continue
             seen.add(text)
             split.append(Extract(i, text, backend.sentence_spans(text)))
@@ -220,7 +220,8 @@ class Sentences:
             # One that is left out, so that there is room for the notice.
             chunks.append({"text": "out of scope"})
             keys.append(-1.0)
-        result = self._answer(chunks, keys.tobytes(), 0.0, indices)
+        # Nothing is cut: what is cut fits whatever it has.
+        result = self._answer(chunks, keys.tobytes(), "skip", indices)
         return len(_kept(result)) == len(indices)
 
     def _extracts(self, sentences: Sequence[tuple[int, int]]) -> dict[int, str]:
@@ -253,17 +254,13 @@ class Sentences:
         ranked = [*first, *(i for i in self.order if i not in leading)]
         for place, i in enumerate(ranked):
             keys[i] = -1.0 if self._is_out_of_scope(i) else float(len(ranked) - place)
-        is_scoped = self.packer.min_score is not None and self.call.fallback is None
-        if is_scoped:
-            for i in {*range(len(chunks))}.difference(ranked):
-                keys[i] = -1.0 if self._is_out_of_scope(i) else 0.0
-        return self._answer(chunks, keys.tobytes(), 0.0 if is_scoped else None, None)
+        return self._answer(chunks, keys.tobytes(), self.packer.overflow, None)
 
     def _answer(
         self,
         chunks: list[object],
         keys: bytes,
-        min_score: float | None,
+        overflow: str,
         indices: Sequence[int] | None,
     ) -> tuple[Any, ...]:
         """Return what a backend answers for *chunks*, of which *indices* are the real places."""
@@ -282,7 +279,8 @@ class Sentences:
             tuple(chunks),
             SCORE,
             keys,
-            min_score,
+            0.0,  # below which is out of scope
+            overflow,
             ask=real(ask, first=False),
             tag=real(tag, first=True),
         )

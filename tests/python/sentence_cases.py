@@ -82,7 +82,8 @@ def packings():
                 [dropped.index, dropped.reason, dropped.needed_tokens, dropped.available_tokens]
                 for dropped in packing.dropped
             ],
-            "scores": [kept.score for kept in sorted(packing.kept, key=lambda kept: kept.index)],
+            # As text, which JSON readers take to the bit.
+            "scores": [repr(kept.score) for kept in packing.kept],
         }
         cases.append(case)
     return cases

@@ -83,7 +83,7 @@ pub(crate) fn pack<'py>(
         let previous: Vec<Vec<u8>> =
             previous.iter_borrowed().map(|link| utf8(&link)).collect::<PyResult<_>>()?;
         let template = codes::template(template);
-        let terms = terms(&words)?;
+        let terms = terms(words)?;
         let plan = Plan {
             budget,
             counting: codes::counting(kind, ratio),

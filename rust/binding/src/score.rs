@@ -56,7 +56,7 @@ pub(crate) fn bm25_scores<'py>(
     b: f64,
     words: (Option<String>, Bound<'py, PyAny>),
 ) -> PyResult<Bound<'py, PyAny>> {
-    let terms = terms(&words)?;
+    let terms = terms(words)?;
     scores(query, texts, titles, |query, texts| {
         budgeteer::batch_bm25_scores(query, texts, &terms, Bm25 { k1, b })
     })
@@ -64,7 +64,7 @@ pub(crate) fn bm25_scores<'py>(
 
 /// Returns what BM25 counts: by the language of stems, and by that of stopwords,
 /// the stopwords themselves, or None.
-pub(crate) fn terms((stemming, stopwords): &(Option<String>, Bound<'_, PyAny>)) -> PyResult<Terms> {
+pub(crate) fn terms((stemming, stopwords): (Option<String>, Bound<'_, PyAny>)) -> PyResult<Terms> {
     let stopwords = if stopwords.is_none() {
         Stopwords::none()
     } else if let Ok(language) = stopwords.cast::<PyString>() {

@@ -13,7 +13,7 @@ use crate::assemble::Order;
 use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};
 use crate::count::Estimate;
-use crate::pack::{Overflow, Reason};
+use crate::pack::Overflow;
 use crate::pipeline::{self, Counting, Plan};
 use crate::rank::Ranking;
 use crate::score::bm25::{Bm25, batch_bm25_scores};
@@ -137,7 +137,7 @@ pub(super) struct Sentences<'a, D> {
     max_tokens: usize,
     previous: &'a [Vec<u8>],
     scores: Vec<f64>,
-    /// The chunks that are not empty, best first.
+    /// All chunks, best first.
     order: Vec<usize>,
     split: Vec<Split<'a>>,
 }
@@ -168,8 +168,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         };
         let mut host = Caller { packer, chunks, indices: None };
         let Ok(outcome) = pipeline::run(&plan, query.into(), &Documents::new(chunks), &mut host);
-        let ranked = outcome.dropped().iter().filter(|dropped| dropped.reason != Reason::Empty);
-        let order = ranked.map(|dropped| dropped.index as usize).collect();
+        let order = outcome.dropped().iter().map(|dropped| dropped.index as usize).collect();
         let scores = outcome.scores;
         let split = Vec::new();
         let mut call = Self { packer, query, chunks, max_tokens, previous, scores, order, split };
@@ -186,7 +185,7 @@ impl<'a, D: Document> Sentences<'a, D> {
                 break;
             }
             let text = self.chunks[index].text();
-            let is_out = self.is_out_of_scope(index);
+            let is_out = text.is_empty() || self.is_out_of_scope(index);
             if is_out || self.packer.dedupe && !seen.insert(text) {
                 continue;
             }
@@ -295,7 +294,8 @@ impl<'a, D: Document> Sentences<'a, D> {
             chunks.push(self.with_text(0, "out of scope".into()));
             keys.push(-1.0);
         }
-        let plan = self.plan(&keys, Some(0.0));
+        // Nothing is cut: what is cut fits whatever it has.
+        let plan = Plan { overflow: Overflow::Skip, ..self.plan(&keys) };
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: Some(&indices) };
         let documents = Documents::new(&chunks);
         let Ok(outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
@@ -306,9 +306,11 @@ impl<'a, D: Document> Sentences<'a, D> {
         WithText { chunk: &self.chunks[index], text }
     }
 
-    fn plan<'k>(&'k self, keys: &'k [f64], min_score: Option<f64>) -> Plan<'k> {
+    /// Returns how chunks with such keys are packed; what has one below 0 is out of
+    /// scope.
+    fn plan<'k>(&'k self, keys: &'k [f64]) -> Plan<'k> {
         let plan = self.packer.plan(self.max_tokens, keys, self.previous, None);
-        Plan { ranking: Ranking::Score, min_score, ..plan }
+        Plan { ranking: Ranking::Score, min_score: Some(0.0), ..plan }
     }
 
     /// Returns what these make of each chunk that they are of, best chunk first.
@@ -357,12 +359,9 @@ impl<'a, D: Document> Sentences<'a, D> {
         for (place, &index) in first.iter().chain(others).enumerate() {
             keys[index] = (ranked - place) as f64;
         }
-        let is_scoped = self.packer.min_score.is_some();
-        if is_scoped {
-            let out = (0..keys.len()).filter(|&index| self.is_out_of_scope(index));
-            out.for_each(|index| keys[index] = -1.0);
-        }
-        let plan = self.plan(&keys, is_scoped.then_some(0.0));
+        let out = (0..keys.len()).filter(|&index| self.is_out_of_scope(index));
+        out.for_each(|index| keys[index] = -1.0);
+        let plan = self.plan(&keys);
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: None };
         let documents = Documents::new(&chunks);
         let Ok(mut outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
