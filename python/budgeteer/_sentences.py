@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _chunk
 from budgeteer._backend import backend
-from budgeteer._codes import BY_RANK, CHARS_DIV4, PLAIN, SCORE, SKIP
+from budgeteer._codes import BY_RANK, CHARS_DIV4, DUPLICATE, PLAIN, SCORE, SKIP
 
 if TYPE_CHECKING:
     from budgeteer._pack import Call, Packer
@@ -97,7 +97,7 @@ class Sentences:
             extracts = self._extracts(chosen)
             result = self._pack_with(extracts, [*extracts])
             kept = {*_kept(result)}
-            if kept >= {*extracts}:
+            if not any(i in extracts and reason != DUPLICATE for i, reason in _dropped(result)):
                 break
             chosen.pop()  # a notice of more digits took its room
         ranked = [i for i in self.order if i in kept]
@@ -220,8 +220,8 @@ class Sentences:
             # One that is left out, so that there is room for the notice.
             chunks.append({"text": "out of scope"})
             keys.append(-1.0)
-        # Nothing is cut: what is cut fits whatever it has.
-        result = self._answer(chunks, keys.tobytes(), "skip", indices)
+        # Nothing is cut: what is cut fits whatever it has. More sentences may tell two apart.
+        result = self._answer(chunks, keys.tobytes(), "skip", indices, dedupe=False)
         return len(_kept(result)) == len(indices)
 
     def _extracts(self, sentences: Sequence[tuple[int, int]]) -> dict[int, str]:
@@ -254,14 +254,16 @@ class Sentences:
         ranked = [*first, *(i for i in self.order if i not in leading)]
         for place, i in enumerate(ranked):
             keys[i] = -1.0 if self._is_out_of_scope(i) else float(len(ranked) - place)
-        return self._answer(chunks, keys.tobytes(), self.packer.overflow, None)
+        return self._answer(chunks, keys.tobytes(), self.packer.overflow)
 
     def _answer(
         self,
         chunks: list[object],
         keys: bytes,
         overflow: str,
-        indices: Sequence[int] | None,
+        indices: Sequence[int] | None = None,
+        *,
+        dedupe: bool = True,
     ) -> tuple[Any, ...]:
         """Return what a backend answers for *chunks*, of which *indices* are the real places."""
         packer, call = self.packer, self.call
@@ -281,6 +283,7 @@ class Sentences:
             keys,
             0.0,  # below which is out of scope
             overflow,
+            dedupe=dedupe and packer.dedupe is not None,
             ask=real(ask, first=False),
             tag=real(tag, first=True),
         )
@@ -288,6 +291,11 @@ class Sentences:
 
 def _kept(result: tuple[Any, ...]) -> memoryview:
     return memoryview(result[2]).cast("I")
+
+
+def _dropped(result: tuple[Any, ...]) -> Iterator[tuple[int, int]]:
+    """Yield each dropped chunk and the reason."""
+    return zip(memoryview(result[7]).cast("I"), result[8], strict=True)
 
 
 def _title(chunk: object) -> str:

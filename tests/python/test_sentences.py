@@ -236,6 +236,10 @@ def test_duplicates(backend):
     assert ("duplicate", 0) == next(
         (dropped.reason, dropped.duplicate_of) for dropped in packing.dropped if dropped.index == 2
     )
+    twice = ["Green tea. Rye.", "Green tea. Oat."]  # what is chosen is the same
+    packing = Packer(7, units="sentence").pack("green tea", twice)
+    assert "Green tea." == packing.text
+    assert "duplicate" == packing.dropped[0].reason
     both = Packer(14, units="sentence", dedupe=None).pack("green tea China", [TEA, TEA])
     assert [0, 1] == sorted(kept.index for kept in both.kept)
 

@@ -13,7 +13,7 @@ use crate::assemble::Order;
 use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};
 use crate::count::Estimate;
-use crate::pack::Overflow;
+use crate::pack::{Overflow, Reason};
 use crate::pipeline::{self, Counting, Plan};
 use crate::rank::Ranking;
 use crate::score::bm25::{Bm25, batch_bm25_scores};
@@ -211,13 +211,18 @@ impl<'a, D: Document> Sentences<'a, D> {
             let extracts = self.extracts(&chosen);
             let first: Vec<usize> = extracts.iter().map(|(index, _)| *index).collect();
             let (packing, kept) = self.pack_with(&extracts, &first, &chosen);
-            if !first.iter().all(|index| kept.contains(index)) {
+            let is_repeated = |index: &usize| {
+                let mut dropped = packing.dropped.iter();
+                dropped.any(|other| other.index == *index && other.reason == Reason::Duplicate)
+            };
+            if !first.iter().all(|index| kept.contains(index) || is_repeated(index)) {
                 chosen.pop(); // a notice of more digits took its room
                 continue;
             }
             let ranked = self.order.iter().copied().filter(|index| kept.contains(index));
             let ranked: Vec<usize> = ranked.collect();
-            if ranked == first {
+            let first = first.into_iter().filter(|index| kept.contains(index));
+            if ranked == first.collect::<Vec<_>>() {
                 return packing;
             }
             // Others had room behind them.
@@ -294,8 +299,9 @@ impl<'a, D: Document> Sentences<'a, D> {
             chunks.push(self.with_text(0, "out of scope".into()));
             keys.push(-1.0);
         }
-        // Nothing is cut: what is cut fits whatever it has.
-        let plan = Plan { overflow: Overflow::Skip, ..self.plan(&keys) };
+        // Nothing is cut: what is cut fits whatever it has. More sentences may tell
+        // two apart.
+        let plan = Plan { overflow: Overflow::Skip, dedupe: false, ..self.plan(&keys) };
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: Some(&indices) };
         let documents = Documents::new(&chunks);
         let Ok(outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
