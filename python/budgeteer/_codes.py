@@ -16,6 +16,9 @@ BM25, KEYWORD, RECENCY, INPUT, SCORE, EMBEDDING, HYBRID = range(7)
 SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)
 """What happens to a chunk that does not fit."""
 
+REPEATS, EXACT, NEAR = range(3)
+"""Which duplicates are dropped: none, equal texts, near ones too."""
+
 BY_RANK, BY_INPUT, BY_DOCUMENT, BY_EDGES, STICKY = range(5)
 """Orders of the text."""
 

@@ -26,6 +26,7 @@ FUSIONS = ("minmax", "rrf")
 UNITS = ("chunk", "sentence")
 WEIGHTS = ("bm25", "embedding", "score")
 """What a hybrid ranking weighs."""
+DEDUPES = (None, "exact", "near")
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
 _DEFAULT_WORDS: _terms.Words = (None, "english")
 _ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
@@ -63,6 +64,11 @@ class Packer:
             on skipping.
         max_chunks: Keep at most so many chunks.
         dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one; None does not.
+            ``"near"`` also drops one that nearly repeats a kept one, or stands in it word for
+            word. What is compared are shingles, all runs of five words (words as in
+            `budgeteer.ranking.bm25_scores`, a text of fewer being one): four fifths of those that
+            either text has must be in both, or all of the chunk's own in the kept one. A chunk
+            that does not fit is dropped for the budget, whatever it repeats.
         order: How the kept chunks stand in the text; what is kept is chosen by rank in any case.
             ``"rank"`` is best first, ``"input"`` as they came. ``"document"`` is by source, the
             one that came first first; within a source by the first number in the metadata of
@@ -183,11 +189,11 @@ class Packer:
             set_field(self, "min_score", _validate.number("min_score", self.min_score))
         if self.max_chunks is not None:
             set_field(self, "max_chunks", _validate.tokens("max_chunks", self.max_chunks))
-        if not (self.dedupe is None or (isinstance(self.dedupe, str) and self.dedupe == "exact")):
-            found = f"{self.dedupe[:80]!r}" if isinstance(self.dedupe, str) else None
-            raise InvalidArgumentError(
-                f"dedupe must be 'exact' or None, not {found or _validate.type_name(self.dedupe)}"
-            )
+        if self.dedupe is not None:
+            is_text = isinstance(self.dedupe, str)
+            if not is_text or self.dedupe not in DEDUPES:
+                found = f"{self.dedupe[:80]!r}" if is_text else _validate.type_name(self.dedupe)
+                raise InvalidArgumentError(f"dedupe must be 'exact', 'near' or None, not {found}")
         self._check_hybrid()
         self._check_embedder()
         self._check_words()
@@ -196,6 +202,8 @@ class Packer:
             self._sum_of_parts or self._is_citing or self._max_docs is not None
         ):
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {self.units!r}")
+        if self.units != "chunk" and self.dedupe == "near":
+            raise InvalidArgumentError("units must be 'chunk' where dedupe is 'near'")
 
     def _check_hybrid(self) -> None:
         set_field = object.__setattr__
@@ -467,7 +475,7 @@ class Packer:
                 keys,
                 self.min_score if fallback is None else None,
                 self.overflow,
-                dedupe=self.dedupe is not None,
+                dedupe=DEDUPES.index(self.dedupe),
                 ask=counter._ask,
                 tag=_chunk.tagger(items),
                 cite=cite,
@@ -486,6 +494,7 @@ class Packer:
             is_citing=self._is_citing,
             is_needed_a_bound=counter._is_encoding or self._is_citing,
             style=self._template._style,
+            is_near=self.dedupe == "near",
             fallback=fallback,
             extracts=extracts,
         )
@@ -502,7 +511,7 @@ class Packer:
         min_score: float | None,
         overflow: str,
         *,
-        dedupe: bool,
+        dedupe: int,
         ask: Callable[[str, int], int],
         tag: Callable[[int], tuple[str, str, str, str, float]],
         cite: Callable[[int], int] | None = None,

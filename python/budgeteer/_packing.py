@@ -86,7 +86,8 @@ class DroppedChunk(Generic[T]):
             fit is not counted. 0 for what came behind the chunk at which ``overflow="stop"``
             stopped, and for any other reason.
         available_tokens: At reason ``"budget"``, what was left when its turn came. Else 0.
-        duplicate_of: At reason ``"duplicate"``, the index of the kept chunk with the same text.
+        duplicate_of: At reason ``"duplicate"``, the index of the kept chunk with the same text, or
+            nearly.
 
     """
 
@@ -178,6 +179,7 @@ class Packing(Generic[T]):
         is_citing: bool,
         is_needed_a_bound: bool,
         style: int,
+        is_near: bool,
         fallback: str | None = None,
         extracts: dict[int, tuple[int, int]] | None = None,
     ) -> None:
@@ -194,6 +196,7 @@ class Packing(Generic[T]):
         self._is_citing = is_citing
         self._is_needed_a_bound = is_needed_a_bound
         self._style = style
+        self._is_near = is_near
         self._stable = 0
         self._counter: TokenCounter | None = counter
         self._chunks: Sequence[T | None] = chunks
@@ -391,7 +394,8 @@ class Packing(Generic[T]):
                 why = f"{_chunks(self._max_docs, 'document')} had been considered before it"
             return why
         if dropped.reason == "duplicate":
-            return f"its text equals that of chunk {dropped.duplicate_of}, which is kept"
+            how = "nearly repeats" if self._is_near else "equals"
+            return f"its text {how} that of chunk {dropped.duplicate_of}, which is kept"
         if dropped.needed_tokens <= dropped.available_tokens:
             return "packing had stopped before its turn came"
         at_least = "at least " if self._is_needed_a_bound else ""

@@ -119,7 +119,7 @@ class Sentences:
         result = backend.pack(
             call.query,
             call.items if call.state is None else call.state.index,
-            *(0, CHARS_DIV4, 4.0, None, self.ranking, self.keys, None, SKIP, None, False),
+            *(0, CHARS_DIV4, 4.0, None, self.ranking, self.keys, None, SKIP, None, REPEATS),
             *(BY_RANK, (), (PLAIN, "", "", "", ""), None, _chunk.tagger(()), False, None, None),
             self.packer._hybrid if call.fallback is None else None,
             self.packer._words,
@@ -283,7 +283,7 @@ class Sentences:
             keys,
             0.0,  # below which is out of scope
             overflow,
-            dedupe=dedupe and packer.dedupe is not None,
+            dedupe=EXACT if dedupe and packer.dedupe is not None else REPEATS,
             ask=real(ask, first=False),
             tag=real(tag, first=True),
         )

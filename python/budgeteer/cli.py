@@ -37,7 +37,7 @@ __all__ = ["main"]
 _FAILED, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
 _STDIN = "-"
 _OUTPUTS = ("text", "json")
-_DEDUPES = ("exact", "none")
+_DEDUPES = ("exact", "near", "none")
 _RANKINGS = tuple(name for name in _pack.RANKINGS if name not in ("embedding", "hybrid"))
 """Those that need no vectors."""
 _DEFAULTS: dict[str, Any] = {
@@ -326,7 +326,7 @@ def _parser() -> _Parser:
     pack.add_argument("--min-score", type=float, metavar="X", help="drop what scores below")
     _add_choice(pack, "overflow", _pack.OVERFLOWS, "what becomes of a chunk that does not fit")
     pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")
-    _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts are kept once")
+    _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts, or near ones too, are kept once")
     _add_choice(pack, "order", ORDERS, "how the kept chunks stand in the text")
     _add_choice(pack, "template", STYLES, "how the text is written")
     pack.add_argument(

@@ -303,7 +303,7 @@ options = st.fixed_dictionaries(
         "min_score": st.none() | st.sampled_from([0.0, 0.5, 1.0, float("-inf"), float("inf")]),
         "overflow": st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": st.none() | st.integers(0, 6),
-        "dedupe": st.sampled_from(["exact", None]),
+        "dedupe": st.sampled_from(["exact", "near", None]),
         "order": orders,
         "template": templates,
         "notice": notices,

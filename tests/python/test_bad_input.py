@@ -126,11 +126,13 @@ def test_choice_misspelt(option, name):
 
 
 @pytest.mark.parametrize(
-    "bad", [b"exact", True, False, 0, "near", "", NAN, np.array(["a", "b"])], ids=repr
+    "bad", [b"exact", True, False, 0, "nearly", "", NAN, np.array(["a", "b"])], ids=repr
 )
 def test_no_dedupe(bad):
-    """Dedupe is "exact" or None."""
-    with pytest.raises(InvalidArgumentError, match=r"^dedupe must be 'exact' or None, not"):
+    """Dedupe is "exact", "near" or None."""
+    with pytest.raises(
+        InvalidArgumentError, match=r"^dedupe must be 'exact', 'near' or None, not"
+    ):
         Packer(5, dedupe=bad)
 
 

@@ -271,7 +271,7 @@ def contents(answer):
         {"counter": "tiktoken:cl100k_base"},
         *({"ranking": name} for name in ("keyword", "recency", "input")),
         {"min_score": 0.5}, *({"overflow": name} for name in _pack.OVERFLOWS),
-        {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": None},
+        {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": "near"}, {"dedupe": None},
         *({"order": name} for name in _pack.ORDERS),
         *({"template": name} for name in STYLES),
     ],
@@ -407,7 +407,7 @@ def test_bad_input_is_refused(refused, text, message):
         ),
         (
             ["--dedupe", "off"],
-            "argument --dedupe: must be one of 'exact', 'none', not 'off'",
+            "argument --dedupe: must be one of 'exact', 'near', 'none', not 'off'",
         ),
         (
             ["-o", "jsno"],

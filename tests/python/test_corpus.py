@@ -113,7 +113,7 @@ def test_unseen(backend, ranking, counter):
             "overflow": ["skip", "stop", "truncate_end", "truncate_middle"][turn % 4],
             "max_chunks": rng.choice([None, None, 0, 3, 150]),
             "min_score": rng.choice([None, None, 0.0, 0.4, 2.0]),
-            "dedupe": rng.choice(["exact", None]),
+            "dedupe": rng.choice(["exact", "near", None]),
             "order": rng.choice(["rank", "input"]),
             "template": rng.choice(["plain", "tagged"]),
         }
@@ -144,7 +144,7 @@ def framed_options(rng):
         "overflow": rng.choice(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": rng.choice([None, None, 3, 150]),
         "min_score": rng.choice([None, None, 0.0, 0.4]),
-        "dedupe": rng.choice(["exact", None]),
+        "dedupe": rng.choice(["exact", "near", None]),
         "order": rng.choice(["rank", "input", "document", "edges", "sticky"]),
         "template": rng.choice(TEMPLATES),
         "notice": rng.choice([None, True, "{count} more"]),

@@ -415,7 +415,7 @@ def test_large_batches(chosen, overflow):
     chunks = large_batch(f"{chosen} {overflow}", 3_000)
     for counter in ("words", "o200k_base", "cl100k_base", Pure("bytes", 1)):
         for max_tokens in (300, 10_000):
-            for dedupe in ("exact", None):
+            for dedupe in ("exact", "near", None):
                 answers = []
                 for name in ("reference", "native"):
                     with using(name):

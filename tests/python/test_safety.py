@@ -38,9 +38,27 @@ def test_a_panic_is_an_internal_error(capfd):
     assert 1 == _native.count(0, 1.0, "text")
 
 
-def test_an_interrupt_stops_a_long_call():
+NEAR = """
+import random, signal, sys
+import budgeteer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+rng = random.Random(0)
+parts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(12)) for _ in range(300)]
+chunks = [" ".join(rng.sample(parts, 40)) for _ in range(60_000)]
+packer = budgeteer.Packer(10**9, counter="words", ranking="input", dedupe="near")
+print("ready", flush=True)
+try:
+    packer.pack("", chunks)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("program", [LONG, NEAR], ids=["reading", "comparing"])
+def test_an_interrupt_stops_a_long_call(program):
     """Ctrl-C ends a call of many seconds within 200 ms."""
-    with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert b"ready" in process.stdout.readline()
         time.sleep(0.5)
         assert process.poll() is None

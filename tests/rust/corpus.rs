@@ -8,8 +8,8 @@ use std::sync::{LazyLock, RwLock};
 use budgeteer::pipeline::{self, Counting, Host, Plan, Subject, Tag};
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Chunk, Corpus, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact,
-    Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Stored, Template, Terms,
+    Chunk, Corpus, Dedupe, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate,
+    Exact, Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Stored, Template, Terms,
     Vectors,
 };
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ fn plan(budget: u64, counting: Counting, overflow: Overflow) -> Plan<'static> {
         min_score: None,
         overflow,
         max_chunks: None,
-        dedupe: true,
+        dedupe: Dedupe::Exact,
         order: Order::Rank,
         previous: &[],
         template: &PLAIN,

@@ -21,9 +21,11 @@ from budgeteer._codes import (
     EMPTY,
     HYBRID,
     INPUT,
+    NEAR,
     OUT_OF_SCOPE,
     PLAIN,
     RECENCY,
+    REPEATS,
     SCORE,
     SKIP,
     START,
@@ -40,6 +42,7 @@ from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._count import measure, tokens
 from budgeteer._reference._hybrid import fuse
 from budgeteer._reference._keywords import keywords
+from budgeteer._reference._near import Shingles, is_near, shingles
 from budgeteer._reference._score import overlap
 from budgeteer._reference._terms import Words
 from budgeteer._reference._truncate import Cut
@@ -82,7 +85,7 @@ def pack(
     min_score: float | None,
     overflow: int,
     max_chunks: int | None,
-    dedupe: bool,
+    dedupe: int,
     order: int,
     previous: tuple[str, ...],
     template: tuple[int, str, str, str, str],
@@ -198,7 +201,7 @@ class _Packer:
     ask: Callable[[str, int], int]
     overflow: int
     max_chunks: int | None
-    dedupe: bool
+    dedupe: int
     order: int
     previous: Sequence[str]
     template: Template
@@ -208,6 +211,8 @@ class _Packer:
     cite: Callable[[int], int] | None
     gate: _gate.Gate | None
     seen: dict[str, int] = field(default_factory=dict)
+    shingles: list[Shingles] = field(default_factory=list)
+    """Of the kept texts, where those that nearly repeat one are dropped."""
     rest: int = 0
     may_cut: bool = False
     has_notice: bool = False
@@ -251,11 +256,29 @@ class _Packer:
                 self.outcome.drop(i, EMPTY)
             elif self.is_beyond_gate(i) or self.is_beyond_cap():
                 self.outcome.drop(i, CAP)
-            elif self.dedupe and self.texts[i] in self.seen:
-                self.outcome.duplicates[i] = self.seen[self.texts[i]]
-                self.outcome.drop(i, DUPLICATE)
+            elif self.dedupe != REPEATS and self.texts[i] in self.seen:
+                self.drop_duplicate(i, self.seen[self.texts[i]])
             else:
                 yield i
+
+    def drop_duplicate(self, i: int, original: int) -> None:
+        self.outcome.duplicates[i] = original
+        self.outcome.drop(i, DUPLICATE)
+
+    def is_near(self, i: int, fits: bool) -> bool:
+        """
+        Return whether chunk *i* nearly repeats a kept one, after dropping it.
+
+        That is not asked where it does not fit, unless it would be cut or be the end.
+        """
+        if self.dedupe != NEAR or not (fits or self.may_cut or self.overflow == STOP):
+            return False
+        new = shingles(self.texts[i])
+        for piece, kept in zip(self.outcome.kept, self.shingles, strict=True):
+            if is_near(new, kept):
+                self.drop_duplicate(i, piece.index)
+                return True
+        return False
 
     def stop(self, rest: Any, available: int) -> None:
         """Drop everything behind the chunk that did not fit, without counting it."""
@@ -264,6 +287,8 @@ class _Packer:
 
     def keep(self, piece: Piece) -> None:
         self.seen[self.texts[piece.index]] = piece.index
+        if self.dedupe == NEAR:
+            self.shingles.append(shingles(self.texts[piece.index]))
         self.outcome.kept.append(piece)
 
     def take_out(self) -> Piece:
@@ -271,6 +296,8 @@ class _Packer:
         piece = self.outcome.kept.pop()
         self.parts -= piece.tokens + piece.citation if self.cite is not None else 0
         self.seen.pop(self.texts[piece.index], None)
+        if self.dedupe == NEAR:
+            self.shingles.pop()
         return piece
 
     @property
@@ -343,6 +370,8 @@ class _Packer:
                 piece = self.framed(i)
                 whole = size_of(piece.rendered)
                 needed = total(start + whole) - before
+            if self.is_near(i, needed <= self.budget - before):
+                continue
             if needed > self.budget - before and self.may_cut and self.wants_notice(self.rest):
                 before = self.make_room()
                 start = self.around + (self.joined + gap if kept else 0)
@@ -432,6 +461,8 @@ class _Packer:
             if needed <= available:
                 piece = self.framed(i)
                 needed = self.with_frame(counted, piece)
+            if self.is_near(i, needed <= available):
+                continue
             if needed > available and self.may_cut and self.wants_notice(self.rest):
                 used += self.ask_around(self.set_notice())
                 available = max(0, self.budget - used)
@@ -474,7 +505,10 @@ class _Packer:
             available = max(0, max(0, self.budget - used) - around)
             if self.cite is not None:
                 available = min(available, self.budget - self.parts)
-            cost = self.keep_exact(i, available)
+            fitting = self.fit_exact(i, available)
+            if self.is_near(i, fitting is not None):
+                continue
+            cost = None if fitting is None else self.keep_exact(*fitting, available)
             if cost is None and self.may_cut:
                 self.may_cut = False
                 if self.wants_notice(self.rest):
@@ -490,21 +524,25 @@ class _Packer:
                 self.stop(rest, available)
         return self.settle(lambda: count(self.assembled(self.tail())))
 
-    def keep_exact(self, i: int, available: int) -> int | None:
-        """Keep chunk *i* if it fits, and return what it costs."""
+    def fit_exact(self, i: int, available: int) -> tuple[Piece, int] | None:
+        """Return chunk *i* as it stands in the text and what it costs; None: it does not fit."""
         counted = _exact.count(self.kind, self.texts[i])
         if counted > available:
             return None
         piece = self.framed(i)
         piece.tokens = counted
         cost = self.cost(piece)
-        if _exact.count(self.kind, piece.text) > available:
+        if _exact.count(self.kind, piece.text) > available or cost > available:
             return None
-        cited = self.cited(i, counted, cost, available)
+        return piece, cost
+
+    def keep_exact(self, piece: Piece, cost: int, available: int) -> int | None:
+        """Keep what fits, unless its citation does not, and return what it costs."""
+        cited = self.cited(piece.index, piece.tokens, cost, available)
         if not isinstance(cited, int):
             return None
         piece.citation = cited
-        count_tokens(self.kind, self.ratio, self.texts[i])  # to be remembered
+        count_tokens(self.kind, self.ratio, self.texts[piece.index])  # to be remembered
         self.keep(piece)
         return cost
 

@@ -2,7 +2,8 @@
 
 use budgeteer::pipeline::Counting;
 use budgeteer::{
-    Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Order, Overflow, Ranking, Reason, Template,
+    Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Order, Overflow, Ranking, Reason,
+    Template,
 };
 
 /// Why a chunk cannot be read.
@@ -73,6 +74,15 @@ pub(crate) fn overflow(code: u8) -> Overflow {
         2 => Overflow::TruncateEnd,
         3 => Overflow::TruncateMiddle,
         _ => unreachable!("the facade names no such overflow"),
+    }
+}
+
+pub(crate) fn dedupe(code: u8) -> Dedupe {
+    match code {
+        0 => Dedupe::Off,
+        1 => Dedupe::Exact,
+        2 => Dedupe::Near,
+        _ => unreachable!("the facade names no such duplicates"),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::assemble::{self, Frame, escape};
 use crate::chunk::Batch;
 use crate::count::Size;
 use crate::duplicate::Seen;
+use crate::near::Near;
 use crate::pipeline::{Counting, Host, Measures, Plan, Reading, Tag};
 use crate::text::Text;
 use crate::truncate::Keep;
@@ -47,6 +48,31 @@ impl Overflow {
     }
 }
 
+/// Which chunks are dropped as duplicates of kept ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dedupe {
+    /// None.
+    Off,
+    /// Those with the same text.
+    #[default]
+    Exact,
+    /// Those with the same text, and those that nearly repeat one.
+    ///
+    /// Texts are compared by their shingles: all runs of five words (of all words
+    /// where there are fewer), as BM25 knows words. A chunk that fits is a
+    /// duplicate where four fifths of the shingles that either has are in both,
+    /// or all of its own are in the kept text.
+    Near,
+}
+
+impl From<bool> for Dedupe {
+    /// Returns [`Dedupe::Exact`] or [`Dedupe::Off`].
+    fn from(dedupe: bool) -> Self {
+        if dedupe { Self::Exact } else { Self::Off }
+    }
+}
+
 /// Why a chunk is not in the packed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -57,7 +83,7 @@ pub enum Reason {
     Empty,
     /// As many chunks as allowed were kept.
     Cap,
-    /// A kept chunk has the same text.
+    /// A kept chunk has the same text, or nearly: see [`Dedupe`].
     Duplicate,
     /// It did not fit.
     Budget,
@@ -186,6 +212,8 @@ pub(crate) struct Packer<'p, B, H> {
     admitted: Admitted,
     may_cut: Option<(Keep, &'static str)>,
     seen: Seen,
+    /// The kept texts, where those that nearly repeat one are dropped too.
+    near: Option<Box<Near>>,
     progress: Progress,
     /// What each kept chunk costs, under an exact counter.
     costs: Vec<exact::Cost>,
@@ -236,6 +264,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             // What is cited enters whole or not at all.
             may_cut: plan.overflow.cut().filter(|_| !plan.is_cited),
             seen: Seen::default(),
+            near: (plan.dedupe == Dedupe::Near).then(Box::default),
             progress: Progress::default(),
             costs: Vec::new(),
             sizes: Vec::new(),
@@ -345,8 +374,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         {
             self.drop(index, Reason::Cap, 0, 0);
         } else if let Some(original) = self.original_of(index) {
-            self.admitted.duplicates.push((index, original));
-            self.drop(index, Reason::Duplicate, 0, 0);
+            self.drop_duplicate(index, original);
         } else {
             return false;
         }
@@ -404,6 +432,28 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.seen.find(*print, index, |index| self.batch.text(index as usize))
     }
 
+    /// Returns whether chunk `index` nearly repeats a kept one, after dropping it.
+    /// That is not asked where it does not fit, unless it would be cut or be the
+    /// end.
+    fn is_near(&mut self, index: u32, fits: bool) -> Result<bool, H::Error> {
+        let Some(near) = &mut self.near else { return Ok(false) };
+        if !fits && self.may_cut.is_none() && self.plan.overflow != Overflow::Stop {
+            return Ok(false);
+        }
+        let text = self.batch.text(index as usize);
+        let cost = near.cost(text);
+        let place = self.host.work(cost, |stop| near.find(text, stop))?;
+        if let Some(place) = place {
+            self.drop_duplicate(index, self.admitted.kept[place as usize].index);
+        }
+        Ok(place.is_some())
+    }
+
+    fn drop_duplicate(&mut self, index: u32, original: u32) {
+        self.admitted.duplicates.push((index, original));
+        self.drop(index, Reason::Duplicate, 0, 0);
+    }
+
     /// Drops everything behind chunk `index`, which did not fit, uncounted.
     fn stop(&mut self, index: u32, rest: &[u32], available: u64) {
         self.progress.stopped = Some(available);
@@ -448,6 +498,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         if let Some(print) = self.prints.get(index as usize) {
             self.seen.insert(*print, index, |index| self.batch.text(index as usize));
         }
+        if let Some(near) = &mut self.near {
+            near.push();
+        }
         if self.plan.is_framed() {
             self.admitted.frames.push(frame);
         }
@@ -491,6 +544,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.admitted.cut.take_if(|(index, _)| *index == kept.index);
         if let Some(print) = self.prints.get(kept.index as usize) {
             self.seen.remove(*print, kept.index, |index| self.batch.text(index as usize));
+        }
+        if let Some(near) = &mut self.near {
+            near.pop();
         }
         kept
     }

@@ -12,7 +12,7 @@ use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::pack::{DroppedColumns, Overflow, Reason};
+use crate::pack::{Dedupe, DroppedColumns, Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
@@ -59,7 +59,7 @@ pub struct DroppedChunk {
     pub needed_tokens: usize,
     /// Under [`Reason::Budget`], what was left.
     pub available_tokens: usize,
-    /// Under [`Reason::Duplicate`], the kept chunk with the same text.
+    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly.
     pub duplicate_of: Option<usize>,
 }
 
@@ -105,6 +105,8 @@ pub enum Units {
 
 const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
 
+const SENTENCES: &str = "units must be chunk in a preset, and where near duplicates are dropped";
+
 /// A counter of this crate or the caller's own.
 #[derive(Clone)]
 enum Counter {
@@ -147,7 +149,7 @@ pub struct Packer {
     min_score: Option<f64>,
     overflow: Overflow,
     max_chunks: Option<usize>,
-    dedupe: bool,
+    dedupe: Dedupe,
     order: Order,
     template: Template,
     notice: Option<Vec<String>>,
@@ -185,7 +187,7 @@ impl Packer {
             min_score: None,
             overflow: Overflow::default(),
             max_chunks: None,
-            dedupe: true,
+            dedupe: Dedupe::default(),
             order: Order::default(),
             template: Template::default(),
             notice: None,
@@ -292,10 +294,20 @@ impl Packer {
         self
     }
 
-    /// Sets whether a chunk whose text equals that of a kept one is dropped.
+    /// Sets which chunks are dropped as duplicates of kept ones; `true` stands
+    /// for [`Dedupe::Exact`], `false` for [`Dedupe::Off`].
+    ///
+    /// ```
+    /// use budgeteer::{Dedupe, Packer};
+    ///
+    /// let chunks = ["All teas come from one plant.", "all teas come from one plant"];
+    /// let packing = Packer::new(20).dedupe(Dedupe::Near).pack("tea", &chunks)?;
+    /// assert_eq!(packing.dropped[0].duplicate_of, Some(0));
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
     #[must_use]
-    pub fn dedupe(mut self, dedupe: bool) -> Self {
-        self.dedupe = dedupe;
+    pub fn dedupe(mut self, dedupe: impl Into<Dedupe>) -> Self {
+        self.dedupe = dedupe.into();
         self
     }
 
@@ -488,6 +500,11 @@ impl Packer {
         }
         if self.min_score.is_some_and(f64::is_nan) {
             return Err(Error::nan_min_score());
+        }
+        if self.units == Units::Sentence
+            && (self.dedupe == Dedupe::Near || !matches!(self.policy, Policy::None))
+        {
+            return Err(Error::shape(SENTENCES.into()));
         }
         Ok(())
     }

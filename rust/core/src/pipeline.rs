@@ -16,7 +16,7 @@ use crate::corpus::bounds::Bounds;
 use crate::count::{Estimate, Exact};
 pub use crate::gate::Gate;
 use crate::pack::indexed::{Ranks, Trail, may_skip};
-use crate::pack::{self, Dropped, DroppedColumns, Kept, Overflow, Reason};
+use crate::pack::{self, Dedupe, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
 use crate::score::bm25::{Bm25, Bm25Scorer};
 use crate::score::hybrid::{Hybrid, fuse};
@@ -119,8 +119,8 @@ pub struct Plan<'a> {
     pub overflow: Overflow,
     /// So many chunks are kept at most.
     pub max_chunks: Option<u64>,
-    /// Whether a text equal to a kept one is dropped.
-    pub dedupe: bool,
+    /// Which chunks are dropped as duplicates of kept ones.
+    pub dedupe: Dedupe,
     /// How the kept chunks stand in the text.
     pub order: Order,
     /// Under [`Order::Sticky`], the text before: split behind the text of each
@@ -322,7 +322,7 @@ pub fn run_indexed<B: Batch, H: Host>(
             Counting::Exact(exact) => Measures::Bounds(index.bounds(exact)),
             _ => Measures::Lent(index.measures(plan.counting)),
         },
-        prints: Cow::Borrowed(if plan.dedupe { index.prints() } else { &[] }),
+        prints: Cow::Borrowed(if plan.dedupe != Dedupe::Off { index.prints() } else { &[] }),
     };
     if !may_skip(plan) {
         return pack_all(plan, batch, scores, reading, host);
@@ -471,7 +471,8 @@ fn read<B: Batch, H: Host>(
         scores.reserve_exact(count);
     }
     let mut sizes = Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count });
-    let mut prints = Vec::with_capacity(if plan.dedupe { count } else { 0 });
+    let has_prints = plan.dedupe != Dedupe::Off;
+    let mut prints = Vec::with_capacity(if has_prints { count } else { 0 });
     let mut words = Vec::new();
     let total = batch.total_chars();
     let mut from = 0;
@@ -500,7 +501,7 @@ fn read<B: Batch, H: Host>(
                         scores.push(overlap.score(text, title, scratch));
                     }
                 }
-                if plan.dedupe {
+                if has_prints {
                     // Last, when the whole text is in the cache.
                     prints.push(text.fingerprint());
                 }

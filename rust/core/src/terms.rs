@@ -363,7 +363,7 @@ fn visit_word(
 
 /// Calls `visit` with each two neighbouring characters of `run`, or with the
 /// only one.
-fn visit_pairs(run: Text<'_>, lowered: &mut Vec<u8>, visit: &mut impl FnMut(&[u8])) {
+pub(crate) fn visit_pairs(run: Text<'_>, lowered: &mut Vec<u8>, visit: &mut impl FnMut(&[u8])) {
     lowered.clear();
     lower(run, lowered);
     let (mut start, mut middle) = (0, decode(lowered, 0).1);
@@ -378,7 +378,7 @@ fn visit_pairs(run: Text<'_>, lowered: &mut Vec<u8>, visit: &mut impl FnMut(&[u8
 }
 
 /// Appends `text` in lowercase to `out`, each character by itself.
-fn lower(text: Text<'_>, out: &mut Vec<u8>) {
+pub(crate) fn lower(text: Text<'_>, out: &mut Vec<u8>) {
     text.for_each(|code| {
         let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
         for character in character.to_lowercase() {

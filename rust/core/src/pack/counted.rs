@@ -33,6 +33,9 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 frame = self.frame(index)?;
                 needed = self.with_frame(needed, index, &frame);
             }
+            if self.is_near(index, needed <= available)? {
+                continue;
+            }
             if needed > available
                 && self.may_cut.is_some()
                 && self.wants_notice(order.len() - place - 1)

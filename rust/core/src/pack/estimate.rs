@@ -73,6 +73,9 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 whole = self.whole(estimate, index, size, &frame);
                 needed = estimate.tokens(start + whole.measured) - before;
             }
+            if self.is_near(index, needed <= available)? {
+                continue;
+            }
             if needed > available
                 && self.may_cut.is_some()
                 && self.wants_notice(order.len() - place - 1)

@@ -28,6 +28,17 @@ pub(super) struct Cost {
     starts_anew: bool,
 }
 
+/// A chunk that fits.
+#[derive(Debug)]
+struct Fitting {
+    /// Its tokens alone.
+    tokens: u64,
+    /// What it needs of what is left.
+    needed: u64,
+    cost: Cost,
+    frame: Frame,
+}
+
 /// So many code points have about a token.
 const CHARS_PER_TOKEN: u64 = 4;
 
@@ -123,7 +134,14 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 ahead = self.count_ahead(exact, order, place, available)?;
             }
             let known = ahead.get(place);
-            let mut kept = self.keep_exact(exact, index, known, used, available)?;
+            let fitting = self.fit_exact(exact, index, known, used, available)?;
+            if self.is_near(index, fitting.is_some())? {
+                continue;
+            }
+            let mut kept = match fitting {
+                Some(fitting) => self.keep_exact(index, fitting, available)?,
+                None => None,
+            };
             if kept.is_none() && self.may_cut.is_some() {
                 if self.wants_notice(order.len() - place - 1) {
                     self.add_notice(exact);
@@ -208,16 +226,16 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         Ok(Ahead { from, counts })
     }
 
-    /// Keeps chunk `index` if it fits into `available` tokens, and returns what
-    /// it costs; `count` is its count if that is known.
-    fn keep_exact(
+    /// Returns what chunk `index` is in the text if it fits into `available`
+    /// tokens; `count` is its count if that is known.
+    fn fit_exact(
         &mut self,
         exact: Exact,
         index: u32,
         count: Option<u64>,
         used: Used,
         available: u64,
-    ) -> Result<Option<Cost>, H::Error> {
+    ) -> Result<Option<Fitting>, H::Error> {
         if self.least(index) > available {
             return Ok(None);
         }
@@ -239,6 +257,17 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         };
         let separator = used.separator(index, cost.separator, self.plan.order == Order::Input);
         let needed = cost.tokens.saturating_add_signed(separator);
+        Ok((needed <= available).then_some(Fitting { tokens, needed, cost, frame }))
+    }
+
+    /// Keeps chunk `index`, which fits, unless its citation does not, and returns
+    /// what it costs.
+    fn keep_exact(
+        &mut self,
+        index: u32,
+        Fitting { tokens, needed, cost, frame }: Fitting,
+        available: u64,
+    ) -> Result<Option<Cost>, H::Error> {
         let Ok(citation) = self.cite(index, tokens, needed, available)? else { return Ok(None) };
         self.costs.push(cost);
         self.keep(index, tokens, citation, frame);

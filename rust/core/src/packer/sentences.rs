@@ -13,7 +13,7 @@ use crate::assemble::Order;
 use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};
 use crate::count::Estimate;
-use crate::pack::{Overflow, Reason};
+use crate::pack::{Dedupe, Overflow, Reason};
 use crate::pipeline::{self, Counting, Plan};
 use crate::rank::Ranking;
 use crate::score::bm25::{Bm25, batch_bm25_scores};
@@ -160,7 +160,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             min_score: None,
             overflow: Overflow::Skip,
             max_chunks: None,
-            dedupe: false,
+            dedupe: Dedupe::Off,
             order: Order::Rank,
             template: &template,
             notice: None,
@@ -186,7 +186,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             }
             let text = self.chunks[index].text();
             let is_out = text.is_empty() || self.is_out_of_scope(index);
-            if is_out || self.packer.dedupe && !seen.insert(text) {
+            if is_out || self.packer.dedupe != Dedupe::Off && !seen.insert(text) {
                 continue;
             }
             let chunk = Split::new(index, text);
@@ -301,7 +301,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         }
         // Nothing is cut: what is cut fits whatever it has. More sentences may tell
         // two apart.
-        let plan = Plan { overflow: Overflow::Skip, dedupe: false, ..self.plan(&keys) };
+        let plan = Plan { overflow: Overflow::Skip, dedupe: Dedupe::Off, ..self.plan(&keys) };
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: Some(&indices) };
         let documents = Documents::new(&chunks);
         let Ok(outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
@@ -342,7 +342,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         chosen: &[Sentence],
     ) -> (Packing, HashSet<usize>) {
         let mut texts: HashMap<usize, Cow<'a, str>> = extracts.iter().cloned().collect();
-        if self.packer.dedupe {
+        if self.packer.dedupe != Dedupe::Off {
             // What repeats a chunk repeats what is chosen of it.
             let known =
                 extracts.iter().map(|(index, extract)| (self.chunks[*index].text(), extract));

@@ -1,0 +1,393 @@
+//! Finding a kept text that says nearly the same.
+//!
+//! Two texts are compared by their shingles: all runs of five terms. Whether one
+//! is nearly the other is decided exactly, on the whole sets; no sketch stands
+//! for them. Only texts that may be kept are looked at, and only beside kept
+//! ones that have a rare shingle in common with them.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::terms::{UNSPACED, end_of, fold, lower, visit_pairs};
+use crate::text::{Cursor, OTHER, Text};
+
+/// So many terms make a shingle; all of them where a text has fewer.
+const SHINGLE: usize = 5;
+
+/// So many terms are read without a look at whether to go on.
+const TERMS: usize = 1 << 12;
+
+/// Reading a code point takes as long here as so many elsewhere, and so does
+/// looking at a candidate.
+const READING: usize = 16;
+const COMPARING: usize = 128;
+
+/// Texts are compared one after another, and each takes little: what that cost
+/// is told when it has become so much.
+const TOLD: usize = 16 << 20;
+
+/// Lowercases the ASCII of a folded text; 0 stands for what separates words.
+static LOWERED: [u8; 256] = {
+    let mut lowered = [0; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        if byte.is_ascii_alphanumeric() {
+            lowered[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    lowered[OTHER as usize] = OTHER;
+    lowered
+};
+
+/// The shingles of the kept texts, which leave in reverse order.
+#[derive(Debug)]
+pub(crate) struct Near {
+    /// Keys differ from call to call, so that nobody can write texts whose
+    /// shingles collide. No answer depends on them.
+    key: u64,
+    factor: u64,
+    /// The shingles of each kept text, sorted, each once.
+    kept: Vec<Box<[u64]>>,
+    /// Where each shingle's list starts, which is a chain of `links` from the
+    /// last kept text that has it to the first.
+    lists: HashMap<u64, List, BuildHasherDefault<Hashed>>,
+    links: Vec<Link>,
+    /// The shingles of the text that was read last, sorted, each once.
+    read: Vec<u64>,
+    spent: usize,
+    scratch: Scratch,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    length: u32,
+    first: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    place: u32,
+    next: u32,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    folded: Vec<u8>,
+    lowered: Vec<u8>,
+    terms: Vec<u64>,
+    lists: Vec<List>,
+    candidates: Vec<u32>,
+}
+
+impl Default for Near {
+    fn default() -> Self {
+        let random = RandomState::new();
+        Self {
+            key: random.hash_one(0_u8),
+            // Differences of its powers stay odd but for few bits.
+            factor: random.hash_one(1_u8) & !7 | 3,
+            kept: Vec::new(),
+            lists: HashMap::default(),
+            links: Vec::new(),
+            read: Vec::new(),
+            spent: 0,
+            scratch: Scratch::default(),
+        }
+    }
+}
+
+impl Near {
+    /// Returns what finding a text costs, in code points read, with that of those
+    /// before it that was not told.
+    pub(crate) fn cost(&mut self, text: Text<'_>) -> usize {
+        self.spent += text.chars().saturating_mul(READING);
+        if self.spent < TOLD { 0 } else { std::mem::take(&mut self.spent) }
+    }
+
+    /// Returns the place of the first kept text that `text` nearly repeats, or is
+    /// a part of; anything if `stop` is set.
+    pub(crate) fn find(&mut self, text: Text<'_>, stop: &AtomicBool) -> Option<u32> {
+        self.read(text, stop);
+        let count = self.read.len();
+        // It has at most so many shingles that are not in a text it repeats: of
+        // one more, whichever these are, one is. The rarest have few texts.
+        let mut most = count / 5 + 1;
+        if count == 0 {
+            return None;
+        }
+        let Self { kept, lists, links, read, scratch, .. } = self;
+        scratch.lists.clear();
+        for shingle in read.iter() {
+            match lists.get(shingle) {
+                Some(list) => scratch.lists.push(*list),
+                None => most -= 1,
+            }
+            if most == 0 {
+                return None;
+            }
+        }
+        if most < scratch.lists.len() {
+            scratch.lists.select_nth_unstable_by_key(most - 1, |list| list.length);
+            scratch.lists.truncate(most);
+        }
+        scratch.candidates.clear();
+        for list in &scratch.lists {
+            let mut at = list.first;
+            for _ in 0..list.length {
+                let Link { place, next } = links[at as usize];
+                scratch.candidates.push(place);
+                at = next;
+            }
+        }
+        scratch.candidates.sort_unstable();
+        scratch.candidates.dedup();
+        self.spent += scratch.candidates.len().saturating_mul(COMPARING);
+        let is_near =
+            |&place: &u32| !stop.load(Ordering::Relaxed) && is_near(read, &kept[place as usize]);
+        scratch.candidates.iter().copied().find(is_near)
+    }
+
+    /// Adds the text that was found last.
+    pub(crate) fn push(&mut self) {
+        let place = u32::try_from(self.kept.len()).expect("no batch has 2^32 chunks");
+        if u32::try_from(self.links.len() + self.read.len()).is_err() {
+            self.read.clear(); // more than 34 GB: nothing will be found to repeat it
+        }
+        for (&shingle, at) in self.read.iter().zip(self.links.len() as u32..) {
+            let list = self.lists.entry(shingle).or_insert(List { length: 0, first: 0 });
+            self.links.push(Link { place, next: list.first });
+            *list = List { length: list.length + 1, first: at };
+        }
+        self.kept.push(self.read.as_slice().into());
+    }
+
+    /// Removes the text that was added last.
+    pub(crate) fn pop(&mut self) {
+        let Some(shingles) = self.kept.pop() else { return };
+        for shingle in &shingles {
+            let Some(list) = self.lists.get_mut(shingle) else { continue };
+            *list = List { length: list.length - 1, first: self.links[list.first as usize].next };
+            if list.length == 0 {
+                self.lists.remove(shingle);
+            }
+        }
+        self.links.truncate(self.links.len() - shingles.len());
+    }
+
+    /// Reads the shingles of `text`.
+    fn read(&mut self, text: Text<'_>, stop: &AtomicBool) {
+        self.hash_terms(text, stop);
+        let Self { factor, read, scratch, .. } = self;
+        let join = |hash: u64, &term: &u64| hash.wrapping_mul(*factor).wrapping_add(term);
+        read.clear();
+        if scratch.terms.len() < SHINGLE {
+            read.extend(scratch.terms.iter().copied().reduce(|hash, term| join(hash, &term)));
+        } else {
+            let windows = scratch.terms.windows(SHINGLE);
+            read.extend(windows.map(|terms| terms.iter().fold(0, join)));
+        }
+        read.sort_unstable();
+        read.dedup();
+    }
+
+    /// Hashes the terms of `text`; ends early if `stop` is set.
+    fn hash_terms(&mut self, text: Text<'_>, stop: &AtomicBool) {
+        let Self { key, factor, scratch: Scratch { folded, lowered, terms, .. }, .. } = self;
+        let mix = |hash: u64, word: u64| {
+            let product = u128::from(hash ^ word) * u128::from(*factor);
+            (product >> 64) as u64 ^ product as u64
+        };
+        let hash = |term: &[u8]| {
+            let words = term.chunks(8);
+            let word = |word: &[u8]| word.iter().fold(0, |all, &byte| all << 8 | u64::from(byte));
+            words.fold(*key, |hash, part| mix(hash, word(part)))
+        };
+        let folded = match text {
+            Text::Ascii(bytes) => bytes,
+            _ => {
+                fold(text, folded);
+                folded
+            }
+        };
+        terms.clear();
+        let mut cursor = Cursor::new(text);
+        let mut at = 0;
+        let mut look = TERMS;
+        while at < folded.len() {
+            let start = at;
+            let (mut all, mut word, mut hashed) = (0, 0_u64, *key);
+            while let Some(&byte) = folded.get(at)
+                && LOWERED[byte as usize] != 0
+            {
+                let byte = LOWERED[byte as usize];
+                all |= byte;
+                word = word << 8 | u64::from(byte);
+                at += 1;
+                if (at - start) % 8 == 0 {
+                    hashed = mix(hashed, std::mem::take(&mut word));
+                }
+            }
+            if at == start {
+                if folded[at] == UNSPACED {
+                    at = end_of(folded, at, |byte| byte == UNSPACED);
+                    visit_pairs(cursor.slice(start, at), lowered, &mut |term| {
+                        terms.push(hash(term));
+                    });
+                } else {
+                    at += 1;
+                }
+            } else if all < OTHER {
+                if word != 0 {
+                    hashed = mix(hashed, word);
+                }
+                terms.push(hashed);
+            } else {
+                lowered.clear();
+                lower(cursor.slice(start, at), lowered);
+                terms.push(hash(lowered));
+            }
+            if terms.len() >= look {
+                look = terms.len() + TERMS;
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether four fifths of what either of two sets has is in both, or all
+/// of `new` is in `kept`.
+fn is_near(new: &[u64], kept: &[u64]) -> bool {
+    // In whole numbers: c / (n + k - c) >= 4/5.
+    let enough = (4 * (new.len() + kept.len())).div_ceil(9).min(new.len());
+    let mut common = 0;
+    if kept.len() / 16 > new.len() {
+        common = new.iter().filter(|shingle| kept.binary_search(shingle).is_ok()).count();
+    } else {
+        let mut rest = kept;
+        for (left, shingle) in (1..=new.len()).rev().zip(new) {
+            if common + left < enough {
+                return false;
+            }
+            let skipped = rest.iter().take_while(|&other| other < shingle).count();
+            rest = &rest[skipped..];
+            common += usize::from(rest.first() == Some(shingle));
+        }
+    }
+    common >= enough
+}
+
+/// Takes a number that is a hash already.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only shingles are looked up");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::count::exact::GO_ON;
+    use crate::terms::for_each_term;
+
+    fn shingles(text: &str) -> BTreeSet<Vec<String>> {
+        let (mut folded, mut terms) = (Vec::new(), Vec::new());
+        fold(text.into(), &mut folded);
+        for_each_term(text.into(), &folded, &mut Vec::new(), |term| {
+            terms.push(String::from_utf8(term.to_vec()).unwrap());
+        });
+        if terms.len() < SHINGLE {
+            return if terms.is_empty() { BTreeSet::new() } else { [terms].into() };
+        }
+        terms.windows(SHINGLE).map(<[String]>::to_vec).collect()
+    }
+
+    /// The definition: resemblance from 0.8 on, or containment of 1.
+    fn expected(new: &str, kept: &str) -> bool {
+        let (new, kept) = (shingles(new), shingles(kept));
+        let common = new.intersection(&kept).count();
+        let all = new.union(&kept).count();
+        !new.is_empty() && (5 * common >= 4 * all || common == new.len())
+    }
+
+    fn texts() -> impl Strategy<Value = Vec<String>> {
+        static TERMS: [&str; 9] = [
+            "tea",
+            "Tea",
+            "rye,",
+            "green",
+            "İx",
+            "e\u{301}t",
+            "绿茶很好",
+            "longer-than8",
+            "\u{212A}",
+        ];
+        let text = prop::collection::vec(prop::sample::select(&TERMS[..]), 0..30);
+        let part = prop::collection::vec((any::<prop::sample::Index>(), 0..3_usize), 0..12);
+        (prop::collection::vec(text, 1..4), part).prop_map(|(texts, parts)| {
+            let mut texts: Vec<Vec<&str>> = texts;
+            for (index, change) in parts {
+                let mut text = texts[index.index(texts.len())].clone();
+                match change {
+                    0 => drop(text.pop()),
+                    1 => text.push("more"),
+                    _ => drop(text.drain(..text.len() / 2)),
+                }
+                texts.push(text);
+            }
+            texts.into_iter().map(|text| text.join(" ")).collect()
+        })
+    }
+
+    proptest! {
+        /// What is found is the first kept text of those that the definition has,
+        /// also when some have left.
+        #[test]
+        fn the_first_is_found(texts in texts(), popped in any::<u32>()) {
+            let mut near = Near::default();
+            let mut kept: Vec<&str> = Vec::new();
+            for (turn, text) in texts.iter().enumerate() {
+                if popped >> (turn % 32) & 1 == 1 {
+                    near.pop();
+                    kept.pop();
+                }
+                let found = near.find(text.as_str().into(), &GO_ON);
+                let first = kept.iter().position(|kept| expected(text, kept));
+                prop_assert_eq!(first, found.map(|place| place as usize));
+                near.push();
+                kept.push(text);
+            }
+        }
+    }
+
+    /// The same terms are the same shingles however a text is stored.
+    #[test]
+    fn storages_agree() {
+        let text = "The K\u{212A}elvin naïve 日本茶 longer-than-eight9 İstanbul e\u{301}t ΟΔΟΣ";
+        let wide: Vec<u32> = text.chars().map(u32::from).collect();
+        let mut near = Near::default();
+        near.find(text.into(), &GO_ON);
+        near.push();
+        let read = near.read.clone();
+        assert_eq!(Some(0), near.find(Text::Ucs4(&wide), &GO_ON));
+        assert_eq!(read, near.read);
+    }
+}
