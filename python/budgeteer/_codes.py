@@ -19,6 +19,9 @@ SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)
 REPEATS, EXACT, NEAR = range(3)
 """Which duplicates are dropped: none, equal texts, near ones too."""
 
+RANK, COVERAGE, KNAPSACK = range(3)
+"""In which order chunks are admitted."""
+
 BY_RANK, BY_INPUT, BY_DOCUMENT, BY_EDGES, STICKY = range(5)
 """Orders of the text."""
 

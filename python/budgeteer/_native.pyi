@@ -70,7 +70,7 @@ def open_corpus(path: "str") -> "object":
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
     """
 
-def pack(query: "str", chunks: "object", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "tuple[object, ...]":
+def pack(query: "str", chunks: "object", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "tuple[object, ...]":
     """
     Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
     them, and returns the columns of a packing; or a code and the index of a bad

@@ -27,6 +27,7 @@ UNITS = ("chunk", "sentence")
 WEIGHTS = ("bm25", "embedding", "score")
 """What a hybrid ranking weighs."""
 DEDUPES = (None, "exact", "near")
+SELECTIONS = ("rank", "coverage", "knapsack")
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
 _DEFAULT_WORDS: _terms.Words = (None, "english")
 _ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
@@ -69,12 +70,25 @@ class Packer:
             `budgeteer.ranking.bm25_scores`, a text of fewer being one): four fifths of those that
             either text has must be in both, or all of the chunk's own in the kept one. A chunk
             that does not fit is dropped for the budget, whatever it repeats.
+        selection: In which order chunks are admitted. ``"rank"`` is best first. ``"coverage"``
+            takes each time the chunk that adds most to what those before cover of the query's
+            words, and ranks well; for questions of several parts. It maximises, greedily, the
+            submodular
+            ``2 * sum(C / sqrt(r)) + sum(sqrt(w * x))``, with r being the places of the chunks by
+            rank, from 1 on; w the weight of each word of the query and x what the chunks have of
+            it together, by BM25 over those looked at; and C the most that one chunk has of all
+            words. ``"knapsack"`` begins with those of the highest sum of scores that fits, by
+            dynamic programming, each with a separator and counted by itself; for small batches.
+            Both look at the 512 chunks that rank best, a knapsack at fewer where their number
+            times the budget is above 4,194,304, and at no score of 0 or less; the others follow by
+            rank. What each gains and loses is in the README.
         order: How the kept chunks stand in the text; what is kept is chosen by rank in any case.
-            ``"rank"`` is best first, ``"input"`` as they came. ``"document"`` is by source, the
-            one that came first first; within a source by the first number in the metadata of
-            ``position``, ``index`` and ``offset``, then as they came. ``"edges"`` has the best
-            first, the next best last, and so on inwards. ``"sticky"`` is as in the packing
-            before, up to the first chunk that is gone, and then best first: see `pack`.
+            ``"rank"`` is best first, as they were admitted, ``"input"`` as they came.
+            ``"document"`` is by source, the one that came first first; within a source by the
+            first number in the metadata of ``position``, ``index`` and ``offset``, then as they
+            came. ``"edges"`` has the best first, the next best last, and so on inwards.
+            ``"sticky"`` is as in the packing before, up to the first chunk that is gone, and then
+            best first: see `pack`.
         template: ``"plain"`` joins the texts by a blank line, ``"tagged"`` puts ``[kind:id] `` in
             front of each and joins by a newline, ``"markdown"`` has a heading for each,
             ``"xml"`` is a document of elements and ``"json"`` a list of objects. Kind is from the
@@ -153,6 +167,7 @@ class Packer:
     overflow: str = "skip"
     max_chunks: int | None = None
     dedupe: str | None = "exact"
+    selection: str = "rank"
     order: str = "rank"
     template: str | Template = "plain"
     notice: str | bool | None = None
@@ -182,6 +197,7 @@ class Packer:
         set_field(self, "_counter", get_counter(self.counter))
         _validate.choice("ranking", self.ranking, RANKINGS)
         _validate.choice("overflow", self.overflow, OVERFLOWS)
+        _validate.choice("selection", self.selection, SELECTIONS)
         _validate.choice("order", self.order, ORDERS)
         set_field(self, "_template", _assemble.template_of("template", self.template))
         set_field(self, "_notice", _assemble.notice_of("notice", self.notice))
@@ -202,8 +218,10 @@ class Packer:
             self._sum_of_parts or self._is_citing or self._max_docs is not None
         ):
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {self.units!r}")
-        if self.units != "chunk" and self.dedupe == "near":
-            raise InvalidArgumentError("units must be 'chunk' where dedupe is 'near'")
+        if self.units != "chunk" and (self.dedupe == "near" or self.selection != "rank"):
+            raise InvalidArgumentError(
+                f"units must be 'chunk' under dedupe={self.dedupe!r}, selection={self.selection!r}"
+            )
 
     def _check_hybrid(self) -> None:
         set_field = object.__setattr__
@@ -532,6 +550,7 @@ class Packer:
             OVERFLOWS.index(overflow),
             self.max_chunks,
             dedupe,
+            SELECTIONS.index(self.selection),
             ORDERS.index(self.order),
             call.links,
             self._template._wire(call.query, call.items),

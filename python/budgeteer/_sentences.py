@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from budgeteer import _chunk
 from budgeteer._backend import backend
-from budgeteer._codes import BY_RANK, CHARS_DIV4, DUPLICATE, PLAIN, SCORE, SKIP
+from budgeteer._codes import (
+    BY_RANK,
+    CHARS_DIV4,
+    DUPLICATE,
+    EXACT,
+    PLAIN,
+    RANK,
+    REPEATS,
+    SCORE,
+    SKIP,
+)
 
 if TYPE_CHECKING:
     from budgeteer._pack import Call, Packer
@@ -119,7 +129,7 @@ class Sentences:
         result = backend.pack(
             call.query,
             call.items if call.state is None else call.state.index,
-            *(0, CHARS_DIV4, 4.0, None, self.ranking, self.keys, None, SKIP, None, REPEATS),
+            *(0, CHARS_DIV4, 4.0, None, self.ranking, self.keys, None, SKIP, None, REPEATS, RANK),
             *(BY_RANK, (), (PLAIN, "", "", "", ""), None, _chunk.tagger(()), False, None, None),
             self.packer._hybrid if call.fallback is None else None,
             self.packer._words,

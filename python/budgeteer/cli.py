@@ -327,6 +327,7 @@ def _parser() -> _Parser:
     _add_choice(pack, "overflow", _pack.OVERFLOWS, "what becomes of a chunk that does not fit")
     pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")
     _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts, or near ones too, are kept once")
+    _add_choice(pack, "selection", _pack.SELECTIONS, "in which order chunks are admitted")
     _add_choice(pack, "order", ORDERS, "how the kept chunks stand in the text")
     _add_choice(pack, "template", STYLES, "how the text is written")
     pack.add_argument(

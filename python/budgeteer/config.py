@@ -317,6 +317,7 @@ def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | No
             overflow=_TRUNCATIONS[truncation],
             max_chunks=None,
             dedupe="exact",
+            selection="rank",
             order="rank",
             template="plain",
             notice=None,

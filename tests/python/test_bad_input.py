@@ -105,7 +105,8 @@ def test_good_min_score(backend, good):
     assert expected == [kept.index for kept in packing.kept]
 
 
-CHOICES = {"ranking": "keyword", "overflow": "stop", "order": "input", "template": "tagged"}
+CHOICES = {"ranking": "keyword", "overflow": "stop", "selection": "knapsack"}
+CHOICES |= {"order": "input", "template": "tagged"}
 
 
 @pytest.mark.parametrize("option", CHOICES)

@@ -100,6 +100,7 @@ def test_constants_of_the_document():
 def test_every_option_is_fixed():
     """The presets say each option of Packer, so that changed defaults change none."""
     fixed = {"min_score": None, "max_chunks": None, "dedupe": None, "order": "rank"}
+    fixed["selection"] = "rank"
     assert Packer(
         9,
         reserve_tokens=4,

@@ -272,6 +272,7 @@ def contents(answer):
         *({"ranking": name} for name in ("keyword", "recency", "input")),
         {"min_score": 0.5}, *({"overflow": name} for name in _pack.OVERFLOWS),
         {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": "near"}, {"dedupe": None},
+        *({"selection": name} for name in _pack.SELECTIONS),
         *({"order": name} for name in _pack.ORDERS),
         *({"template": name} for name in STYLES),
     ],

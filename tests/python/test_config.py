@@ -58,8 +58,9 @@ def test_defaults_are_the_documents(configured, budget):
     assert "skip" == packer.overflow
     assert "chars_div4" == packer.counter
     assert 0 == packer.reserve_tokens
-    assert (None, None, "exact", "rank", "plain") == (
-        packer.min_score, packer.max_chunks, packer.dedupe, packer.order, packer.template,
+    assert (None, None, "exact", "rank", "rank", "plain") == (
+        packer.min_score, packer.max_chunks, packer.dedupe, packer.selection, packer.order,
+        packer.template,
     )  # fmt: skip
 
 

@@ -114,6 +114,7 @@ def test_unseen(backend, ranking, counter):
             "max_chunks": rng.choice([None, None, 0, 3, 150]),
             "min_score": rng.choice([None, None, 0.0, 0.4, 2.0]),
             "dedupe": rng.choice(["exact", "near", None]),
+            "selection": rng.choice(["rank", "rank", "coverage", "knapsack"]),
             "order": rng.choice(["rank", "input"]),
             "template": rng.choice(["plain", "tagged"]),
         }
@@ -145,6 +146,7 @@ def framed_options(rng):
         "max_chunks": rng.choice([None, None, 3, 150]),
         "min_score": rng.choice([None, None, 0.0, 0.4]),
         "dedupe": rng.choice(["exact", "near", None]),
+        "selection": rng.choice(["rank", "rank", "coverage", "knapsack"]),
         "order": rng.choice(["rank", "input", "document", "edges", "sticky"]),
         "template": rng.choice(TEMPLATES),
         "notice": rng.choice([None, True, "{count} more"]),

@@ -9,8 +9,8 @@ use budgeteer::pipeline::{self, Counting, Host, Plan, Subject, Tag};
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
     Chunk, Corpus, Dedupe, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate,
-    Exact, Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Stored, Template, Terms,
-    Vectors,
+    Exact, Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Selection, Stored,
+    Template, Terms, Vectors,
 };
 use proptest::prelude::*;
 
@@ -75,6 +75,7 @@ fn plan(budget: u64, counting: Counting, overflow: Overflow) -> Plan<'static> {
         overflow,
         max_chunks: None,
         dedupe: Dedupe::Exact,
+        selection: Selection::Rank,
         order: Order::Rank,
         previous: &[],
         template: &PLAIN,

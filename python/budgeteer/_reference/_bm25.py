@@ -24,12 +24,25 @@ def score(
 
     The order of the operations is part of the result: the native backend has the same.
     """
+    scores = []
+    for found in parts(query, texts, k1, b, words)[1]:
+        value = 0.0
+        for _, part in found:
+            value += part
+        scores.append(value)
+    return scores
+
+
+def parts(
+    query: str, texts: Sequence[tuple[str, str]], k1: float, b: float, words: Words
+) -> tuple[list[float], list[list[tuple[int, float]]]]:
+    """Return the weight of each term of the query, and what each adds to the score of a text."""
     terms = Terms(words)
     wanted = terms.of_query(query)
     if not wanted:
-        return [0.0 for _ in texts]
-    parts = terms.of_texts(part for pair in texts for part in pair)
-    counted = [Counter(text + title) for text, title in zip(parts[::2], parts[1::2], strict=True)]
+        return [], [[] for _ in texts]
+    split = terms.of_texts(part for pair in texts for part in pair)
+    counted = [Counter(text + title) for text, title in zip(split[::2], split[1::2], strict=True)]
     lengths = [float(sum(counts.values())) for counts in counted]
     total = 0.0
     for length in lengths:
@@ -39,16 +52,15 @@ def score(
     for term in wanted:
         frequency = float(len([counts for counts in counted if term in counts]))
         idf.append(ln(1.0 + (size - frequency + 0.5) / (frequency + 0.5)))
-    scores = []
+    found: list[list[tuple[int, float]]] = []
     for counts, length in zip(counted, lengths, strict=True):
-        value = 0.0
-        for term, weight in zip(wanted, idf, strict=True):
+        found.append([])
+        for number, (term, weight) in enumerate(zip(wanted, idf, strict=True)):
             if term in counts:
                 count = float(counts[term])
                 norm = k1 * ((1.0 - b) + b * (length / (total / size)))
-                value += weight * ((count * (k1 + 1.0)) / (count + norm))
-        scores.append(value)
-    return scores
+                found[-1].append((number, weight * ((count * (k1 + 1.0)) / (count + norm))))
+    return idf, found
 
 
 def bm25_scores(

@@ -16,11 +16,13 @@ from budgeteer._codes import (
     BY_INPUT,
     CALLABLE,
     CAP,
+    COVERAGE,
     DUPLICATE,
     EMBEDDING,
     EMPTY,
     HYBRID,
     INPUT,
+    KNAPSACK,
     NEAR,
     OUT_OF_SCOPE,
     PLAIN,
@@ -34,7 +36,7 @@ from budgeteer._codes import (
     TRUNCATE_MIDDLE,
     WORDS,
 )
-from budgeteer._reference import _bm25, _exact, _gate
+from budgeteer._reference import _bm25, _exact, _gate, _selection
 from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._chunk import read
 from budgeteer._reference._corpus import Index
@@ -86,6 +88,7 @@ def pack(
     overflow: int,
     max_chunks: int | None,
     dedupe: int,
+    selection: int,
     order: int,
     previous: tuple[str, ...],
     template: tuple[int, str, str, str, str],
@@ -99,6 +102,7 @@ def pack(
 ) -> tuple[Any, ...]:
     """Pack, and return the columns of a packing; or a code and the index of a bad chunk."""
     ranks_words = ranking not in (SCORE, EMBEDDING) and (hybrid is None or hybrid[0] > 0)
+    ranks_words = ranks_words or selection == COVERAGE
     texts: list[str] | int
     titles: list[str] | int
     if isinstance(chunks, Index):
@@ -128,10 +132,14 @@ def pack(
     ranked = rank(ranking, scores, key, min_score, outcome)
     if gated is not None:
         ranked = gated.rank(scores, ranked, outcome)
+    if selection == COVERAGE and not sum_of_parts:
+        ranked = _selection.by_coverage(query, pairs, ranked, words)
     packer = _Packer(
         texts, budget, kind, ratio, ask or _never, overflow, max_chunks, dedupe, order, previous,
         Template(*template), notice, tag, outcome, cite, gated,
     )  # fmt: skip
+    if selection == KNAPSACK and not sum_of_parts:
+        ranked = packer.by_knapsack(ranked, scores)
     if sum_of_parts:
         total = packer.pack_sum_of_parts(ranked)
     elif kind == CALLABLE:
@@ -213,6 +221,8 @@ class _Packer:
     seen: dict[str, int] = field(default_factory=dict)
     shingles: list[Shingles] = field(default_factory=list)
     """Of the kept texts, where those that nearly repeat one are dropped."""
+    known: dict[int, int] = field(default_factory=dict)
+    """What a callable has counted of chunks before their turn."""
     rest: int = 0
     may_cut: bool = False
     has_notice: bool = False
@@ -347,6 +357,53 @@ class _Packer:
         notice = self.notice(len(self.texts)) if self.has_notice and self.texts else ""
         return notice + self.template.footer
 
+    def by_knapsack(self, order: Sequence[int], scores: Sequence[float]) -> list[int]:
+        """Return *order* with those first that fit and have the highest sum of scores."""
+        template = self.template
+        room = max(0, self.budget - self.count_part(template.header + template.footer))
+        separator = self.count_part(template.separator)
+        capacity = room + separator
+        chosen: list[int] = []
+        items: list[tuple[float, int]] = []
+        seen: set[str] = set()
+        for i in order[: _selection.knapsack_candidates(capacity)]:
+            text = self.texts[i]
+            if not scores[i] > 0 or not text or text in seen:
+                continue
+            if self.dedupe != REPEATS:
+                seen.add(text)
+            counted = self.part(i, room)
+            if counted is not None:
+                chosen.append(i)
+                items.append((scores[i], counted + separator))
+        capacity = min(capacity, sum(cost for _, cost in items))
+        taken = _selection.knapsack(items, capacity)
+        first = {i for i, is_taken in zip(chosen, taken, strict=True) if is_taken}
+        return [i for i in order if i in first] + [i for i in order if i not in first]
+
+    def part(self, i: int, room: int) -> int | None:
+        """Return the tokens of chunk *i* as it stands in the text, alone; None: over *room*."""
+        if _exact.is_exact(self.kind):
+            fitting = self.fit_exact(i, room)
+            return None if fitting is None else fitting[1]
+        if self.kind == CALLABLE:
+            counted = self.known[i] = self.ask(self.texts[i], i)
+            if counted > room:
+                return None
+            counted = self.with_frame(counted, self.framed(i))
+        else:
+            counted = count_tokens(self.kind, self.ratio, self.framed(i).rendered)
+        return counted if counted <= room else None
+
+    def count_part(self, text: str) -> int:
+        """Return the tokens of a text beside the chunks."""
+        if self.kind == CALLABLE:
+            return self.ask_around(text)
+        if _exact.is_exact(self.kind):
+            return _exact.count(self.kind, text)
+        measured = measure(self.kind, text)  # what has no word adds none
+        return tokens(self.kind, self.ratio, measured) if measured else 0
+
     def pack_formula(self, order: Sequence[int]) -> int:
         """Admit what fits beside everything before it; the sum bounds the measure of all."""
         kept = self.outcome.kept
@@ -455,7 +512,8 @@ class _Packer:
                 used = self.ask_around(self.template.header + self.template.footer)
             if self.wants_notice():
                 used += self.ask_around(self.set_notice())
-            needed = counted = self.ask(self.texts[i], i)
+            counted = self.known.pop(i, None)
+            needed = counted = self.ask(self.texts[i], i) if counted is None else counted
             available = max(0, self.budget - used)
             piece = Piece(i, "", self.texts[i], "", 0)
             if needed <= available:

@@ -3,7 +3,7 @@
 use budgeteer::pipeline::Counting;
 use budgeteer::{
     Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Order, Overflow, Ranking, Reason,
-    Template,
+    Selection, Template,
 };
 
 /// Why a chunk cannot be read.
@@ -83,6 +83,15 @@ pub(crate) fn dedupe(code: u8) -> Dedupe {
         1 => Dedupe::Exact,
         2 => Dedupe::Near,
         _ => unreachable!("the facade names no such duplicates"),
+    }
+}
+
+pub(crate) fn selection(code: u8) -> Selection {
+    match code {
+        0 => Selection::Rank,
+        1 => Selection::Coverage,
+        2 => Selection::Knapsack,
+        _ => unreachable!("the facade names no such selection"),
     }
 }
 

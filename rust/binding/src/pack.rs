@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::Ranking;
 use budgeteer::pipeline::{self, Gate, Host, Outcome, Plan, Subject, Tag};
+use budgeteer::{Ranking, Selection};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
@@ -31,6 +31,7 @@ use crate::score::terms;
     overflow: "int",
     max_chunks: "int | None",
     dedupe: "int",
+    selection: "int",
     order: "int",
     previous: "tuple[str, ...]",
     template: "tuple[int, str, str, str, str]",
@@ -41,7 +42,7 @@ use crate::score::terms;
     gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None",
     hybrid: "tuple[float, float, float, float | None] | None",
     words: "tuple[str | None, str | tuple[str, ...] | None]",
-) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, order, previous, template, notice, tag, sum_of_parts, cite, gate, hybrid, words)")]
+) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, selection, order, previous, template, notice, tag, sum_of_parts, cite, gate, hybrid, words)")]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
 #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
 pub(crate) fn pack<'py>(
@@ -57,6 +58,7 @@ pub(crate) fn pack<'py>(
     overflow: u8,
     max_chunks: Option<u64>,
     dedupe: u8,
+    selection: u8,
     order: u8,
     previous: &Bound<'py, PyTuple>,
     template: (u8, String, String, String, String),
@@ -70,10 +72,11 @@ pub(crate) fn pack<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = query.py();
     guard(|| {
-        let ranking = codes::ranking(ranking);
+        let (ranking, selection) = (codes::ranking(ranking), codes::selection(selection));
         let hybrid = hybrid.map(codes::hybrid).unwrap_or_default();
         let with_titles = match ranking {
             _ if gate.is_some() => false,
+            _ if selection == Selection::Coverage => true,
             Ranking::Score | Ranking::Embedding => false,
             Ranking::Hybrid => hybrid.bm25 > 0.0,
             _ => true,
@@ -95,6 +98,7 @@ pub(crate) fn pack<'py>(
             overflow: codes::overflow(overflow),
             max_chunks,
             dedupe: codes::dedupe(dedupe),
+            selection,
             order: codes::order(order),
             previous: &previous,
             template: &template,

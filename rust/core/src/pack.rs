@@ -13,6 +13,7 @@ use crate::count::Size;
 use crate::duplicate::Seen;
 use crate::near::Near;
 use crate::pipeline::{Counting, Host, Measures, Plan, Reading, Tag};
+use crate::selection::Selection;
 use crate::text::Text;
 use crate::truncate::Keep;
 
@@ -20,6 +21,7 @@ mod counted;
 mod estimate;
 mod exact;
 pub(crate) mod indexed;
+mod knapsack;
 
 /// What happens to a chunk that does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -214,6 +216,8 @@ pub(crate) struct Packer<'p, B, H> {
     seen: Seen,
     /// The kept texts, where those that nearly repeat one are dropped too.
     near: Option<Box<Near>>,
+    /// What the host has counted of chunks before their turn.
+    known: HashMap<u32, u64>,
     progress: Progress,
     /// What each kept chunk costs, under an exact counter.
     costs: Vec<exact::Cost>,
@@ -265,6 +269,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             may_cut: plan.overflow.cut().filter(|_| !plan.is_cited),
             seen: Seen::default(),
             near: (plan.dedupe == Dedupe::Near).then(Box::default),
+            known: HashMap::new(),
             progress: Progress::default(),
             costs: Vec::new(),
             sizes: Vec::new(),
@@ -276,19 +281,33 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     }
 
     /// Packs, and returns the number of tokens of the assembled text.
-    pub(crate) fn pack(mut self, order: &[u32]) -> Result<(Admitted, u64), H::Error> {
+    pub(crate) fn pack(
+        mut self,
+        order: &[u32],
+        scores: &[f64],
+    ) -> Result<(Admitted, u64), H::Error> {
         let total = match self.plan.counting {
             Counting::Estimate(estimate) if self.plan.sum_of_parts => {
                 self.pack_sum_of_parts(estimate, order)
             }
-            Counting::Host => self.pack_counted(order)?,
+            _ if self.plan.selection == Selection::Knapsack => {
+                let order = self.by_knapsack(order, scores)?;
+                self.pack_in_order(&order)?
+            }
+            _ => self.pack_in_order(order)?,
+        };
+        Ok((self.admitted, total))
+    }
+
+    fn pack_in_order(&mut self, order: &[u32]) -> Result<u64, H::Error> {
+        match self.plan.counting {
+            Counting::Host => self.pack_counted(order),
             _ => {
                 self.begin();
                 self.admit(order, u64::MAX)?;
-                self.finish()?
+                self.finish()
             }
-        };
-        Ok((self.admitted, total))
+        }
     }
 
     /// Counts what stands around the chunks, under an estimate or an exact

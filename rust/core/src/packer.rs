@@ -16,6 +16,7 @@ use crate::pack::{Dedupe, DroppedColumns, Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
+use crate::selection::Selection;
 use crate::similarity::{Vectors, cosine_scores};
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
@@ -105,7 +106,8 @@ pub enum Units {
 
 const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
 
-const SENTENCES: &str = "units must be chunk in a preset, and where near duplicates are dropped";
+const SENTENCES: &str =
+    "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
 
 /// A counter of this crate or the caller's own.
 #[derive(Clone)]
@@ -150,6 +152,7 @@ pub struct Packer {
     overflow: Overflow,
     max_chunks: Option<usize>,
     dedupe: Dedupe,
+    selection: Selection,
     order: Order,
     template: Template,
     notice: Option<Vec<String>>,
@@ -188,6 +191,7 @@ impl Packer {
             overflow: Overflow::default(),
             max_chunks: None,
             dedupe: Dedupe::default(),
+            selection: Selection::default(),
             order: Order::default(),
             template: Template::default(),
             notice: None,
@@ -308,6 +312,23 @@ impl Packer {
     #[must_use]
     pub fn dedupe(mut self, dedupe: impl Into<Dedupe>) -> Self {
         self.dedupe = dedupe.into();
+        self
+    }
+
+    /// Sets in which order chunks are admitted.
+    ///
+    /// ```
+    /// use budgeteer::{Estimate, Packer, Selection};
+    ///
+    /// let chunks = ["The tea of spring.", "Green tea.", "Tea, tea."];
+    /// let packer = Packer::new(6).estimate(Estimate::Words).selection(Selection::Coverage);
+    /// let packing = packer.pack("green tea in spring", &chunks)?;
+    /// assert_eq!(packing.text, "The tea of spring.\n\nGreen tea.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
         self
     }
 
@@ -502,7 +523,9 @@ impl Packer {
             return Err(Error::nan_min_score());
         }
         if self.units == Units::Sentence
-            && (self.dedupe == Dedupe::Near || !matches!(self.policy, Policy::None))
+            && (self.dedupe == Dedupe::Near
+                || self.selection != Selection::Rank
+                || !matches!(self.policy, Policy::None))
         {
             return Err(Error::shape(SENTENCES.into()));
         }
@@ -562,6 +585,7 @@ impl Packer {
             overflow: self.overflow,
             max_chunks: self.max_chunks.map(|count| count as u64),
             dedupe: self.dedupe,
+            selection: self.selection,
             order: self.order,
             previous,
             template: &self.template,

@@ -21,6 +21,7 @@ use crate::rank::{Ranking, sort_descending};
 use crate::score::bm25::{Bm25, Bm25Scorer};
 use crate::score::hybrid::{Hybrid, fuse};
 use crate::score::{KeywordScorer, Scratch};
+use crate::selection::{self, Selection};
 use crate::terms::Terms;
 use crate::text::Text;
 
@@ -121,6 +122,8 @@ pub struct Plan<'a> {
     pub max_chunks: Option<u64>,
     /// Which chunks are dropped as duplicates of kept ones.
     pub dedupe: Dedupe,
+    /// In which order they are admitted.
+    pub selection: Selection,
     /// How the kept chunks stand in the text.
     pub order: Order,
     /// Under [`Order::Sticky`], the text before: split behind the text of each
@@ -275,7 +278,7 @@ pub fn run<B: Batch, H: Host>(
 ) -> Result<Outcome, H::Error> {
     let query = plan.gate.map_or(query, |gate| gate.question(batch, query));
     let (scores, reading) = read(plan, query, batch, host)?;
-    pack_all(plan, batch, scores, reading, host)
+    pack_all(plan, query, batch, scores, reading, host)
 }
 
 /// Packs the chunks of a corpus for `query`, as [`run`] does: `index` was made
@@ -325,7 +328,7 @@ pub fn run_indexed<B: Batch, H: Host>(
         prints: Cow::Borrowed(if plan.dedupe != Dedupe::Off { index.prints() } else { &[] }),
     };
     if !may_skip(plan) {
-        return pack_all(plan, batch, scores, reading, host);
+        return pack_all(plan, query, batch, scores, reading, host);
     }
     let packer = pack::Packer::new(plan, batch, reading, host, DroppedColumns::default());
     let (admitted, total_tokens, trail) =
@@ -355,6 +358,7 @@ fn ranks<'a>(
 /// Packs with every chunk looked at.
 fn pack_all<B: Batch, H: Host>(
     plan: &Plan<'_>,
+    query: Text<'_>,
     batch: &B,
     scores: Vec<f64>,
     reading: Reading<'_>,
@@ -393,8 +397,17 @@ fn pack_all<B: Batch, H: Host>(
         }
     }
 
+    if plan.selection == Selection::Coverage && !plan.sum_of_parts {
+        let candidates = &order[..order.len().min(selection::CANDIDATES)];
+        let chars = candidates.iter().map(|&index| batch.text(index as usize).chars()).sum();
+        let with_titles = plan.gate.is_none();
+        order = host.work(chars, |_| {
+            selection::by_coverage(query, plan.terms, batch, with_titles, &order)
+        })?;
+    }
+
     let packer = pack::Packer::new(plan, batch, reading, host, dropped);
-    let (admitted, total_tokens) = packer.pack(&order)?;
+    let (admitted, total_tokens) = packer.pack(&order, &scores)?;
     let places = admitted.arranged(plan, batch);
     Ok(Outcome { total_tokens, scores, admitted, places, trail: None })
 }

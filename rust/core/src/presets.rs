@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::pack::Overflow;
 use crate::packer::{Packer, Packing, Policy};
 use crate::rank::Ranking;
-use crate::{Order, Template};
+use crate::{Order, Selection, Template};
 
 /// The budget of an agentic RAG skill, in tokens.
 pub const DEFAULT_TOKEN_BUDGET: usize = 8_000;
@@ -156,6 +156,7 @@ fn preset(max_tokens: usize) -> Packer {
         .reserve_tokens(0)
         .overflow(Overflow::Skip)
         .dedupe(false)
+        .selection(Selection::Rank)
         .order(Order::Rank)
         .template(Template::plain())
 }

@@ -25,7 +25,10 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             if self.wants_notice(0) {
                 used = used.saturating_add(self.count_notice()?);
             }
-            let mut needed = self.host.count(Subject::Chunk(index as usize))?;
+            let mut needed = match self.known.remove(&index) {
+                Some(tokens) => tokens,
+                None => self.host.count(Subject::Chunk(index as usize))?,
+            };
             let count = needed;
             let mut available = self.plan.budget.saturating_sub(used);
             let mut frame = Frame::default();
@@ -33,7 +36,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 frame = self.frame(index)?;
                 needed = self.with_frame(needed, index, &frame);
             }
-            if self.is_near(index, needed <= available)? {
+            if self.near.is_some() && self.is_near(index, needed <= available)? {
                 continue;
             }
             if needed > available
@@ -70,7 +73,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Returns what chunk `index` counts in the text if what stands around it,
     /// and escapes, count as much for each code point as its text, which counts
     /// `tokens`. To ask would be one question more for each chunk.
-    fn with_frame(&self, tokens: u64, index: u32, frame: &Frame) -> u64 {
+    pub(super) fn with_frame(&self, tokens: u64, index: u32, frame: &Frame) -> u64 {
         if self.plan.template.is_plain() {
             return tokens;
         }
@@ -82,7 +85,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         u64::try_from(product.div_ceil(text.chars() as u128)).unwrap_or(u64::MAX)
     }
 
-    fn count_around(&mut self, texts: &[&[u8]]) -> Result<u64, H::Error> {
+    pub(super) fn count_around(&mut self, texts: &[&[u8]]) -> Result<u64, H::Error> {
         let text = texts.concat();
         if text.is_empty() { Ok(0) } else { self.host.count(Subject::Assembled(&text)) }
     }

@@ -73,7 +73,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 whole = self.whole(estimate, index, size, &frame);
                 needed = estimate.tokens(start + whole.measured) - before;
             }
-            if self.is_near(index, needed <= available)? {
+            if self.near.is_some() && self.is_near(index, needed <= available)? {
                 continue;
             }
             if needed > available
@@ -130,7 +130,13 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
 
     /// Returns what chunk `index` measures in the text, which alone measures
     /// `size`.
-    fn whole(&mut self, estimate: Estimate, index: u32, size: u64, frame: &Frame) -> Size {
+    pub(super) fn whole(
+        &mut self,
+        estimate: Estimate,
+        index: u32,
+        size: u64,
+        frame: &Frame,
+    ) -> Size {
         let body = match &frame.escaped {
             Some(escaped) => estimate.size(Text::from_utf8(escaped), &mut self.scratch),
             None => estimate.size_of(self.batch.text(index as usize), size),
@@ -250,7 +256,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         used
     }
 
-    fn measure(&mut self, estimate: Estimate, index: u32) -> u64 {
+    #[inline]
+    pub(super) fn measure(&mut self, estimate: Estimate, index: u32) -> u64 {
         match self.measures.get(index).unwrap_or(u32::MAX) {
             u32::MAX => estimate.measure(self.batch.text(index as usize), &mut self.scratch),
             measured => u64::from(measured),

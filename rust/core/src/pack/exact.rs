@@ -30,11 +30,11 @@ pub(super) struct Cost {
 
 /// A chunk that fits.
 #[derive(Debug)]
-struct Fitting {
+pub(super) struct Fitting {
     /// Its tokens alone.
     tokens: u64,
     /// What it needs of what is left.
-    needed: u64,
+    pub(super) needed: u64,
     cost: Cost,
     frame: Frame,
 }
@@ -134,8 +134,12 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 ahead = self.count_ahead(exact, order, place, available)?;
             }
             let known = ahead.get(place);
-            let fitting = self.fit_exact(exact, index, known, used, available)?;
-            if self.is_near(index, fitting.is_some())? {
+            // Most do not: nothing is moved about for these.
+            let fitting = match self.least(index) {
+                least if least > available => None,
+                _ => self.fit_exact(exact, index, known, used, available)?,
+            };
+            if self.near.is_some() && self.is_near(index, fitting.is_some())? {
                 continue;
             }
             let mut kept = match fitting {
@@ -228,7 +232,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
 
     /// Returns what chunk `index` is in the text if it fits into `available`
     /// tokens; `count` is its count if that is known.
-    fn fit_exact(
+    #[inline]
+    pub(super) fn fit_exact(
         &mut self,
         exact: Exact,
         index: u32,
@@ -381,7 +386,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
 }
 
 /// Returns the count of a text.
-fn count(exact: Exact, text: &[u8]) -> u64 {
+pub(super) fn count(exact: Exact, text: &[u8]) -> u64 {
     count_text(exact.encoding(), Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
 }
 

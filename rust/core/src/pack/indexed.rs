@@ -15,6 +15,7 @@ use crate::corpus::bounds::Bounds;
 use crate::count::{Estimate, Exact};
 use crate::pipeline::{Counting, Host, Measures, Plan};
 use crate::rank::{sort_descending, sortable};
+use crate::selection::Selection;
 
 /// So many chunks are looked at first, and eight times as many each time after.
 const FIRST: usize = 128;
@@ -420,5 +421,6 @@ fn count_once<B: Batch>(
 /// Returns whether chunks may go unseen under that plan.
 pub(crate) fn may_skip(plan: &Plan<'_>) -> bool {
     let is_alone = !plan.sum_of_parts && !plan.is_cited && plan.gate.is_none();
+    let is_alone = is_alone && plan.selection == Selection::Rank;
     is_alone && plan.is_bare() && plan.counting != Counting::Host
 }

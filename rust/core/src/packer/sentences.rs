@@ -17,6 +17,7 @@ use crate::pack::{Dedupe, Overflow, Reason};
 use crate::pipeline::{self, Counting, Plan};
 use crate::rank::Ranking;
 use crate::score::bm25::{Bm25, batch_bm25_scores};
+use crate::selection::Selection;
 use crate::sentences::sentence_spans;
 
 /// The best chunks are split that together have so many times the tokens of the
@@ -161,6 +162,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             overflow: Overflow::Skip,
             max_chunks: None,
             dedupe: Dedupe::Off,
+            selection: Selection::Rank,
             order: Order::Rank,
             template: &template,
             notice: None,

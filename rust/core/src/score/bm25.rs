@@ -167,33 +167,79 @@ impl Bm25Scorer {
     ///
     /// The order of the operations is part of the result: the reference has the
     /// same.
-    #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
     pub(crate) fn scores(self) -> Vec<f64> {
-        let Bm25 { k1, b } = self.parameters;
         if self.counts.is_empty() {
             return vec![0.0; self.texts];
         }
-        let texts = self.texts as f64;
-        let average = self.words as f64 / texts;
-        let idf = |&frequency: &u64| idf(texts, frequency as f64);
-        let idf: Vec<f64> = self.frequencies.iter().map(idf).collect();
-
-        let mut counts = self.counts.as_slice();
+        let weights = self.weights();
         let mut scores = Vec::with_capacity(self.texts);
+        self.for_each(|found, norm| {
+            let parts = found.iter().map(|&pair| self.part(&weights, pair, norm));
+            scores.push(parts.fold(0.0, |score, part| score + part));
+        });
+        scores
+    }
+
+    /// Returns what each term adds to the score of each text that was read.
+    pub(crate) fn parts(self) -> Parts {
+        let (weights, mut found, mut ends) = (self.weights(), Vec::new(), Vec::new());
+        if self.counts.is_empty() {
+            ends = vec![0; self.texts];
+        }
+        self.for_each(|pairs, norm| {
+            found.extend(pairs.iter().map(|&pair| (pair[0], self.part(&weights, pair, norm))));
+            ends.push(found.len());
+        });
+        Parts { weights, found, ends }
+    }
+
+    #[allow(clippy::cast_precision_loss)] // no batch has 2^53 texts
+    fn weights(&self) -> Vec<f64> {
+        let idf = |&frequency: &u64| idf(self.texts as f64, frequency as f64);
+        self.frequencies.iter().map(idf).collect()
+    }
+
+    /// Calls `visit` for each text with the terms that it has and how often, and
+    /// with what stands for its length.
+    #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
+    fn for_each(&self, mut visit: impl FnMut(&[[u32; 2]], f64)) {
+        let Bm25 { k1, b } = self.parameters;
+        let average = self.words as f64 / self.texts as f64;
+        let mut counts = self.counts.as_slice();
         while let [words, terms, rest @ ..] = counts {
             let (found, rest) = rest.split_at(2 * *terms as usize);
-            let mut score = 0.0;
-            if !found.is_empty() {
-                let norm = k1 * ((1.0 - b) + b * (f64::from(*words) / average));
-                for pair in found.as_chunks::<2>().0 {
-                    let count = f64::from(pair[1]);
-                    score += idf[pair[0] as usize] * ((count * (k1 + 1.0)) / (count + norm));
-                }
-            }
-            scores.push(score);
+            let norm = match found {
+                [] => 0.0,
+                _ => k1 * ((1.0 - b) + b * (f64::from(*words) / average)),
+            };
+            visit(found.as_chunks::<2>().0, norm);
             counts = rest;
         }
-        scores
+    }
+
+    #[inline]
+    fn part(&self, weights: &[f64], [term, count]: [u32; 2], norm: f64) -> f64 {
+        let count = f64::from(count);
+        weights[term as usize] * ((count * (self.parameters.k1 + 1.0)) / (count + norm))
+    }
+}
+
+/// What terms of a query add to the scores of texts.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// The weight of each term.
+    pub(crate) weights: Vec<f64>,
+    /// The terms that a text has and what each adds, text by text.
+    pub(crate) found: Vec<(u32, f64)>,
+    /// Where the next text begins.
+    pub(crate) ends: Vec<usize>,
+}
+
+impl Parts {
+    /// Returns the terms of text `place`, and what each adds to its score.
+    pub(crate) fn of(&self, place: usize) -> &[(u32, f64)] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.found[start..self.ends[place]]
     }
 }
 

@@ -1,0 +1,239 @@
+//! Which chunks are admitted first, where that is not by rank alone.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::chunk::Batch;
+use crate::score::bm25::{Bm25, Bm25Scorer, Parts};
+use crate::terms::Terms;
+use crate::text::Text;
+
+/// In which order chunks are admitted. What is packed fits in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Selection {
+    /// By rank.
+    #[default]
+    Rank,
+    /// Each time the one that adds most to what those before cover of the
+    /// query's words, and ranks well: for chunks that say the same in other
+    /// words.
+    ///
+    /// Of the 512 that rank best the greedy order maximises
+    /// `2 * sum(C / sqrt(r)) + sum(sqrt(w * x))`: over the chunks in question, r
+    /// being their places by rank from 1 on, and over the words of the query, w
+    /// being their weight in BM25 over the 512, and x what the chunks have of
+    /// them, as BM25 reckons; C is the most that one chunk has of all words. The
+    /// others follow by rank.
+    Coverage,
+    /// First those that have the highest sum of scores together, of all that fit:
+    /// for small batches of chunks that differ in length.
+    ///
+    /// Exact, for the 512 chunks that rank best, or fewer: their number times the
+    /// budget is at most 4,194,304. Each costs the tokens of its part of the text
+    /// and of a separator, counted by themselves. A repeated text counts once,
+    /// and a score of 0 or less never. The others follow by rank.
+    Knapsack,
+}
+
+/// So many chunks that rank best are looked at.
+pub(crate) const CANDIDATES: usize = 512;
+
+/// So many numbers the table of a knapsack has at most.
+const CELLS: usize = 1 << 22;
+
+/// How much more than one word of the query a chunk's rank counts.
+const RELEVANCE: f64 = 2.0;
+
+/// Returns how many chunks are looked at for a knapsack of such a capacity.
+pub(crate) fn knapsack_candidates(capacity: u64) -> usize {
+    let width = usize::try_from(capacity).unwrap_or(usize::MAX).saturating_add(1);
+    (CELLS / width).min(CANDIDATES)
+}
+
+/// Returns `order`, which is by rank, with the best covering `query` first.
+pub(crate) fn by_coverage<B: Batch>(
+    query: Text<'_>,
+    terms: &Terms,
+    batch: &B,
+    with_titles: bool,
+    order: &[u32],
+) -> Vec<u32> {
+    let mut scorer = Bm25Scorer::new(query, terms, Bm25::default());
+    let (candidates, rest) = order.split_at(order.len().min(CANDIDATES));
+    for &index in candidates {
+        let index = index as usize;
+        let title = if with_titles { batch.title(index) } else { Text::EMPTY };
+        scorer.read(batch.text(index), title);
+    }
+    let chosen = cover(&scorer.parts(), candidates.len());
+    chosen.into_iter().map(|place| candidates[place as usize]).chain(rest.iter().copied()).collect()
+}
+
+/// What choosing a text would add, which may be less by now.
+#[derive(Debug)]
+struct Offer {
+    gain: f64,
+    place: u32,
+    /// How many had been chosen when that was true.
+    chosen: usize,
+}
+
+impl Ord for Offer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |offer: &Self| Reverse(offer.place);
+        self.gain.total_cmp(&other.gain).then_with(|| key(self).cmp(&key(other)))
+    }
+}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Offer {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Offer {}
+
+/// Returns the places of so many texts in the order in which the greedy method
+/// takes them (lazily: an offer is looked at again only where it is the best).
+///
+/// The order of the operations is part of the result: the reference has the
+/// same.
+fn cover(parts: &Parts, texts: usize) -> Vec<u32> {
+    let whole = |place: usize| parts.of(place).iter().fold(0.0, |sum, (_, part)| sum + part);
+    let most = (0..texts).map(whole).fold(0.0, f64::max);
+    let mut covered = vec![0.0; parts.weights.len()];
+    let gain = |covered: &[f64], place: u32| {
+        let mut gain = 0.0;
+        for &(term, part) in parts.of(place as usize) {
+            let (weight, before) = (parts.weights[term as usize], covered[term as usize]);
+            gain += (weight * (before + part)).sqrt() - (weight * before).sqrt();
+        }
+        RELEVANCE * (most / f64::from(place + 1).sqrt()) + gain
+    };
+    let mut chosen = Vec::with_capacity(texts);
+    let mut offers: BinaryHeap<Offer> = (0..)
+        .take(texts)
+        .map(|place| Offer { gain: gain(&covered, place), place, chosen: 0 })
+        .collect();
+    while let Some(offer) = offers.pop() {
+        if offer.chosen < chosen.len() {
+            let gain = gain(&covered, offer.place);
+            offers.push(Offer { gain, chosen: chosen.len(), ..offer });
+            continue;
+        }
+        for &(term, part) in parts.of(offer.place as usize) {
+            covered[term as usize] += part;
+        }
+        chosen.push(offer.place);
+    }
+    chosen
+}
+
+/// Returns which of some items, each with its value above 0 and its cost, have
+/// the highest sum of values within `capacity`; of those that have the same the
+/// ones with earlier items.
+///
+/// Values are added from the last item to the first, and so does the reference.
+pub(crate) fn knapsack(items: &[(f64, u64)], capacity: u64) -> Vec<bool> {
+    let Ok(capacity) = usize::try_from(capacity) else { return vec![false; items.len()] };
+    let width = capacity + 1;
+    let mut best = vec![0.0; width];
+    let mut takes = vec![0_u64; (items.len() * width).div_ceil(64)];
+    let fitting = |cost: u64| usize::try_from(cost).ok().filter(|&cost| cost <= capacity);
+    for (place, &(value, cost)) in items.iter().enumerate().rev() {
+        let Some(cost) = fitting(cost) else { continue };
+        for room in (cost..width).rev() {
+            let with = value + best[room - cost];
+            if with >= best[room] {
+                best[room] = with;
+                let bit = place * width + room;
+                takes[bit / 64] |= 1 << (bit % 64);
+            }
+        }
+    }
+    let mut room = capacity;
+    let taken = items.iter().enumerate().map(|(place, &(_, cost))| {
+        let bit = place * width + room;
+        let is_taken = takes[bit / 64] >> (bit % 64) & 1 == 1;
+        if is_taken {
+            room -= fitting(cost).unwrap_or_default();
+        }
+        is_taken
+    });
+    taken.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// No other set that fits has more value, and the one found fits.
+        #[test]
+        fn no_set_is_better(
+            items in prop::collection::vec((1..20_u32, 0..9_u64), 0..10),
+            capacity in 0..30_u64,
+        ) {
+            let items: Vec<_> =
+                items.into_iter().map(|(value, cost)| (f64::from(value), cost)).collect();
+            let sums = |taken: &dyn Fn(usize) -> bool| {
+                let taken = items.iter().enumerate().filter(|&(place, _)| taken(place));
+                taken.fold((0.0, 0), |(value, cost), (_, item)| (value + item.0, cost + item.1))
+            };
+            let sets = (0..1_u32 << items.len()).map(|set| sums(&|place| set >> place & 1 == 1));
+            let best = sets.filter(|sums| sums.1 <= capacity).fold(0.0, |best, sums| sums.0.max(best));
+            let taken = knapsack(&items, capacity);
+            let (value, cost) = sums(&|place| taken[place]);
+            prop_assert!(cost <= capacity);
+            prop_assert_eq!(best, value);
+        }
+
+        /// Each that is taken adds as much as any other would, but for rounding.
+        #[test]
+        #[allow(clippy::cast_possible_truncation)] // few
+        fn each_time_the_best_is_taken(
+            weights in prop::collection::vec(0.01..5.0, 1..5),
+            texts in prop::collection::vec(prop::collection::vec((0..5_usize, 0.01..5.0), 0..4), 0..12),
+        ) {
+            let mut parts = Parts { weights, ..Parts::default() };
+            for text in &texts {
+                let terms: std::collections::BTreeMap<u32, f64> = text
+                    .iter()
+                    .map(|&(term, part)| ((term % parts.weights.len()) as u32, part))
+                    .collect();
+                parts.found.extend(terms);
+                parts.ends.push(parts.found.len());
+            }
+            let sum = |places: &[u32]| {
+                let mut whole = 0.0;
+                for (term, weight) in parts.weights.iter().enumerate() {
+                    let of = |&place: &u32| parts.of(place as usize).iter();
+                    let found = places.iter().flat_map(of).filter(|found| found.0 as usize == term);
+                    whole += (weight * found.map(|found| found.1).sum::<f64>()).sqrt();
+                }
+                let all = |place: usize| parts.of(place).iter().map(|found| found.1).sum::<f64>();
+                let most = (0..texts.len()).map(all).fold(0.0, f64::max);
+                let rank = |&place: &u32| most / f64::from(place + 1).sqrt();
+                2.0 * places.iter().map(rank).sum::<f64>() + whole
+            };
+            let order = cover(&parts, texts.len());
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!((0..texts.len() as u32).collect::<Vec<_>>(), sorted);
+            for chosen in 0..order.len() {
+                let with = |other: u32| sum(&[&order[..chosen], &[other]].concat());
+                let taken = with(order[chosen]);
+                prop_assert!(order[chosen..].iter().all(|&other| with(other) <= taken + 1e-9));
+            }
+        }
+    }
+}
