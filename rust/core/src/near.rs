@@ -5,10 +5,10 @@
 //! for them. Only texts that may be kept are looked at, and only beside kept
 //! ones that have a rare shingle in common with them.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::huge::{Table, prefetch};
 use crate::terms::{UNSPACED, end_of, fold, lower, visit_pairs};
 use crate::text::{Cursor, OTHER, Text};
 
@@ -48,28 +48,12 @@ pub(crate) struct Near {
     /// shingles collide. No answer depends on them.
     key: u64,
     factor: u64,
-    /// The shingles of each kept text, sorted, each once.
-    kept: Vec<Box<[u64]>>,
-    /// Where each shingle's list starts, which is a chain of `links` from the
-    /// last kept text that has it to the first.
-    lists: HashMap<u64, List, BuildHasherDefault<Hashed>>,
-    links: Vec<Link>,
+    kept: Sets,
+    lists: Lists,
     /// The shingles of the text that was read last, sorted, each once.
     read: Vec<u64>,
     spent: usize,
     scratch: Scratch,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct List {
-    length: u32,
-    first: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    place: u32,
-    next: u32,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +61,7 @@ struct Scratch {
     folded: Vec<u8>,
     lowered: Vec<u8>,
     terms: Vec<u64>,
-    lists: Vec<List>,
+    lists: Vec<Link>,
     candidates: Vec<u32>,
 }
 
@@ -88,9 +72,8 @@ impl Default for Near {
             key: random.hash_one(0_u8),
             // Differences of its powers stay odd but for few bits.
             factor: random.hash_one(1_u8) & !7 | 3,
-            kept: Vec::new(),
-            lists: HashMap::default(),
-            links: Vec::new(),
+            kept: Sets::default(),
+            lists: Lists::default(),
             read: Vec::new(),
             spent: 0,
             scratch: Scratch::default(),
@@ -117,11 +100,12 @@ impl Near {
         if count == 0 {
             return None;
         }
-        let Self { kept, lists, links, read, scratch, .. } = self;
+        let Self { kept, lists, read, scratch, .. } = self;
         scratch.lists.clear();
+        lists.prefetch(&read[..most]);
         for shingle in read.iter() {
-            match lists.get(shingle) {
-                Some(list) => scratch.lists.push(*list),
+            match lists.get(*shingle) {
+                Some(list) => scratch.lists.push(list),
                 None => most -= 1,
             }
             if most == 0 {
@@ -134,46 +118,38 @@ impl Near {
         }
         scratch.candidates.clear();
         for list in &scratch.lists {
-            let mut at = list.first;
-            for _ in 0..list.length {
-                let Link { place, next } = links[at as usize];
-                scratch.candidates.push(place);
-                at = next;
-            }
+            scratch.candidates.extend(lists.places(*list));
         }
         scratch.candidates.sort_unstable();
         scratch.candidates.dedup();
         self.spent += scratch.candidates.len().saturating_mul(COMPARING);
         let is_near =
-            |&place: &u32| !stop.load(Ordering::Relaxed) && is_near(read, &kept[place as usize]);
+            |&place: &u32| !stop.load(Ordering::Relaxed) && is_near(read, kept.get(place as usize));
         scratch.candidates.iter().copied().find(is_near)
     }
 
     /// Adds the text that was found last.
     pub(crate) fn push(&mut self) {
-        let place = u32::try_from(self.kept.len()).expect("no batch has 2^32 chunks");
-        if u32::try_from(self.links.len() + self.read.len()).is_err() {
-            self.read.clear(); // more than 34 GB: nothing will be found to repeat it
+        let Self { kept, lists, read, .. } = self;
+        let place = u32::try_from(kept.ends.len()).expect("no batch has 2^32 chunks");
+        if lists.links.len() + read.len() > MOST_LINKS {
+            read.clear(); // memory ends before: nothing would be found to repeat it
         }
-        for (&shingle, at) in self.read.iter().zip(self.links.len() as u32..) {
-            let list = self.lists.entry(shingle).or_insert(List { length: 0, first: 0 });
-            self.links.push(Link { place, next: list.first });
-            *list = List { length: list.length + 1, first: at };
+        if lists.needs_more(read.len()) {
+            lists.clear(lists.links.len() + read.len());
+            for place in 0..place {
+                lists.push(place, kept.get(place as usize));
+            }
         }
-        self.kept.push(self.read.as_slice().into());
+        lists.push(place, read);
+        kept.push(read);
     }
 
     /// Removes the text that was added last.
     pub(crate) fn pop(&mut self) {
-        let Some(shingles) = self.kept.pop() else { return };
-        for shingle in &shingles {
-            let Some(list) = self.lists.get_mut(shingle) else { continue };
-            *list = List { length: list.length - 1, first: self.links[list.first as usize].next };
-            if list.length == 0 {
-                self.lists.remove(shingle);
-            }
-        }
-        self.links.truncate(self.links.len() - shingles.len());
+        let last = self.kept.ends.len() - 1;
+        self.lists.pop(self.kept.get(last));
+        self.kept.pop();
     }
 
     /// Reads the shingles of `text`.
@@ -195,6 +171,7 @@ impl Near {
     /// Hashes the terms of `text`; ends early if `stop` is set.
     fn hash_terms(&mut self, text: Text<'_>, stop: &AtomicBool) {
         let Self { key, factor, scratch: Scratch { folded, lowered, terms, .. }, .. } = self;
+        #[allow(clippy::cast_possible_truncation)] // both halves are used
         let mix = |hash: u64, word: u64| {
             let product = u128::from(hash ^ word) * u128::from(*factor);
             (product >> 64) as u64 ^ product as u64
@@ -204,12 +181,11 @@ impl Near {
             let word = |word: &[u8]| word.iter().fold(0, |all, &byte| all << 8 | u64::from(byte));
             words.fold(*key, |hash, part| mix(hash, word(part)))
         };
-        let folded = match text {
-            Text::Ascii(bytes) => bytes,
-            _ => {
-                fold(text, folded);
-                folded
-            }
+        let folded = if let Text::Ascii(bytes) = text {
+            bytes
+        } else {
+            fold(text, folded);
+            folded
         };
         terms.clear();
         let mut cursor = Cursor::new(text);
@@ -280,21 +256,148 @@ fn is_near(new: &[u64], kept: &[u64]) -> bool {
     common >= enough
 }
 
-/// Takes a number that is a hash already.
+/// The shingles of each kept text, sorted, each once.
 #[derive(Debug, Default)]
-struct Hashed(u64);
+struct Sets {
+    shingles: Vec<u64>,
+    /// Where the next text's start.
+    ends: Vec<usize>,
+}
 
-impl Hasher for Hashed {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only shingles are looked up");
+impl Sets {
+    fn start(&self, place: usize) -> usize {
+        place.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
+    fn get(&self, place: usize) -> &[u64] {
+        &self.shingles[self.start(place)..self.ends[place]]
     }
 
-    fn finish(&self) -> u64 {
-        self.0
+    fn push(&mut self, shingles: &[u64]) {
+        self.shingles.extend_from_slice(shingles);
+        self.ends.push(self.shingles.len());
+    }
+
+    /// Removes the last.
+    fn pop(&mut self) {
+        self.ends.pop();
+        self.shingles.truncate(self.start(self.ends.len()));
+    }
+}
+
+/// Which kept texts have a shingle: a chain of links from the last to the first.
+///
+/// Much more is written than read: most texts have nothing in common, which a
+/// few looks tell. A slot is 32 bits of the shingle, which is at home where the
+/// other bits say, and 32 bits for the place of the first link, from 1 on. Where
+/// two shingles have the same they share a chain: it only ever names candidates.
+#[derive(Debug)]
+struct Lists {
+    /// 0 where there is none; their number is a power of two.
+    slots: Table<u64>,
+    used: usize,
+    links: Vec<Link>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    place: u32,
+    /// The next link, from 1 on; 0 at the end.
+    next: u32,
+    /// How many there are from here on.
+    length: u32,
+}
+
+const SLOTS: usize = 1 << 12;
+const MOST_LINKS: usize = 1 << 31;
+const FIRST_LINK: u64 = 0xFFFF_FFFF;
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self { slots: Table::new(SLOTS), used: 0, links: Vec::new() }
+    }
+}
+
+impl Lists {
+    /// Returns whether there is no room for so many more.
+    fn needs_more(&self, count: usize) -> bool {
+        (self.used + count) * 8 > self.slots.len() * 5
+    }
+
+    /// Forgets all, and makes room for so many and more.
+    fn clear(&mut self, count: usize) {
+        self.slots = Table::new((count * 3).next_power_of_two().max(SLOTS));
+        self.used = 0;
+        self.links.clear();
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // masked
+    fn home(&self, shingle: u64) -> usize {
+        shingle as usize & (self.slots.len() - 1)
+    }
+
+    /// Tells the processor that these are looked up soon: the table is large, and
+    /// each is somewhere else.
+    #[inline]
+    fn prefetch(&self, shingles: &[u64]) {
+        for &shingle in shingles {
+            prefetch(&raw const self.slots[self.home(shingle)]);
+        }
+    }
+
+    /// Returns the slot of `shingle`, or the free one where it would be, and its
+    /// bits there.
+    #[inline]
+    fn find(&self, shingle: u64) -> (usize, u64) {
+        let mask = self.slots.len() - 1;
+        let bits = shingle | 1 << 32;
+        let mut slot = self.home(shingle);
+        while self.slots[slot] != 0 && (self.slots[slot] ^ bits) > FIRST_LINK {
+            slot = (slot + 1) & mask;
+        }
+        (slot, bits & !FIRST_LINK)
+    }
+
+    /// Returns the first link of the texts that have `shingle`.
+    #[inline]
+    fn get(&self, shingle: u64) -> Option<Link> {
+        let first = self.slots[self.find(shingle).0] & FIRST_LINK;
+        (first != 0).then(|| self.link(first))
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // 32 bits
+    fn link(&self, from_one: u64) -> Link {
+        self.links[from_one as usize - 1]
+    }
+
+    /// Returns the texts from `link` on.
+    fn places(&self, link: Link) -> impl Iterator<Item = u32> {
+        let next = |link: &Link| (link.next != 0).then(|| self.link(u64::from(link.next)));
+        std::iter::successors(Some(link), next).map(|link| link.place)
+    }
+
+    /// Adds the text `place`, for which there must be room.
+    fn push(&mut self, place: u32, shingles: &[u64]) {
+        self.prefetch(shingles);
+        for &shingle in shingles {
+            let (slot, bits) = self.find(shingle);
+            let first = self.slots[slot] & FIRST_LINK;
+            self.used += usize::from(self.slots[slot] == 0);
+            let length = 1 + if first == 0 { 0 } else { self.link(first).length };
+            #[allow(clippy::cast_possible_truncation)] // 32 bits
+            self.links.push(Link { place, next: first as u32, length });
+            self.slots[slot] = bits | self.links.len() as u64;
+        }
+    }
+
+    /// Removes the text that was added last.
+    fn pop(&mut self, shingles: &[u64]) {
+        for &shingle in shingles.iter().rev() {
+            let Some(link) = self.links.pop() else { break };
+            let (slot, bits) = self.find(shingle);
+            self.slots[slot] = bits | u64::from(link.next);
+        }
     }
 }
 
@@ -365,9 +468,8 @@ mod tests {
             let mut near = Near::default();
             let mut kept: Vec<&str> = Vec::new();
             for (turn, text) in texts.iter().enumerate() {
-                if popped >> (turn % 32) & 1 == 1 {
+                if popped >> (turn % 32) & 1 == 1 && kept.pop().is_some() {
                     near.pop();
-                    kept.pop();
                 }
                 let found = near.find(text.as_str().into(), &GO_ON);
                 let first = kept.iter().position(|kept| expected(text, kept));

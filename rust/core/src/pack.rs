@@ -300,14 +300,12 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     }
 
     fn pack_in_order(&mut self, order: &[u32]) -> Result<u64, H::Error> {
-        match self.plan.counting {
-            Counting::Host => self.pack_counted(order),
-            _ => {
-                self.begin();
-                self.admit(order, u64::MAX)?;
-                self.finish()
-            }
+        if self.plan.counting == Counting::Host {
+            return self.pack_counted(order);
         }
+        self.begin();
+        self.admit(order, u64::MAX)?;
+        self.finish()
     }
 
     /// Counts what stands around the chunks, under an estimate or an exact

@@ -325,7 +325,7 @@ pub fn run_indexed<B: Batch, H: Host>(
             Counting::Exact(exact) => Measures::Bounds(index.bounds(exact)),
             _ => Measures::Lent(index.measures(plan.counting)),
         },
-        prints: Cow::Borrowed(if plan.dedupe != Dedupe::Off { index.prints() } else { &[] }),
+        prints: Cow::Borrowed(if plan.dedupe == Dedupe::Off { &[] } else { index.prints() }),
     };
     if !may_skip(plan) {
         return pack_all(plan, query, batch, scores, reading, host);
