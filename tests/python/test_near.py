@@ -87,21 +87,20 @@ def shingles(text):
 
 
 def expected_duplicates(chunks):
-    """Return each duplicate and the first kept text that it repeats, where everything fits."""
+    """Return each duplicate and the kept text that it repeats, where everything fits."""
     kept, duplicates = [], {}
     for i, text in enumerate(chunks):
-        equal = next((k for k in kept if chunks[k] == text), None)
         new = shingles(text)
-        for k in kept if equal is None else ():
-            old = shingles(chunks[k])
-            if new and (len(new & old) / len(new | old) >= 0.8 or new <= old):
-                duplicates[i] = k
-                break
+        old = {k: shingles(chunks[k]) for k in kept if new}
+        repeated = [
+            *(k for k in kept if chunks[k] == text),
+            *(k for k in old if len(new & old[k]) / len(new | old[k]) >= 0.8),
+            *(k for k in old if new <= old[k]),
+        ]
+        if repeated:
+            duplicates[i] = repeated[0]
         else:
-            if equal is None:
-                kept.append(i)
-            else:
-                duplicates[i] = equal
+            kept.append(i)
     return duplicates
 
 

@@ -1,5 +1,7 @@
 """Reference of ``rust/core/src/near.rs``: when a text says nearly the same as another."""
 
+from collections.abc import Sequence
+
 from budgeteer._reference._terms import terms
 
 SHINGLE = 5
@@ -16,7 +18,15 @@ def shingles(text: str) -> Shingles:
     return frozenset(zip(*(found[start:] for start in range(SHINGLE)), strict=False))
 
 
-def is_near(new: Shingles, kept: Shingles) -> bool:
-    """Return whether four fifths of what either has is in both, or all of *new* is in *kept*."""
-    common = len(new & kept)
-    return bool(new) and (5 * common >= 4 * len(new | kept) or common == len(new))
+def find(new: Shingles, kept: Sequence[Shingles]) -> int | None:
+    """
+    Return the place of the first of *kept* that *new* resembles, or else is a part of.
+
+    Texts resemble each other where four fifths of the shingles that either has are in both.
+    """
+    if not new:
+        return None
+    for place, old in enumerate(kept):
+        if 5 * len(new & old) >= 4 * len(new | old):
+            return place
+    return next((place for place, old in enumerate(kept) if new <= old), None)

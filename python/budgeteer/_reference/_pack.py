@@ -36,7 +36,7 @@ from budgeteer._codes import (
     TRUNCATE_MIDDLE,
     WORDS,
 )
-from budgeteer._reference import _bm25, _exact, _gate, _selection
+from budgeteer._reference import _bm25, _exact, _gate, _near, _selection
 from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._chunk import read
 from budgeteer._reference._corpus import Index
@@ -44,7 +44,6 @@ from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._count import measure, tokens
 from budgeteer._reference._hybrid import fuse
 from budgeteer._reference._keywords import keywords
-from budgeteer._reference._near import Shingles, is_near, shingles
 from budgeteer._reference._score import overlap
 from budgeteer._reference._terms import Words
 from budgeteer._reference._truncate import Cut
@@ -219,7 +218,7 @@ class _Packer:
     cite: Callable[[int], int] | None
     gate: _gate.Gate | None
     seen: dict[str, int] = field(default_factory=dict)
-    shingles: list[Shingles] = field(default_factory=list)
+    shingles: list[_near.Shingles] = field(default_factory=list)
     """Of the kept texts, where those that nearly repeat one are dropped."""
     known: dict[int, int] = field(default_factory=dict)
     """What a callable has counted of chunks before their turn."""
@@ -283,12 +282,10 @@ class _Packer:
         """
         if self.dedupe != NEAR or not (fits or self.may_cut or self.overflow == STOP):
             return False
-        new = shingles(self.texts[i])
-        for piece, kept in zip(self.outcome.kept, self.shingles, strict=True):
-            if is_near(new, kept):
-                self.drop_duplicate(i, piece.index)
-                return True
-        return False
+        place = _near.find(_near.shingles(self.texts[i]), self.shingles)
+        if place is not None:
+            self.drop_duplicate(i, self.outcome.kept[place].index)
+        return place is not None
 
     def stop(self, rest: Any, available: int) -> None:
         """Drop everything behind the chunk that did not fit, without counting it."""
@@ -298,7 +295,7 @@ class _Packer:
     def keep(self, piece: Piece) -> None:
         self.seen[self.texts[piece.index]] = piece.index
         if self.dedupe == NEAR:
-            self.shingles.append(shingles(self.texts[piece.index]))
+            self.shingles.append(_near.shingles(self.texts[piece.index]))
         self.outcome.kept.append(piece)
 
     def take_out(self) -> Piece:
