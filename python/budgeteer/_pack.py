@@ -69,7 +69,9 @@ class Packer:
             word. What is compared are shingles, all runs of five words (words as in
             `budgeteer.ranking.bm25_scores`, a text of fewer being one): four fifths of those that
             either text has must be in both, or all of the chunk's own in the kept one. A chunk
-            that does not fit is dropped for the budget, whatever it repeats.
+            that does not fit is dropped for the budget, whatever it repeats. On questions with
+            known evidence it cost at most half a point of recall where nothing was repeated, and
+            gained up to four where three chunks in ten were.
         selection: In which order chunks are admitted. ``"rank"`` is best first. ``"coverage"``
             takes each time the chunk that adds most to what those before cover of the query's
             words, and ranks well; for questions of several parts. It maximises, greedily, the
@@ -81,7 +83,8 @@ class Packer:
             dynamic programming, each with a separator and counted by itself; for small batches.
             Both look at the 512 chunks that rank best, a knapsack at fewer where their number
             times the budget is above 4,194,304, and at no score of 0 or less; the others follow by
-            rank. What each gains and loses is in the README.
+            rank. Coverage moved recall by a point or two, up or down; a knapsack gained up to six
+            points among ten chunks and lost 22 among thousands: see the README.
         order: How the kept chunks stand in the text; what is kept is chosen by rank in any case.
             ``"rank"`` is best first, as they were admitted, ``"input"`` as they came.
             ``"document"`` is by source, the one that came first first; within a source by the

@@ -1,8 +1,8 @@
 //! Laws of packing that hold for every input.
 
 use budgeteer::{
-    Bm25, Chunk, ErrorKind, Estimate, Order, Overflow, Packer, Packing, Ranking, Reason, Template,
-    TokenCounter, bm25_scores,
+    Bm25, Chunk, Dedupe, ErrorKind, Estimate, Order, Overflow, Packer, Packing, Ranking, Reason,
+    Selection, Template, TokenCounter, bm25_scores,
 };
 use proptest::prelude::*;
 
@@ -70,6 +70,39 @@ proptest! {
         prop_assert_eq!(estimate.count(&packing.text), packing.total_tokens);
         prop_assert!(packing.total_tokens <= max_tokens);
         assert_complete(&packing, &texts);
+    }
+
+    /// Whatever is dropped as a duplicate, and whatever comes first, the text
+    /// fits, and a duplicate names what is kept.
+    #[test]
+    fn selections_hold(
+        texts in texts(), max_tokens in 0_usize..80, overflow in overflows(),
+        counter in 0..3_u8, tagged: bool, near: bool,
+        selection in prop::sample::select(
+            vec![Selection::Rank, Selection::Coverage, Selection::Knapsack]
+        ),
+    ) {
+        let packer = Packer::new(max_tokens)
+            .overflow(overflow)
+            .dedupe(if near { Dedupe::Near } else { Dedupe::Exact })
+            .selection(selection)
+            .template(if tagged { Template::tagged() } else { Template::plain() });
+        let odd = |text: &str| text.len() / 3 + text.matches('\n').count();
+        let (packer, counted): (_, Box<dyn TokenCounter>) = match counter {
+            0 => (packer, Box::new(budgeteer::Exact::new(budgeteer::Encoding::O200k))),
+            1 => (packer.estimate(Estimate::Words), Box::new(Estimate::Words)),
+            _ => (packer.counter(odd), Box::new(odd)),
+        };
+        let packing = packer.pack("green tea", &texts)?;
+        let total = if packing.text.is_empty() { 0 } else { counted.count(&packing.text) };
+        prop_assert_eq!(total, packing.total_tokens);
+        prop_assert!(packing.total_tokens <= max_tokens);
+        assert_complete(&packing, &texts);
+        for dropped in &packing.dropped {
+            let kept = packing.kept.iter().map(|kept| Some(kept.index));
+            let is_named = kept.into_iter().any(|kept| kept == dropped.duplicate_of);
+            prop_assert_eq!(dropped.reason == Reason::Duplicate, is_named);
+        }
     }
 
     /// A counter that neither adds up nor grows with the text holds as well.
