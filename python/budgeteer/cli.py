@@ -25,6 +25,7 @@ from budgeteer._assemble import ORDERS, STYLES
 from budgeteer._chunk import field
 from budgeteer._packing import REASONS
 from budgeteer._sources import decode, json_lines, one_line, parse_json, reason
+from budgeteer._terms import LISTED, STEMMED
 from budgeteer.errors import BudgeteerError, InternalError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ __all__ = ["main"]
 _FAILED, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
 _STDIN = "-"
 _OUTPUTS = ("text", "json")
-_DEDUPES = ("exact", "near", "none")
+_NONE = "none"
+_DEDUPES = ("exact", "near", _NONE)
 _RANKINGS = tuple(name for name in _pack.RANKINGS if name not in ("embedding", "hybrid"))
 """Those that need no vectors."""
 _DEFAULTS: dict[str, Any] = {
@@ -124,8 +126,9 @@ def _pack_input(arguments: argparse.Namespace) -> str:
         for name in _DEFAULTS
         if getattr(arguments, name, None) is not None
     }
-    if arguments.dedupe == "none":
-        options["dedupe"] = None
+    for name in ("dedupe", "stopwords"):
+        if options.get(name) == _NONE:
+            options[name] = None
     packer = _pack.Packer(**options)
     chunks = _chunks(_read(arguments.input), _shown(arguments.input))
     packing, elapsed_ms = _timed(packer, arguments.query, chunks)
@@ -328,6 +331,9 @@ def _parser() -> _Parser:
     pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")
     _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts, or near ones too, are kept once")
     _add_choice(pack, "selection", _pack.SELECTIONS, "in which order chunks are admitted")
+    _add_choice(pack, "stemming", STEMMED, "language whose words of one stem BM25 takes for one")
+    _add_choice(pack, "stopwords", (*LISTED, _NONE), "whose words BM25 leaves out")
+    _add_choice(pack, "units", _pack.UNITS, "what is packed")
     _add_choice(pack, "order", ORDERS, "how the kept chunks stand in the text")
     _add_choice(pack, "template", STYLES, "how the text is written")
     pack.add_argument(

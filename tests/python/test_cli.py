@@ -273,6 +273,8 @@ def contents(answer):
         {"min_score": 0.5}, *({"overflow": name} for name in _pack.OVERFLOWS),
         {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": "near"}, {"dedupe": None},
         *({"selection": name} for name in _pack.SELECTIONS),
+        {"ranking": "bm25", "stemming": "english"}, {"ranking": "bm25", "stopwords": None},
+        {"ranking": "bm25", "stopwords": "german"}, *({"units": name} for name in _pack.UNITS),
         *({"order": name} for name in _pack.ORDERS),
         *({"template": name} for name in STYLES),
     ],

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use budgeteer::{
-    Chunk, Encoding, Estimate, Overflow, Packer, Reason, Stemming, Stopwords, Template, Text,
-    Units, sentence_spans,
+    Chunk, Encoding, ErrorKind, Estimate, Overflow, Packer, Reason, Stemming, Stopwords, Template,
+    Text, Units, sentence_spans,
 };
 use serde_json::Value;
 
@@ -114,6 +114,13 @@ fn packings() {
         let scores: Vec<_> = packing.kept.iter().map(|kept| kept.score).collect();
         assert_eq!(expected, scores, "{case}");
     }
+}
+
+/// A preset's own admission goes by whole chunks.
+#[test]
+fn presets_pack_chunks() {
+    let packer = budgeteer::presets::agentic_rag(99).units(Units::Sentence);
+    assert_eq!(ErrorKind::InvalidArgument, packer.pack("tea", &["Tea."]).unwrap_err().kind());
 }
 
 /// The caller's own counter is never over, and what all fits is whole.

@@ -80,6 +80,7 @@ rate: float = info.hit_rate
 by_counter: Packing[str] = pack("query", ["a"], 10, counter=exact)
 best: int = int(keyword_scores("query", ["a"]).argmax())
 stemmed: Packing[str] = pack("query", ["a"], 10, stemming="english", stopwords={"the"})
+sentences: Packing[Chunk] = Packer(9, units="sentence").pack("query", [Chunk("a")])
 score: float = float(bm25_scores("query", ["a"], titles=["b"], k1=1.5, b=0.5).max())
 
 limits: ModelLimits = model_limits("gpt-4o")

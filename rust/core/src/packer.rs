@@ -370,7 +370,8 @@ impl Packer {
     /// BM25 over all of them, title included, and the reciprocal of its chunk's
     /// place. Chosen sentences of a chunk stand in their order, `" [...] "` where
     /// others were between; such a chunk was cut. The caller's own counter is asked
-    /// some more.
+    /// some more. Packing is refused in a preset, with [`Dedupe::Near`], and
+    /// under a [`Selection`] other than by rank.
     ///
     /// ```
     /// use budgeteer::{Packer, Units};
