@@ -29,6 +29,9 @@ use postings::{Builder, Postings};
 /// that has none of the terms half of that.
 const SCORING: usize = 8;
 
+/// Making a stem takes as long as reading so many code points.
+const STEMMING: usize = 1_000;
+
 /// Numbers of each chunk.
 #[derive(Clone, Debug, Default)]
 struct Columns {
@@ -176,6 +179,15 @@ impl Index {
 
     pub(crate) fn prints(&self) -> &[u32] {
         &self.columns.prints
+    }
+
+    /// Returns how many code points are read in the time that finding the lists
+    /// takes.
+    pub(crate) fn query_cost(&self, terms: &Terms) -> usize {
+        let unstemmed = |stemming| {
+            self.postings.iter().map(move |postings| postings.unstemmed(stemming)).sum::<usize>()
+        };
+        STEMMING * terms.stemming.map_or(0, unstemmed)
     }
 
     /// Returns the chunks' scores-to-be for `query`; None where that asks for a

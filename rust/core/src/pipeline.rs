@@ -302,7 +302,11 @@ pub fn run_indexed<B: Batch, H: Host>(
         return run(plan, query, batch, host); // it asks for words without titles
     }
     let mut bm25 = || {
-        if let Some(query) = index.query(query, plan.terms) {
+        let lists = match index.query_cost(plan.terms) {
+            0 => index.query(query, plan.terms),
+            cost => host.work(cost, |_| index.query(query, plan.terms))?,
+        };
+        if let Some(query) = lists {
             return host.work(query.cost(), |_| query.scores(Bm25::default()));
         }
         let mut scorer = Bm25Scorer::new(query, plan.terms, Bm25::default());

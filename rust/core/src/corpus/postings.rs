@@ -6,7 +6,7 @@
 //! no query asks for them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::storage::Bytes;
@@ -127,16 +127,15 @@ impl Postings {
         if lists.len() < 2 {
             return lists.pop();
         }
-        let mut counts = BTreeMap::new();
+        let mut counts: Vec<(u32, u32)> = Vec::new();
         for list in &lists {
-            self.read(list, |chunk, count| {
-                let sum: &mut u32 = counts.entry(chunk).or_default();
-                *sum = sum.saturating_add(count);
-            });
+            self.read(list, |chunk, count| counts.push((chunk, count)));
         }
+        counts.sort_by_key(|(chunk, _)| *chunk); // which merges what is sorted
         let mut merged = Pending::new(self.first);
-        for (chunk, count) in counts {
-            merged.push(chunk, count);
+        for of_chunk in counts.chunk_by(|(one, _), (other, _)| one == other) {
+            let sum = of_chunk.iter().fold(0_u32, |sum, (_, count)| sum.saturating_add(*count));
+            merged.push(of_chunk[0].0, sum);
         }
         Some(List { frequency: merged.frequency, bytes: merged.bytes.into() })
     }
@@ -144,10 +143,7 @@ impl Postings {
     /// Returns the rows, sorted by the stems of their terms; those of a language
     /// are made when first asked for.
     fn by_stem(&self, stemming: Stemming) -> Arc<[u32]> {
-        let find = |known: &[(Stemming, Arc<[u32]>)]| {
-            known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| Arc::clone(rows))
-        };
-        if let Some(rows) = self.stems.get().and_then(|known| find(&known)) {
+        if let Some(rows) = self.known_by_stem(stemming) {
             return rows;
         }
         let rows = u32::try_from(self.rows()).expect("a row for each of fewer terms");
@@ -157,12 +153,22 @@ impl Postings {
         let rows: Arc<[u32]> = sorted.into_iter().map(|(_, row)| row).collect();
         self.stems.update(|known| {
             let mut known = known.cloned().unwrap_or_default();
-            if find(&known).is_none() {
-                known.push((stemming, Arc::clone(&rows)));
-            }
+            // Another thread may have been at it too.
+            known.retain(|(other, _)| *other != stemming);
+            known.push((stemming, Arc::clone(&rows)));
             known
         });
         rows
+    }
+
+    fn known_by_stem(&self, stemming: Stemming) -> Option<Arc<[u32]>> {
+        let known = self.stems.get()?;
+        known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| Arc::clone(rows))
+    }
+
+    /// Returns how many terms are yet to be stemmed when stems are asked for.
+    pub(crate) fn unstemmed(&self, stemming: Stemming) -> usize {
+        if self.known_by_stem(stemming).is_some() { 0 } else { self.rows() }
     }
 
     /// Calls `visit` with each chunk of a list and how often it has the term.

@@ -253,7 +253,13 @@ struct Stems {
     scanner: Option<Box<TermScanner>>,
     /// Words seen before, with the number of their stem where that is wanted.
     seen: HashMap<Box<[u8]>, Option<u32>>,
+    /// Short words seen of late, by a part of their hash: hashing them well costs
+    /// more than all else.
+    recent: Box<[(u128, Option<u32>)]>,
 }
+
+/// So many bits choose the place of a recent word.
+const RECENT_BITS: u32 = 11;
 
 impl Stems {
     fn new(stemming: Stemming, stopwords: &Stopwords, wanted: HashMap<Vec<u8>, u32>) -> Self {
@@ -266,7 +272,9 @@ impl Stems {
         });
         let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_KEYWORDS);
         let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
-        Self { stemming, stopwords: stopwords.clone(), wanted, scanner, seen: HashMap::new() }
+        let recent = vec![(0, None); 1 << RECENT_BITS].into_boxed_slice();
+        let (stopwords, seen) = (stopwords.clone(), HashMap::new());
+        Self { stemming, stopwords, wanted, scanner, seen, recent }
     }
 
     /// Counts what has a wanted stem among the ASCII words of `folded`, and all
@@ -286,6 +294,21 @@ impl Stems {
     }
 
     fn number(&mut self, word: &[u8]) -> Option<u32> {
+        let mut key = [0; 16];
+        let Some(bytes) = key[..15].get_mut(..word.len()) else { return self.look_up(word) };
+        bytes.copy_from_slice(word);
+        key[15] = u8::try_from(word.len()).expect("at most 15");
+        let key = u128::from_le_bytes(key);
+        #[allow(clippy::cast_possible_truncation)] // both halves are mixed
+        let hash = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let place = usize::try_from(hash >> (u64::BITS - RECENT_BITS)).expect("a few bits");
+        if self.recent[place].0 != key {
+            self.recent[place] = (key, self.look_up(word));
+        }
+        self.recent[place].1
+    }
+
+    fn look_up(&mut self, word: &[u8]) -> Option<u32> {
         if let Some(number) = self.seen.get(word) {
             return *number;
         }
