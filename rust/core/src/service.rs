@@ -71,8 +71,8 @@
 //!
 //! The table of models is that of [`model_limits`](crate::window::model_limits).
 //! Other than in Python the environment variable `BUDGETEER_MODELS` is not
-//! read: a program with a file of models gives its text to
-//! [`load_models`](crate::window::register_model), or calls
+//! read. A program that has a file of models gives its text to
+//! `window::load_models` (with the feature `json`), or calls
 //! [`register_model`](crate::window::register_model), before it makes the
 //! settings.
 

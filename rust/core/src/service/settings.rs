@@ -128,6 +128,7 @@ impl LlmSettings {
     /// # Examples
     ///
     /// ```
+    /// # #[cfg(feature = "o200k")] {
     /// use budgeteer::service::LlmSettings;
     ///
     /// let variable = |name: &str| match name {
@@ -137,6 +138,7 @@ impl LlmSettings {
     /// };
     /// let settings = LlmSettings::from_variables("APP_", variable)?;
     /// assert_eq!(settings.max_output_tokens, Some(500));
+    /// # }
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     pub fn from_variables(
