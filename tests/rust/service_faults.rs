@@ -393,3 +393,25 @@ fn given_files_when_they_change_then_they_are_read_again_on_demand() {
     assert!(error.to_string().contains("budgeteer-faults-"), "{error}");
     assert_eq!(4, ids().len());
 }
+
+/// A line that is no chunk is an error that names it.
+#[test]
+fn given_a_line_that_is_no_chunk_when_reading_then_the_error_names_it() {
+    let path = std::env::temp_dir().join(format!("budgeteer-bad-{}.jsonl", std::process::id()));
+    for (line, message) in [
+        (&b"[1]"[..], "must be a JSON object"),
+        (b"{", "invalid JSON at column 1: EOF while parsing an object"),
+        (b"\xff", "not UTF-8"),
+        (br#"{"text": 3}"#, "text must be a string"),
+        (br#"{"text": null, "content": "a"}"#, "text must be a string"),
+        (br#"{"text": "a", "id": true}"#, "id must be a string"),
+        (br#"{"text": "a", "score": "high"}"#, "score must be a number"),
+        (br#"{"text": "a", "metadata": []}"#, "metadata must be an object"),
+    ] {
+        std::fs::write(&path, [b"\xef\xbb\xbf{\"text\": \"a\"}\n \t\n", line].concat()).unwrap();
+        let error = JsonlRetriever::new(&path).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().ends_with(&format!(": line 3: {message}")), "{error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}

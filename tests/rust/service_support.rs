@@ -16,8 +16,8 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    pub(crate) fn new<C: Into<Chunk>>(chunks: impl IntoIterator<Item = C>) -> Self {
-        Self { chunks: chunks.into_iter().map(Into::into).collect(), ..Self::default() }
+    pub(crate) fn new(chunks: impl IntoIterator<Item = Chunk>) -> Self {
+        Self { chunks: chunks.into_iter().collect(), ..Self::default() }
     }
 
     pub(crate) fn calls(&self) -> usize {

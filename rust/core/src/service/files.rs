@@ -275,8 +275,11 @@ fn read_jsonl(path: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
 fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     use serde_json::Value;
 
-    let row: Value =
-        serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
+    let row: Value = serde_json::from_str(line).map_err(|error| {
+        let (what, column) = (error.to_string(), error.column());
+        let what = what.split(" at line ").next().unwrap_or_default();
+        format!("invalid JSON at column {column}: {what}")
+    })?;
     let Value::Object(row) = row else { return Err("must be a JSON object".into()) };
     let given = |key: &str| row.get(key).filter(|value| !value.is_null());
     let text = |key: &str| match given(key) {

@@ -209,7 +209,7 @@ impl<'a> Plan<'a> {
             let is_last = page.is_empty() || chunks.len() + page.len() >= PAGED_MAX;
             let is_full = page.iter().any(|chunk| {
                 let count = self.active.model.counter.count_till_limit(&chunk.text, left);
-                left -= count.unwrap_or(0);
+                left = left.saturating_sub(count.unwrap_or(0));
                 count.is_none()
             });
             chunks.extend(page);

@@ -28,9 +28,7 @@ pub type Pages<'a> = Box<dyn Iterator<Item = Result<Vec<Chunk>, BoxError>> + 'a>
 /// use budgeteer::Chunk;
 /// use budgeteer::service::{BoxError, Retriever};
 ///
-/// struct Search {
-///     url: String,
-/// }
+/// struct Search;
 ///
 /// impl Retriever for Search {
 ///     fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
@@ -43,7 +41,7 @@ pub type Pages<'a> = Box<dyn Iterator<Item = Result<Vec<Chunk>, BoxError>> + 'a>
 ///     }
 /// }
 ///
-/// let search: Box<dyn Retriever> = Box::new(Search { url: "http://localhost".into() });
+/// let search: Box<dyn Retriever> = Box::new(Search);
 /// assert_eq!(search.retrieve("tea", 5)?[0].text, "Green tea is mild.");
 /// # Ok::<(), BoxError>(())
 /// ```

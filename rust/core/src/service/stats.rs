@@ -237,7 +237,7 @@ impl Lost {
             |i: usize| counter.count_till_limit(&chunks[places[i * dropped / size]].text, LONGEST);
         let counts: Vec<Option<usize>> = (0..size).map(count).collect();
         let known = |count: &Option<usize>| count.unwrap_or(LONGEST);
-        let sum: usize = counts.iter().map(known).sum();
+        let sum = counts.iter().map(known).fold(0, usize::saturating_add);
         let is_whole = size == dropped;
         let scaled = (sum as f64 / size as f64 * dropped as f64).round_ties_even() as usize;
         Self {
