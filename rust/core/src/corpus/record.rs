@@ -414,3 +414,65 @@ fn digits(number: f64) -> String {
         number => format!("{number:?}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns the value, where the whole of `text` is one.
+    fn parsed(text: &str) -> Option<Value> {
+        let mut reader = Reader::new(text, true);
+        let value = reader.value(0)?;
+        reader.end().map(|()| value)
+    }
+
+    proptest! {
+        /// What is JSON is what serde_json takes, and what is written says the same.
+        #[test]
+        fn json_is_that_of_serde_json(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "{", "}", "[", "]", ",", ":", "\"a\"", "\"a\":", "\"b\":1", "{}", "[]", "1", "0",
+                    "-0.5", "01", "1e5", "-1E-7", "1.", "-", "true", "null", "nul", " ", "\n", "\t",
+                    "\"", "\\", "\\u00e9", "\"\\n\\/\"", "\"\\ud83d\\ude00\"", "\u{1}", "\u{e9}",
+                ]),
+                0..12,
+            ),
+        ) {
+            let text = parts.concat();
+            let expected = serde_json::from_str::<serde_json::Value>(&text).ok();
+            let found = parsed(&text);
+            prop_assert_eq!(expected.is_some(), found.is_some(), "{}", text);
+            if let Some(found) = found {
+                let mut written = String::new();
+                found.write(&mut written);
+                prop_assert_eq!(expected, serde_json::from_str(&written).ok());
+            }
+        }
+
+        /// Whatever a file holds, reading it answers.
+        #[test]
+        fn damaged_records_are_no_records(
+            at in 0_usize..100,
+            byte: u8,
+            bytes in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let record = br#"[2,"\ud83d\ude00","t\u00e9",-1.5e3,{"a":[{}]},{"kind":"k","mtime":3}]"#;
+            let mut damaged = record.to_vec();
+            damaged[at % record.len()] = byte;
+            let _ = (read(&damaged), read(&damaged[..at % record.len()]), read(&bytes));
+        }
+    }
+
+    #[test]
+    fn surrogates_are_replaced() {
+        let text = |json: &str| parsed(json).and_then(|value| value.shown());
+        assert_eq!(Some("\u{fffd}x".into()), text(r#""\ud800x""#));
+        assert_eq!(Some("\u{fffd}\u{fffd}".into()), text(r#""\udc00\ud800""#));
+        assert_eq!(None, text(r#""\ud800\u00""#));
+        assert_eq!(None, parsed(&"[".repeat(100_000)));
+        assert_eq!(None, read(b"[2,null,\"\",NaN,null]"));
+    }
+}
