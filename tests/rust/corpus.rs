@@ -372,6 +372,7 @@ fn a_file_keeps_what_chunks_say() {
     }
     assert!(!format!("{opened:?} {:?}", opened.chunks()).contains("tea"));
     assert!(opened.get(61).is_none());
+    assert!(size_of::<Saved>() <= 32, "a chunk of a file takes little memory");
     assert!(Corpus::<Chunk>::default().is_empty());
 }
 
