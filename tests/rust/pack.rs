@@ -215,3 +215,26 @@ fn long_texts_in_any_script() {
     let scores = budgeteer::keyword_scores("столица мир", &[text.as_str(), "столица Франции"]);
     assert!(scores.iter().all(|score| (score - 0.5).abs() < 1e-9));
 }
+
+/// What was dropped is a slice to those who read, and can be sent and kept.
+#[test]
+fn dropped_chunks_are_made_when_looked_at() {
+    fn shared<T: Send + Sync + Clone>(value: &T) -> T {
+        value.clone()
+    }
+    let chunks = ["Green tea.", "Rye bread.", "Green tea.", "Coffee."];
+    let packing = Packer::new(3).estimate(Estimate::CharsDiv4).pack("tea", &chunks).unwrap();
+    let copy = shared(&packing);
+    assert_eq!((3, false), (packing.dropped.len(), packing.dropped.is_empty()));
+    let mut seen = Vec::new();
+    for dropped in &packing.dropped {
+        seen.push(dropped.index);
+    }
+    assert_eq!(vec![2, 1, 3], seen);
+    assert_eq!(Some(0), packing.dropped[0].duplicate_of);
+    assert_eq!(packing, copy);
+    assert_eq!(format!("{packing:?}"), format!("{copy:?}"));
+    let moved: Vec<_> = copy.dropped.into_iter().collect();
+    assert_eq!(&packing.dropped[..], &moved[..]);
+    assert!(Packer::new(99).pack("tea", &chunks[..1]).unwrap().dropped.is_empty());
+}

@@ -8,11 +8,13 @@ use crate::assemble::Order;
 use crate::assemble::template::{Tag, Template};
 use crate::chunk::{Document, Documents};
 use crate::citation::envelope;
+use crate::corpus::Index;
 use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
+use crate::dropped::DroppedChunks;
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::pack::{Dedupe, DroppedColumns, Overflow, Reason};
+use crate::pack::{Dedupe, Overflow, Reason};
 use crate::pipeline::{self, Counting, Host, Plan, Subject};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
@@ -77,7 +79,7 @@ pub struct Packing {
     /// What is in the text, in its order.
     pub kept: Vec<KeptChunk>,
     /// What is not, in the order in which that was decided.
-    pub dropped: Vec<DroppedChunk>,
+    pub dropped: DroppedChunks,
 }
 
 impl Packing {
@@ -509,7 +511,7 @@ impl Packer {
         self.planned(chunks, max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run(plan, query.into(), &documents, host);
             let text = outcome.text(plan, &documents);
-            packing(&outcome, plan, chunks, text, outcome.dropped())
+            packing(outcome, plan, chunks, text, None)
         })
     }
 
@@ -736,13 +738,14 @@ fn utf8(text: &[u8]) -> &str {
     std::str::from_utf8(text).expect("whole characters of strings make a string")
 }
 
-/// Returns what a program gets; the budget is still to be told.
+/// Returns what a program gets; the budget is still to be told. `index` is that
+/// of the corpus which the chunks are.
 pub(crate) fn packing<D: Document>(
-    outcome: &pipeline::Outcome,
+    outcome: pipeline::Outcome,
     plan: &Plan<'_>,
     chunks: &[D],
     text: Vec<u8>,
-    dropped: &DroppedColumns,
+    index: Option<Arc<Index>>,
 ) -> Packing {
     let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
@@ -761,23 +764,11 @@ pub(crate) fn packing<D: Document>(
             was_cut: part.was_cut,
         }
     });
-    // Both lists are in the order of the decisions.
-    let mut duplicates = outcome.duplicates().iter();
-    let dropped = dropped.iter().map(|dropped| DroppedChunk {
-        index: dropped.index as usize,
-        score: score(dropped.index),
-        reason: dropped.reason,
-        needed_tokens: tokens(dropped.needed),
-        available_tokens: tokens(dropped.available),
-        duplicate_of: (dropped.reason == Reason::Duplicate)
-            .then(|| duplicates.next().map(|&(_, kept)| kept as usize))
-            .flatten(),
-    });
     Packing {
         total_tokens: tokens(outcome.total_tokens),
         budget_tokens: 0,
         kept: kept.collect(),
-        dropped: dropped.collect(),
+        dropped: DroppedChunks::new(outcome, plan, index, chunks.len()),
         text,
     }
 }

@@ -229,7 +229,7 @@ impl Packer {
     /// `Recency` and `Input` report, read each text that may have a keyword; a
     /// counter of the caller's own, citations, a gate, a notice and templates
     /// other than [`Template::plain`](crate::Template::plain) have every chunk
-    /// looked at. [`Packing::dropped`] has a row for each chunk in any case.
+    /// looked at.
     ///
     /// # Errors
     ///
@@ -288,9 +288,7 @@ impl Packer {
         self.planned(corpus.chunks(), self.max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run_indexed(plan, query.into(), &batch, index, host);
             let text = outcome.text(plan, &batch);
-            let measures = index.measures(plan.counting);
-            let dropped = outcome.dropped_of(plan.ranking, plan.keys, plan.min_score, measures);
-            packing(&outcome, plan, corpus.chunks(), text, &dropped)
+            packing(outcome, plan, corpus.chunks(), text, Some(Arc::clone(&corpus.index)))
         })
     }
 }

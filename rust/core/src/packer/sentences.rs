@@ -376,7 +376,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         outcome.scores.clone_from(&self.scores);
         let mut packing = {
             let text = outcome.text(&plan, &documents);
-            packing(&outcome, &plan, &chunks, text, outcome.dropped())
+            packing(outcome, &plan, &chunks, text, None)
         };
         let mut counts: HashMap<usize, usize> = HashMap::new();
         for &(place, _) in chosen {

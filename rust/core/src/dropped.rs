@@ -1,0 +1,144 @@
+//! The chunks that are not in a packing.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use crate::corpus::Index;
+use crate::pack::Reason;
+use crate::packer::DroppedChunk;
+use crate::pipeline::{Counting, Outcome, Plan};
+use crate::rank::Ranking;
+
+/// The chunks that are not in a packing, in the order in which that was decided.
+///
+/// Reads like a slice of [`DroppedChunk`], which is made when it is first looked
+/// at: of a large corpus that takes longer than packing it. [`len`](Self::len)
+/// makes nothing.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Packer;
+///
+/// let packing = Packer::new(3).pack("tea", &["Green tea.", "Rye bread."])?;
+/// assert_eq!(packing.dropped.len(), 1);
+/// assert_eq!(packing.dropped[0].index, 1);
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct DroppedChunks {
+    count: usize,
+    rows: OnceLock<Vec<DroppedChunk>>,
+    decided: Arc<Decided>,
+}
+
+/// What rows are made of.
+struct Decided {
+    outcome: Outcome,
+    index: Option<Arc<Index>>,
+    counting: Counting,
+    ranking: Ranking,
+    keys: Vec<f64>,
+    min_score: Option<f64>,
+}
+
+impl DroppedChunks {
+    /// Returns what `outcome` leaves out of `chunks` chunks; `index` is that of
+    /// the corpus which they are.
+    pub(crate) fn new(
+        outcome: Outcome,
+        plan: &Plan<'_>,
+        index: Option<Arc<Index>>,
+        chunks: usize,
+    ) -> Self {
+        let kept = outcome.kept().len();
+        // Only what a corpus left unseen is ranked again.
+        let keys = if index.is_some() { plan.keys.to_vec() } else { Vec::new() };
+        Self {
+            count: chunks - kept,
+            rows: OnceLock::new(),
+            decided: Arc::new(Decided {
+                outcome,
+                index,
+                counting: plan.counting,
+                ranking: plan.ranking,
+                keys,
+                min_score: plan.min_score,
+            }),
+        }
+    }
+
+    /// Returns how many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl Decided {
+    fn rows(&self) -> Vec<DroppedChunk> {
+        let Self { outcome, index, counting, ranking, keys, min_score } = self;
+        let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let measures = index.as_ref().map_or(&[][..], |index| index.measures(*counting));
+        // Both lists are in the order of the decisions.
+        let mut duplicates = outcome.duplicates().iter();
+        let dropped = outcome.dropped_of(*ranking, keys, *min_score, measures);
+        let row = |dropped: crate::pack::Dropped| DroppedChunk {
+            index: dropped.index as usize,
+            score: Some(outcome.scores[dropped.index as usize]).filter(|score| !score.is_nan()),
+            reason: dropped.reason,
+            needed_tokens: tokens(dropped.needed),
+            available_tokens: tokens(dropped.available),
+            duplicate_of: (dropped.reason == Reason::Duplicate)
+                .then(|| duplicates.next().map(|&(_, kept)| kept as usize))
+                .flatten(),
+        };
+        dropped.iter().map(row).collect()
+    }
+}
+
+impl Deref for DroppedChunks {
+    type Target = [DroppedChunk];
+
+    fn deref(&self) -> &[DroppedChunk] {
+        self.rows.get_or_init(|| self.decided.rows())
+    }
+}
+
+impl PartialEq for DroppedChunks {
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && **self == **other
+    }
+}
+
+impl fmt::Debug for DroppedChunks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl<'a> IntoIterator for &'a DroppedChunks {
+    type Item = &'a DroppedChunk;
+    type IntoIter = std::slice::Iter<'a, DroppedChunk>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl IntoIterator for DroppedChunks {
+    type Item = DroppedChunk;
+    type IntoIter = std::vec::IntoIter<DroppedChunk>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let Self { rows, decided, .. } = self;
+        rows.into_inner().unwrap_or_else(|| decided.rows()).into_iter()
+    }
+}
