@@ -89,7 +89,7 @@ proptest! {
             .template(if tagged { Template::tagged() } else { Template::plain() });
         let odd = |text: &str| text.len() / 3 + text.matches('\n').count();
         let (packer, counted): (_, Box<dyn TokenCounter>) = match counter {
-            0 => (packer, Box::new(budgeteer::Exact::new(budgeteer::Encoding::O200k))),
+            0 => (packer.estimate(Estimate::CharsDiv4), Box::new(Estimate::CharsDiv4)),
             1 => (packer.estimate(Estimate::Words), Box::new(Estimate::Words)),
             _ => (packer.counter(odd), Box::new(odd)),
         };
