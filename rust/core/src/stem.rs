@@ -93,6 +93,7 @@ impl Stemming {
     }
 
     #[cfg(not(feature = "stemming"))]
+    #[allow(clippy::unused_self)] // as above
     fn stemmed(self, _: &str) -> Cow<'_, str> {
         unreachable!("there is no stemming without the feature")
     }
