@@ -28,6 +28,7 @@ from support import (
 
 from budgeteer import Chunk, Corpus, CounterError, InvalidArgumentError, Packer, get_counter
 from budgeteer._sentences import GAP, MAX_CHUNKS
+from budgeteer.embedding import EmbeddingError
 from budgeteer.presets import agentic_rag
 
 CASES = json.loads(sentence_cases.FILE.read_text("utf-8"))
@@ -282,6 +283,33 @@ def test_vectors(backend):
 
     assert "No. Green tea two." == packing.text
     assert 1.0 == packing.kept[0].score
+    chunks = [{"text": TEA, "score": 0.9}, {"text": "Green tea. Rye.", "score": 0.1}]
+    for weights in (None, {"bm25": 0.2, "embedding": 1, "score": 1}, {"score": 1}):
+        takes = weights is None or "embedding" in weights
+        shared = {"ranking": "hybrid", "weights": weights, "counter": "words"}
+        given = {"vectors": vectors} if takes else {}
+        whole = Packer(99, **shared).pack("green tea", chunks, **given)
+        packing = Packer(7, units="sentence", **shared).pack("green tea", chunks, **given)
+        scores = {kept.index: kept.score for kept in whole.kept}
+        assert all(scores[kept.index] == kept.score for kept in packing.kept)
+        assert 7 >= packing.total_tokens > 0
+        corpus = Packer(7, units="sentence", **shared).pack("green tea", Corpus(chunks), **given)
+        assert packing.to_dict() == corpus.to_dict()
+
+
+def test_fallback(backend):
+    """Where embedding fails BM25 ranks the chunks too, and says so."""
+
+    class Failing:
+        def embed(self, _texts):
+            raise EmbeddingError("down")
+
+    packer = Packer(
+        6, ranking="embedding", embedder=Failing(), fallback="bm25", units="sentence", min_score=9
+    )
+    packing = packer.pack("green tea", ["Rye.", TEA])
+
+    assert ("Green tea is from China.", "bm25") == (packing.text, packing.fallback)
 
 
 def test_sticky(backend):
