@@ -1,7 +1,8 @@
 """
 What dedupe="near", selection="coverage" and selection="knapsack" gain and lose: budgeted recall.
 
-    python benches/eval_options.py FILE... [--max N] [--odd] [--budgets 256,512,1024] [--skip-time]
+    python benches/eval_options.py FILE... [--max N] [--odd] [--budgets 256,512,1024]
+                                    [--skip-time | --smoke]
 
 A FILE is JSON Lines: a first line ``{"corpus": [...]}`` with the chunks that all queries share, or
 ``"chunks"`` in each record; a record has ``query``, ``gold_ids`` and, where they are known,
@@ -186,7 +187,7 @@ def report(path: Path, budgets: Sequence[int], queries: slice) -> None:
             print(f"{option:10}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
 
 
-def report_times(sizes: Sequence[int] = (500, 5_000), budget: int = 2_000) -> None:
+def report_times(sizes: Sequence[int], budget: int = 2_000) -> None:
     """Print what each option takes."""
     text = real_text()
     print(f"\nmilliseconds, chunks of 800 characters, {budget} tokens")
@@ -205,7 +206,7 @@ def report_times(sizes: Sequence[int] = (500, 5_000), budget: int = 2_000) -> No
         print(f"{name:10}" + "".join(f"{cell:14.3f}" for cell in cells))
 
 
-def report_near(count: int = 100_000) -> None:
+def report_near(count: int) -> None:
     """Print what near-duplicates take among many chunks, 3 in 10 of which are such."""
     rng = random.Random(0)
     words = real_text().split()
@@ -240,13 +241,14 @@ def main() -> None:
     parser.add_argument("--max", type=int, help="so many queries of each file")
     parser.add_argument("--odd", action="store_true", help="only every second of these")
     parser.add_argument("--skip-time", action="store_true")
+    parser.add_argument("--smoke", action="store_true", help="small times, to see that all works")
     arguments = parser.parse_args()
     budgets = [int(budget) for budget in arguments.budgets.split(",")]
     for path in arguments.files:
         report(path, budgets, slice(int(arguments.odd), arguments.max, 1 + int(arguments.odd)))
     if not arguments.skip_time:
-        report_times()
-        report_near()
+        report_times((500,) if arguments.smoke else (500, 5_000))
+        report_near(2_000 if arguments.smoke else 100_000)
 
 
 if __name__ == "__main__":
