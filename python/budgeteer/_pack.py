@@ -84,7 +84,7 @@ class Packer:
             Both look at the 512 chunks that rank best, a knapsack at fewer where their number
             times the budget is above 4,194,304, and at no score of 0 or less; the others follow by
             rank. Coverage moved recall by a point or two, up or down; a knapsack gained up to six
-            points among ten chunks and lost 22 among thousands: see the README.
+            points among ten chunks and lost 23 among thousands: see the README.
         order: How the kept chunks stand in the text; what is kept is chosen by rank in any case.
             ``"rank"`` is best first, as they were admitted, ``"input"`` as they came.
             ``"document"`` is by source, the one that came first first; within a source by the
