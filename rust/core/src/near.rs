@@ -70,6 +70,8 @@ struct Scratch {
     folded: Vec<u8>,
     lowered: Vec<u8>,
     terms: Vec<u64>,
+    /// Those of the shingles that no kept text has, until they were enough.
+    missing: Vec<u64>,
     rare: Vec<(u32, u64)>,
     candidates: Vec<u32>,
 }
@@ -109,11 +111,14 @@ impl Near {
         // At most a fifth of its shingles is not in a text that it resembles.
         let most = read.len() / 5;
         filter.prefetch(&read[..read.len().min(most + 1)]);
-        let mut missing = 0;
+        let missing = &mut scratch.missing;
+        missing.clear();
         for &shingle in read.iter() {
-            missing += usize::from(!filter.may_have(shingle));
-            if missing > most {
-                return None;
+            if !filter.may_have(shingle) {
+                missing.push(shingle);
+                if missing.len() > most {
+                    return None;
+                }
             }
         }
         if read.is_empty() {
@@ -131,7 +136,7 @@ impl Near {
             !stop.load(Ordering::Relaxed) && resembles(read, kept.get(place as usize))
         };
         let found = scratch.candidates.iter().copied().find(resembles);
-        if found.is_none() && missing == 0 { self.find_whole(stop) } else { found }
+        if found.is_none() && scratch.missing.is_empty() { self.find_whole(stop) } else { found }
     }
 
     /// Returns the place of the first kept text that has all that was read.
@@ -160,15 +165,19 @@ impl Near {
             read.clear(); // memory ends before: nothing would be found to repeat it
         }
         let place = kept.len();
-        let listed = |shingle: u64| 1 + lists.get(shingle).map_or(0, |link| link.length);
-        let length = |shingle| if filter.may_have(shingle) { listed(shingle) } else { 0 };
-        scratch.rare.clear();
-        scratch.rare.extend(read.iter().map(|&shingle| (length(shingle), shingle)));
         let most = (read.len() / 5 + 1).min(read.len());
-        if most < read.len() {
-            scratch.rare.select_nth_unstable(most);
+        if scratch.missing.len() == most {
+            rare.push(scratch.missing.iter().copied());
+        } else {
+            let listed = |shingle: u64| 1 + lists.get(shingle).map_or(0, |link| link.length);
+            let length = |shingle| if filter.may_have(shingle) { listed(shingle) } else { 0 };
+            scratch.rare.clear();
+            scratch.rare.extend(read.iter().map(|&shingle| (length(shingle), shingle)));
+            if most < read.len() {
+                scratch.rare.select_nth_unstable(most);
+            }
+            rare.push(scratch.rare[..most].iter().map(|&(_, shingle)| shingle));
         }
-        rare.push(scratch.rare[..most].iter().map(|&(_, shingle)| shingle));
         lists.push(place, rare, rare.get(place as usize));
         filter.push(kept, read);
         kept.push(read.iter().copied());
