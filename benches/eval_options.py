@@ -218,9 +218,7 @@ def report_near(count: int) -> None:
             chunks.append(" ".join(copy))
         else:
             chunks.append(" ".join(rng.choices(words, k=160))[:800])
-    print(
-        f"\nseconds of the processor, {count} chunks of 800 characters, 3 in 10 near-duplicates, by chars_div4"
-    )
+    print(f"\nseconds of the processor, {count} chunks of 800 characters, 3 in 10 near-duplicates")
     print(f"{'':10}{'tokens':>14}{'exact':>14}{'near':>14}{'duplicates':>14}")
     for budget in (8_000, 1_000_000, PLENTY):
         times: dict[str, list[float]] = {"exact": [], "near": []}

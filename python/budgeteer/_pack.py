@@ -75,11 +75,10 @@ class Packer:
         selection: In which order chunks are admitted. ``"rank"`` is best first. ``"coverage"``
             takes each time the chunk that adds most to what those before cover of the query's
             words, and ranks well; for questions of several parts. It maximises, greedily, the
-            submodular
-            ``2 * sum(C / sqrt(r)) + sum(sqrt(w * x))``, with r being the places of the chunks by
-            rank, from 1 on; w the weight of each word of the query and x what the chunks have of
-            it together, by BM25 over those looked at; and C the most that one chunk has of all
-            words. ``"knapsack"`` begins with those of the highest sum of scores that fits, by
+            submodular ``2 * sum(C / sqrt(r)) + sum(sqrt(w * x))``, with r being the places of the
+            chunks by rank, from 1 on; w the weight of each word of the query and x what the chunks
+            have of it together, by BM25 over those looked at; and C the most that one chunk has of
+            all words. ``"knapsack"`` begins with those of the highest sum of scores that fits, by
             dynamic programming, each with a separator and counted by itself; for small batches.
             Both look at the 512 chunks that rank best, a knapsack at fewer where their number
             times the budget is above 4,194,304, and at no score of 0 or less; the others follow by
