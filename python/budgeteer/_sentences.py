@@ -38,7 +38,7 @@ MAX_CHUNKS = 256
 """So many chunks are split at most."""
 
 MAX_SENTENCES = 4_096
-"""No other chunk is split when there are so many sentences."""
+"""A chunk with which there would be more sentences is not split."""
 
 TRIES = 32
 """Behind the first sentence that does not fit, so many are tried one by one."""
@@ -154,20 +154,18 @@ class Sentences:
         seen: set[str] = set()
         tokens = sentences = 0
         for i in self.order:
-            if (
-                len(split) == MAX_CHUNKS
-                or tokens >= BUDGETS * self.call.budget
-                or sentences >= MAX_SENTENCES
-            ):
+            if len(split) == MAX_CHUNKS or tokens >= BUDGETS * self.call.budget:
                 break
             text = text_of(i)
             is_repeated = packer.dedupe is not None and text in seen
             if not text or is_repeated or self._is_out_of_scope(i):
                 continue
             seen.add(text)
-            split.append(Extract(i, text, backend.sentence_spans(text)))
+            extract = Extract(i, text, backend.sentence_spans(text))
             tokens += packer._counter.count_chunk(text, i)
-            sentences += split[-1].sentences
+            if sentences + extract.sentences <= MAX_SENTENCES:
+                sentences += extract.sentences
+                split.append(extract)
         return split
 
     def _choose(self) -> list[tuple[int, int]]:

@@ -344,6 +344,18 @@ def test_large_batches_are_bounded(backend):
     assert time.perf_counter() - start < 60
 
 
+@pytest.mark.parametrize("text", ["J. ", "1. ", "e.g. a ", "! ", "A\n", ".", "\u3000", "\"'"])
+def test_long_texts_take_linear_time(backend, text):
+    """No text takes long to split, and one of very many sentences is packed whole or not."""
+    long = text * (200_000 if backend is not backend_named("reference") else 20_000)
+    start = time.perf_counter()
+    assert backend.sentence_spans(long) is not None
+    assert ["Tea."] == [
+        kept.text for kept in Packer(9, units="sentence").pack("tea", [long, "Tea."]).kept[:1]
+    ]
+    assert time.perf_counter() - start < 30
+
+
 @pytest.mark.parametrize(
     ("units", "message"),
     [

@@ -49,7 +49,7 @@ def sentence_spans(text: str) -> list[int]:
             if (
                 (behind > place or is_wide)
                 and _may_start(text, behind)
-                and not (is_stop and place == end and _is_abbreviated(text[start:first]))
+                and not (is_stop and place == end and _is_abbreviated(text, start, first))
             ):
                 start = _close(text, start, place, spans)
     _close(text, start, len(text), spans)
@@ -71,15 +71,17 @@ def _may_start(text: str, place: int) -> bool:
     return place >= len(text) or unicodedata.category(text[place]) != "Ll"
 
 
-def _is_abbreviated(before: str) -> bool:
-    """Return whether the word at the end takes a full stop: Dr, e.g, an initial, an item."""
+def _is_abbreviated(text: str, start: int, end: int) -> bool:
+    """Return whether the word that ends there takes a full stop: Dr, e.g, an initial, an item."""
     word = ""
-    for character in reversed(before[-MAX_WORD:]):
+    for character in reversed(text[max(start, end - MAX_WORD) : end]):
         if character != "." and unicodedata.category(character)[0] not in "LN":
             break
         word = character + word
     if any(unicodedata.category(character)[0] == "N" for character in word):
-        return before.strip() == word  # the number of an item stands in front of it
+        while text[start].isspace():
+            start += 1
+        return start == end - len(word)  # the number of an item stands in front of it
     return len(word) == 1 or "." in word or word.lower() in ABBREVIATIONS
 
 

@@ -27,7 +27,7 @@ const BUDGETS: u128 = 4;
 /// So many chunks are split at most.
 const MAX_CHUNKS: usize = 256;
 
-/// No other chunk is split when there are so many sentences.
+/// A chunk with which there would be more sentences is not split.
 const MAX_SENTENCES: usize = 4_096;
 
 /// Behind the first sentence that does not fit, so many are tried one by one.
@@ -183,7 +183,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let (mut split, mut seen) = (Vec::new(), HashSet::new());
         let (mut tokens, mut sentences) = (0, 0);
         for &index in &self.order {
-            if split.len() == MAX_CHUNKS || tokens >= wanted || sentences >= MAX_SENTENCES {
+            if split.len() == MAX_CHUNKS || tokens >= wanted {
                 break;
             }
             let text = self.chunks[index].text();
@@ -193,8 +193,10 @@ impl<'a, D: Document> Sentences<'a, D> {
             }
             let chunk = Split::new(index, text);
             tokens += self.packer.count(text) as u128;
-            sentences += chunk.sentences.len();
-            split.push(chunk);
+            if sentences + chunk.sentences.len() <= MAX_SENTENCES {
+                sentences += chunk.sentences.len();
+                split.push(chunk);
+            }
         }
         split
     }
