@@ -56,7 +56,7 @@ pub(crate) fn bm25_scores<'py>(
     b: f64,
     words: (Option<String>, Bound<'py, PyAny>),
 ) -> PyResult<Bound<'py, PyAny>> {
-    let terms = terms(words)?;
+    let terms = guard(|| terms(words))?;
     scores(query, texts, titles, |query, texts| {
         budgeteer::batch_bm25_scores(query, texts, &terms, Bm25 { k1, b })
     })
