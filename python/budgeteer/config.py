@@ -326,6 +326,9 @@ def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | No
             weights=None,
             fusion="minmax",
             rrf_k=60,
+            stemming=None,
+            stopwords="english",
+            units="chunk",
         )
     except BudgeteerError as error:  # of the counter: all else is checked
         message = str(error)

@@ -99,8 +99,12 @@ def test_backends_split_alike(text):
     assert reference == native
 
 
+# Sentences are for neither of these: see `test_what_sentences_do_not_go_with`.
+by_sentences = options.map(
+    lambda given: {name: value for name, value in given.items() if name != "selection"}
+).map(lambda given: {**given, "dedupe": "exact" if given.get("dedupe") else None})
 calls = st.tuples(
-    queries, chunk_lists(sentences, max_size=6), st.integers(0, 60), counters, options
+    queries, chunk_lists(sentences, max_size=6), st.integers(0, 60), counters, by_sentences
 )
 
 
@@ -375,6 +379,17 @@ def test_presets_pack_chunks():
 
     with pytest.raises(InvalidArgumentError, match="units must be 'chunk' in a preset"):
         dataclasses.replace(agentic_rag(99), units="sentence")
+
+
+@pytest.mark.parametrize(
+    "options", [{"dedupe": "near"}, {"selection": "coverage"}, {"selection": "knapsack"}]
+)
+def test_what_sentences_do_not_go_with(options):
+    """What compares or chooses whole chunks is refused, and the message has both values."""
+    given = {"dedupe": "exact", "selection": "rank", **options}
+    with pytest.raises(InvalidArgumentError, match="units must be 'chunk' under") as caught:
+        Packer(9, units="sentence", **options)
+    assert str(caught.value).endswith("dedupe={dedupe!r}, selection={selection!r}".format(**given))
 
 
 def test_bad_chunks_and_counters(backend):

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use budgeteer::{
-    Chunk, Encoding, ErrorKind, Estimate, Overflow, Packer, Reason, Stemming, Stopwords, Template,
-    Text, Units, sentence_spans,
+    Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Overflow, Packer, Reason, Selection,
+    Stemming, Stopwords, Template, Text, Units, sentence_spans,
 };
 use serde_json::Value;
 
@@ -116,11 +116,35 @@ fn packings() {
     }
 }
 
-/// A preset's own admission goes by whole chunks.
+/// A preset's own admission goes by whole chunks, and so does what compares or
+/// chooses them.
 #[test]
-fn presets_pack_chunks() {
-    let packer = budgeteer::presets::agentic_rag(99).units(Units::Sentence);
-    assert_eq!(ErrorKind::InvalidArgument, packer.pack("tea", &["Tea."]).unwrap_err().kind());
+fn some_packers_pack_chunks() {
+    let packers = [
+        budgeteer::presets::agentic_rag(99),
+        Packer::new(99).dedupe(Dedupe::Near),
+        Packer::new(99).selection(Selection::Coverage),
+    ];
+    let corpus = Corpus::new(["Tea."]);
+    for packer in packers {
+        let packer = packer.units(Units::Sentence);
+        let answers = [packer.pack("tea", &["Tea."]), packer.pack_corpus("tea", &corpus)];
+        for answer in answers {
+            assert_eq!(ErrorKind::InvalidArgument, answer.unwrap_err().kind());
+        }
+    }
+}
+
+/// A corpus packs the sentences that its chunks do.
+#[test]
+fn a_corpus() {
+    let chunks = ["Tea is old. Green tea is not. So is silk.", "Rye. Tea of rye. Bread of rye."];
+    let corpus = Corpus::new(chunks);
+    for budget in 0..20 {
+        let packer = Packer::new(budget).units(Units::Sentence);
+        let packing = packer.pack("green tea", &chunks).unwrap();
+        assert_eq!(packing, packer.pack_corpus("green tea", &corpus).unwrap());
+    }
 }
 
 /// The caller's own counter is never over, and what all fits is whole.

@@ -7,7 +7,7 @@ pub use crate::citation::{Citation, citations, estimate_citation_tokens, sources
 use crate::count::Estimate;
 use crate::error::Error;
 use crate::pack::Overflow;
-use crate::packer::{Packer, Packing, Policy};
+use crate::packer::{Packer, Packing, Policy, Units};
 use crate::rank::Ranking;
 use crate::{Order, Selection, Template};
 
@@ -157,6 +157,7 @@ fn preset(max_tokens: usize) -> Packer {
         .overflow(Overflow::Skip)
         .dedupe(false)
         .selection(Selection::Rank)
+        .units(Units::Chunk)
         .order(Order::Rank)
         .template(Template::plain())
 }
