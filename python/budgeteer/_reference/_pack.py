@@ -222,6 +222,8 @@ class _Packer:
     """Of the kept texts, where those that nearly repeat one are dropped."""
     known: dict[int, int] = field(default_factory=dict)
     """What a callable has counted of chunks before their turn."""
+    known_around: int | None = None
+    """And of header and footer."""
     rest: int = 0
     may_cut: bool = False
     has_notice: bool = False
@@ -357,7 +359,8 @@ class _Packer:
     def by_knapsack(self, order: Sequence[int], scores: Sequence[float]) -> list[int]:
         """Return *order* with those first that fit and have the highest sum of scores."""
         template = self.template
-        room = max(0, self.budget - self.count_part(template.header + template.footer))
+        self.known_around = self.count_part(template.header + template.footer)
+        room = max(0, self.budget - self.known_around)
         separator = self.count_part(template.separator)
         capacity = room + separator
         chosen: list[int] = []
@@ -505,6 +508,8 @@ class _Packer:
         self.may_cut = self.overflow in MARKERS and self.cite is None
         rest = self.considered(order)
         for i in rest:
+            if used is None:
+                used = self.known_around
             if used is None:
                 used = self.ask_around(self.template.header + self.template.footer)
             if self.wants_notice():

@@ -218,6 +218,8 @@ pub(crate) struct Packer<'p, B, H> {
     near: Option<Box<Near>>,
     /// What the host has counted of chunks before their turn.
     known: HashMap<u32, u64>,
+    /// And of header and footer.
+    known_around: Option<u64>,
     progress: Progress,
     /// What each kept chunk costs, under an exact counter.
     costs: Vec<exact::Cost>,
@@ -270,6 +272,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             seen: Seen::default(),
             near: (plan.dedupe == Dedupe::Near).then(Box::default),
             known: HashMap::new(),
+            known_around: None,
             progress: Progress::default(),
             costs: Vec::new(),
             sizes: Vec::new(),

@@ -19,8 +19,11 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
             if std::mem::take(&mut is_first) {
                 let template = self.plan.template;
-                used =
-                    self.count_around(&[template.header.as_bytes(), template.footer.as_bytes()])?;
+                let around = [template.header.as_bytes(), template.footer.as_bytes()];
+                used = match self.known_around {
+                    Some(tokens) => tokens,
+                    None => self.count_around(&around)?,
+                };
             }
             if self.wants_notice(0) {
                 used = used.saturating_add(self.count_notice()?);

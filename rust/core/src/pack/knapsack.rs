@@ -21,7 +21,9 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     ) -> Result<Vec<u32>, H::Error> {
         let template = self.plan.template;
         let around = [template.header.as_bytes(), template.footer.as_bytes()].concat();
-        let room = self.plan.budget.saturating_sub(self.count_part(&around)?);
+        let around = self.count_part(&around)?;
+        self.known_around = Some(around);
+        let room = self.plan.budget.saturating_sub(around);
         let separator = self.count_part(template.separator.as_bytes())?;
         let capacity = room.saturating_add(separator);
         let (mut places, mut items) = (Vec::new(), Vec::new());
