@@ -322,10 +322,10 @@ impl Packer {
     /// ```
     /// use budgeteer::{Estimate, Packer, Selection};
     ///
-    /// let chunks = ["The tea of spring.", "Green tea.", "Tea, tea."];
-    /// let packer = Packer::new(6).estimate(Estimate::Words).selection(Selection::Coverage);
-    /// let packing = packer.pack("green tea in spring", &chunks)?;
-    /// assert_eq!(packing.text, "The tea of spring.\n\nGreen tea.");
+    /// let chunks = ["Green tea.", "Green tea, green tea.", "Spring in May."];
+    /// let packer = Packer::new(7).estimate(Estimate::Words).selection(Selection::Coverage);
+    /// let packing = packer.pack("green tea, spring", &chunks)?;
+    /// assert_eq!(packing.text, "Green tea, green tea.\n\nSpring in May.");
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     #[must_use]
