@@ -17,13 +17,14 @@ of gold chunks. Behind each mean of sentences is how many questions gain and los
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from questions import records_of
 
 from budgeteer import Packer
 
@@ -31,18 +32,6 @@ ENVELOPE = 12
 SEPARATOR = "\n\n"
 WORD = re.compile(r"[^\W_]+")
 MEASURES = ("whole", "evidence", "answer", "gold answer")
-
-
-def records_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file, each with its chunks."""
-    corpus = None
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            if "corpus" in record:
-                corpus = record["corpus"]
-            else:
-                yield record if corpus is None else {**record, "chunks": corpus}
 
 
 def count(text: str) -> int:

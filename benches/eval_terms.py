@@ -13,11 +13,11 @@ questions gain and lose.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from questions import records_of
 
 from budgeteer import Packer
 
@@ -30,18 +30,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "no stopwords": {"stopwords": None},
     "english, no stopwords": {"stemming": "english", "stopwords": None},
 }
-
-
-def records_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file, each with its chunks."""
-    corpus = None
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            if "corpus" in record:
-                corpus = record["corpus"]
-            else:
-                yield record if corpus is None else {**record, "chunks": corpus}
 
 
 def measures(record: dict[str, Any], options: dict[str, Any]) -> dict[str, float]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from unittest import mock
 
+import pytest
 from hypothesis import strategies as st
 
 from budgeteer import (
@@ -27,6 +28,12 @@ ONLY_REFERENCE = os.environ.get("BUDGETEER_BACKEND") == "reference"
 """Whether this run was asked to leave the native backend out."""
 
 BACKENDS = ("reference",) if ONLY_REFERENCE else ("native", "reference")
+
+on_both = pytest.mark.parametrize("name", BACKENDS)
+"""Runs a test with each backend's name."""
+
+compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
+"""Marks a test that compares both backends."""
 
 FACADES = (_corpus, _records, _pack, _count, _layout, _sentences, _similarity, ranking)
 """The modules that hold a backend of their own."""

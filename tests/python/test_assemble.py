@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import (
-    BACKENDS,
     Pure,
     Recorder,
     chunk_lists,
     counters,
     forging_texts,
+    on_both,
     outcome,
     queries,
     tag_of,
@@ -34,7 +34,6 @@ from budgeteer import (
     parse_context,
 )
 
-on_both = pytest.mark.parametrize("name", BACKENDS)
 ESCAPING = ["tagged", "markdown", "xml", "json"]
 on_escaping = pytest.mark.parametrize("template", ESCAPING)
 PLENTY = 10**9

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     ODD_CHARACTERS,
-    ONLY_REFERENCE,
     VOCABULARY,
     WHITESPACE,
     Liar,
     any_character,
     backend_named,
+    compared,
     is_assigned,
     long_texts,
     queries,
@@ -31,8 +31,6 @@ from support import (
 from budgeteer import InvalidArgumentError, Packer, ranking
 from budgeteer._reference._bm25 import ln
 from budgeteer._reference._terms import DEFAULT_WORDS, STOPWORDS, Terms, terms
-
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 ASSIGNED = [chr(code) for code in range(sys.maxunicode + 1) if is_assigned(chr(code))]
 WORDS = ["tea", "green", "black", "x", "42", "th\u00e9", "\u7eff\u8336", "\uc548\ub155", "the"]

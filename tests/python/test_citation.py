@@ -22,6 +22,7 @@ from support import (
     Recorder,
     counters,
     odd_texts,
+    on_both,
     options,
     outcome,
     scores,
@@ -47,8 +48,6 @@ from budgeteer.presets import (
     retrieval_service,
     sources_footer,
 )
-
-on_both = pytest.mark.parametrize("name", BACKENDS)
 
 SENTENCE = "Retrieval brings chunks, and chunks bring tokens that somebody pays for. "
 

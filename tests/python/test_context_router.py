@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import (
-    BACKENDS,
     NOT_STRIPPED,
     ODD_CHARACTERS,
     PUNCTUATION,
     VOCABULARY,
     WHITESPACE,
     long_texts,
+    on_both,
     queries,
     texts,
     using,
@@ -32,7 +32,6 @@ ESTIMATORS = ["chars_div4", "words", "whitespace"]
 RANKINGS = ["relevance", "recency", "manual"]
 TRUNCATIONS = ["drop", "truncate_end", "truncate_middle"]
 
-on_both = pytest.mark.parametrize("name", BACKENDS)
 every_setting = pytest.mark.parametrize(
     ("estimator", "ranking", "truncation"),
     [(e, r, t) for e in ESTIMATORS for r in RANKINGS for t in TRUNCATIONS],

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
-    ONLY_REFERENCE,
     VOCABULARY,
     Pure,
     budgets,
     chunk_lists,
+    compared,
     counters,
     options,
     outcome,
@@ -39,8 +39,6 @@ from budgeteer import (
 )
 from budgeteer.errors import EmbeddingError
 from budgeteer.presets import agentic_rag, context_gate, context_router, retrieval_service
-
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 RANKINGS = ["bm25", "keyword", "recency", "input", "score"]
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import (
-    BACKENDS,
     EXACT,
     FORMULAS,
     Liar,
@@ -18,13 +17,12 @@ from support import (
     counters,
     formula_counters,
     long_texts,
+    on_both,
     texts,
     using,
 )
 
 from budgeteer import CounterError, InvalidArgumentError, TokenCounter, get_counter
-
-on_both = pytest.mark.parametrize("name", BACKENDS)
 
 
 def expected_count(counter, text):

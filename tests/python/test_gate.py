@@ -12,14 +12,22 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import BACKENDS, counters, odd_texts, options, outcome, plain_texts, texts, using
+from support import (
+    BACKENDS,
+    counters,
+    odd_texts,
+    on_both,
+    options,
+    outcome,
+    plain_texts,
+    texts,
+    using,
+)
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, get_counter
 from budgeteer.cli import main
 from budgeteer.presets import context_gate, gate_bundle
 from budgeteer.ranking import keyword_scores
-
-on_both = pytest.mark.parametrize("name", BACKENDS)
 
 EXAMPLE = Path(__file__).parents[2] / "examples/bundle.json"
 BUNDLE = json.loads(EXAMPLE.read_text("utf-8"))

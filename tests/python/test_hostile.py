@@ -3,12 +3,11 @@
 import time
 
 import pytest
-from support import BACKENDS, using
+from support import BACKENDS, on_both, using
 
 from budgeteer import Packer, pack
 
 on_native = pytest.mark.skipif("native" not in BACKENDS, reason="is about the native backend")
-on_both = pytest.mark.parametrize("name", BACKENDS)
 
 
 def seconds(work):

@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import BACKENDS, ONLY_REFERENCE, chunk_lists, odd_texts, outcome, queries, using
+from support import (
+    BACKENDS,
+    chunk_lists,
+    compared,
+    odd_texts,
+    outcome,
+    queries,
+    using,
+)
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, ranking
-
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 QUERY = "green tea"
 TEXTS = ["Green tea, green.", "Rye bread.", "Black tea.", "Coffee."]

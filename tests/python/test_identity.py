@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from support import (
     NOT_STRIPPED,
     ODD_CHARACTERS,
-    ONLY_REFERENCE,
     PUNCTUATION,
     VOCABULARY,
     WHITESPACE,
@@ -24,6 +23,7 @@ from support import (
     backend_named,
     budgets,
     chunk_lists,
+    compared,
     counters,
     exact_counters,
     is_assigned,
@@ -39,8 +39,6 @@ from support import (
 )
 
 from budgeteer import _codes, get_counter, pack
-
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 GRAPHEME_ALPHABET = [
     "a", "\x00", "\r", "\n", "\u0301", "\u200d", "\u200c", "\u00a9", "\U0001f600", "\U0001f3fd",

@@ -9,12 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
-    ONLY_REFERENCE,
     Pure,
     budgets,
+    compared,
     counters,
     notices,
     odd_texts,
+    on_both,
     orders,
     outcome,
     templates,
@@ -24,9 +25,6 @@ from support import (
 )
 
 from budgeteer import Corpus, Packer, Template, pack
-
-on_both = pytest.mark.parametrize("name", BACKENDS)
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 TWENTY = " ".join(f"word{i}" for i in range(20))
 FIFTY = " ".join(f"word{i}" for i in range(50))

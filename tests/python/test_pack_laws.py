@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import (
-    BACKENDS,
     END_MARKER,
     EXACT,
     FORMULAS,
@@ -26,6 +25,7 @@ from support import (
     meeting_texts,
     notices,
     odd_texts,
+    on_both,
     options,
     orders,
     pure_counters,
@@ -47,8 +47,6 @@ from budgeteer import (
     parse_context,
 )
 from budgeteer._assemble import STYLES
-
-on_both = pytest.mark.parametrize("name", BACKENDS)
 
 
 @dataclass

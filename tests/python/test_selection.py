@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
-    ONLY_REFERENCE,
     Recorder,
     budgets,
     chunk_lists,
+    compared,
     counters,
+    on_both,
     options,
     outcome,
     queries,
@@ -22,9 +23,6 @@ from support import (
 from budgeteer import Chunk, Corpus, Packer, pack
 from budgeteer.presets import agentic_rag, context_gate, context_router, retrieval_service
 from budgeteer.ranking import bm25_scores
-
-on_both = pytest.mark.parametrize("name", BACKENDS)
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 
 def scored(*pairs):

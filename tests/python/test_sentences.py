@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
-    ONLY_REFERENCE,
     backend_named,
     chunk_lists,
+    compared,
     counters,
     formula_counters,
     long_texts,
@@ -33,7 +33,6 @@ from budgeteer.presets import agentic_rag
 
 CASES = json.loads(sentence_cases.FILE.read_text("utf-8"))
 
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 pieces = st.sampled_from(
     [

@@ -15,12 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import BACKENDS, ONLY_REFERENCE, Liar, backend_named, outcome, using
+from support import BACKENDS, Liar, backend_named, compared, outcome, using
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, pack, ranking
 from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
-
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 CHUNKS = ["Rye bread.", "Green tea.", "Coffee."]
 WANTED = np.array([1, 0, 0], dtype=np.float32)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
-    ONLY_REFERENCE,
     VOCABULARY,
     backend_named,
     chunk_lists,
+    compared,
     long_texts,
     queries,
     text_of,
@@ -27,8 +27,6 @@ from budgeteer._reference._stem import MAX_CHARS, stemmer
 from budgeteer._reference._stopword_table import STOPWORDS
 from budgeteer._reference._terms import Terms, terms
 from budgeteer._terms import LISTED, STEMMED
-
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 ENDINGS = {
     "english": "s es ed ing ies ly ness fulness ation ational izer y e eed edly al ment 's",

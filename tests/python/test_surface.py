@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import BACKENDS, ONLY_REFERENCE, backend_named
+from support import BACKENDS, backend_named, compared
 
 import budgeteer
 from budgeteer import (
@@ -30,8 +30,6 @@ INTERNAL = {
     "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
 }
 """Functions of a backend that the facade does not call, each with its reason."""
-
-compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 
 
 def public(module):

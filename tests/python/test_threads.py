@@ -8,11 +8,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support import BACKENDS, using
+from support import on_both, using
 
 from budgeteer import Packer
 
-on_both = pytest.mark.parametrize("name", BACKENDS)
 WORDS = ["green", "tea", "rye", "bread", "coffee", "remote", "policy", "\u8336", "caf\u00e9"]
 
 

@@ -1,7 +1,7 @@
 """
 What dedupe="near", selection="coverage" and selection="knapsack" gain and lose: budgeted recall.
 
-    python benches/eval_options.py FILE... [--max N] [--odd] [--budgets 256,512,1024]
+    python benches/eval_diversity.py FILE... [--max N] [--odd] [--budgets 256,512,1024]
                                     [--skip-time | --smoke]
 
 A FILE is JSON Lines: a first line ``{"corpus": [...]}`` with the chunks that all queries share, or
@@ -24,7 +24,6 @@ these out.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import random
 import re
@@ -35,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_system import CHARS_PER_TOKEN, ENVELOPE, SEPARATOR
+from questions import records_of
 from texts import QUERY, fresh, real_text
 
 from budgeteer import Packer
@@ -57,14 +57,6 @@ def charged(text: str) -> int:
     """Count a chunk with its envelope, and an assembled text with all of them."""
     parts = text.split(SEPARATOR)
     return sum(max(1, -(-len(part) // CHARS_PER_TOKEN)) + ENVELOPE for part in parts)
-
-
-def load(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a file, each with its chunks."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    corpus = [line["corpus"] for line in lines if "corpus" in line]
-    records = [line for line in lines if "corpus" not in line]
-    return [{"chunks": corpus[0], **record} if corpus else record for record in records]
 
 
 def as_is(chunks: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
@@ -160,7 +152,7 @@ def difference(rows: Rows, base: Rows, name: str) -> str:
 
 def report(path: Path, budgets: Sequence[int], queries: slice) -> None:
     """Print the tables of one file."""
-    records = load(path)[queries]
+    records = list(records_of(path))[queries]
     for variant, derive in VARIANTS.items():
         made: dict[int, list[dict[str, str]]] = {}
         for record in records:
