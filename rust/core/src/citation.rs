@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::chunk::Document;
 use crate::count::TokenCounter;
-use crate::packer::{Packer, Packing};
+use crate::packer::Packer;
+use crate::packing::Packing;
 
 /// What stands behind each citation in a footer; its envelope includes it.
 const SEPARATOR: &str = "; ";

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::corpus::Index;
 use crate::pack::Reason;
-use crate::packer::DroppedChunk;
+use crate::packing::DroppedChunk;
 use crate::pipeline::{Counting, Outcome, Plan};
 use crate::rank::Ranking;
 

@@ -2,20 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::assemble::Order;
-use crate::assemble::template::{Tag, Template};
+use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};
-use crate::citation::envelope;
-use crate::corpus::Index;
-use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
-use crate::dropped::DroppedChunks;
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::pack::{Dedupe, Overflow, Reason};
-use crate::pipeline::{self, Counting, Host, Plan, Subject};
+use crate::pack::{Dedupe, Overflow};
+use crate::packing::{Packing, packing};
+use crate::pipeline::{self, Counting, Plan};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
 use crate::selection::Selection;
@@ -24,76 +20,11 @@ use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
 use crate::terms::Terms;
 
+use caller::Caller;
 use sentences::Sentences;
 
+mod caller;
 mod sentences;
-
-/// A kept chunk.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct KeptChunk {
-    /// Its place in the input.
-    pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`] where it has none.
-    pub score: Option<f64>,
-    /// Tokens of its text alone, cut where it was cut.
-    pub token_count: usize,
-    /// Tokens set aside for citing it: see
-    /// [`presets::agentic_rag`](crate::presets::agentic_rag).
-    pub citation_tokens: usize,
-    /// Where its text stands in [`Packing::text`], as it is escaped there, in
-    /// bytes.
-    pub span: std::ops::Range<usize>,
-    /// Whether something of its text was left out.
-    pub was_cut: bool,
-}
-
-/// A dropped chunk.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct DroppedChunk {
-    /// Its place in the input.
-    pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`] where it has none.
-    pub score: Option<f64>,
-    /// Why it is not in.
-    pub reason: Reason,
-    /// Under [`Reason::Budget`], what it would have added, or a lower bound.
-    pub needed_tokens: usize,
-    /// Under [`Reason::Budget`], what was left.
-    pub available_tokens: usize,
-    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly.
-    pub duplicate_of: Option<usize>,
-}
-
-/// The best context that fits, and what became of every chunk.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Packing {
-    /// The context, ready to send.
-    pub text: String,
-    /// What the counter answers for exactly `text`; at most `budget_tokens`.
-    pub total_tokens: usize,
-    /// What could have been used.
-    pub budget_tokens: usize,
-    /// What is in the text, in its order.
-    pub kept: Vec<KeptChunk>,
-    /// What is not, in the order in which that was decided.
-    pub dropped: DroppedChunks,
-}
-
-impl Packing {
-    /// Returns the text, split behind the text of each kept chunk, without what
-    /// follows.
-    pub(crate) fn links(&self) -> Vec<Vec<u8>> {
-        let mut from = 0;
-        let links = self.kept.iter().map(|kept| {
-            let start = std::mem::replace(&mut from, kept.span.end);
-            self.text.as_bytes()[start..kept.span.end].to_vec()
-        });
-        links.collect()
-    }
-}
 
 /// What is packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -679,96 +610,5 @@ impl Packer {
             }
             Ranking::Bm25 | Ranking::Keyword | Ranking::Input => Ok(Vec::new()),
         }
-    }
-}
-
-/// The Rust program around the pipeline.
-pub(crate) struct Caller<'a, D> {
-    packer: &'a Packer,
-    chunks: &'a [D],
-    /// The places of the chunks in the input; None where these are theirs.
-    indices: Option<&'a [usize]>,
-}
-
-impl<D> Caller<'_, D> {
-    fn place(&self, index: usize) -> usize {
-        self.indices.map_or(index, |indices| indices[index])
-    }
-}
-
-impl<D: Document> Host for Caller<'_, D> {
-    type Error = std::convert::Infallible;
-
-    fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error> {
-        let Counter::Custom(counter) = &self.packer.counter else {
-            unreachable!("the host is asked for its own counter only");
-        };
-        Ok(match subject {
-            Subject::Chunk(index) => counter.count(self.chunks[index].text()),
-            Subject::Piece { text, .. } | Subject::Assembled(text) => counter.count(utf8(text)),
-        } as u64)
-    }
-
-    fn tag(&mut self, index: usize) -> Result<Tag, Self::Error> {
-        let chunk = &self.chunks[index];
-        let (kind, id) = chunk.tag();
-        Ok(Tag {
-            kind: kind.into(),
-            id: id.map_or_else(|| self.place(index).to_string(), str::to_owned).into(),
-            source: chunk.source().into(),
-            title: chunk.title().into(),
-            position: chunk.position().unwrap_or(f64::NAN),
-        })
-    }
-
-    fn cite(&mut self, index: usize) -> Result<u64, Self::Error> {
-        Ok(self.packer.count(&envelope(&self.chunks[index])) as u64)
-    }
-
-    fn work<R: Send>(
-        &mut self,
-        _: usize,
-        work: impl FnOnce(&AtomicBool) -> R + Send,
-    ) -> Result<R, Self::Error> {
-        Ok(work(&GO_ON))
-    }
-}
-
-fn utf8(text: &[u8]) -> &str {
-    std::str::from_utf8(text).expect("whole characters of strings make a string")
-}
-
-/// Returns what a program gets; the budget is still to be told. `index` is that
-/// of the corpus which the chunks are.
-pub(crate) fn packing<D: Document>(
-    outcome: pipeline::Outcome,
-    plan: &Plan<'_>,
-    chunks: &[D],
-    text: Vec<u8>,
-    index: Option<Arc<Index>>,
-) -> Packing {
-    let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
-    let text = String::from_utf8(text).expect("whole strings make a string");
-    let mut at = plan.template.header.len();
-    let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
-        let start = at + part.front.len();
-        let end = start + part.changed.map_or_else(|| chunks[part.index].text().len(), <[u8]>::len);
-        at = end + part.back.len() + plan.template.separator.len();
-        KeptChunk {
-            index: part.index,
-            score: score(kept.index),
-            token_count: tokens(kept.tokens),
-            citation_tokens: tokens(kept.citation),
-            span: start..end,
-            was_cut: part.was_cut,
-        }
-    });
-    Packing {
-        total_tokens: tokens(outcome.total_tokens),
-        budget_tokens: 0,
-        kept: kept.collect(),
-        dropped: DroppedChunks::new(outcome, plan, index, chunks.len()),
-        text,
     }
 }

@@ -7,7 +7,8 @@ pub use crate::citation::{Citation, citations, estimate_citation_tokens, sources
 use crate::count::Estimate;
 use crate::error::Error;
 use crate::pack::Overflow;
-use crate::packer::{Packer, Packing, Policy, Units};
+use crate::packer::{Packer, Policy, Units};
+use crate::packing::Packing;
 use crate::rank::Ranking;
 use crate::{Order, Selection, Template};
 

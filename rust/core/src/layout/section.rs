@@ -8,7 +8,7 @@ use super::Flex;
 use crate::count::TokenCounter;
 use crate::error::Error;
 use crate::messages::{Costs, History, Message, Tool, count_tools};
-use crate::packer::Packing;
+use crate::packing::Packing;
 use crate::truncate::cut_to;
 
 const ROLES: [&str; 4] = ["system", "developer", "user", "assistant"];

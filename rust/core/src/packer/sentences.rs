@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use super::{Caller, Packer, Packing, packing};
+use super::caller::Caller;
+use super::{Packer, Packing, packing};
 use crate::assemble::Order;
 use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};

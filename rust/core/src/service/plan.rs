@@ -14,7 +14,8 @@ use crate::chunk::Chunk;
 use crate::error::{Error, ErrorKind};
 use crate::messages::{Message, count_messages};
 use crate::pack::Reason;
-use crate::packer::{Packer, Packing};
+use crate::packer::Packer;
+use crate::packing::Packing;
 use crate::window::{Reserve, retrieval_budget};
 
 /// A context of one token, to see what stands around a context.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::chunk::Chunk;
 use crate::messages::Message;
-use crate::packer::{KeptChunk, Packing};
+use crate::packing::{KeptChunk, Packing};
 
 /// What of a window went where, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::chunk::Chunk;
 use crate::count::TokenCounter;
 use crate::pack::Reason;
-use crate::packer::Packing;
+use crate::packing::Packing;
 
 /// So many of a request's dropped chunks are counted.
 const SAMPLE: usize = 32;

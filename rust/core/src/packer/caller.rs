@@ -1,0 +1,66 @@
+//! The program that packs, as the pipeline sees it.
+
+use std::sync::atomic::AtomicBool;
+
+use super::{Counter, Packer};
+use crate::assemble::template::Tag;
+use crate::chunk::Document;
+use crate::citation::envelope;
+use crate::count::exact::GO_ON;
+use crate::pipeline::{Host, Subject};
+
+/// The Rust program around the pipeline.
+pub(crate) struct Caller<'a, D> {
+    pub(super) packer: &'a Packer,
+    pub(super) chunks: &'a [D],
+    /// The places of the chunks in the input; None where these are theirs.
+    pub(super) indices: Option<&'a [usize]>,
+}
+
+impl<D> Caller<'_, D> {
+    fn place(&self, index: usize) -> usize {
+        self.indices.map_or(index, |indices| indices[index])
+    }
+}
+
+impl<D: Document> Host for Caller<'_, D> {
+    type Error = std::convert::Infallible;
+
+    fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error> {
+        let Counter::Custom(counter) = &self.packer.counter else {
+            unreachable!("the host is asked for its own counter only");
+        };
+        Ok(match subject {
+            Subject::Chunk(index) => counter.count(self.chunks[index].text()),
+            Subject::Piece { text, .. } | Subject::Assembled(text) => counter.count(utf8(text)),
+        } as u64)
+    }
+
+    fn tag(&mut self, index: usize) -> Result<Tag, Self::Error> {
+        let chunk = &self.chunks[index];
+        let (kind, id) = chunk.tag();
+        Ok(Tag {
+            kind: kind.into(),
+            id: id.map_or_else(|| self.place(index).to_string(), str::to_owned).into(),
+            source: chunk.source().into(),
+            title: chunk.title().into(),
+            position: chunk.position().unwrap_or(f64::NAN),
+        })
+    }
+
+    fn cite(&mut self, index: usize) -> Result<u64, Self::Error> {
+        Ok(self.packer.count(&envelope(&self.chunks[index])) as u64)
+    }
+
+    fn work<R: Send>(
+        &mut self,
+        _: usize,
+        work: impl FnOnce(&AtomicBool) -> R + Send,
+    ) -> Result<R, Self::Error> {
+        Ok(work(&GO_ON))
+    }
+}
+
+fn utf8(text: &[u8]) -> &str {
+    std::str::from_utf8(text).expect("whole characters of strings make a string")
+}
