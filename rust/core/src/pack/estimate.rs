@@ -256,7 +256,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         used
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // asked of each chunk
     pub(super) fn measure(&mut self, estimate: Estimate, index: u32) -> u64 {
         match self.measures.get(index).unwrap_or(u32::MAX) {
             u32::MAX => estimate.measure(self.batch.text(index as usize), &mut self.scratch),
