@@ -394,7 +394,7 @@ class Packing(Generic[T]):
                 why = f"{_chunks(self._max_docs, 'document')} had been considered before it"
             return why
         if dropped.reason == "duplicate":
-            how = "nearly repeats" if self._is_near else "equals"
+            how = "repeats, or nearly," if self._is_near else "equals"
             return f"its text {how} that of chunk {dropped.duplicate_of}, which is kept"
         if dropped.needed_tokens <= dropped.available_tokens:
             return "packing had stopped before its turn came"

@@ -95,6 +95,8 @@ class Sentences:
     """All chunks, best first."""
 
     split: list[Extract] = field(init=False)
+    counted: dict[str, int] = field(init=False, default_factory=dict)
+    """What the caller's own counter answered before, for it is asked for many sentences again."""
 
     def pack(self) -> tuple[tuple[Any, ...], dict[int, tuple[int, int]]]:
         """Return what a backend answers, and how many of how many sentences of a chunk are in."""
@@ -110,7 +112,9 @@ class Sentences:
             if not any(i in extracts and reason != DUPLICATE for i, reason in _dropped(result)):
                 break
             chosen.pop()  # a notice of more digits took its room
-        ranked = [i for i in self.order if i in kept]
+        # What was cut for the room that was left would take more of it in front of others.
+        cut = [_kept(result)[result[5]]] if result[5] >= 0 else []
+        ranked = [i for i in self.order if i in kept and i not in cut] + cut
         if ranked != [i for i in extracts if i in kept]:  # others had room behind them
             result = self._pack_with(extracts, ranked)
             kept = {*_kept(result)}
@@ -162,8 +166,8 @@ class Sentences:
                 continue
             seen.add(text)
             extract = Extract(i, text, backend.sentence_spans(text))
-            tokens += packer._counter.count_chunk(text, i)
             if sentences + extract.sentences <= MAX_SENTENCES:
+                tokens += packer._counter.count_chunk(text, i)
                 sentences += extract.sentences
                 split.append(extract)
         return split
@@ -171,6 +175,13 @@ class Sentences:
     def _choose(self) -> list[tuple[int, int]]:
         """Return the best sentences that fit, each by the place of its chunk and its number."""
         ranked = self._ranked()
+        if self.packer.dedupe is not None:
+            firsts: dict[str, tuple[int, int]] = {}
+            for place, number in ranked:
+                firsts.setdefault(self.split[place].sentence(number), (place, number))
+            if len(firsts) < len(ranked) and self._fits(ranked):
+                return ranked  # whole chunks, whatever they repeat
+            ranked = [*firsts.values()]
         # So many of the best fit, and one more does not.
         fit, over = 0, 1
         while over <= len(ranked) and self._fits(ranked[:over]):
@@ -275,7 +286,12 @@ class Sentences:
     ) -> tuple[Any, ...]:
         """Return what a backend answers for *chunks*, of which *indices* are the real places."""
         packer, call = self.packer, self.call
-        ask, tag = packer._counter._ask, _chunk.tagger(call.items)
+        tag = _chunk.tagger(call.items)
+
+        def ask(text: str, i: int) -> int:
+            if text not in self.counted:
+                self.counted[text] = packer._counter._ask(text, i)
+            return self.counted[text]
 
         def real(function: Callable[..., Any], *, first: bool) -> Callable[..., Any]:
             if indices is None:

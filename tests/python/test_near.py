@@ -225,7 +225,8 @@ def test_explained(backend):
     """The sentence says that it is near, pickled too."""
     packing = pack("", ["Green tea.", "green tea"], 9, dedupe="near")
     expected = (
-        "Chunk 1 (score 0.00) was dropped: its text nearly repeats that of chunk 0, which is kept."
+        "Chunk 1 (score 0.00) was dropped: its text repeats, or nearly, that of chunk 0, "
+        "which is kept."
     )
     assert expected == packing.explain(1) == pickle.loads(pickle.dumps(packing)).explain(1)
 

@@ -240,10 +240,10 @@ def test_duplicates(backend):
     assert ("duplicate", 0) == next(
         (dropped.reason, dropped.duplicate_of) for dropped in packing.dropped if dropped.index == 2
     )
-    twice = ["Green tea. Rye.", "Green tea. Oat."]  # what is chosen is the same
+    twice = ["Green tea. Rye.", "Green tea. Oat."]  # only the rest of the second is new
     packing = Packer(7, units="sentence").pack("green tea", twice)
-    assert "Green tea." == packing.text
-    assert "duplicate" == packing.dropped[0].reason
+    assert "Green tea. Rye." == packing.text
+    assert "budget" == packing.dropped[0].reason
     both = Packer(14, units="sentence", dedupe=None).pack("green tea China", [TEA, TEA])
     assert [0, 1] == sorted(kept.index for kept in both.kept)
 
@@ -381,14 +381,43 @@ def test_presets_pack_chunks():
 
 
 @pytest.mark.parametrize(
-    "options", [{"dedupe": "near"}, {"selection": "coverage"}, {"selection": "knapsack"}]
+    "option", ["dedupe='near'", "selection='coverage'", "selection='knapsack'"]
 )
-def test_what_sentences_do_not_go_with(options):
-    """What compares or chooses whole chunks is refused, and the message has both values."""
-    given = {"dedupe": "exact", "selection": "rank", **options}
-    with pytest.raises(InvalidArgumentError, match="units must be 'chunk' under") as caught:
-        Packer(9, units="sentence", **options)
-    assert str(caught.value).endswith("dedupe={dedupe!r}, selection={selection!r}".format(**given))
+def test_what_sentences_do_not_go_with(option):
+    """What compares or chooses whole chunks is refused, and the message names it."""
+    name, value = option.split("=")
+    with pytest.raises(InvalidArgumentError, match=f"units must be 'chunk' under {option}"):
+        Packer(9, units="sentence", **{name: value.strip("'")})
+
+
+def test_a_sentence_stands_once(backend):
+    """Chunks that overlap give each sentence once, unless repetitions are kept."""
+    ends = ["Apples grow.", "Bread bakes.", "Dogs bark."]
+    chunks = [f"Green tea is from China. {end}" for end in ends]
+    once = Packer(14, units="sentence").pack("green tea china", chunks)
+    again = Packer(14, units="sentence", dedupe=None).pack("green tea china", chunks)
+    assert (1, 2) == tuple(p.text.count("Green tea is from China.") for p in (once, again))
+
+
+def test_what_is_cut_takes_no_room_from_sentences(backend):
+    """A long chunk is cut into what the sentences leave, and into no more."""
+    long = "Green tea " + " ".join(f"word{i}" for i in range(60)) + "."
+    short = [
+        "Filler number one is here. Green tea is from Hunan. Another filler.",
+        "The answer is Fujian. Green tea is also from Fujian.",
+    ]
+    packer = Packer(60, units="sentence", overflow="truncate_end", ranking="input")
+    packing = packer.pack("green tea", [long, *short])
+    assert {1, 2} < {kept.index for kept in packing.kept}
+    assert packing.total_tokens <= 60
+
+
+def test_what_is_too_long_to_split_is_passed_over(backend):
+    """A chunk of more sentences than are ranked leaves room for those of others."""
+    others = [f"Filler {i} about nothing. Green tea number {i} is from China." for i in range(8)]
+    chunks = ["Green tea grows. " * 4_200, *others]
+    packing = Packer(40, units="sentence", ranking="input").pack("green tea china", chunks)
+    assert packing.text.count("is from China") >= 3
 
 
 def test_bad_chunks_and_counters(backend):

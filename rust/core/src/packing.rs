@@ -14,7 +14,7 @@ use crate::pipeline::{self, Plan};
 pub struct KeptChunk {
     /// Its place in the input.
     pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`] where it has none.
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) where it has none.
     pub score: Option<f64>,
     /// Tokens of its text alone, cut where it was cut.
     pub token_count: usize,
@@ -34,7 +34,7 @@ pub struct KeptChunk {
 pub struct DroppedChunk {
     /// Its place in the input.
     pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`] where it has none.
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) where it has none.
     pub score: Option<f64>,
     /// Why it is not in.
     pub reason: Reason,

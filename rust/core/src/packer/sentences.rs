@@ -193,8 +193,8 @@ impl<'a, D: Document> Sentences<'a, D> {
                 continue;
             }
             let chunk = Split::new(index, text);
-            tokens += self.packer.count(text) as u128;
             if sentences + chunk.sentences.len() <= MAX_SENTENCES {
+                tokens += self.packer.count(text) as u128;
                 sentences += chunk.sentences.len();
                 split.push(chunk);
             }
@@ -215,7 +215,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         loop {
             let extracts = self.extracts(&chosen);
             let first: Vec<usize> = extracts.iter().map(|(index, _)| *index).collect();
-            let (packing, kept) = self.pack_with(&extracts, &first, &chosen);
+            let (packing, kept, cut) = self.pack_with(&extracts, &first, &chosen);
             let is_repeated = |index: &usize| {
                 let mut dropped = packing.dropped.iter();
                 dropped.any(|other| other.index == *index && other.reason == Reason::Duplicate)
@@ -224,8 +224,11 @@ impl<'a, D: Document> Sentences<'a, D> {
                 chosen.pop(); // a notice of more digits took its room
                 continue;
             }
-            let ranked = self.order.iter().copied().filter(|index| kept.contains(index));
-            let ranked: Vec<usize> = ranked.collect();
+            // What was cut for the room that was left would take more of it in front
+            // of others.
+            let ranked = self.order.iter().copied();
+            let ranked = ranked.filter(|index| kept.contains(index) && cut != Some(*index));
+            let ranked: Vec<usize> = ranked.chain(cut).collect();
             let first = first.into_iter().filter(|index| kept.contains(index));
             if ranked == first.collect::<Vec<_>>() {
                 return packing;
@@ -236,7 +239,19 @@ impl<'a, D: Document> Sentences<'a, D> {
     }
 
     fn choose(&self) -> Vec<Sentence> {
-        let ranked = self.ranked();
+        let mut ranked = self.ranked();
+        if self.packer.dedupe != Dedupe::Off {
+            let mut seen = HashSet::new();
+            let firsts = ranked.iter().copied().filter(|&(place, number)| {
+                let split = &self.split[place];
+                seen.insert(&split.text[split.sentences[number].clone()])
+            });
+            let firsts: Vec<Sentence> = firsts.collect();
+            if firsts.len() < ranked.len() && self.fits(&ranked) {
+                return ranked; // whole chunks, whatever they repeat
+            }
+            ranked = firsts;
+        }
         // So many of the best fit, and one more does not.
         let (mut fit, mut over) = (0, 1);
         while over <= ranked.len() && self.fits(&ranked[..over]) {
@@ -338,14 +353,14 @@ impl<'a, D: Document> Sentences<'a, D> {
     }
 
     /// Packs all chunks, some of them with other texts, `first` before all
-    /// others, and returns what is kept too.
+    /// others, and returns what is kept too, and what of it was cut to fit.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 chunks
     fn pack_with(
         &self,
         extracts: &[(usize, Cow<'a, str>)],
         first: &[usize],
         chosen: &[Sentence],
-    ) -> (Packing, HashSet<usize>) {
+    ) -> (Packing, HashSet<usize>, Option<usize>) {
         let mut texts: HashMap<usize, Cow<'a, str>> = extracts.iter().cloned().collect();
         if self.packer.dedupe != Dedupe::Off {
             // What repeats a chunk repeats what is chosen of it.
@@ -381,6 +396,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             let text = outcome.text(&plan, &documents);
             packing(outcome, &plan, &chunks, text, None)
         };
+        let was_cut = packing.kept.iter().find(|kept| kept.was_cut).map(|kept| kept.index);
         let mut counts: HashMap<usize, usize> = HashMap::new();
         for &(place, _) in chosen {
             *counts.entry(place).or_default() += 1;
@@ -392,6 +408,6 @@ impl<'a, D: Document> Sentences<'a, D> {
             kept.was_cut |= cut.contains(&kept.index);
         }
         let kept = packing.kept.iter().map(|kept| kept.index).collect();
-        (packing, kept)
+        (packing, kept, was_cut)
     }
 }
