@@ -66,7 +66,7 @@ class _Active(NamedTuple):
     model: ActiveModel
     system_tokens: int
     packer: Packer
-    by_input: Packer  # the same, in the order of the chunks
+    by_input: Packer  # the service's own in the order of the chunks; a caller's as it is
 
 
 class _Plan(NamedTuple):
@@ -511,13 +511,10 @@ class RetrievalService:
         packer = dataclasses.replace(
             self._packer or retrieval_service(_validate.MAX_TOKENS), counter=model.counter
         )
-        return _Active(
-            settings,
-            model,
-            model.counter.count(self._system_prompt),
-            packer,
-            dataclasses.replace(packer, ranking="input"),
-        )
+        # A caller's packer may have options that no other ranking takes, and ranks as it says.
+        by_input = packer if self._packer else dataclasses.replace(packer, ranking="input")
+        system_tokens = model.counter.count(self._system_prompt)
+        return _Active(settings, model, system_tokens, packer, by_input)
 
     @contextmanager
     def _recorded(self) -> Iterator[_telemetry.Operation]:

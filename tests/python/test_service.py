@@ -3,6 +3,7 @@
 import logging
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,6 +200,53 @@ def test_a_packer_of_ones_own():
 
     assert ("tea", 3, True) == (packing.text, packing.budget_tokens, packing.is_exact)
     assert ["budget", "duplicate"] == [dropped.reason for dropped in packing.dropped]
+
+
+class Arrays(Embedder):
+    """An embedder as packers want them."""
+
+    def embed(self, texts):
+        return np.array(super().embed(texts), dtype="float32")
+
+
+BY_VECTORS = {"ranking": "embedding", "embedder": Arrays()}
+
+
+@pytest.mark.parametrize("reranker", [None, NoOpReranker(), Counting()])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stemming": "english"},
+        {"stopwords": None},
+        {"stopwords": "german"},
+        {"stopwords": ["tea"]},
+        {"ranking": "hybrid", "weights": {"bm25": 1, "score": 1}},
+        {"ranking": "hybrid", "weights": {"bm25": 1}, "stemming": "english"},
+        {"ranking": "hybrid", "embedder": Arrays(), "fusion": "rrf", "rrf_k": 1},
+        BY_VECTORS,
+        {**BY_VECTORS, "fallback": "bm25", "stopwords": None},
+        {"ranking": "score", "min_score": 0.2},
+        {"units": "sentence", "stemming": "english"},
+        {"selection": "coverage"},
+        {"selection": "knapsack"},
+        {"order": "edges", "notice": True, "template": "xml"},
+    ],
+    ids=" ".join,
+)
+def test_each_option_of_a_packer(backend, options, reranker):
+    """A service packs as the packer it is given does by itself, whatever its options."""
+    packer = Packer(40, counter="cl100k_base", **options)
+    texts = ["Teas are mild.", "The tea of the day. Und es ist gut.", "Bread.", "A day in May."]
+    chunks = [{"text": text, "score": i / 4} for i, text in enumerate(texts)]
+    service = service_of(*chunks, packer=packer, reranker=reranker)
+
+    packing = service.retrieve("the teas of und").packing
+
+    if isinstance(reranker, Counting):
+        chunks = reranker.rerank("the teas of und", chunks)
+    assert packer.pack("the teas of und", chunks).to_dict() == packing.to_dict()
+    service.settings = SETTINGS
+    assert packing.text == service.retrieve("the teas of und").packing.text
 
 
 def test_the_query_is_embedded_once():
