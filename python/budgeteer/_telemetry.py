@@ -8,15 +8,18 @@ microsecond; ``get_tracer_provider`` takes one, and a span that nobody records s
 
 Spans have figures and names of what was configured, never a text, a query or the message of an
 exception, which may quote either. `CONTENT` opts in to texts and queries.
+
+Nothing that is raised there passes: whatever fails of it is left out, and said at level DEBUG.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     Told = Mapping[str, str | bool | int | float]
 
+LOG = logging.getLogger("budgeteer")
 SCOPE = "budgeteer"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable that opts in to content, as for OpenTelemetry's instrumentations of GenAI."""
@@ -53,6 +57,22 @@ _HISTOGRAMS: dict[str, tuple[str, str, tuple[float, ...]]] = {
 """Unit, description and the bounds of the buckets, of each histogram."""
 
 
+class _Guard:
+    """Keeps what OpenTelemetry raises, or what stands behind it, from what is observed."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> bool:
+        if kind is None or not issubclass(kind, Exception):  # Ctrl-C passes
+            return False
+        LOG.debug("telemetry failed: %s", kind.__name__)  # the message may quote anything
+        return True
+
+
+_GUARD = _Guard()
+
+
 class Operation:
     """
     What is observed: while it lasts a span, where there is a tracer, and then its duration.
@@ -71,6 +91,9 @@ class Operation:
     def tell(self, attributes: Told) -> None:
         """Add *attributes* to the span."""
 
+    def tell_packing(self, packing: Packing[Any]) -> None:
+        """Add the figures of a packing; nothing is counted for that."""
+
     def tell_result(self, result: RetrievalResult) -> None:
         """Add the figures of a request to the service."""
 
@@ -81,7 +104,10 @@ UNOBSERVED = Operation()
 class _Observed(Operation):
     """An operation of which there are a span, histograms or both."""
 
-    __slots__ = ("_duration", "_is_recording", "_labels", "_observer", "_span", "_start", "_token")
+    __slots__ = (
+        *("_duration", "_is_attached", "_is_recording", "_labels", "_observer", "_span", "_start"),
+        "_token",
+    )
 
     def __init__(
         self,
@@ -103,29 +129,36 @@ class _Observed(Operation):
         self._is_recording = self._span is not None and self._span.is_recording()
 
     def __enter__(self) -> Self:
+        self._is_attached = False
         if self._span is not None:
-            self._token = self._observer.attach(self._span)
+            with _GUARD:
+                self._token = self._observer.attach(self._span)
+                self._is_attached = True
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         seconds = time.perf_counter() - self._start
+        if self._is_attached:  # first: else whatever comes later would be a child of it
+            with _GUARD:
+                self._observer.detach(self._token)
         found = {} if kind is None else {"error.type": kind.__qualname__}
         if self._duration:
-            labels = {**self._labels, **_clean(found)}
-            self._observer.record(self._duration, seconds, labels)
+            self._observer.record(self._duration, seconds, {**self._labels, **_clean(found)})
         if self._span is None:
             return
-        self._observer.detach(self._token)
         if self._is_recording:
             self.tell(found)
             if kind is not None and issubclass(kind, Exception):  # no cancellation, no Ctrl-C
-                self._span.set_status(self._observer.failed)
-        self._span.end()
+                with _GUARD:
+                    self._span.set_status(self._observer.failed)
+        with _GUARD:
+            self._span.end()
 
     def tell(self, attributes: Told) -> None:
         if self._is_recording and attributes:
-            self._span.set_attributes(_clean(attributes))
+            with _GUARD:
+                self._span.set_attributes(_clean(attributes))
 
     def tell_result(self, result: RetrievalResult) -> None:
         tokens = result.tokens
@@ -172,22 +205,26 @@ class Observer:
             return
         options = (SCOPE, _version())
         if tracers is not None:
-            self._begin_tracing(tracers.get_tracer(*options))
+            with _GUARD:
+                self._begin_tracing(tracers.get_tracer(*options))
         if meters is not None:
-            meter = meters.get_meter(*options)
-            if not isinstance(meter, importlib.import_module("opentelemetry.metrics").NoOpMeter):
-                self._histograms = {name: _histogram(meter, name) for name in _HISTOGRAMS}
+            with _GUARD:
+                self._begin_measuring(meters.get_meter(*options))
         self.is_needed = self.tracer is not None or bool(self._histograms)
 
     def _begin_tracing(self, tracer: Any) -> None:
         trace = importlib.import_module("opentelemetry.trace")
         if isinstance(tracer, trace.NoOpTracer):  # OTEL_SDK_DISABLED
             return
-        self.tracer = tracer
         self.kinds = trace.SpanKind
         self.failed = trace.Status(trace.StatusCode.ERROR)
         self._in_context = trace.set_span_in_context
         self._context = importlib.import_module("opentelemetry.context")
+        self.tracer = tracer
+
+    def _begin_measuring(self, meter: Any) -> None:
+        if not isinstance(meter, importlib.import_module("opentelemetry.metrics").NoOpMeter):
+            self._histograms = {name: _histogram(meter, name) for name in _HISTOGRAMS}
 
     def attach(self, span: Any) -> Any:
         """Make *span* the current one; the answer is for `detach`."""
@@ -201,14 +238,17 @@ class Observer:
         """Record a value in a histogram, where there are any."""
         histogram = self._histograms.get(name)
         if histogram is not None:
-            histogram.record(value, labels)
+            with _GUARD:
+                histogram.record(value, labels)
 
-    def packing(self, packer: Packer, query: str, told: Told | None = None) -> PackOperation:
+    def packing(self, packer: Packer, query: str, told: Told | None = None) -> Operation:
         """Return a packing that begins; *told* is known of it beside."""
-        return PackOperation(self, packer, query, told or {})
+        with _GUARD:
+            return _ObservedPacking(self, packer, query, told or {})
+        return UNOBSERVED
 
 
-class PackOperation(_Observed):
+class _ObservedPacking(_Observed):
     """A packing."""
 
     __slots__ = ("_packer", "_query")
@@ -226,7 +266,6 @@ class PackOperation(_Observed):
         )
 
     def tell_packing(self, packing: Packing[Any]) -> None:
-        """Add what came of it; nothing is counted for that."""
         self._observer.record("budgeteer.pack.tokens", packing.total_tokens, self._labels)
         if not self._is_recording:
             return
@@ -262,7 +301,13 @@ def _provider(module: str, variable: str, getter: str) -> Any:
     names = found.__dict__
     if variable in names:
         return names[variable]
-    return names[getter]() if getter in names else None  # another version, or half imported
+    return _asked(names[getter]) if getter in names else None  # another version, or half imported
+
+
+def _asked(getter: Callable[[], Any]) -> Any:
+    with _GUARD:
+        return getter()
+    return None
 
 
 def _renewed(tracers: Any, meters: Any) -> Observer:
@@ -283,7 +328,9 @@ def stage(name: str, attributes: Told | None = None) -> Operation:
     found = observer()
     if found is None or found.tracer is None:
         return UNOBSERVED
-    return _Observed(found, name, attributes or {})
+    with _GUARD:
+        return _Observed(found, name, attributes or {})
+    return UNOBSERVED
 
 
 def embedding(embedder: object, texts: Sequence[str] | None) -> Operation:
@@ -291,9 +338,10 @@ def embedding(embedder: object, texts: Sequence[str] | None) -> Operation:
     if observer() is None:
         return UNOBSERVED
     told: dict[str, str | int] = {"budgeteer.texts": len(texts or ()) + 1}
-    model = getattr(embedder, "model", None)
-    if isinstance(model, str):
-        told["gen_ai.request.model"] = model
+    with _GUARD:  # it may be a property, which nothing else asks for
+        model = getattr(embedder, "model", None)
+        if isinstance(model, str):
+            told["gen_ai.request.model"] = model
     return stage("budgeteer.embed", told)
 
 
@@ -310,7 +358,9 @@ def retrieval(source: str, query: str) -> Operation:
     attributes = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": source}
     if _captures_content():
         attributes["gen_ai.retrieval.query.text"] = query
-    return _Observed(found, f"retrieval {_short(source)}", attributes, is_client=True)
+    with _GUARD:
+        return _Observed(found, f"retrieval {_short(source)}", attributes, is_client=True)
+    return UNOBSERVED
 
 
 def request() -> Operation:
@@ -318,7 +368,9 @@ def request() -> Operation:
     found = observer()
     if found is None:
         return UNOBSERVED
-    return _Observed(found, "budgeteer.retrieve", {}, duration="budgeteer.retrieve.duration")
+    with _GUARD:
+        return _Observed(found, "budgeteer.retrieve", {}, duration="budgeteer.retrieve.duration")
+    return UNOBSERVED
 
 
 def _figures(packing: Packing[Any]) -> dict[str, str | bool | int | float]:
