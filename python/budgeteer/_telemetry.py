@@ -23,6 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from budgeteer._external import HF
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -142,14 +144,16 @@ class _Observed(Operation):
         if self._is_attached:  # first: else whatever comes later would be a child of it
             with _GUARD:
                 self._observer.detach(self._token)
-        found = {} if kind is None else {"error.type": kind.__qualname__}
+        found = {}
+        if kind is not None and issubclass(kind, Exception):  # no cancellation, no Ctrl-C
+            found["error.type"] = _short(kind.__qualname__)
         if self._duration:
-            self._observer.record(self._duration, seconds, {**self._labels, **_clean(found)})
+            self._observer.record(self._duration, seconds, {**self._labels, **found})
         if self._span is None:
             return
         if self._is_recording:
             self.tell(found)
-            if kind is not None and issubclass(kind, Exception):  # no cancellation, no Ctrl-C
+            if found:
                 with _GUARD:
                     self._span.set_status(self._observer.failed)
         with _GUARD:
@@ -257,7 +261,7 @@ class _ObservedPacking(_Observed):
         self._packer, self._query = packer, query
         labels = {
             "budgeteer.ranking": packer.ranking,
-            "budgeteer.counter": packer._counter.name,  # noqa: SLF001 - that which counts
+            "budgeteer.counter": _counter_name(packer._counter.name),  # noqa: SLF001
         }
         super().__init__(
             *(observer, "budgeteer.pack", {**labels, **told}),
@@ -400,6 +404,11 @@ def _clean(attributes: Told) -> Told:
 
 def _short(name: str) -> str:
     return name[:_NAME_MAX].encode("utf-8", "replace").decode()
+
+
+def _counter_name(name: str) -> str:
+    """Return the name of a counter, short, and without the path of a file."""
+    return "hf" if name.startswith(HF) else _short(name)
 
 
 def _histogram(meter: Any, name: str) -> Any:
