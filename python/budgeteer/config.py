@@ -43,8 +43,11 @@ The settings of ``embedding``, with their defaults; null for ``api_key_env`` sen
         url: https://api.openai.com/v1/embeddings
         cache_dir: .context_router_embeddings     # relative to the file
 
-Under ``ranking: embedding`` the texts and the query go to that URL, whatever is not in the cache,
-and nowhere else; that needs ``pip install 'budgeteer[embeddings]'``.
+Under ``ranking: embedding`` the texts and the query go to that URL, whatever is not in the cache;
+that needs ``pip install 'budgeteer[embeddings]'``. The query of a Qdrant source goes to the URL of
+the source's own ``embedding`` or, where it has none, to that of ``budget``, whatever the
+``ranking``; with ``embedding: null`` in the source it is not sent for it. They go nowhere else. An
+endpoint that fails there is a `ConfigError`, not an `EmbeddingError`.
 """
 
 from __future__ import annotations
@@ -150,7 +153,7 @@ class Config:
 
         Raises:
             ConfigError: A source cannot be read; the message names the file, and the line of a
-                JSONL file.
+                JSONL file. Or the endpoint fails that embeds *query* for a Qdrant source.
 
         Examples:
             >>> import pathlib, tempfile
@@ -187,14 +190,17 @@ class Config:
         Read the sources and pack the best of their chunks for the query *text*.
 
         Args:
-            text: What the chunks should answer. May be empty: then every score is 0.
+            text: What the chunks should answer. May be empty: then every score is 0. For a Qdrant
+                source it is embedded, whatever the ranking, by the source's ``embedding`` or else
+                that of ``budget``; ``embedding: null`` in the source keeps it from that.
 
         Returns:
             A packing whose text holds at most ``max_tokens - reserve_tokens`` tokens.
 
         Raises:
-            ConfigError: A source cannot be read.
-            EmbeddingError: Under ``ranking: embedding``, from the embedder.
+            ConfigError: A source cannot be read, or the endpoint fails that embeds the query for
+                a Qdrant source.
+            EmbeddingError: Under ``ranking: embedding``, from the packer's embedder.
             InvalidArgumentError: *text* is not a str.
 
         Examples:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import embedding_server
 import pytest
 from service_support import SETTINGS, Embedder, Fake
 
@@ -358,6 +359,25 @@ def test_the_budgets_embedding_finds_the_nearest(configured, embedded, endpoint,
     whole = configured(f"{budget}\nsources: [{ENTRY}, embedding: null}}]")
     assert 30 == len(whole.chunks("chunk 9"))
     assert 3 == len(config.chunks()) == len(config.chunks(""))
+    assert 1 == len(endpoint.questions)
+
+
+@pytest.mark.usefixtures("embedded")
+def test_the_budgets_endpoint_fails(configured, embedded, endpoint):
+    """It is asked whatever the ranking, and its error is a ConfigError; null keeps it out."""
+    from budgeteer.config import ConfigError
+
+    budget = f"budget: {{ranking: manual, embedding: {embedded}}}"
+    endpoint.script.append(embedding_server.status(401))
+    config = configured(f"{budget}\nsources: [{ENTRY}}}]")
+    with pytest.raises(ConfigError, match="401"):
+        config.query("chunk 9")
+    config.embedder.close()
+    assert [["chunk 9"]] == endpoint.inputs()
+
+    whole = configured(f"{budget}\nsources: [{ENTRY}, embedding: null}}]")
+    assert "chunk 9" in whole.query("chunk 9").text
+    whole.embedder.close()
     assert 1 == len(endpoint.questions)
 
 
