@@ -96,6 +96,7 @@ METERS = ("get_meter", "create_histogram", "record")
 def broken(request, monkeypatch):
     """Have one call into OpenTelemetry fail, and see that the current span stays the program's."""
     failing = request.param
+    attach, detach = context.attach, context.detach
     tracers = TRACERS.get(failing, lambda: TracerProvider(shutdown_on_exit=False))()
     meter = MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", tracers)
@@ -103,14 +104,12 @@ def broken(request, monkeypatch):
     if failing == "attach":
         monkeypatch.setattr(context, "attach", fail)
     if failing == "detach":
-        detach = context.detach
         monkeypatch.setattr(context, "detach", lambda token: (detach(token), fail()))
     if failing == "getters":
         monkeypatch.delattr(trace, "_TRACER_PROVIDER")
         monkeypatch.delattr(meters, "_METER_PROVIDER")
         monkeypatch.setattr(trace, "get_tracer_provider", fail)
         monkeypatch.setattr(meters, "get_meter_provider", fail)
-    attach, detach = context._RUNTIME_CONTEXT.attach, context._RUNTIME_CONTEXT.detach
     token = attach(trace.set_span_in_context(OWN))
     yield failing
     is_kept = trace.get_current_span() is OWN
