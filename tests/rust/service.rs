@@ -13,7 +13,7 @@ use budgeteer::service::{
     BoxError, LlmSettings, NoOpReranker, Pages, Reranker, RetrievalResult, RetrievalService,
     Retriever, chat_messages,
 };
-use budgeteer::window::{ModelLimits, count_messages};
+use budgeteer::window::{ModelLimits, count_messages, model_limits};
 use budgeteer::{
     Chunk, Encoding, ErrorKind, Estimate, Message, Overflow, Packer, Ranking, Reason, TokenCounter,
 };
@@ -417,6 +417,42 @@ fn given_a_model_when_making_a_service_then_its_limits_are_known_or_an_error() {
     let unknown = LlmSettings::new("nobody-knows-this").limits().unwrap();
     assert_eq!((8_192, false), (unknown.context_window, unknown.counter().is_exact()));
     assert_eq!(Encoding::O200k.count("緑茶 tea"), unknown.counter().count("緑茶 tea"));
+}
+
+/// What a caller says of a model is looked at, as when it is registered.
+#[test]
+fn given_limits_that_cannot_be_when_making_a_service_then_an_error() {
+    let own = || ModelLimits::new("own", 900).encoding("words");
+    for (limits, message) in [
+        (ModelLimits::new("own", 0), "context_window must be at least 1, not 0"),
+        (own().max_input_tokens(0), "max_input_tokens must be at least 1, not 0"),
+        (own().max_input_tokens(901), "max_input_tokens must be at most the context_window 900"),
+        (own().max_output_tokens(0), "max_output_tokens must be at least 1, not 0"),
+        (own().calibration(f64::NAN), "calibration must be from 0.01 to 100, not NaN"),
+        (own().calibration(0.0), "calibration must be from 0.01 to 100, not 0"),
+        (own().calibration(-1.0), "calibration must be from 0.01 to 100, not -1"),
+        (own().encoding("nonsense"), "encoding must be one of \"cl100k_base\""),
+        (ModelLimits::new("own", 900).calibration(1.2), "calibration needs an encoding"),
+    ] {
+        let settings = LlmSettings::for_model(limits);
+        let error = RetrievalService::new(Fake::default(), settings.clone()).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with(message), "{error}");
+        let error = service_of(vec![]).set_settings(settings).unwrap_err();
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+    let wrong = LlmSettings::for_model(ModelLimits::new("own", 0)).counter(Estimate::Words);
+    assert!(wrong.limits().is_err());
+
+    let known = LlmSettings::for_model(ModelLimits::new("gpt-4-own", 900)).limits().unwrap();
+    assert!(known.counter().is_exact());
+    assert_eq!(Encoding::Cl100k.count("緑茶 tea"), known.counter().count("緑茶 tea"));
+    let claude = LlmSettings::for_model(ModelLimits::new("claude-sonnet-4-5", 900));
+    assert_eq!(5, claude.limits().unwrap().counter().count("Hello, world!"));
+    let unknown = LlmSettings::for_model(model_limits("nobody-knows-this")).limits().unwrap();
+    assert_eq!((8_192, false), (unknown.context_window, unknown.counter().is_exact()));
+    let old = LlmSettings::for_model(model_limits("text-davinci-003")).counter(Estimate::Words);
+    assert!(old.limits().is_ok());
 }
 
 /// What is shown for debugging has figures, and neither texts nor queries.

@@ -64,6 +64,10 @@ impl LlmSettings {
 
     /// Returns the settings of a model whose limits the caller knows.
     ///
+    /// What [`register_model`](crate::window::register_model) refuses is an
+    /// error of [`limits`](Self::limits) and of the service; an encoding that
+    /// is not set is that which is known of the name, if any.
+    ///
     /// ```
     /// use budgeteer::service::LlmSettings;
     /// use budgeteer::window::ModelLimits;
@@ -256,8 +260,9 @@ impl LlmSettings {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// there is neither a model nor a window, the window is 0, or the model's
-    /// tokenizer is not in this binary and no counter was set.
+    /// there is neither a model nor a window, the window is 0, the caller's own
+    /// limits are wrong, or the model's tokenizer is not in this binary and no
+    /// counter was set.
     ///
     /// # Examples
     ///
@@ -292,7 +297,12 @@ impl LlmSettings {
             return Err(Error::shape("model must not be empty".into()));
         }
         let own = self.limits.as_ref().filter(|limits| limits.name == *name);
-        let limits = own.cloned().unwrap_or_else(|| model_limits(name));
+        let limits = match (own, &self.counter) {
+            (None, _) => model_limits(name),
+            (Some(own), None) => own.clone().checked()?,
+            // Its encoding counts nothing.
+            (Some(own), Some(_)) => own.check_numbers().map(|()| own.clone())?,
+        };
         let window = self.context_window.unwrap_or(limits.context_window);
         // The model's own limit of the input stays, unless the given window is
         // larger than the one that this limit is about.

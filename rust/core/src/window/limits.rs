@@ -152,7 +152,8 @@ impl ModelLimits {
         Some(ModelCounter { factor: self.calibration, ..ModelCounter::of(native) })
     }
 
-    fn check(&self) -> Result<(), Error> {
+    /// Returns whether the name and the numbers are what they must be.
+    pub(crate) fn check_numbers(&self) -> Result<(), Error> {
         let tokens = |name: &'static str, value: usize| {
             if value == 0 {
                 return Err(Error::limit(name, "at least 1", value.to_string()));
@@ -172,14 +173,31 @@ impl ModelLimits {
         if let Some(factor) = self.calibration.filter(|factor| !(0.01..=100.0).contains(factor)) {
             return Err(Error::limit("calibration", "from 0.01 to 100", factor.to_string()));
         }
-        match &self.encoding {
-            Some(encoding) if native(encoding).is_none() => {
-                const NAMES: &str = "one of \"cl100k_base\", \"o200k_base\" (with their features), \
-                                     \"chars_div4\", \"words\", \"chars_per_token:X\"";
-                Err(Error::limit("encoding", NAMES, format!("{encoding:.80?}")))
+        Ok(())
+    }
+
+    /// Returns limits that may be used, with the encoding that is known.
+    pub(crate) fn checked(mut self) -> Result<Self, Error> {
+        self.check_numbers()?;
+        if let Some(encoding) = &self.encoding {
+            const NAMES: &str = "one of \"cl100k_base\", \"o200k_base\" (with their features), \
+                                 \"chars_div4\", \"words\", \"chars_per_token:X\"";
+            if native(encoding).is_none() {
+                return Err(Error::limit("encoding", NAMES, format!("{encoding:.80?}")));
             }
-            _ => Ok(()),
+            return Ok(self);
         }
+        let known = find(&self.name, None);
+        let calibration = known.as_ref().and_then(|known| known.calibration);
+        self.encoding = match known {
+            Some(known) => known.encoding,
+            None => encoding_of(&self.name).map(Cow::Borrowed),
+        };
+        if self.calibration.is_some() && self.encoding.is_none() {
+            return Err(Error::shape("calibration needs an encoding to go with".into()));
+        }
+        self.calibration = self.calibration.or(calibration);
+        Ok(self)
     }
 }
 
@@ -363,7 +381,7 @@ pub fn model_limits(name: &str) -> ModelLimits {
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
 pub fn register_model(limits: ModelLimits) -> Result<ModelLimits, Error> {
-    let limits = checked(limits)?;
+    let limits = ModelLimits { known: true, ..limits.checked()? };
     add([limits.clone()]);
     Ok(limits)
 }
@@ -433,8 +451,7 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
             }
         }
         limits.max_input_tokens = max_input_tokens.unwrap_or(limits.context_window);
-        let limits = checked(limits);
-        read.push(limits.map_err(|error| Error::shape(format!("{place}.{error}")))?);
+        read.push(limits.checked().map_err(|error| Error::shape(format!("{place}.{error}")))?);
     }
     add(read.iter().cloned());
     Ok(read)
@@ -458,25 +475,6 @@ pub fn list_models() -> Vec<ModelLimits> {
     let mut models: Vec<_> = shipped.chain(own().cloned()).collect();
     models.sort_by(|a, b| (a.provider.as_deref(), &a.name).cmp(&(b.provider.as_deref(), &b.name)));
     models
-}
-
-/// Returns limits that may be registered, with the encoding that is known.
-fn checked(mut limits: ModelLimits) -> Result<ModelLimits, Error> {
-    limits.check()?;
-    if limits.encoding.is_none() {
-        let known = find(&limits.name, None);
-        let calibration = known.as_ref().and_then(|known| known.calibration);
-        limits.encoding = match known {
-            Some(known) => known.encoding,
-            None => encoding_of(&limits.name).map(Cow::Borrowed),
-        };
-        if limits.calibration.is_some() && limits.encoding.is_none() {
-            return Err(Error::shape("calibration needs an encoding to go with".into()));
-        }
-        limits.calibration = limits.calibration.or(calibration);
-    }
-    limits.known = true;
-    Ok(limits)
 }
 
 fn add(read: impl IntoIterator<Item = ModelLimits>) {
