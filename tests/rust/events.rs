@@ -199,7 +199,7 @@ fn other_outcomes_and_swaps_are_told() {
         service.retrieve("tea").unwrap();
         let broken = |_: &str, _: usize| Err("secret");
         assert!(RetrievalService::new(broken, settings(900)).unwrap().retrieve("q").is_err());
-        let empty = ChunkRetriever::new([]).name("nobody");
+        let empty = ChunkRetriever::new([]).with_name("nobody");
         RetrievalService::new(empty, settings(900)).unwrap().retrieve("q").unwrap();
     });
 

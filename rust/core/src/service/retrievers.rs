@@ -201,6 +201,7 @@ impl Reranker for NoOpReranker {
 /// let retriever = ChunkRetriever::new([Chunk::new("Rye bread."), Chunk::new("Green tea.")]);
 /// let found = retriever.retrieve("green tea", 1)?;
 /// assert_eq!((found[0].text.as_str(), found[0].score), ("Green tea.", Some(1.0)));
+/// assert_eq!(retriever.with_name("drinks").name(), "drinks");
 /// # Ok::<(), budgeteer::service::BoxError>(())
 /// ```
 #[derive(Clone)]
@@ -218,7 +219,7 @@ impl ChunkRetriever {
 
     /// Sets what errors and spans call it.
     #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
