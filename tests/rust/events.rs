@@ -187,6 +187,25 @@ fn dropped_chunks_are_warned_of() {
     assert!(!all.contains("tea"), "{all}");
 }
 
+/// A long name of a model is cut wherever it is told.
+#[test]
+fn long_names_of_models_are_cut() {
+    let settings = || LlmSettings::new("茶".repeat(200)).counter(Estimate::CharsDiv4);
+    let told = told(|| {
+        let chunk = Chunk::new("a".repeat(50_000));
+        let service = RetrievalService::new(ChunkRetriever::new([chunk]), settings()).unwrap();
+        service.retrieve("tea").unwrap();
+        service.set_settings(settings()).unwrap();
+    });
+
+    let cut = format!("model=\"{}\" ", "茶".repeat(80));
+    assert!(told.spans[0].2.contains(&cut), "{:?}", told.spans);
+    let events: Vec<_> = told.events.iter().filter(|(_, text)| text.contains("model=")).collect();
+    let levels: Vec<_> = events.iter().map(|(level, _)| *level).collect();
+    assert_eq!([Level::WARN, Level::WARN, Level::INFO], *levels, "{:?}", told.events);
+    assert!(events.iter().all(|(_, text)| text.contains(&cut)), "{events:?}");
+}
+
 /// Requests that end otherwise say how; a single chunk is one; a swap is told.
 #[test]
 fn other_outcomes_and_swaps_are_told() {

@@ -31,7 +31,7 @@ impl Trace {
         Self(tracing::info_span!(
             target: TARGET,
             "budgeteer.retrieve",
-            model = model.name.as_str(),
+            model = shown(&model.name),
             context_window = model.context_window,
             tokens.system = Empty,
             tokens.query = Empty,
@@ -75,7 +75,7 @@ impl Trace {
                 let tokens = &result.tokens;
                 tracing::$level!(
                     target: TARGET,
-                    model = result.model.as_str(),
+                    model = shown(&result.model),
                     tokens.system = tokens.system,
                     tokens.query = tokens.query,
                     tokens.retrieved = tokens.retrieved,
@@ -105,12 +105,18 @@ impl Trace {
     }
 }
 
+/// Returns as much of a name as is told: it may be whatever a file says.
+#[cfg(feature = "tracing")]
+fn shown(name: &str) -> &str {
+    name.char_indices().nth(80).map_or(name, |(end, _)| &name[..end])
+}
+
 /// Says that another model answers from now on.
 #[cfg(feature = "tracing")]
 pub(super) fn swapped(model: &ActiveModel) {
     tracing::info!(
         target: TARGET,
-        model = model.name.chars().take(80).collect::<String>(),
+        model = shown(&model.name),
         context_window = model.context_window,
         "retrieval service: another model from now on"
     );
