@@ -206,6 +206,40 @@ fn long_names_of_models_are_cut() {
     assert!(events.iter().all(|(_, text)| text.contains(&cut)), "{events:?}");
 }
 
+/// Asks a service for its window when it hears of anything.
+struct Curious(Arc<RetrievalService>, Arc<Mutex<Vec<Option<usize>>>>);
+
+impl Subscriber for Curious {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        self.1.lock().unwrap().push(self.0.settings().context_window);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Whoever hears of a swap finds the other model in its place.
+#[test]
+fn swaps_are_told_when_they_are_done() {
+    let (service, windows) = (Arc::new(service(2_100)), Arc::default());
+    let curious = Curious(Arc::clone(&service), Arc::clone(&windows));
+    tracing::subscriber::with_default(curious, || service.set_settings(settings(9_000)).unwrap());
+    assert_eq!([Some(9_000)], **windows.lock().unwrap());
+}
+
 /// Requests that end otherwise say how; a single chunk is one; a swap is told.
 #[test]
 fn other_outcomes_and_swaps_are_told() {

@@ -285,12 +285,12 @@ impl RetrievalService {
     pub fn set_settings(&self, settings: LlmSettings) -> Result<(), Error> {
         let active = activated(settings, &self.system_prompt, self.packer.as_ref())?;
         let active = Arc::new(active);
-        trace::swapped(&active.model);
         let old = {
             let mut place = self.active.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *place, active)
+            std::mem::replace(&mut *place, Arc::clone(&active))
         };
         drop(old); // a caller's counter, perhaps: not under the lock
+        trace::swapped(&active.model);
         Ok(())
     }
 
