@@ -9,7 +9,7 @@ use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread::sleep;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use budgeteer::service::{
     BoxError, FolderRetriever, JsonlRetriever, LlmSettings, Pages, Reranker, RetrievalResult,
     RetrievalService, Retriever, ServiceError,
 };
-use budgeteer::{Chunk, ErrorKind, Packer, Ranking, Reason};
+use budgeteer::{Chunk, Corpus, Dedupe, ErrorKind, Packer, Ranking, Reason};
 use service_support::{Fake, chunks, service_of, settings, text_of};
 
 /// Whoever is not slow answers sooner, also on a machine that is busy.
@@ -355,6 +355,43 @@ fn given_asynchronous_code_when_planning_then_the_budget_comes_first() {
     drop(dropped);
     let stats = service.stats();
     assert_eq!((4, 2, 1, 1), (stats.requests, stats.answered, stats.rejected, stats.cancelled));
+}
+
+/// A corpus answers its best chunks in the order of packing, with all that they
+/// say; an opened one the same.
+#[test]
+fn given_a_corpus_when_retrieving_then_the_chunks_are_those_of_packing() {
+    let words = ["tea", "green", "rye", "black", "of the", "mild"];
+    let text = |i: usize| [words[i % 6], words[i / 2 % 6], words[i / 5 % 6]].join(" ");
+    let mut chunks: Vec<_> = (0..60).map(|i| Chunk::new(text(i)).id(i.to_string())).collect();
+    let full = Chunk::new("tea tea").title("Tea").kind("note").source("shop").authority("Ada");
+    let full = full.priority(3.0).metadata(r#"{"a":1}"#).id("full").score(0.25);
+    chunks.push(Chunk { position: Some(4.0), mtime: 7.0, ..full.clone() });
+    let corpus = Corpus::new(chunks.clone());
+    let path = std::env::temp_dir().join(format!("budgeteer-corpus-{}", std::process::id()));
+    corpus.save(&path).unwrap();
+    let opened = Corpus::open(&path).unwrap();
+
+    for query in ["green tea", "the", "", "nothing here", "Mild rye, black rye?"] {
+        let packer = Packer::new(usize::MAX).ranking(Ranking::Bm25).dedupe(Dedupe::Off);
+        let packing = packer.pack_corpus(query, &corpus).unwrap();
+        let mut ranked: Vec<_> =
+            packing.kept.iter().map(|kept| (kept.score.unwrap(), kept.index)).collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        for limit in [0, 1, 7, 61, usize::MAX] {
+            let found = corpus.retrieve(query, limit).unwrap();
+            let expected = ranked.iter().take(limit);
+            let expected = expected.map(|&(score, at)| chunks[at].clone().score(score));
+            assert_eq!(expected.collect::<Vec<_>>(), found, "{query} {limit}");
+            assert_eq!(found, opened.retrieve(query, limit).unwrap());
+        }
+    }
+    assert_eq!("Corpus", Retriever::name(&corpus));
+    assert!(Corpus::<Chunk>::default().retrieve("tea", 9).unwrap().is_empty());
+    let service = service(Arc::new(opened));
+    assert!(service.retrieve("tea").unwrap().packing.text.starts_with("tea tea"));
+    drop(service);
+    std::fs::remove_file(&path).unwrap();
 }
 
 /// Files are read again when told to; what cannot be read is an error that

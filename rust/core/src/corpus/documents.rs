@@ -11,7 +11,9 @@ use crate::error::Error;
 use crate::packer::{Packer, Units};
 use crate::packing::{Packing, packing};
 use crate::pipeline;
+use crate::score::bm25::{Bm25, batch_bm25_scores};
 use crate::similarity::Vectors;
+use crate::terms::Terms;
 use crate::text::Text;
 
 /// Chunks that are indexed once and packed many times.
@@ -24,6 +26,9 @@ use crate::text::Text;
 /// behind an `RwLock`, or replace an `Arc` of it.
 ///
 /// What the chunks say must stay the same while they are in a corpus.
+///
+/// A corpus is a [`Retriever`](crate::service::Retriever) too: of the best
+/// chunks by BM25.
 ///
 /// # Examples
 ///
@@ -183,6 +188,15 @@ impl<D: Document + Sync> Corpus<D> {
     /// Returns the chunks' own scores, asked once.
     pub(crate) fn scores(&self) -> &[Option<f64>] {
         self.scores.get_or_init(|| self.chunks().iter().map(Document::score).collect())
+    }
+
+    /// Returns the chunks' BM25 scores for `query`, as packing has them.
+    pub(crate) fn bm25(&self, query: &str) -> Vec<f64> {
+        let (query, terms) = (query.into(), Terms::default());
+        match self.index.query(query, &terms) {
+            Some(query) => query.scores(Bm25::default()),
+            None => batch_bm25_scores(query, &self.batch(), &terms, Bm25::default()),
+        }
     }
 
     /// Returns when the chunks were last changed, asked once.

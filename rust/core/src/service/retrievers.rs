@@ -1,11 +1,14 @@
 //! What finds chunks for a query, what reorders them, and a retriever over
 //! chunks in memory.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::chunk::Chunk;
-use crate::rank::sort_descending;
+use crate::Corpus;
+use crate::assemble::template::DEFAULT_KIND;
+use crate::chunk::{Chunk, Document};
+use crate::rank::{sort_descending, sortable};
 use crate::score::keyword_scores;
 
 /// Whatever a retriever or a reranker fails with; every error becomes one by
@@ -18,8 +21,8 @@ pub type Pages<'a> = Box<dyn Iterator<Item = Result<Vec<Chunk>, BoxError>> + 'a>
 
 /// Finds chunks for a query.
 ///
-/// Every `Fn(&str, usize) -> Result<Vec<Chunk>, E>` is one, and so are
-/// `Arc<R>` of a retriever and `Box<dyn Retriever>`. It is asked by several
+/// Every `Fn(&str, usize) -> Result<Vec<Chunk>, E>` is one, and so are a
+/// [`Corpus`], `Arc<R>` of a retriever and `Box<dyn Retriever>`. It is asked by several
 /// threads at once.
 ///
 /// # Examples
@@ -239,6 +242,69 @@ impl fmt::Debug for ChunkRetriever {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, chunks } = self;
         f.debug_struct("ChunkRetriever").field("name", name).field("chunks", &chunks.len()).finish()
+    }
+}
+
+/// Finds the best chunks of a corpus by BM25, read from its index, with their
+/// scores, which replace those that they had; ties stay in their order. It is
+/// the order of [`Packer::pack_corpus`](crate::Packer::pack_corpus) with
+/// [`Ranking::Bm25`](crate::Ranking::Bm25).
+///
+/// To add chunks while others ask, give a closure that clones an `Arc` of the
+/// corpus of the hour.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::service::{LlmSettings, RetrievalService, Retriever};
+/// use budgeteer::{Corpus, Estimate};
+///
+/// let corpus = Corpus::new(["Rye bread.", "Green tea is mild.", "Green tea, black tea."]);
+/// let found = corpus.retrieve("tea", 1)?;
+/// assert_eq!(found[0].text, "Green tea, black tea.");
+///
+/// let settings = LlmSettings::new("gpt-4o").counter(Estimate::CharsDiv4);
+/// let result = RetrievalService::new(corpus, settings)?.limit(2).retrieve("green tea")?;
+/// assert_eq!(result.packing.text, "Green tea, black tea.\n\nGreen tea is mild.");
+/// # Ok::<(), budgeteer::service::BoxError>(())
+/// ```
+impl<D: Document + Send + Sync> Retriever for Corpus<D> {
+    fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+        let scores = self.bm25(query);
+        let ranks = scores.iter().zip(0_usize..).map(|(&score, at)| (Reverse(sortable(score)), at));
+        let mut order: Vec<_> = ranks.collect();
+        if limit < order.len() {
+            order.select_nth_unstable(limit);
+            order.truncate(limit);
+        }
+        order.sort_unstable();
+        Ok(order
+            .into_iter()
+            .map(|(_, at)| chunk_of(&self.chunks()[at]).score(scores[at]))
+            .collect())
+    }
+
+    fn name(&self) -> &'static str {
+        "Corpus"
+    }
+}
+
+/// Returns a chunk that says what `document` says.
+fn chunk_of(document: &impl Document) -> Chunk {
+    let (kind, id) = document.tag();
+    let (authority, priority) = document.standing();
+    Chunk {
+        text: document.text().to_owned(),
+        title: document.title().to_owned(),
+        id: id.map(str::to_owned),
+        kind: Some(kind).filter(|kind| *kind != DEFAULT_KIND).map(str::to_owned),
+        source: document.source().to_owned(),
+        position: document.position(),
+        metadata: document.metadata().to_owned(),
+        authority: authority.map(str::to_owned),
+        priority,
+        score: document.score(),
+        mtime: document.mtime(),
     }
 }
 
