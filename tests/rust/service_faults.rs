@@ -431,6 +431,40 @@ fn given_files_when_they_change_then_they_are_read_again_on_demand() {
     assert_eq!(4, ids().len());
 }
 
+/// What the metadata of a line says is what the chunk says.
+#[test]
+fn given_metadata_when_reading_lines_then_the_fields_are_those_of_the_chunk() {
+    let path = std::env::temp_dir().join(format!("budgeteer-meta-{}.jsonl", std::process::id()));
+    let deep = "[".repeat(100) + &"]".repeat(100);
+    let lines = [
+        r#"{"kind":"note","authority":"Ada","priority":3,"index":4,"mtime":7.5,"deep":DEEP}"#,
+        r#"{"kind":5,"authority":null,"priority":"high","position":"x","offset":-1.5e3,"index":null}"#,
+        r#"{"source":"other","id":"other","score":1,"text":"other","title":"other","mtime":true}"#,
+        "{}",
+    ];
+    let lines = lines.map(|line| line.replace("DEEP", &deep));
+    let rows = lines.each_ref().map(|line| format!("{{\"text\":\"a\",\"metadata\":{line}}}\n"));
+    std::fs::write(&path, rows.concat()).unwrap();
+    let found = JsonlRetriever::with_name(&path, "tea").unwrap().retrieve("", 9).unwrap();
+    std::fs::remove_file(&path).unwrap();
+
+    let chunk = |line: &str| Chunk::new("a").source("tea").score(0.0).metadata(line);
+    let [first, second, third, _] = &lines;
+    let first = chunk(first).kind("note").authority("Ada").priority(3.0);
+    let expected = [
+        Chunk { position: Some(4.0), mtime: 7.5, ..first },
+        Chunk { position: Some(-1500.0), ..chunk(second).kind("5") },
+        Chunk { mtime: 1.0, ..chunk(third) },
+        chunk(""),
+    ];
+    let metadata = |chunk: &Chunk| -> Option<serde_json::Value> {
+        (!chunk.metadata.is_empty()).then(|| serde_json::from_str(&chunk.metadata).unwrap())
+    };
+    assert_eq!(expected.each_ref().map(metadata), *found.iter().map(metadata).collect::<Vec<_>>());
+    let bare = |chunk: &Chunk| Chunk { metadata: String::new(), ..chunk.clone() };
+    assert_eq!(expected.each_ref().map(bare), *found.iter().map(bare).collect::<Vec<_>>());
+}
+
 /// A line that is no chunk is an error that names it.
 #[test]
 fn given_a_line_that_is_no_chunk_when_reading_then_the_error_names_it() {

@@ -19,7 +19,7 @@ pub(crate) mod bounds;
 pub(crate) mod documents;
 pub(crate) mod file;
 pub(crate) mod postings;
-mod record;
+pub(crate) mod record;
 pub(crate) mod storage;
 
 use bounds::Bounds;

@@ -8,6 +8,8 @@ use std::time::UNIX_EPOCH;
 
 use super::retrievers::{BoxError, Retriever, best};
 use crate::chunk::Chunk;
+#[cfg(feature = "json")]
+use crate::corpus::record;
 use crate::error::Error;
 
 /// Chunks that were read from files, and how to read them again.
@@ -232,8 +234,10 @@ fn is_space(c: char) -> bool {
 /// query's keywords that they have. Only with the feature `json`.
 ///
 /// An object has `text` or `content`, and may have `id`, `source`, `title`,
-/// `score` and `metadata`, whose `mtime` is when the chunk was last changed.
-/// Other keys are passed over, as are blank lines. The file is read once.
+/// `score` and `metadata`. What [`Chunk`] has fields for is read from that too:
+/// `kind`, `authority`, `priority`, `mtime`, and `position`, `index` or
+/// `offset`. Other keys are passed over, as are blank lines. The file is read
+/// once.
 ///
 /// # Examples
 ///
@@ -303,7 +307,13 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     match given("metadata") {
         None => {}
         Some(metadata @ Value::Object(fields)) => {
-            chunk.mtime = fields.get("mtime").and_then(Value::as_f64).unwrap_or_default();
+            // As a corpus that was saved in Python is read.
+            let plain = fields.iter().filter(|(_, value)| !value.is_array() && !value.is_object());
+            let plain: Value = plain.map(|(key, value)| (key.clone(), value.clone())).collect();
+            let said = record::read(format!(r#"[2,null,"",null,{plain}]"#).as_bytes());
+            let said = said.ok_or("metadata must be JSON")?;
+            let Chunk { text, title, id, source, score, .. } = chunk;
+            chunk = Chunk { text, title, id, source, score, metadata: String::new(), ..said };
             if !fields.is_empty() {
                 chunk.metadata = metadata.to_string();
             }
