@@ -56,16 +56,16 @@
 //!
 //! # What operators see
 //!
-//! With the feature `tracing` each request is a span `budgeteer.retrieve` of
-//! level INFO and target `budgeteer::service`, with `tokens.system`, `tokens.query`, `tokens.budget`,
-//! `tokens.retrieved`, `tokens.budget_remaining`, `chunks.kept`,
-//! `chunks.dropped`, `model`, `context_window` and `outcome`; its stages are
-//! spans of level DEBUG below it: `budgeteer.plan`, `budgeteer.search` for each
-//! retriever, `budgeteer.rerank` and `budgeteer.pack`. Where the budget leaves
-//! chunks out there is a warning with these figures, "Token budget exceeded:
-//! dropped 2 lowest-relevance chunks". No text and no query is in any of them.
-//! Without the feature nothing is logged; [`RetrievalService::stats`] has the
-//! sums in any case.
+//! With the feature `tracing` each request is a span `budgeteer.retrieve` of level
+//! INFO and target `budgeteer::service`, with `tokens.system`, `tokens.query`,
+//! `tokens.budget`, `tokens.retrieved`, `tokens.budget_remaining`, `chunks.kept`,
+//! `chunks.dropped`, `model` (80 characters at most), `context_window` and
+//! `outcome`; its stages are spans of level DEBUG below it: `budgeteer.plan`,
+//! `budgeteer.search` for each retriever, `budgeteer.rerank` and `budgeteer.pack`.
+//! Where the budget leaves chunks out there is a warning with these figures, "Token
+//! budget exceeded: dropped 2 lowest-relevance chunks". No text and no query is in
+//! any of them. Without the feature nothing is logged; [`RetrievalService::stats`]
+//! has the sums in any case.
 //!
 //! # Models
 //!
@@ -218,6 +218,9 @@ impl RetrievalService {
     }
 
     /// Puts the retrieved chunks into a better order.
+    ///
+    /// A [`packer`](Self::packer) of the caller's own ranks them anew, by its
+    /// ranking; with [`Ranking::Input`] it keeps the reranker's order.
     #[must_use]
     pub fn reranker(mut self, reranker: impl Reranker + 'static) -> Self {
         self.reranker = Box::new(reranker);
@@ -227,6 +230,10 @@ impl RetrievalService {
     /// Makes the messages of system prompt, context and query, in place of
     /// [`chat_messages`]. The context is empty where nothing was found. What it
     /// adds is counted.
+    ///
+    /// It is called several times for a request, also with the context `x`, to
+    /// see what it adds. It must be pure: the same messages for the same texts,
+    /// and nothing else done.
     #[must_use]
     pub fn message_builder(
         mut self,
@@ -237,8 +244,8 @@ impl RetrievalService {
     }
 
     /// Sets how many chunks a retriever is asked for; 500 unless told
-    /// otherwise. One that has [`pages`](Retriever::pages) is read until the
-    /// budget is full instead.
+    /// otherwise. One that has [`pages`](Retriever::pages) is read until its
+    /// texts come to the budget instead.
     #[must_use]
     pub fn limit(mut self, chunks: usize) -> Self {
         self.limit = chunks;

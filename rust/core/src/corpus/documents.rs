@@ -209,6 +209,9 @@ impl Corpus<Saved> {
     /// Opens the file at `path`, which a corpus was saved to, in Rust or in
     /// Python, after looking at every byte of it.
     ///
+    /// Its hashes tell damage, not forgery: whoever can write the file can make
+    /// them match. Open what comes from those you trust.
+    ///
     /// The file is mapped into memory, and its texts stay there. It must not be
     /// written to or cut meanwhile; [`Corpus::save`] may replace it.
     ///

@@ -105,7 +105,7 @@ macro_rules! file_retriever {
 ///
 /// The files whose names end with `.md`, in the folder and all folders below,
 /// are read once, and split at their H2 headings. Links to files are followed,
-/// links to folders are not.
+/// links to folders are not. The score of a chunk is that share.
 ///
 /// # Examples
 ///
@@ -237,7 +237,8 @@ fn is_space(c: char) -> bool {
 /// `score` and `metadata`. What [`Chunk`] has fields for is read from that too:
 /// `kind`, `authority`, `priority`, `mtime`, and `position`, `index` or
 /// `offset`. Other keys are passed over, as are blank lines. The file is read
-/// once.
+/// once. The score of a chunk that is found is the share of keywords, which
+/// replaces the one in the file.
 ///
 /// # Examples
 ///

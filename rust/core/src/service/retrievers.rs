@@ -59,8 +59,9 @@ pub trait Retriever: Send + Sync {
     /// Returns batches of chunks for `query`, best first, none of them twice;
     /// or None, as unless told otherwise, where `retrieve` is to be called.
     ///
-    /// They are asked for until the budget is full, one is empty, or there are
-    /// no more: a vector store brings as many as the window of today's model
+    /// They are read until the texts read come to the budget, one is empty, or
+    /// there are no more. What ranks or reranks sees these chunks alone, and
+    /// what it leaves out or finds twice is not read anew. A vector store brings as many as the window of today's model
     /// takes, instead of a fixed number.
     fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
         let _ = query;
@@ -109,7 +110,9 @@ forward_retriever!(impl Retriever for Box<dyn Retriever>);
 ///
 /// Every `Fn(&str, Vec<Chunk>) -> Result<Vec<Chunk>, E>` is one, and so are
 /// `Arc<R>` of a reranker and `Box<dyn Reranker>`. What it answers is packed in
-/// its order, whatever the scores, and what it leaves out is out.
+/// its order, whatever the scores, and what it leaves out is out. A packer of
+/// the caller's own ranks anew instead;
+/// [`Ranking::Input`](crate::Ranking::Input) keeps this order.
 ///
 /// # Examples
 ///

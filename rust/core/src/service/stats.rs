@@ -68,10 +68,13 @@ pub struct ServiceStats {
     pub is_dropped_exact: bool,
     /// The smallest budget under which the first chunk that was left out would
     /// have been kept too, for each answer that was cut: upper bound to number
-    /// of answers.
+    /// of answers. A budget here is what the texts take, joined by the plain
+    /// template; what the messages cost beside them and what is reserved is not
+    /// in it.
     pub next_budgets: BTreeMap<usize, u64>,
     /// The smallest budget under which everything would have been kept, for
-    /// each answer, the ones that were not cut included.
+    /// each answer, the ones that were not cut included; of texts alone, as
+    /// above.
     pub full_budgets: BTreeMap<usize, u64>,
 }
 
@@ -109,7 +112,9 @@ impl ServiceStats {
     /// beyond 0 and 1 is taken as these.
     ///
     /// It is the upper bound of a bucket, at most an eighth above the smallest
-    /// that would do.
+    /// that would do, and the budget of the texts alone, joined by the plain
+    /// template: what the messages cost beside them and what is reserved comes
+    /// on top.
     #[must_use]
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a number
     pub fn budget_for(&self, share: f64) -> Option<usize> {
