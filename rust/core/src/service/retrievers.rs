@@ -22,8 +22,8 @@ pub type Pages<'a> = Box<dyn Iterator<Item = Result<Vec<Chunk>, BoxError>> + 'a>
 /// Finds chunks for a query.
 ///
 /// Every `Fn(&str, usize) -> Result<Vec<Chunk>, E>` is one, and so are a
-/// [`Corpus`], `Arc<R>` of a retriever and `Box<dyn Retriever>`. It is asked by several
-/// threads at once.
+/// [`Corpus`], `Arc<R>` of a retriever and `Box<dyn Retriever>`. It is asked by
+/// several threads at once.
 ///
 /// # Examples
 ///
@@ -61,8 +61,9 @@ pub trait Retriever: Send + Sync {
     ///
     /// They are read until the texts read come to the budget, one is empty, or
     /// there are no more. What ranks or reranks sees these chunks alone, and
-    /// what it leaves out or finds twice is not read anew. A vector store brings as many as the window of today's model
-    /// takes, instead of a fixed number.
+    /// what it leaves out or finds twice is not read anew. A vector store
+    /// brings as many as the window of today's model takes, instead of a fixed
+    /// number.
     fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
         let _ = query;
         None
@@ -281,10 +282,8 @@ impl<D: Document + Send + Sync> Retriever for Corpus<D> {
             order.truncate(limit);
         }
         order.sort_unstable();
-        Ok(order
-            .into_iter()
-            .map(|(_, at)| chunk_of(&self.chunks()[at]).score(scores[at]))
-            .collect())
+        let chunk = |(_, at): (_, usize)| chunk_of(&self.chunks()[at]).score(scores[at]);
+        Ok(order.into_iter().map(chunk).collect())
     }
 
     fn name(&self) -> &'static str {
