@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from budgeteer import _chunk, _validate
 from budgeteer._backend import backend
+from budgeteer._chunk import Chunk
 from budgeteer._records import Stored, records_of
 from budgeteer.errors import BudgeteerError, CorpusError, InvalidArgumentError
 
@@ -150,6 +151,33 @@ class Corpus(Generic[T]):
         items = tuple(_validate.batch("chunks", chunks))
         with self._lock:
             self._state = _extended(self._state, items)
+
+    def retrieve(self, query: str, limit: int) -> list[Chunk]:
+        """
+        Return the best chunks by BM25 as `Chunk` with their scores, at most *limit*, best first.
+
+        So a corpus is a retriever of a `budgeteer.service.RetrievalService`. Empty chunks are
+        left out; those without a word of the query come last.
+
+        Raises:
+            InvalidArgumentError: *query* is no str, or *limit* no int from 0 on.
+
+        Examples:
+            >>> corpus = Corpus(["Coffee.", "Green tea."])
+            >>> [(chunk.text, round(chunk.score, 2)) for chunk in corpus.retrieve("Tea?", 1)]
+            [('Green tea.', 0.61)]
+
+        """
+        from budgeteer._pack import Packer  # which imports this module
+        from budgeteer._retrievers import as_chunks
+
+        limit = _validate.tokens("limit", limit)
+        packer = Packer(_validate.MAX_TOKENS, counter="chars_div4", max_chunks=limit, dedupe=None)
+        kept = packer._pack(query, self).kept
+        return [
+            Chunk(chunk.text, chunk.id, chunk.source, chunk.title, found.score, chunk.metadata)
+            for chunk, found in zip(as_chunks([found.chunk for found in kept]), kept, strict=True)
+        ]
 
     def __len__(self) -> int:
         return len(self._state.chunks)

@@ -429,3 +429,30 @@ def test_scores_to_the_bit(chunks, query):
     packed = pack(query, corpus, 10**6, dedupe=None, order="input")
 
     assert expected == [kept.score for kept in packed.kept]
+
+
+def test_a_corpus_is_a_retriever(backend):
+    """A service over a corpus gets the best chunks of its index, with all that they say."""
+    from budgeteer.service import LlmSettings, RetrievalService
+
+    chunks = [
+        Chunk("Rye bread.", id="r"),
+        {"text": "Green tea is mild.", "id": "t"},
+        "",
+        "Coffee.",
+    ]
+    corpus = Corpus(chunks)
+    found = corpus.retrieve("green tea", 2)
+    packing = Packer(99, max_chunks=2).pack("green tea", chunks)
+
+    assert [(kept.text, kept.score) for kept in packing.kept] == [(c.text, c.score) for c in found]
+    assert ["t", "r"] == [chunk.id for chunk in found]
+    assert [] == corpus.retrieve("tea", 0) == Corpus().retrieve("tea", 9)
+    for query, limit in ((3, 1), ("tea", -1), ("tea", "1")):
+        with pytest.raises(InvalidArgumentError):
+            corpus.retrieve(query, limit)
+
+    service = RetrievalService(corpus, LlmSettings(model="gpt-4o"))
+    answer = service.retrieve("green tea")
+    assert answer.packing.text.startswith("Green tea is mild.")
+    assert "green tea" in answer.messages[-1]["content"]
