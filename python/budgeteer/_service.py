@@ -479,9 +479,12 @@ class RetrievalService:
             total = self._count(active, messages)
             if total <= plan.most:
                 return packing, messages, total
-            # The text counts more beside the query than on its own.
-            room = min(room - 1, packing.total_tokens - (total - plan.most))
-            room = max(0, room if attempt < _TRIES // 2 else room // 2)
+            # The text counts more beside the query than on its own: by so many tokens, or, where
+            # the messages have it twice or escaped, by such a share.
+            less = packing.total_tokens - (total - plan.most)
+            share = packing.total_tokens * plan.room // (total - plan.most + plan.room)
+            room = max(0, min(room - 1, max(less, share)))
+            room = room if attempt < _TRIES // 2 else room // 2
         packing = _packed(
             dataclasses.replace(packer, max_chunks=0), plan, chunks, packer.max_tokens
         )

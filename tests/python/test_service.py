@@ -384,6 +384,20 @@ def test_a_message_builder_is_counted():
     assert in_window(result)
 
 
+def test_a_message_builder_may_use_the_context_twice():
+    """What is left out is what does not fit twice, and not nearly everything."""
+
+    def builder(prompt, context, query):
+        return [{"role": "system", "content": context}, {"role": "user", "content": context}]
+
+    settings = LlmSettings(model="gpt-4", context_window=1000, max_output_tokens=100)
+    chunks = [f"{n} is a number of tea" for n in range(100, 200)]
+    result = service_of(*chunks, settings=settings, message_builder=builder).retrieve("q")
+
+    assert in_window(result)
+    assert result.tokens.budget // 3 < result.tokens.retrieved < result.tokens.budget // 2
+
+
 def test_stats():
     """The stats say how often the budget cut, how much, and what a larger one would have kept."""
     settings = LlmSettings(model="gpt-4", context_window=1000, max_output_tokens=0)

@@ -331,6 +331,22 @@ fn given_a_message_builder_when_retrieving_then_what_it_adds_is_counted() {
     assert!(in_window(&result, &Encoding::Cl100k));
 }
 
+/// What is left out is what does not fit twice, and not nearly everything.
+#[test]
+fn given_a_builder_that_repeats_the_context_when_retrieving_then_half_of_the_budget_is_used() {
+    let settings = settings().context_window(1_000).max_output_tokens(100);
+    let chunks = (100..200).map(|n| Chunk::new(format!("{n} is a number of tea")));
+    let service = RetrievalService::new(Fake::new(chunks.collect::<Vec<_>>()), settings)
+        .unwrap()
+        .message_builder(|_, context, _| vec![Message::user(context), Message::user(context)]);
+
+    let result = service.retrieve("q").unwrap();
+
+    assert!(in_window(&result, &Encoding::Cl100k));
+    let (budget, retrieved) = (result.tokens.budget, result.tokens.retrieved);
+    assert!(budget / 3 < retrieved && retrieved < budget / 2, "{retrieved} of {budget}");
+}
+
 /// Settings are read from JSON under the document's names too.
 #[test]
 fn given_json_when_reading_settings_then_the_spellings_of_the_document_are_taken() {

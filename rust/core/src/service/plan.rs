@@ -299,9 +299,13 @@ impl<'a> Plan<'a> {
             if total <= figures.most {
                 return Ok((packing, messages, total));
             }
-            // The text counts more beside the query than on its own.
-            let over = packing.total_tokens.saturating_sub(total - figures.most);
-            room = room.saturating_sub(1).min(over);
+            // The text counts more beside the query than on its own: by so many
+            // tokens, or, where the messages have it twice or escaped, by such a share.
+            let over = total - figures.most;
+            let less = packing.total_tokens.saturating_sub(over);
+            let share = packing.total_tokens as u128 * figures.room as u128
+                / (over as u128 + figures.room as u128);
+            room = room.saturating_sub(1).min(less.max(usize::try_from(share).unwrap_or(less)));
             if attempt >= TRIES / 2 {
                 room /= 2;
             }
