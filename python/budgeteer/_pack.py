@@ -146,11 +146,11 @@ class Packer:
             else is said here goes for what is left of it. Where repetitions are dropped, a
             sentence stands once. Not for presets, ``dedupe="near"`` and selections. A caller's own
             counter is asked many times as often: for each try at how much fits. A `Corpus` is
-            ranked by its index, and then read. On questions
-            with known evidence (``benches/eval_sentences.py``) 256 tokens held 0.15 more of the
-            gold sentences (HotpotQA, 0.563 to 0.710) and an answer to 0.025 more of the questions
-            (Natural Questions, 0.830 to 0.855; at 128 tokens 0.368 to 0.730); 512 tokens held 0.05
-            more of the one and answered 0.015 fewer of the other. Fewer chunks are in whole.
+            ranked by its index, and then read. On questions with known evidence
+            (``benches/eval_sentences.py``) 256 tokens held 0.15 more of the gold sentences
+            (HotpotQA, 0.563 to 0.710) and an answer to 0.025 more of the questions (Natural
+            Questions, 0.830 to 0.855; at 128 tokens 0.368 to 0.730); 512 tokens held 0.05 more of
+            the one and answered 0.015 fewer of the other. Fewer chunks are in whole.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.

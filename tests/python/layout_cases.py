@@ -7,10 +7,11 @@ writes `tests/cases/layout.json` anew, with what Python answers. `test_layout_ca
 against Python, `tests/rust/prompt.rs` against Rust.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+
+from cases import write
 
 from budgeteer import BudgeteerError, Layout, Section
 from budgeteer.window import count_messages, model_limits, trim_messages
@@ -200,14 +201,5 @@ def _sides(size):
 KINDS = (layouts, trims, images)
 
 
-def main():
-    """Write the file."""
-    lines = []
-    for kind in KINDS:
-        rows = ",\n".join(json.dumps(case, ensure_ascii=False) for case in kind())
-        lines.append(f"{json.dumps(kind.__name__)}: [\n{rows}\n]")
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write(FILE, KINDS)

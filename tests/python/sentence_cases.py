@@ -7,9 +7,10 @@ writes `tests/cases/sentences.json` anew, with what Python answers. `test_senten
 against Python, `tests/rust/sentences.rs` against Rust.
 """
 
-import json
 from pathlib import Path
 from random import Random
+
+from cases import write
 
 from budgeteer import Packer
 from budgeteer._backend import backend
@@ -92,14 +93,5 @@ def packings():
 KINDS = (spans, packings)
 
 
-def main():
-    """Write the file."""
-    lines = []
-    for kind in KINDS:
-        rows = ",\n".join(json.dumps(case, ensure_ascii=False) for case in kind())
-        lines.append(f"{json.dumps(kind.__name__)}: [\n{rows}\n]")
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write(FILE, KINDS)

@@ -7,11 +7,11 @@ writes `tests/cases/service.json` anew, with what Python answers. `test_service_
 against Python, `tests/rust/service.rs` against Rust.
 """
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
+from cases import write
 from window_cases import TABLE
 
 from budgeteer import BudgeteerError, Chunk, Packer
@@ -261,14 +261,5 @@ def folder():
 KINDS = (requests, settings, folder)
 
 
-def main():
-    """Write the file."""
-    kinds = []
-    for kind in KINDS:
-        rows = ",\n".join(json.dumps(case, ensure_ascii=False) for case in kind())
-        kinds.append(f"{json.dumps(kind.__name__)}: [\n{rows}\n]")
-    FILE.write_text("{\n" + ",\n".join(kinds) + "\n}\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write(FILE, KINDS)

@@ -12,6 +12,8 @@ import json
 import struct
 from pathlib import Path
 
+from cases import write
+
 from budgeteer import BudgeteerError, _limits, _models
 from budgeteer.window import (
     count_messages,
@@ -403,19 +405,5 @@ def bad():
 KINDS = (models, messages, tools, negotiations, safe_message_counts, retrieval_budgets, bad)
 
 
-def main():
-    """Write the file."""
-    lines = []
-    for kind in KINDS:
-        cases = kind()
-        if isinstance(cases, dict):
-            lines.append(f"{json.dumps(kind.__name__)}: {json.dumps(cases, ensure_ascii=False)}")
-            continue
-        rows = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
-        lines.append(f"{json.dumps(kind.__name__)}: [\n{rows}\n]")
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write(FILE, KINDS)

@@ -174,7 +174,7 @@ impl Index {
     }
 
     pub(crate) fn bounds(&self, exact: Exact) -> &Bounds {
-        &self.columns.bounds[usize::from(exact.encoding().name() == "o200k_base")]
+        &self.columns.bounds[crate::count::exact::place(exact.encoding())]
     }
 
     pub(crate) fn prints(&self) -> &[u32] {

@@ -22,7 +22,8 @@ pub(crate) fn bpe(encoding: Encoding) -> &'static Bpe {
     BPES[place(encoding)].get(|| Bpe::new(encoding))
 }
 
-pub(super) fn place(encoding: Encoding) -> usize {
+/// Returns the number of an encoding.
+pub(crate) fn place(encoding: Encoding) -> usize {
     match encoding {
         #[cfg(feature = "cl100k")]
         Encoding::Cl100k => 0,

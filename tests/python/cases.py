@@ -1,0 +1,22 @@
+"""The files of cases that both languages answer alike, in `tests/cases/`."""
+
+import json
+
+
+def write(file, kinds):
+    """
+    Write what each of *kinds* answers, a function without arguments, under its name.
+
+    A list has a line for each case; anything else is written as it is.
+    """
+    lines = []
+    for kind in kinds:
+        cases = kind()
+        if isinstance(cases, list):
+            rows = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
+            shown = f"[\n{rows}\n]"
+        else:
+            shown = json.dumps(cases, ensure_ascii=False)
+        lines.append(f"{json.dumps(kind.__name__)}: {shown}")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
