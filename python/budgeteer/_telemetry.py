@@ -247,9 +247,7 @@ class Observer:
 
     def packing(self, packer: Packer, query: str, told: Told | None = None) -> Operation:
         """Return a packing that begins; *told* is known of it beside."""
-        with _GUARD:
-            return _ObservedPacking(self, packer, query, told or {})
-        return UNOBSERVED
+        return _begun(_ObservedPacking, self, packer, query, told or {})
 
 
 class _ObservedPacking(_Observed):
@@ -283,6 +281,13 @@ class _ObservedPacking(_Observed):
         )
         if _captures_content():
             self.tell({"budgeteer.query": self._query, "budgeteer.text": packing.text})
+
+
+def _begun(kind: type[_Observed], *arguments: Any, **options: Any) -> Operation:
+    """Return an operation that begins; one that nobody observes where it cannot."""
+    with _GUARD:
+        return kind(*arguments, **options)
+    return UNOBSERVED
 
 
 _known: Observer | None = None
@@ -332,9 +337,7 @@ def stage(name: str, attributes: Told | None = None) -> Operation:
     found = observer()
     if found is None or found.tracer is None:
         return UNOBSERVED
-    with _GUARD:
-        return _Observed(found, name, attributes or {})
-    return UNOBSERVED
+    return _begun(_Observed, found, name, attributes or {})
 
 
 def embedding(embedder: object, texts: Sequence[str] | None) -> Operation:
@@ -362,9 +365,7 @@ def retrieval(source: str, query: str) -> Operation:
     attributes = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": source}
     if _captures_content():
         attributes["gen_ai.retrieval.query.text"] = query
-    with _GUARD:
-        return _Observed(found, f"retrieval {_short(source)}", attributes, is_client=True)
-    return UNOBSERVED
+    return _begun(_Observed, found, f"retrieval {_short(source)}", attributes, is_client=True)
 
 
 def request() -> Operation:
@@ -372,9 +373,9 @@ def request() -> Operation:
     found = observer()
     if found is None:
         return UNOBSERVED
-    with _GUARD:
-        return _Observed(found, "budgeteer.retrieve", {}, duration="budgeteer.retrieve.duration")
-    return UNOBSERVED
+    return _begun(
+        _Observed, found, "budgeteer.retrieve", {}, duration="budgeteer.retrieve.duration"
+    )
 
 
 def _figures(packing: Packing[Any]) -> dict[str, str | bool | int | float]:
