@@ -25,6 +25,8 @@ from budgeteer.errors import CounterError, InvalidArgumentError
 if TYPE_CHECKING:
     import numpy as np
 
+    from budgeteer._limits import ModelLimits
+
 ENCODINGS = {"cl100k_base": CL100K, "o200k_base": O200K}
 """The encodings that are native."""
 
@@ -273,7 +275,7 @@ class TokenCounter:
 
 
 def get_counter(
-    name: str | Callable[[str], int] | TokenCounter, *, cache: bool = True
+    name: str | Callable[[str], int] | TokenCounter | ModelLimits, *, cache: bool = True
 ) -> TokenCounter:
     """
     Return the counter of that name.
@@ -299,7 +301,8 @@ def get_counter(
     six times.
 
     Args:
-        name: One of the names above, or any callable that takes a str and returns an int.
+        name: One of the names above, or any callable that takes a str and returns an int, or the
+            `budgeteer.window.ModelLimits` of a model, whose encoding counts.
         cache: Whether counts are remembered between calls: a text that a native encoding counted
             once is not counted again. They are kept by a keyed 128-bit hash of the text, for the
             whole process, in at most 32 MB for each encoding. Other counters remember nothing.
@@ -327,6 +330,10 @@ def get_counter(
         label = getattr(name, "__name__", None)
         shown = label if isinstance(label, str) else type(name).__name__
         return TokenCounter(shown, True, CALLABLE, 0.0, name)
+    from budgeteer import _limits  # the table of models, which few programs need
+
+    if isinstance(name, _limits.ModelLimits):
+        return _of_limits(name, cache=cache)
     raise InvalidArgumentError(
         f"counter must be a name or a callable that takes a str, not {_validate.type_name(name)}"
     )
@@ -361,19 +368,43 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
 
 def _of_model(name: str, *, cache: bool) -> TokenCounter:
     """Return the counter of a model."""
-    from budgeteer import _limits  # the table of models, which few names need
+    from budgeteer import _limits  # likewise
 
     encoding, factor, is_known = _limits.encoding_of(name)
-    if encoding is None:
-        if is_known:
-            raise InvalidArgumentError(
-                f"counter {name[:80]!r} has a tokenizer that is not native; "
-                "'hf:PATH' counts with its tokenizer.json"
-            )
+    if encoding is None and not is_known:
         hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
         raise InvalidArgumentError(
             f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as 'gpt-4o', "
             f"not {name[:80]!r}{hint}"
+        )
+    return _by_encoding(name, encoding, factor, cache=cache)
+
+
+def _of_limits(limits: ModelLimits, *, cache: bool) -> TokenCounter:
+    """Return the counter of a model of these limits."""
+    from budgeteer import _limits  # likewise
+
+    encoding, factor = limits.encoding, limits.calibration
+    if encoding is None and not limits.known:
+        return _of_model(limits.name, cache=cache)
+    if encoding is None:
+        encoding, known_factor, _ = _limits.encoding_of(limits.name)
+        factor = known_factor if factor is None else factor
+    elif factor is not None:
+        get_counter(encoding)  # whoever made them may have written anything
+    return _by_encoding(limits.name, encoding, factor, cache=cache)
+
+
+def _by_encoding(
+    name: str, encoding: str | None, factor: float | None, *, cache: bool
+) -> TokenCounter:
+    """Return the counter of a model that has this encoding, None where it is not native."""
+    from budgeteer import _limits  # likewise
+
+    if encoding is None:
+        raise InvalidArgumentError(
+            f"counter {name[:80]!r} has a tokenizer that is not native; "
+            "'hf:PATH' counts with its tokenizer.json"
         )
     if factor is not None:
         return TokenCounter(name, False, CALLABLE, 0.0, _limits.Calibrated(encoding, factor))

@@ -158,12 +158,13 @@ class Layout:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
-        window, most_input, named = _window(self.context_window)
+        window, most_input, limits = _window(self.context_window)
+        model = limits if self.model is None else self.model
         set_field(self, "_window", window)
         set_field(self, "_input", most_input)
-        set_field(self, "_model", named if self.model is None else model_name(self.model))
+        set_field(self, "_model", model_name(model))
         set_field(self, "gap", _validate.tokens("gap", self.gap))
-        set_field(self, "_counter", chosen(self.counter, self._model))
+        set_field(self, "_counter", chosen(self.counter, model))
         sections = tuple(_validate.batch("sections", self.sections))
         names = set()
         for i, section in enumerate(sections):
@@ -300,11 +301,11 @@ def _resolve(space: int, parts: Sequence[Part]) -> tuple[list[int], list[int]]:
     return sizes, dropped
 
 
-def _window(window: Any) -> tuple[int, int, str]:
-    """Return a window, how much of it may be input, and the name of the model if one was given."""
+def _window(window: Any) -> tuple[int, int, ModelLimits | None]:
+    """Return a window, how much of it may be input, and whose it is if a model was given."""
     if _validate.as_int(window) is not None:
         tokens = _validate.tokens("context_window", window)
-        return tokens, tokens, ""
+        return tokens, tokens, None
     from budgeteer._limits import ModelLimits, model_limits
 
     if not isinstance(window, (str, ModelLimits)):
@@ -313,4 +314,4 @@ def _window(window: Any) -> tuple[int, int, str]:
             f"not {_validate.type_name(window)}"
         )
     limits = model_limits(window)
-    return limits.context_window, limits.max_input_tokens, limits.name
+    return limits.context_window, limits.max_input_tokens, limits

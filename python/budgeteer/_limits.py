@@ -50,6 +50,9 @@ class ModelLimits:
     """
     What a model takes and how it counts.
 
+    One that a caller makes serves wherever a model is asked for, whatever is registered, and
+    counts by its own encoding. Of its numbers that of the window goes before the others.
+
     Attributes:
         name: The name asked for.
         context_window: How many tokens the input and the answer may have together.
@@ -64,6 +67,9 @@ class ModelLimits:
         known: Whether the name was found. If not, the window is 8192.
         source: Where the figures come from: ``document``, ``litellm``, ``registered``, the
             ``source`` that a file states or its name, or ``unknown``.
+
+    Raises:
+        InvalidArgumentError: A value has a wrong type or is out of range.
 
     Examples:
         >>> limits = model_limits("gpt-4o")
@@ -81,6 +87,21 @@ class ModelLimits:
     provider: str | None
     known: bool
     source: str
+
+    def __post_init__(self) -> None:
+        for name in ("name", "encoding", "provider", "source"):
+            value = getattr(self, name)
+            if value is not None or name in ("name", "source"):
+                _validate.text(name, value)
+        for name in ("context_window", "max_input_tokens", "max_output_tokens"):
+            value = getattr(self, name)
+            if value is not None or name != "max_output_tokens":
+                object.__setattr__(self, name, _validate.tokens(name, value))
+        _factor("calibration", self.calibration)
+        if not isinstance(self.known, bool):
+            raise InvalidArgumentError(
+                f"known must be a bool, not {_validate.type_name(self.known)}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -89,7 +89,7 @@ def count_messages(
 
     """
     name = model_name(model)
-    costs = MessageCosts(chosen(counter, name).count, name)
+    costs = MessageCosts(chosen(counter, model).count, name)
     items = _validate.batch("messages", messages)
     total = PER_REPLY if items else 0
     return total + sum(costs.of(f"messages[{i}]", item) for i, item in enumerate(items))
@@ -173,7 +173,8 @@ def count_tools(
         33
 
     """
-    counted = chosen(counter, model_name(model))
+    model_name(model)  # which is not asked for where there is a counter
+    counted = chosen(counter, model)
     items = _validate.batch("tools", tools)
     if not isinstance(has_system_message, bool):
         raise InvalidArgumentError(
@@ -202,7 +203,7 @@ def model_name(model: object) -> str:
     return _validate.text("model", model)
 
 
-def chosen(counter: Counter | None, model: str) -> TokenCounter:
+def chosen(counter: Counter | None, model: str | ModelLimits | None) -> TokenCounter:
     """Return the counter that was asked for, or that of a model, or the default."""
     return get_counter(counter if counter is not None else model or "o200k_base")
 

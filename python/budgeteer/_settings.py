@@ -56,7 +56,8 @@ class LlmSettings:
     Immutable and picklable. At least one of *model* and *context_window* is required.
 
     Args:
-        model: The model's name, as for `budgeteer.window.model_limits`, or a `ModelLimits`.
+        model: The model's name, as for `budgeteer.window.model_limits`, or a `ModelLimits`, whose
+            own encoding then counts.
         context_window: How many tokens input and answer may have together. Goes before what is
             known of the model; None takes that.
         max_output_tokens: What is kept for the answer. None is the model's own limit, at most a
@@ -231,6 +232,7 @@ def active_model(settings: LlmSettings) -> ActiveModel:
         counter = get_counter(_DEFAULT_COUNTER if settings.counter is None else settings.counter)
         return ActiveModel("", window, window, _output(settings, output), counter)
     limits = model_limits(model)
+    _validate.tokens("context_window", limits.context_window, minimum=1)  # a caller's own
     max_input = limits.max_input_tokens
     if window is None:
         window = limits.context_window
@@ -255,7 +257,7 @@ def _counter(settings: LlmSettings, limits: ModelLimits) -> TokenCounter:
     if settings.counter is not None:
         return get_counter(settings.counter)
     if limits.known or limits.encoding is not None:
-        return get_counter(limits.name)
+        return get_counter(limits)
     return replace(get_counter(_DEFAULT_COUNTER), is_exact=False)
 
 

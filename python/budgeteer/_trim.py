@@ -77,7 +77,7 @@ def trim_messages(
 
     """
     name = model_name(model)
-    meter = _Meter(chosen(counter, name))
+    meter = _Meter(chosen(counter, model))
     costs = MessageCosts(meter.count, name)
     items = _validate.batch("messages", messages)
     limit = _validate.tokens("max_tokens", max_tokens)

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
-from budgeteer import InvalidArgumentError, Packer, _limits, _models, get_counter
-from budgeteer.window import ModelLimits, list_models, load_models, model_limits, register_model
+from budgeteer import (
+    InvalidArgumentError,
+    Layout,
+    Packer,
+    Section,
+    _limits,
+    _models,
+    get_counter,
+    trim_messages,
+)
+from budgeteer.window import (
+    ModelLimits,
+    count_messages,
+    list_models,
+    load_models,
+    model_limits,
+    register_model,
+)
 
 DOCUMENT = {
     "gpt-4": 8192,
@@ -403,3 +420,67 @@ def test_the_import_stays_light():
     )
 
     assert "False" == done.stdout.strip()
+
+
+OWN = ModelLimits("acme", 32_000, 32_000, None, "chars_div4", None, None, True, "own")
+
+
+def test_own_limits_count_by_their_own_encoding():
+    """Limits that a caller makes need no registering, and their encoding goes before the name."""
+    messages = [{"role": "user", "content": "What is 緑茶? It's green tea." * 9}]
+    other = replace(model_limits("gpt-4"), encoding="o200k_base")
+    dearer = replace(other, calibration=2.0)
+    unnamed = replace(OWN, name="gpt-4o", encoding=None)
+
+    for limits, same in [(OWN, "chars_div4"), (other, "o200k_base"), (unnamed, "gpt-4o")]:
+        assert get_counter(limits) == get_counter(same)
+        expected = count_messages(messages, counter=same)
+        assert expected == count_messages(messages, model=limits)
+        assert expected == Layout(limits, [Section("all", messages)]).fit().total_tokens
+        assert messages == trim_messages(messages, expected, model=limits)
+        assert [] == trim_messages(messages, expected - 1, model=limits)
+    assert 2 * get_counter("o200k_base").count("tea") == get_counter(dearer).count("tea")
+    assert not get_counter(dearer).is_exact
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"encoding": "nope"}, "counter 'acme' has the encoding 'nope', which is not native"),
+        ({"encoding": "nope", "calibration": 2.0}, "counter must be one of"),
+        ({"encoding": None}, "counter 'acme' has a tokenizer that is not native"),
+        ({"encoding": None, "known": False}, "counter must be one of"),
+    ],
+)
+def test_own_limits_without_a_counter(change, message):
+    """Limits whose encoding nobody has say so when something is to be counted."""
+    limits = replace(OWN, **change)
+
+    with pytest.raises(InvalidArgumentError, match=message):
+        get_counter(limits)
+    with pytest.raises(InvalidArgumentError, match=message):
+        count_messages([], model=limits)
+    assert 0 == count_messages([], model=limits, counter="words")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": 3}, "name must be a str, not int"),
+        ({"context_window": -1}, "context_window must be from 0 to"),
+        ({"context_window": 1.5}, "context_window must be an int, not float"),
+        ({"max_input_tokens": None}, "max_input_tokens must be an int, not None"),
+        ({"max_output_tokens": True}, "max_output_tokens must be an int, not bool"),
+        ({"encoding": 3}, "encoding must be a str, not int"),
+        ({"calibration": 0.0}, "calibration must be from 0.01 to 100, not 0.0"),
+        ({"calibration": float("nan")}, "calibration must be a number, not NaN"),
+        ({"provider": b"x"}, "provider must be a str, not bytes"),
+        ({"known": 1}, "known must be a bool, not int"),
+        ({"source": None}, "source must be a str, not None"),
+    ],
+)
+def test_own_limits_that_cannot_be(change, message):
+    """Limits with a value that cannot be are refused where they are made."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        replace(OWN, **change)
+    assert str(caught.value).startswith(message)
