@@ -289,6 +289,16 @@ class Packing(Generic[T]):
             )
         return self._counter.count(self.text[: self._stable])
 
+    def _cut_places(self) -> list[int]:
+        """Return the places of the kept chunks of which something was left out."""
+        if not self._extracts:
+            return [self._cut] if self._cut >= 0 else []
+        return [
+            place
+            for place, index in enumerate(self._kept)
+            if place == self._cut or index in self._extracts
+        ]
+
     def _links(self) -> tuple[str, ...]:
         """Return the text, split behind the text of each kept chunk, without what follows."""
         return tuple(self.text[i:j] for i, j in pairwise([0, *self._spans[1::2]]))

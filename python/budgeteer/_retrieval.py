@@ -49,13 +49,31 @@ class Deadline:
 
 
 class Room:
-    """What a paged retriever may fill: it is full when its chunks count more than *tokens*."""
+    """
+    What a paged retriever may fill: so many *tokens*.
 
-    def __init__(self, counter: TokenCounter, tokens: int, is_over: threading.Event) -> None:
+    It is full when a chunk does not fit; where such chunks are skipped, when not even one as small
+    as the smallest so far would fit. It takes no further page either behind one of which nothing
+    goes in: all of it is too large, or, where a text is packed once, repeats what came before.
+    """
+
+    def __init__(
+        self,
+        counter: TokenCounter,
+        tokens: int,
+        is_over: threading.Event,
+        *,
+        is_skipping: bool,
+        is_deduping: bool,
+    ) -> None:
         self._counter = counter
         self._left = tokens
         self._chunks = 0
         self._is_over = is_over  # nobody waits any more
+        self._is_skipping = is_skipping
+        self._is_tight = False  # one did not fit
+        self._smallest = 0  # of the chunks so far, empty ones aside
+        self._seen: set[str] | None = set() if is_deduping else None
 
     def is_full(self, page: Sequence[Any]) -> bool:
         """Take a page in, and return whether no further one is wanted."""
@@ -64,13 +82,28 @@ class Room:
             return True
         try:
             texts = texts_of(page)
-            for i in range(len(page)):
-                self._left -= self._counter.count_chunk(texts(i), i)
-                if self._left < 0:
-                    return True
+            return not self._gains([texts(i) for i in range(len(page))])
         except (StopIteration, TypeError):  # no text: whoever packs says which one
             return True
-        return False
+
+    def _gains(self, texts: Sequence[str]) -> bool:
+        """Take the texts of a page in, and return whether the next may bring more."""
+        has_gained = False
+        for i, text in enumerate(texts):
+            if self._seen is not None:
+                if text in self._seen:
+                    continue
+                self._seen.add(text)
+            tokens = self._counter.count_chunk(text, i)
+            self._smallest = min(self._smallest or tokens, tokens or self._smallest)
+            if tokens <= self._left:
+                self._left -= tokens
+                has_gained = True
+            elif self._is_skipping:
+                self._is_tight = True
+            else:
+                return False
+        return has_gained and not (self._is_tight and self._left < self._smallest)
 
 
 class Source:

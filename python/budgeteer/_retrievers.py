@@ -24,8 +24,8 @@ class Retriever(Protocol):
     - ``aretrieve(query, limit)``, a coroutine: what ``aretrieve`` of the service awaits. Without
       it ``retrieve`` runs in a thread there.
     - ``pages(query)``: an iterable of batches of chunks, best first, which is read until the
-      budget is full or a batch is empty; ``retrieve`` is not called then. ``apages(query)`` is the
-      same as an asynchronous iterable.
+      budget is full or a batch brings nothing that goes into it; ``retrieve`` is not called then.
+      ``apages(query)`` is the same as an asynchronous iterable.
     - ``takes_vector = True``: each of these is then given ``vector=`` too, the query's embedding
       by the service's embedder.
     - ``name``: what errors call it.

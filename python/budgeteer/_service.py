@@ -12,8 +12,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from budgeteer import _telemetry, _validate
-from budgeteer._chunk import texts_of
-from budgeteer._count import TokenCounter
 from budgeteer._messages import count_messages
 from budgeteer._openai import chat_messages
 from budgeteer._pack import Packer
@@ -31,7 +29,7 @@ from budgeteer._retrieval import (
 )
 from budgeteer._retrieval_result import Message, RetrievalResult, RetrievalTokens
 from budgeteer._retrievers import Embedder, NoOpReranker, Reranker, Retriever
-from budgeteer._service_stats import Recorder, ServiceStats
+from budgeteer._service_stats import Outcome, Packed, Recorder, ServiceStats, packed
 from budgeteer._settings import ActiveModel, LlmSettings
 from budgeteer._threads import Threads
 from budgeteer._window import retrieval_budget
@@ -53,8 +51,6 @@ MessageBuilder = Callable[[str, str, str], Sequence[Message]]
 _BUDGET = REASONS.index("budget")
 _PROBE = "x"  # a context of one token, to see what stands around a context
 _TRIES = 8
-_SAMPLE = 32
-_LONGEST = 1 << 16  # a dropped text is not counted beyond so many tokens
 _THREADS, _OWN_THREADS = 64, 4
 _MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on packing would hold an event loop up
 
@@ -78,6 +74,14 @@ class _Plan(NamedTuple):
     most: int  # that the prompt may have
     budget: int
     room: int  # budget, less what the messages cost beside their texts
+
+
+@dataclasses.dataclass(slots=True)
+class _Request:
+    """What is observed of a request, and what the figures gain by its answer."""
+
+    operation: _telemetry.Operation = _telemetry.UNOBSERVED
+    packed: Packed | None = None
 
 
 class RetrievalService:
@@ -105,9 +109,11 @@ class RetrievalService:
         reranker: Puts the retrieved chunks into a better order.
         embedder: Makes the query's vector, once, for the retrievers that take one.
         message_builder: Makes the messages of system prompt, context and query; the context is
-            empty where nothing was found. What it adds is counted.
-        limit: How many chunks a retriever is asked for. One that has ``pages`` is read until the
-            budget is full instead.
+            empty where nothing was found. What it adds is counted. It is called several times for
+            a request, also with the context ``x``, so that it must be pure: the same messages for
+            the same texts, and nothing else done.
+        limit: How many chunks a retriever is asked for. One that has ``pages`` is read instead
+            until the budget is full, or a page brings nothing that goes into it.
         timeout: The seconds that retrieving, embedding and reranking may take together. Retrievers
             then run in threads, at the same time; one that does not end keeps its thread, of which
             there are at most 64. None waits for as long as it takes, in the caller's thread.
@@ -218,7 +224,7 @@ class RetrievalService:
             CounterError: As for `budgeteer.TokenCounter.count`.
 
         """
-        with self._recorded() as operation:
+        with self._recorded() as request:
             for source in self._sources:
                 if source.is_async_only:
                     raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
@@ -235,7 +241,7 @@ class RetrievalService:
                 chunks = self._reranked(plan, _merged(parts), deadline)
             finally:
                 is_over.set()
-            return self._answer(plan, parts, chunks, operation)
+            return self._answer(plan, parts, chunks, request)
 
     async def aretrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
         """
@@ -255,7 +261,7 @@ class RetrievalService:
             'Tea.'
 
         """
-        with self._recorded() as operation:
+        with self._recorded() as request:
             deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
             if isinstance(query, str) and len(query) > _LONG_QUERY:
                 plan = await in_thread(self._own_threads, lambda: self._plan(query))
@@ -279,9 +285,9 @@ class RetrievalService:
             finally:
                 is_over.set()
             if len(chunks) < _MANY_CHUNKS:
-                return self._answer(plan, parts, chunks, operation)
+                return self._answer(plan, parts, chunks, request)
             answer: RetrievalResult = await in_thread(
-                self._own_threads, lambda: self._answer(plan, parts, chunks, operation)
+                self._own_threads, lambda: self._answer(plan, parts, chunks, request)
             )
             return answer
 
@@ -414,7 +420,7 @@ class RetrievalService:
         plan: _Plan,
         parts: Sequence[list[Any]],
         chunks: list[Any],
-        operation: _telemetry.Operation,
+        request: _Request,
     ) -> RetrievalResult:
         """Pack, say what was left out, and return the messages."""
         packing, messages, total = self._pack(plan, parts, chunks)
@@ -432,29 +438,13 @@ class RetrievalService:
             context_window=model.context_window,
             is_exact=model.counter.is_exact,
         )
-        dropped = packing._reasons.count(_BUDGET)  # noqa: SLF001 - without making an object each
-        extra = {
-            "model": model.name,
-            "tokens.system": tokens.system,
-            "tokens.query": tokens.query,
-            "tokens.retrieved": tokens.retrieved,
-            "tokens.budget": tokens.budget,
-            "tokens.budget_remaining": tokens.remaining,
-            "chunks.kept": len(packing.kept),
-            "chunks.dropped": packing.dropped_count,
-        }
-        if dropped:
-            LOG.warning(
-                "Token budget exceeded: dropped %d lowest-relevance chunk%s",
-                *(dropped, "" if dropped == 1 else "s"),
-                extra=extra,
-            )
-        else:
-            LOG.debug("retrieval: everything fits", extra=extra)
-        with suppress(Exception):  # a figure that cannot be had must not cost the answer
-            _record(self._recorder, packing, dropped, model.counter)
         result = RetrievalResult(packing, messages, tokens, model.name)
-        operation.tell_result(result)
+        # Without making an object for each chunk:
+        dropped, cut = packing._reasons.count(_BUDGET), packing._cut_places()  # noqa: SLF001
+        _log(result, dropped, len(cut))
+        with suppress(Exception):  # a figure that cannot be had must not cost the answer
+            request.packed = packed(packing, dropped, cut, model.counter)
+        request.operation.tell_result(result)
         return result
 
     def _pack(
@@ -485,9 +475,7 @@ class RetrievalService:
             share = packing.total_tokens * plan.room // (total - plan.most + plan.room)
             room = max(0, min(room - 1, max(less, share)))
             room = room if attempt < _TRIES // 2 else room // 2
-        packing = _packed(
-            dataclasses.replace(packer, max_chunks=0), plan, chunks, packer.max_tokens
-        )
+        packing = _packed(packer, plan, chunks, 0)
         messages = self._messages("", plan.query)
         return packing, messages, self._count(active, messages)
 
@@ -517,16 +505,25 @@ class RetrievalService:
         # A caller's packer may have options that no other ranking takes, and ranks as it says.
         by_input = packer if self._packer else dataclasses.replace(packer, ranking="input")
         system_tokens = model.counter.count(self._system_prompt)
+        left = min(model.max_input_tokens, model.context_window - model.max_output_tokens)
+        if left <= system_tokens:  # an error of whoever asks is what it would look like
+            LOG.warning(
+                "retrieval service: every query will be refused, as %d tokens of output and %d of "
+                "the system prompt leave nothing of the context window %d",
+                *(model.max_output_tokens, system_tokens, model.context_window),
+                extra={"model": model.name, "context_window": model.context_window},
+            )
         return _Active(settings, model, system_tokens, packer, by_input)
 
     @contextmanager
-    def _recorded(self) -> Iterator[_telemetry.Operation]:
+    def _recorded(self) -> Iterator[_Request]:
         """Record what becomes of a request."""
-        self._recorder.add({"requests": 1})
-        outcome = "cancelled"
+        self._recorder.begin()
+        outcome: Outcome = "cancelled"
+        request = _Request()
         try:
-            with _telemetry.request() as operation:
-                yield operation
+            with _telemetry.request() as request.operation:
+                yield request
             outcome = "answered"
         except InputValidationError:
             outcome = "rejected"
@@ -538,7 +535,33 @@ class RetrievalService:
             outcome = "failed"
             raise
         finally:
-            self._recorder.add({outcome: 1})
+            self._recorder.end(outcome, request.packed if outcome == "answered" else None)
+
+
+def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
+    """Say how many chunks the budget dropped, or of how many it cut something."""
+    packing, tokens = result.packing, result.tokens
+    extra = {
+        "model": result.model,
+        "tokens.system": tokens.system,
+        "tokens.query": tokens.query,
+        "tokens.retrieved": tokens.retrieved,
+        "tokens.budget": tokens.budget,
+        "tokens.budget_remaining": tokens.remaining,
+        "chunks.kept": len(packing.kept),
+        "chunks.cut": cut,
+        "chunks.dropped": packing.dropped_count,
+    }
+    if not dropped and not cut:
+        LOG.debug("retrieval: everything fits", extra=extra)
+        return
+    what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
+    count = dropped or cut
+    LOG.warning(
+        f"Token budget exceeded: {what}",  # noqa: G004 - one of two
+        *(count, "" if count == 1 else "s"),
+        extra=extra,
+    )
 
 
 def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
@@ -590,8 +613,13 @@ def _seconds(value: float | None) -> float | None:
 
 def _room(plan: _Plan, is_over: threading.Event) -> Room:
     packer = plan.active.packer
-    limit = max(0, min(plan.room, packer.max_tokens) - packer.reserve_tokens)
-    return Room(plan.active.model.counter, limit, is_over)
+    return Room(
+        plan.active.model.counter,
+        max(0, min(plan.room, packer.max_tokens) - packer.reserve_tokens),
+        is_over,
+        is_skipping=packer.overflow == "skip",
+        is_deduping=packer.dedupe is not None,
+    )
 
 
 def _merged(parts: Sequence[list[Any]]) -> list[Any]:
@@ -615,33 +643,3 @@ def _are_some_unscored(packing: Packing[Any]) -> bool:
     scores = packing._scores.tolist()  # noqa: SLF001 - NaN, which is not itself, stands for none
     unscored = sum([score != score for score in scores])  # noqa: PLR0124 - by far the fastest
     return 0 < unscored < len(scores)
-
-
-def _record(
-    recorder: Recorder, packing: Packing[Any], dropped: int, counter: TokenCounter
-) -> None:
-    """Record a packing; of what was dropped, count a bounded sample."""
-    total = packing.total_tokens
-    counts = {"kept_chunks": len(packing.kept), "retrieved_tokens": total}
-    if not dropped:
-        recorder.add(counts, full_budget=max(1, total))
-        return
-    places: Sequence[int] = range(dropped)
-    if dropped < packing.dropped_count:
-        reasons = packing._reasons  # noqa: SLF001 - as above
-        places = [place for place, reason in enumerate(reasons) if reason == _BUDGET]
-    size = min(dropped, _SAMPLE)
-    items = packing.dropped
-    chunks = [items[places[i * dropped // size]].chunk for i in range(size)]
-    texts = texts_of(chunks)
-    found = [counter.count_till_limit(texts(i), _LONGEST) for i in range(size)]
-    known = [_LONGEST if count is None else count for count in found]
-    tokens = sum(known) if size == dropped else round(sum(known) / size * dropped)
-    separator = counter.count("\n\n")
-    counts |= {"cut": 1, "dropped_chunks": dropped, "dropped_tokens": tokens}
-    recorder.add(
-        counts,
-        next_budget=total + separator + known[0],
-        full_budget=total + dropped * separator + tokens,
-        is_exact=size == dropped and None not in found,
-    )

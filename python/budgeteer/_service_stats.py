@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from budgeteer import _validate
+from budgeteer._chunk import texts_of
+from budgeteer._packing import REASONS
 from budgeteer.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._count import TokenCounter
+    from budgeteer._packing import Packing
+
+Outcome = Literal["answered", "rejected", "failed", "timed_out", "cancelled"]
 
 _COUNTS = (
     *("requests", "answered", "rejected", "failed", "timed_out", "cancelled", "cut"),
-    *("kept_chunks", "retrieved_tokens", "dropped_chunks", "dropped_tokens"),
+    *("kept_chunks", "cut_chunks", "retrieved_tokens", "dropped_chunks", "dropped_tokens"),
 )
+_BUDGET = REASONS.index("budget")
+_SAMPLE = 32  # so many of a request's dropped chunks are counted, and of those that were cut
+_LONGEST = 1 << 12  # none of them beyond so many tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStats:
     """
     What became of the requests since the service began, or since the figures were reset.
+
+    One that was under way at a reset is a request of the figures before and an outcome of those
+    after. All else is added at once, when it ends.
 
     Attributes:
         requests: How many there were. Each is one of the next five, or still under way.
@@ -29,17 +43,22 @@ class ServiceStats:
         failed: How many ended with another error.
         timed_out: How many passed their deadline.
         cancelled: How many were cancelled.
-        cut: How many answers left chunks out for the budget.
+        cut: How many answers the budget cut: left chunks out for it, or parts of chunks.
         kept_chunks: How many chunks were kept.
+        cut_chunks: How many of these were kept in part.
         retrieved_tokens: What the packed texts took.
         dropped_chunks: How many chunks were left out for the budget.
-        dropped_tokens: How many tokens these had.
-        is_dropped_exact: Whether each of them was counted. Of a request that drops more than 32,
-            that many are counted, evenly spaced, and stand for the others.
+        dropped_tokens: How many tokens these had, and what was left out of those kept in part.
+        is_dropped_exact: Whether all of them were counted. Of a request that drops more than 32
+            chunks, that many are counted, evenly spaced, and stand for the others; so it is with
+            those kept in part. Of none more than 4,096 tokens are counted.
         next_budgets: The smallest budget under which the first chunk that was left out would have
-            been kept too, for each answer that was cut: upper bound to number of answers.
-        full_budgets: The smallest budget under which everything would have been kept, for each
-            answer, the ones that were not cut included.
+            been kept too, or the one that was cut before it kept whole, for each answer that was
+            cut: upper bound to number of answers. A budget here is what the texts take, joined by
+            the plain template; what the messages cost beside them and what is reserved is not in
+            it.
+        full_budgets: The smallest budget under which everything would have been kept whole, for
+            each answer, the ones that were not cut included; of texts alone, as above.
 
     """
 
@@ -51,6 +70,7 @@ class ServiceStats:
     cancelled: int = 0
     cut: int = 0
     kept_chunks: int = 0
+    cut_chunks: int = 0
     retrieved_tokens: int = 0
     dropped_chunks: int = 0
     dropped_tokens: int = 0
@@ -65,9 +85,10 @@ class ServiceStats:
 
     def budget_for(self, share: float) -> int | None:
         """
-        Return a budget under which *share* of the answers would have kept every chunk.
+        Return a budget under which *share* of the answers would have kept every chunk whole.
 
-        It is the upper bound of a bucket, at most an eighth above the smallest that would do.
+        It is the upper bound of a bucket, at most an eighth above the smallest that would do, and
+        of texts alone, as `full_budgets`.
 
         Args:
             share: From 0 to 1, such as 0.95.
@@ -112,6 +133,84 @@ class ServiceStats:
         }
 
 
+class Packed(NamedTuple):
+    """What a packing adds to the figures."""
+
+    counts: Mapping[str, int]
+    next_budget: int  # 0 where nothing was cut
+    full_budget: int
+    is_exact: bool
+
+
+def packed(
+    packing: Packing[Any], dropped: int, cut: Sequence[int], counter: TokenCounter
+) -> Packed:
+    """
+    Return what a packing adds, of which so many chunks were *dropped* for the budget.
+
+    Of these, and of the kept ones at the places *cut*, a bounded sample is counted.
+    """
+    total = packing.total_tokens
+    counts = {"kept_chunks": len(packing.kept), "retrieved_tokens": total}
+    if not dropped and not cut:
+        return Packed(counts, 0, max(1, total), is_exact=True)
+    # What is cut stands before everything that is dropped, and its rest is the first to gain.
+    sample = [(packing._kept[at], packing._counts[at]) for at in _spread(cut)]  # noqa: SLF001
+    rests = _lost(packing, sample, len(cut), counter)
+    sample = [(packing._dropped[at], 0) for at in _spread(_places(packing, dropped))]  # noqa: SLF001
+    whole = _lost(packing, sample, dropped, counter)
+    separator = counter.count("\n\n") if dropped else 0
+    tokens = rests.tokens + whole.tokens
+    counts |= {"cut": 1, "cut_chunks": len(cut)}
+    counts |= {"dropped_chunks": dropped, "dropped_tokens": tokens}
+    return Packed(
+        counts,
+        total + (rests.first if cut else separator + whole.first),
+        total + dropped * separator + tokens,
+        is_exact=rests.is_exact and whole.is_exact,
+    )
+
+
+class _Lost(NamedTuple):
+    """What is not in a text of chunks that were dropped, or cut."""
+
+    first: int
+    tokens: int
+    is_exact: bool
+
+
+def _lost(
+    packing: Packing[Any], sample: Sequence[tuple[int, int]], chunks: int, counter: TokenCounter
+) -> _Lost:
+    """Return what *chunks* chunks lost, of a sample of which there are indices and kept tokens."""
+    texts = texts_of([packing._chunks[index] for index, _ in sample])  # noqa: SLF001
+    first = total = 0
+    is_exact = len(sample) == chunks
+    for place, (_, kept) in enumerate(sample):
+        count = counter.count_till_limit(texts(place), kept + _LONGEST)
+        tokens = _LONGEST if count is None else max(0, count - kept)
+        first = tokens if place == 0 else first
+        total += tokens
+        is_exact &= count is not None
+    if len(sample) < chunks:
+        total = round(total / len(sample) * chunks)
+    return _Lost(first, total, is_exact)
+
+
+def _places(packing: Packing[Any], dropped: int) -> Sequence[int]:
+    """Return the places of the chunks that were dropped for the budget."""
+    if dropped == packing.dropped_count:
+        return range(dropped)
+    reasons = packing._reasons  # noqa: SLF001
+    return [place for place, reason in enumerate(reasons) if reason == _BUDGET]
+
+
+def _spread(places: Sequence[int]) -> Sequence[int]:
+    """Return some of *places*, evenly spaced, or all where they are few."""
+    size = min(len(places), _SAMPLE)
+    return [places[i * len(places) // size] for i in range(size)]
+
+
 class Recorder:
     """Adds figures up. Its memory is bounded: there are at most some 500 buckets."""
 
@@ -125,20 +224,22 @@ class Recorder:
         self._next: dict[int, int] = {}
         self._full: dict[int, int] = {}
 
-    def add(
-        self,
-        counts: Mapping[str, int],
-        *,
-        next_budget: int = 0,
-        full_budget: int = 0,
-        is_exact: bool = True,
-    ) -> None:
-        """Add what became of a request; a budget of 0 stands for none."""
+    def begin(self) -> None:
+        """Add a request."""
         with self._lock:
-            for name, count in counts.items():
+            self._counts["requests"] += 1
+
+    def end(self, outcome: Outcome, packed: Packed | None) -> None:
+        """Add what became of it, all at once, so that no figure is ahead of another."""
+        with self._lock:
+            self._counts[outcome] += 1
+            if packed is None:
+                return
+            for name, count in packed.counts.items():
                 self._counts[name] += count
-            self._is_exact &= is_exact
-            for histogram, budget in ((self._next, next_budget), (self._full, full_budget)):
+            self._is_exact &= packed.is_exact
+            budgets = (self._next, packed.next_budget), (self._full, packed.full_budget)
+            for histogram, budget in budgets:
                 if budget:
                     bound = bucket(budget)
                     histogram[bound] = histogram.get(bound, 0) + 1

@@ -286,6 +286,58 @@ def test_pages_are_read_until_the_budget_is_full():
     assert 40 == len(result.packing.kept)
 
 
+def _pages_read(packer, *pages):
+    """Return how many of the pages, each a list of texts, are read for 250 tokens."""
+    read = []
+
+    class Paged(Fake):
+        def pages(self, query):
+            for page in pages:
+                read.append(page)
+                yield page
+
+    settings = LlmSettings(model="gpt-4", context_window=4096, max_output_tokens=0)
+    RetrievalService(Paged(), settings, packer=packer).retrieve("q")
+    return len(read)
+
+
+def test_pages_are_read_on_where_what_does_not_fit_is_skipped():
+    """A chunk that is too large ends the pages only where nothing is packed behind it."""
+    large, small = text_of(400), text_of(100)
+    pages = [[large, small], [large], [small], [small]]
+
+    assert 1 == _pages_read(Packer(250, ranking="input", overflow="stop"), *pages)
+    assert 1 == _pages_read(Packer(250, ranking="input", overflow="truncate_end"), *pages)
+    assert 2 == _pages_read(Packer(250, ranking="input", overflow="skip"), *pages)
+    # Nothing as small as the smallest would fit any more.
+    pages = [[large, small], [small, large], [small] * 9, [large], [small]]
+    assert 2 == _pages_read(Packer(250, ranking="input", overflow="skip", dedupe=None), *pages)
+
+
+def test_pages_are_read_on_where_texts_repeat():
+    """A text that is packed once only takes its room once, and a page of such brings nothing."""
+    pages = [[text_of(100)] * 9, [text_of(100), text_of(60)], [text_of(60)] * 2, [text_of(10)]]
+
+    assert 1 == _pages_read(Packer(250, ranking="input", dedupe=None), *pages)
+    for dedupe in ("exact", "near"):
+        assert 3 == _pages_read(Packer(250, ranking="input", dedupe=dedupe), *pages)
+
+
+def test_settings_that_leave_nothing_are_told_when_they_are_set(caplog):
+    """It is not the query's fault where the reserve and the system prompt fill the window."""
+    service = service_of("tea", system_prompt=text_of(50))
+    assert [] == caplog.records
+    service.settings = LlmSettings(model="gpt-4", context_window=100, max_output_tokens=50)
+    [record] = [it for it in caplog.records if it.levelno == logging.WARNING]
+
+    assert record.getMessage() == (
+        "retrieval service: every query will be refused, as 50 tokens of output and 50 of the "
+        "system prompt leave nothing of the context window 100"
+    )
+    with pytest.raises(InputValidationError):
+        service.retrieve("q")
+
+
 def test_log_without_texts(caplog):
     """What is logged has the figures of the document by their names, and no text."""
     service = service_of(*["green tea " * 600] * 9, system_prompt="secret prompt")
@@ -384,6 +436,28 @@ def test_a_message_builder_is_counted():
     assert in_window(result)
 
 
+def test_a_builder_with_no_room_for_any_chunk_is_told(caplog):
+    """Where the messages cost more with every context, all chunks are dropped for the budget."""
+
+    def builder(prompt, context, query):
+        many = 2_000 if len(context) > 1 else 1
+        return [{"role": "user", "content": f"{context} {query}" + " tea" * many}]
+
+    settings = LlmSettings(model="gpt-4", context_window=1000, max_output_tokens=100)
+    service = service_of("one two", "three", settings=settings, message_builder=builder)
+    with caplog.at_level(logging.WARNING, logger="budgeteer"):
+        result = service.retrieve("q")
+
+    assert "" == result.packing.text
+    assert ["budget", "budget"] == [dropped.reason for dropped in result.packing.dropped]
+    assert in_window(result)
+    [record] = caplog.records
+    assert "Token budget exceeded: dropped 2 lowest-relevance chunks" == record.getMessage()
+    assert (1, 2, 3) == tuple(
+        getattr(service.stats(), name) for name in ("cut", "dropped_chunks", "dropped_tokens")
+    )
+
+
 def test_a_message_builder_may_use_the_context_twice():
     """What is left out is what does not fit twice, and not nearly everything."""
 
@@ -396,60 +470,6 @@ def test_a_message_builder_may_use_the_context_twice():
 
     assert in_window(result)
     assert result.tokens.budget // 3 < result.tokens.retrieved < result.tokens.budget // 2
-
-
-def test_stats():
-    """The stats say how often the budget cut, how much, and what a larger one would have kept."""
-    settings = LlmSettings(model="gpt-4", context_window=1000, max_output_tokens=0)
-    service = service_of(*[text_of(300)] * 5, settings=settings)
-    kept = service.retrieve("q").packing
-    service.retrieve("q")
-    with pytest.raises(InputValidationError):
-        service.retrieve(text_of(2_000))
-    stats = service.stats()
-
-    assert (3, 2, 1, 2) == (stats.requests, stats.answered, stats.rejected, stats.cut)
-    assert (2 * len(kept.kept), 2 * kept.total_tokens) == (
-        stats.kept_chunks,
-        stats.retrieved_tokens,
-    )
-    assert (4, 1200, True) == (stats.dropped_chunks, stats.dropped_tokens, stats.is_dropped_exact)
-    [needed] = stats.next_budgets
-    [everything] = stats.full_budgets
-    assert everything == stats.budget_for(0.5) == stats.budget_for(1.0)
-    assert 1.0 == stats.cut_rate
-
-    # The figures are true: such a budget keeps that much.
-    for budget, count in ((needed, 4), (everything, 5)):
-        wide = service_of(*[text_of(300)] * 5, packer=Packer(budget, ranking="input", dedupe=None))
-        assert count == len(wide.retrieve("q").packing.kept)
-
-    assert stats == service.stats(reset=True)
-    assert 0 == service.stats().requests
-    assert service.stats().budget_for(0.5) is None
-    assert stats.to_dict()["cut_rate"] == 1.0
-
-
-def test_stats_of_many_chunks_are_a_sample():
-    """Of thousands of dropped chunks some are counted, and stand for the others."""
-    chunks = [text_of(10 + i % 7) for i in range(5_000)]
-    service = service_of(*chunks, limit=5_000)
-    packing = service.retrieve("q").packing
-    stats = service.stats()
-
-    assert not stats.is_dropped_exact
-    assert stats.dropped_tokens == pytest.approx(packing.dropped_total_tokens, rel=0.1)
-
-
-def test_the_memory_of_stats_is_bounded():
-    """However different the requests, there are some hundred buckets."""
-    from budgeteer._service_stats import Recorder, bucket
-
-    recorder = Recorder()
-    for tokens in range(1, 50_000):
-        recorder.add({}, full_budget=tokens, next_budget=tokens)
-        assert tokens <= bucket(tokens) <= tokens * 1.125 + 1
-    assert len(recorder.stats(reset=False).full_budgets) < 130
 
 
 @pytest.mark.parametrize(
