@@ -79,6 +79,17 @@ WRITTEN = [
     {"retrievers": [[{"text": 9, "title": "", "score": None}] * 520]},
     {"retrievers": [[{"text": 90, "title": "", "score": None}] * 90], "pages": 10},
     {"retrievers": [FIVE, [], FIVE], "pages": 2, "packer": PACKERS[3]},
+    *(
+        {
+            "retrievers": [
+                [{"text": n, "title": "", "score": None} for n in (25, 7, 30, 7, 40, 5, 9, 3, 2)]
+            ],
+            "pages": pages,
+            "packer": packer,
+        }
+        for pages in (1, 2, 3)
+        for packer in (PACKERS[0], {**PACKERS[0], "overflow": "stop"}, PACKERS[1])
+    ),
     {
         "settings": {"model": "gpt-4", "context_window": 300, "max_output_tokens": 50},
         "retrievers": [[{"text": 1 + i * i % 23, "title": "", "score": None} for i in range(121)]],

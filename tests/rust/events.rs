@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use budgeteer::service::{BoxError, ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits};
-use budgeteer::{Chunk, Estimate};
+use budgeteer::{Chunk, ErrorKind, Estimate, Overflow, Packer, Ranking};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -185,6 +185,37 @@ fn dropped_chunks_are_warned_of() {
     assert!(warning.contains("tokens.budget_remaining=89 "), "{warning}");
     let all = format!("{:?}{:?}", told.events, told.spans);
     assert!(!all.contains("tea"), "{all}");
+}
+
+/// A chunk that is cut is warned of where none is dropped.
+#[test]
+fn cut_chunks_are_warned_of() {
+    let events = events(|| {
+        let packer = Packer::new(100).overflow(Overflow::TruncateEnd).ranking(Ranking::Input);
+        let chunks = ["tea ".repeat(300)].map(Chunk::new);
+        let retriever = ChunkRetriever::new(chunks).with_name("茶".repeat(200));
+        let service = RetrievalService::new(retriever, settings(1_750)).unwrap().packer(packer);
+        service.retrieve("q").unwrap();
+    });
+
+    let [(Level::WARN, warning)] = &*events else { panic!("{events:?}") };
+    assert!(warning.contains("message=Token budget exceeded: cut 1 chunk "), "{warning}");
+    assert!(warning.contains("chunks.cut=1 chunks.dropped=0 "), "{warning}");
+}
+
+/// Settings that leave nothing for any query are warned of when they are set.
+#[test]
+fn settings_that_refuse_every_query_are_warned_of() {
+    let events = events(|| {
+        let service = service(1_750);
+        service.set_settings(settings(700)).unwrap();
+        assert_eq!(ErrorKind::InputValidation, service.retrieve("q").unwrap_err().kind());
+    });
+
+    let [(Level::WARN, warning), (Level::INFO, _)] = &*events else { panic!("{events:?}") };
+    let message = "every query will be refused, as 500 tokens of output and 200 of the system \
+                   prompt leave nothing of the context window 700";
+    assert!(warning.contains(message), "{warning}");
 }
 
 /// A long name of a model is cut wherever it is told.

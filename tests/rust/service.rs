@@ -15,7 +15,8 @@ use budgeteer::service::{
 };
 use budgeteer::window::{ModelLimits, count_messages, model_limits};
 use budgeteer::{
-    Chunk, Encoding, ErrorKind, Estimate, Message, Overflow, Packer, Ranking, Reason, TokenCounter,
+    Chunk, Dedupe, Encoding, ErrorKind, Estimate, Message, Overflow, Packer, Ranking, Reason,
+    TokenCounter,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -273,9 +274,15 @@ fn given_pages_when_retrieving_then_they_are_read_until_the_budget_is_full() {
     let asked = || (service.retrieve("q").unwrap().chunks.len(), fake.calls());
     service.set_settings(settings.context_window(8_192)).unwrap();
     assert_eq!((90, 5 + 9), asked());
-    let service = RetrievalService::new(Paged(fake.clone()), service.settings()).unwrap();
-    let service = service.packer(Packer::new(500).reserve_tokens(100));
-    assert_eq!(10, service.retrieve("q").unwrap().chunks.len());
+    let read = |packer: Packer| {
+        let large = RetrievalService::new(Paged(fake.clone()), service.settings());
+        large.unwrap().packer(packer.reserve_tokens(100)).retrieve("q").unwrap().chunks.len()
+    };
+    assert_eq!(10, read(Packer::new(500).dedupe(false)));
+    // A text that is packed once only takes its room once, and then a page
+    // brings nothing.
+    assert_eq!(20, read(Packer::new(500)));
+    assert_eq!(20, read(Packer::new(500).dedupe(Dedupe::Near)));
 
     let empty = Fake::new(chunks(&[]));
     let service = RetrievalService::new(Paged(empty.clone()), service.settings()).unwrap();

@@ -117,6 +117,7 @@ fn stats(stats: &ServiceStats) -> Value {
         "cancelled": stats.cancelled,
         "cut": stats.cut,
         "kept_chunks": stats.kept_chunks,
+        "cut_chunks": stats.cut_chunks,
         "retrieved_tokens": stats.retrieved_tokens,
         "dropped_chunks": stats.dropped_chunks,
         "dropped_tokens": stats.dropped_tokens,

@@ -256,54 +256,6 @@ fn given_a_slow_reranker_or_page_when_the_deadline_passes_then_it_is_named() {
     assert!(error.component().unwrap().ends_with("Paged"), "{error}");
 }
 
-/// Figures that are taken by one thread while others add are told once each.
-#[test]
-fn given_threads_when_taking_the_stats_then_nothing_is_lost() {
-    let service = service_of(chunks(&["tea"]));
-    let told = Mutex::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..50 {
-                    service.retrieve("q").unwrap();
-                    *told.lock().unwrap() += service.take_stats().answered;
-                }
-            });
-        }
-    });
-
-    assert_eq!(400, *told.lock().unwrap() + service.stats().answered);
-    assert_eq!(0, service.stats().requests);
-}
-
-/// The stats say how often the budget cut, how much, and what a larger one
-/// would have kept; and such a budget keeps that much.
-#[test]
-fn given_cuts_when_asking_for_stats_then_the_budgets_told_are_true() {
-    let texts = || vec![Chunk::new(text_of(300)); 5];
-    let small = settings().context_window(1_000).max_output_tokens(0);
-    let service = RetrievalService::new(Fake::new(texts()), small).unwrap();
-    let kept = service.retrieve("q").unwrap().packing;
-    assert!(service.retrieve(&text_of(2_000)).is_err());
-
-    let stats = service.stats();
-
-    assert_eq!((2, 1, 1, 1), (stats.requests, stats.answered, stats.rejected, stats.cut));
-    assert_eq!(kept.total_tokens as u64, stats.retrieved_tokens);
-    assert_eq!(
-        (2, 600, true),
-        (stats.dropped_chunks, stats.dropped_tokens, stats.is_dropped_exact)
-    );
-    assert!((stats.cut_rate() - 1.0).abs() < f64::EPSILON);
-    let next = *stats.next_budgets.first_key_value().unwrap().0;
-    let everything = stats.budget_for(1.0).unwrap();
-    for (budget, count) in [(next, 4), (everything, 5)] {
-        let packer = Packer::new(budget).ranking(Ranking::Input).dedupe(false);
-        let wide = service_of(texts()).packer(packer);
-        assert_eq!(count, wide.retrieve("q").unwrap().packing.kept.len());
-    }
-}
-
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

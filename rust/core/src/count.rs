@@ -1,5 +1,6 @@
 //! How long a text is, in tokens.
 
+use crate::error::Error;
 use crate::text::Text;
 use crate::wide::with_avx2;
 
@@ -105,6 +106,16 @@ impl TokenCounter for Estimate {
 }
 
 impl Estimate {
+    /// Returns whether the number of a formula is one that counts.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        match self {
+            Self::CharsPerToken(ratio) if !(0.001..=1_000_000.0).contains(&ratio) => {
+                Err(Error::ratio(ratio))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the number of tokens in `text`. `scratch` is used where the
     /// text is not ASCII.
     #[must_use]

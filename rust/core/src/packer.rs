@@ -330,6 +330,16 @@ impl Packer {
         (self.max_tokens, self.reserve_tokens.min(self.max_tokens))
     }
 
+    /// Returns whether what does not fit is passed over for what does.
+    pub(crate) fn skips(&self) -> bool {
+        self.overflow == Overflow::Skip
+    }
+
+    /// Returns whether a text is packed once only.
+    pub(crate) fn dedupes(&self) -> bool {
+        self.dedupe != Dedupe::Off
+    }
+
     /// Returns the number of tokens in `text`.
     pub(crate) fn count(&self, text: &str) -> usize {
         match &self.counter {
@@ -448,10 +458,8 @@ impl Packer {
 
     /// Checks what needs no chunk.
     pub(crate) fn check_options(&self) -> Result<(), Error> {
-        if let Counter::Native(Native::Estimate(Estimate::CharsPerToken(ratio))) = self.counter
-            && !(0.001..=1_000_000.0).contains(&ratio)
-        {
-            return Err(Error::ratio(ratio));
+        if let Counter::Native(Native::Estimate(estimate)) = self.counter {
+            estimate.check()?;
         }
         if self.min_score.is_some_and(f64::is_nan) {
             return Err(Error::nan_min_score());

@@ -59,12 +59,12 @@
 //! With the feature `tracing` each request is a span `budgeteer.retrieve` of level
 //! INFO and target `budgeteer::service`, with `tokens.system`, `tokens.query`,
 //! `tokens.budget`, `tokens.retrieved`, `tokens.budget_remaining`, `chunks.kept`,
-//! `chunks.dropped`, `model` (80 characters at most), `context_window` and
-//! `outcome`; its stages are spans of level DEBUG below it: `budgeteer.plan`,
+//! `chunks.cut`, `chunks.dropped`, `model`, `context_window` and `outcome`; its stages are spans of level DEBUG below it: `budgeteer.plan`,
 //! `budgeteer.search` for each retriever, `budgeteer.rerank` and `budgeteer.pack`.
-//! Where the budget leaves chunks out there is a warning with these figures, "Token
-//! budget exceeded: dropped 2 lowest-relevance chunks". No text and no query is in
-//! any of them. Without the feature nothing is logged; [`RetrievalService::stats`]
+//! Of a name there are 80 characters at most. Where the budget leaves chunks out
+//! there is a warning with these figures, "Token budget exceeded: dropped 2
+//! lowest-relevance chunks", or "cut 1 chunk" where it only cuts; and one where
+//! settings leave nothing for any query. No text and no query is in any of them. Without the feature nothing is logged; [`RetrievalService::stats`]
 //! has the sums in any case.
 //!
 //! # Models
@@ -81,6 +81,7 @@ mod files;
 mod plan;
 mod retrieval_result;
 mod retrievers;
+mod room;
 mod settings;
 mod stats;
 mod trace;
@@ -244,8 +245,8 @@ impl RetrievalService {
     }
 
     /// Sets how many chunks a retriever is asked for; 500 unless told
-    /// otherwise. One that has [`pages`](Retriever::pages) is read until its
-    /// texts come to the budget instead.
+    /// otherwise. One that has [`pages`](Retriever::pages) is read instead until
+    /// the budget is full, or a page brings nothing that goes into it.
     #[must_use]
     pub fn limit(mut self, chunks: usize) -> Self {
         self.limit = chunks;
@@ -423,7 +424,13 @@ fn activated(
     packer: Option<&Packer>,
 ) -> Result<Active, Error> {
     let model = settings.limits()?;
-    Ok(with_model(settings, model, system_prompt, packer))
+    let active = with_model(settings, model, system_prompt, packer);
+    let model = &active.model;
+    let left = model.context_window.saturating_sub(model.max_output_tokens);
+    if left.min(model.max_input_tokens) <= active.system_tokens {
+        trace::refused(model, active.system_tokens);
+    }
+    Ok(active)
 }
 
 fn with_model(

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use super::error::ServiceError;
 use super::retrieval_result::{RetrievalResult, RetrievalTokens};
 use super::retrievers::Retriever;
-use super::stats::{Outcome, Recorder};
+use super::room::Room;
+use super::stats::{Outcome, Packed, Recorder};
 use super::trace::{Stage, Trace};
 use super::{Active, RetrievalService};
 use crate::chunk::Chunk;
 use crate::error::{Error, ErrorKind};
 use crate::messages::{Message, count_messages};
-use crate::pack::Reason;
 use crate::packer::Packer;
 use crate::packing::Packing;
 use crate::window::{Reserve, retrieval_budget};
@@ -23,10 +23,6 @@ const PROBE: &str = "x";
 
 /// So often a packing is made smaller where its messages are over.
 const TRIES: usize = 8;
-
-/// So many chunks are read in pages at most, whatever fits: texts may count
-/// nothing.
-const PAGED_MAX: usize = 100_000;
 
 /// When a request must be answered, if there is such a time.
 #[derive(Clone, Copy)]
@@ -52,12 +48,14 @@ struct Request<'a> {
     recorder: &'a Recorder,
     trace: Trace,
     outcome: Outcome,
+    /// What the figures gain by the answer.
+    packed: Option<Packed>,
 }
 
 impl<'a> Request<'a> {
     fn new(recorder: &'a Recorder, trace: Trace) -> Self {
         recorder.begin();
-        Self { recorder, trace, outcome: Outcome::Cancelled }
+        Self { recorder, trace, outcome: Outcome::Cancelled, packed: None }
     }
 
     fn end<T>(&mut self, result: &Result<T, ServiceError>) {
@@ -75,7 +73,7 @@ impl Drop for Request<'_> {
         if self.outcome == Outcome::Cancelled && std::thread::panicking() {
             self.outcome = Outcome::Failed;
         }
-        self.recorder.end(self.outcome);
+        self.recorder.end(self.outcome, self.packed.as_ref());
         self.trace.ended(self.outcome);
     }
 }
@@ -166,11 +164,14 @@ impl<'a> Plan<'a> {
 
     fn run(
         mut self,
-        work: impl FnOnce(&Self) -> Result<RetrievalResult, ServiceError>,
+        work: impl FnOnce(&Self) -> Result<(RetrievalResult, Packed), ServiceError>,
     ) -> Result<RetrievalResult, ServiceError> {
         let result = work(&self);
         self.request.end(&result);
-        result
+        result.map(|(result, packed)| {
+            self.request.packed = Some(packed);
+            result
+        })
     }
 
     fn search(&self, deadline: Deadline) -> Result<Vec<Chunk>, ServiceError> {
@@ -202,19 +203,14 @@ impl<'a> Plan<'a> {
         let Some(pages) = retriever.pages(self.query) else {
             return retriever.retrieve(self.query, self.service.limit).map_err(failed);
         };
-        let (max_tokens, reserve_tokens) = self.active.packer.limits();
-        let mut left = self.figures.room.min(max_tokens).saturating_sub(reserve_tokens);
+        let Active { model, packer, .. } = &*self.active;
+        let mut room = Room::new(model.counter(), self.figures.room, packer);
         let mut chunks = Vec::new();
         for page in pages {
             let page = page.map_err(failed)?;
-            let is_last = page.is_empty() || chunks.len() + page.len() >= PAGED_MAX;
-            let is_full = page.iter().any(|chunk| {
-                let count = self.active.model.counter.count_till_limit(&chunk.text, left);
-                left = left.saturating_sub(count.unwrap_or(0));
-                count.is_none()
-            });
+            let has_gained = room.gains(&page);
             chunks.extend(page);
-            if is_last || is_full {
+            if !has_gained {
                 break;
             }
             deadline.check(name)?;
@@ -226,7 +222,7 @@ impl<'a> Plan<'a> {
         &self,
         chunks: Vec<Chunk>,
         deadline: Deadline,
-    ) -> Result<RetrievalResult, ServiceError> {
+    ) -> Result<(RetrievalResult, Packed), ServiceError> {
         let chunks = self.reranked(chunks, deadline)?;
         let trace = &self.request.trace;
         let (packing, messages, total) = trace.stage(Stage::Pack, || self.pack(&chunks))?;
@@ -245,13 +241,11 @@ impl<'a> Plan<'a> {
             context_window: model.context_window,
             is_exact: model.counter.is_exact(),
         };
-        let for_budget = |reason: Reason| reason == Reason::Budget;
-        let dropped = packing.dropped.iter().filter(|item| for_budget(item.reason)).count();
-        self.service.recorder.packed(&packing, dropped, &chunks, &*model.counter);
+        let packed = Packed::new(&packing, &chunks, model.counter());
         let model = model.name.clone();
         let result = RetrievalResult { chunks, packing, messages, tokens, model };
-        trace.packed(&result, dropped);
-        Ok(result)
+        trace.packed(&result, &packed);
+        Ok((result, packed))
     }
 
     fn reranked(&self, chunks: Vec<Chunk>, deadline: Deadline) -> Result<Vec<Chunk>, ServiceError> {
@@ -286,8 +280,8 @@ impl<'a> Plan<'a> {
         let scored = chunks.iter().filter(|chunk| chunk.score.is_some()).count();
         let is_mixed = service.packer.is_none() && 0 < scored && scored < chunks.len();
         let packer = if is_mixed { &active.by_input } else { self.packer() };
-        let messages_of = |packing: &Packing| {
-            let messages = service.messages(&packing.text, query);
+        let messages_of = |context: &str| {
+            let messages = service.messages(context, query);
             let total = active.count(&messages);
             (messages, total)
         };
@@ -295,7 +289,7 @@ impl<'a> Plan<'a> {
         for attempt in 0..TRIES {
             let limit = packer.limits().0.min(room);
             let packing = packer.pack_within(limit, query, chunks)?;
-            let (messages, total) = messages_of(&packing);
+            let (messages, total) = messages_of(&packing.text);
             if total <= figures.most {
                 return Ok((packing, messages, total));
             }
@@ -310,8 +304,8 @@ impl<'a> Plan<'a> {
                 room /= 2;
             }
         }
-        let packing = packer.clone().max_chunks(0).pack(query, chunks)?;
-        let (messages, total) = messages_of(&packing);
+        let packing = packer.pack_within(0, query, chunks)?;
+        let (messages, total) = messages_of("");
         Ok((packing, messages, total))
     }
 }

@@ -59,11 +59,10 @@ pub trait Retriever: Send + Sync {
     /// Returns batches of chunks for `query`, best first, none of them twice;
     /// or None, as unless told otherwise, where `retrieve` is to be called.
     ///
-    /// They are read until the texts read come to the budget, one is empty, or
-    /// there are no more. What ranks or reranks sees these chunks alone, and
-    /// what it leaves out or finds twice is not read anew. A vector store
-    /// brings as many as the window of today's model takes, instead of a fixed
-    /// number.
+    /// They are read until the budget is full, one brings nothing that goes into
+    /// it, or there are no more. What ranks or reranks sees these chunks alone,
+    /// and what it leaves out is not read anew. A vector store brings as many
+    /// as the window of today's model takes, instead of a fixed number.
     fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
         let _ = query;
         None

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::count::TokenCounter;
+use crate::count::{Native, TokenCounter};
 use crate::error::Error;
 use crate::window::{ModelCounter, ModelLimits, model_limits};
 
@@ -261,7 +261,7 @@ impl LlmSettings {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
     /// there is neither a model nor a window, the window is 0, the caller's own
-    /// limits are wrong, or the model's tokenizer is not in this binary and no
+    /// limits or the number of a counter are wrong, or the model's tokenizer is not in this binary and no
     /// counter was set.
     ///
     /// # Examples
@@ -279,6 +279,9 @@ impl LlmSettings {
     pub fn limits(&self) -> Result<ActiveModel, Error> {
         if let Some(window) = self.context_window {
             at_least("context_window", window, 1)?;
+        }
+        if let Some(Native::Estimate(estimate)) = self.counter.as_ref().and_then(|it| it.native()) {
+            estimate.check()?;
         }
         let Some(name) = &self.model else {
             let Some(window) = self.context_window else {

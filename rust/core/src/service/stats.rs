@@ -9,14 +9,19 @@ use crate::count::TokenCounter;
 use crate::pack::Reason;
 use crate::packing::Packing;
 
-/// So many of a request's dropped chunks are counted.
+/// So many of a request's dropped chunks are counted, and of those that were
+/// cut.
 const SAMPLE: usize = 32;
 
-/// A dropped text is not counted beyond so many tokens.
-const LONGEST: usize = 1 << 16;
+/// None of them is counted beyond so many tokens.
+const LONGEST: usize = 1 << 12;
 
 /// What became of the requests since the service began, or since the figures
 /// were taken.
+///
+/// One that was under way when they were taken is a request of the figures
+/// before and an outcome of those after. All else is added at once, when it
+/// ends.
 ///
 /// # Examples
 ///
@@ -53,27 +58,32 @@ pub struct ServiceStats {
     pub timed_out: u64,
     /// How many were planned and then given up.
     pub cancelled: u64,
-    /// How many answers left chunks out for the budget.
+    /// How many answers the budget cut: left chunks out for it, or parts of
+    /// chunks.
     pub cut: u64,
     /// How many chunks were kept.
     pub kept_chunks: u64,
+    /// How many of these were kept in part.
+    pub cut_chunks: u64,
     /// What the packed texts took.
     pub retrieved_tokens: u64,
     /// How many chunks were left out for the budget.
     pub dropped_chunks: u64,
-    /// How many tokens these had.
+    /// How many tokens these had, and what was left out of those kept in part.
     pub dropped_tokens: u64,
-    /// Whether each of them was counted. Of a request that drops more than 32,
-    /// that many are counted, evenly spaced, and stand for the others.
+    /// Whether all of them were counted. Of a request that drops more than 32
+    /// chunks, that many are counted, evenly spaced, and stand for the others;
+    /// so it is with those kept in part. Of none more than 4,096 tokens are
+    /// counted.
     pub is_dropped_exact: bool,
     /// The smallest budget under which the first chunk that was left out would
-    /// have been kept too, for each answer that was cut: upper bound to number
-    /// of answers. A budget here is what the texts take, joined by the plain
-    /// template; what the messages cost beside them and what is reserved is not
-    /// in it.
+    /// have been kept too, or the one that was cut before it kept whole, for
+    /// each answer that was cut: upper bound to number of answers. A budget
+    /// here is what the texts take, joined by the plain template; what the
+    /// messages cost beside them and what is reserved is not in it.
     pub next_budgets: BTreeMap<usize, u64>,
-    /// The smallest budget under which everything would have been kept, for
-    /// each answer, the ones that were not cut included; of texts alone, as
+    /// The smallest budget under which everything would have been kept whole,
+    /// for each answer, the ones that were not cut included; of texts alone, as
     /// above.
     pub full_budgets: BTreeMap<usize, u64>,
 }
@@ -89,6 +99,7 @@ impl Default for ServiceStats {
             cancelled: 0,
             cut: 0,
             kept_chunks: 0,
+            cut_chunks: 0,
             retrieved_tokens: 0,
             dropped_chunks: 0,
             dropped_tokens: 0,
@@ -108,7 +119,7 @@ impl ServiceStats {
     }
 
     /// Returns a budget under which `share` of the answers, from 0 to 1, would
-    /// have kept every chunk; None where nothing was answered yet. What is
+    /// have kept every chunk whole; None where nothing was answered yet. What is
     /// beyond 0 and 1 is taken as these.
     ///
     /// It is the upper bound of a bucket, at most an eighth above the smallest
@@ -162,7 +173,9 @@ impl Recorder {
         self.lock().requests += 1;
     }
 
-    pub(super) fn end(&self, outcome: Outcome) {
+    /// Adds what became of a request, all at once, so that no figure is ahead
+    /// of another.
+    pub(super) fn end(&self, outcome: Outcome, packed: Option<&Packed>) {
         let mut stats = self.lock();
         match outcome {
             Outcome::Answered => stats.answered += 1,
@@ -171,35 +184,9 @@ impl Recorder {
             Outcome::TimedOut => stats.timed_out += 1,
             Outcome::Cancelled => stats.cancelled += 1,
         }
-    }
-
-    /// Records a packing that dropped so many chunks for the budget; of these,
-    /// counts a bounded sample.
-    pub(super) fn packed(
-        &self,
-        packing: &Packing,
-        dropped: usize,
-        chunks: &[Chunk],
-        counter: &dyn TokenCounter,
-    ) {
-        let total = packing.total_tokens;
-        let lost = (dropped > 0).then(|| Lost::new(packing, dropped, chunks, counter));
-        let mut stats = self.lock();
-        stats.kept_chunks += packing.kept.len() as u64;
-        stats.retrieved_tokens = stats.retrieved_tokens.saturating_add(total as u64);
-        let Some(lost) = lost else {
-            *stats.full_budgets.entry(bucket(total.max(1))).or_default() += 1;
-            return;
-        };
-        stats.cut += 1;
-        stats.dropped_chunks += dropped as u64;
-        stats.dropped_tokens = stats.dropped_tokens.saturating_add(lost.tokens as u64);
-        stats.is_dropped_exact &= lost.is_exact;
-        let next = total.saturating_add(lost.separator).saturating_add(lost.first);
-        *stats.next_budgets.entry(bucket(next)).or_default() += 1;
-        let separators = lost.separator.saturating_mul(dropped);
-        let full = total.saturating_add(separators).saturating_add(lost.tokens);
-        *stats.full_budgets.entry(bucket(full)).or_default() += 1;
+        if let Some(packed) = packed {
+            stats.add(packed);
+        }
     }
 
     pub(super) fn stats(&self) -> ServiceStats {
@@ -217,39 +204,98 @@ impl Recorder {
     }
 }
 
-/// What chunks count that were dropped for the budget.
-struct Lost {
-    /// The first of them.
-    first: usize,
-    /// All of them, separators not included.
+/// What a packing adds to the figures.
+#[derive(Debug)]
+pub(super) struct Packed {
+    kept: usize,
+    /// How many of the kept chunks were cut.
+    pub(super) cut: usize,
+    /// How many chunks were dropped for the budget.
+    pub(super) dropped: usize,
     tokens: usize,
-    separator: usize,
+    dropped_tokens: usize,
+    /// None where nothing was cut.
+    next_budget: Option<usize>,
+    full_budget: usize,
+    is_exact: bool,
+}
+
+impl Packed {
+    /// Of what was dropped from `chunks` or cut, counts a bounded sample.
+    pub(super) fn new(packing: &Packing, chunks: &[Chunk], counter: &dyn TokenCounter) -> Self {
+        let for_budget = packing.dropped.iter().filter(|item| item.reason == Reason::Budget);
+        let dropped: Vec<_> = for_budget.map(|item| (item.index, 0)).collect();
+        let in_part = packing.kept.iter().filter(|item| item.was_cut);
+        let cut: Vec<_> = in_part.map(|item| (item.index, item.token_count)).collect();
+        let total = packing.total_tokens;
+        let whole = Lost::new(&dropped, chunks, counter);
+        let rests = Lost::new(&cut, chunks, counter);
+        let separator = if dropped.is_empty() { 0 } else { counter.count("\n\n") };
+        let separators = separator.saturating_mul(dropped.len());
+        let dropped_tokens = whole.tokens.saturating_add(rests.tokens);
+        // What is cut stands before everything that is dropped, and its rest is
+        // the first to gain.
+        let next = if cut.is_empty() { separator.saturating_add(whole.first) } else { rests.first };
+        let was_cut = !cut.is_empty() || !dropped.is_empty();
+        Self {
+            kept: packing.kept.len(),
+            cut: cut.len(),
+            dropped: dropped.len(),
+            tokens: total,
+            dropped_tokens,
+            next_budget: was_cut.then(|| total.saturating_add(next)),
+            full_budget: total.saturating_add(separators).saturating_add(dropped_tokens).max(1),
+            is_exact: whole.is_exact && rests.is_exact,
+        }
+    }
+}
+
+impl ServiceStats {
+    fn add(&mut self, packed: &Packed) {
+        let add = |sum: &mut u64, count: usize| *sum = sum.saturating_add(count as u64);
+        add(&mut self.kept_chunks, packed.kept);
+        add(&mut self.cut_chunks, packed.cut);
+        add(&mut self.retrieved_tokens, packed.tokens);
+        add(&mut self.dropped_chunks, packed.dropped);
+        add(&mut self.dropped_tokens, packed.dropped_tokens);
+        self.is_dropped_exact &= packed.is_exact;
+        if let Some(budget) = packed.next_budget {
+            self.cut += 1;
+            *self.next_budgets.entry(bucket(budget)).or_default() += 1;
+        }
+        *self.full_budgets.entry(bucket(packed.full_budget)).or_default() += 1;
+    }
+}
+
+/// What is not in a text of chunks that were dropped, or cut.
+struct Lost {
+    /// Of the first of them.
+    first: usize,
+    /// Of all of them, separators not included.
+    tokens: usize,
     is_exact: bool,
 }
 
 impl Lost {
+    /// Of each of the `chunks` that lost something there are its place and the
+    /// tokens that were kept.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // an estimate
-    fn new(
-        packing: &Packing,
-        dropped: usize,
-        chunks: &[Chunk],
-        counter: &dyn TokenCounter,
-    ) -> Self {
-        let for_budget = packing.dropped.iter().filter(|item| item.reason == Reason::Budget);
-        let places: Vec<usize> = for_budget.map(|item| item.index).collect();
-        let size = dropped.min(SAMPLE);
-        let count =
-            |i: usize| counter.count_till_limit(&chunks[places[i * dropped / size]].text, LONGEST);
-        let counts: Vec<Option<usize>> = (0..size).map(count).collect();
-        let known = |count: &Option<usize>| count.unwrap_or(LONGEST);
-        let sum = counts.iter().map(known).fold(0, usize::saturating_add);
-        let is_whole = size == dropped;
-        let scaled = (sum as f64 / size as f64 * dropped as f64).round_ties_even() as usize;
+    fn new(lost: &[(usize, usize)], chunks: &[Chunk], counter: &dyn TokenCounter) -> Self {
+        let size = lost.len().min(SAMPLE);
+        let mut is_exact = size == lost.len();
+        let mut tokens_of = |i: usize| {
+            let (index, kept) = lost[i * lost.len() / size];
+            let count = counter.count_till_limit(&chunks[index].text, kept.saturating_add(LONGEST));
+            is_exact &= count.is_some();
+            count.map_or(LONGEST, |count| count.saturating_sub(kept))
+        };
+        let counts: Vec<usize> = (0..size).map(&mut tokens_of).collect();
+        let sum = counts.iter().copied().fold(0, usize::saturating_add);
+        let scaled = || (sum as f64 / size as f64 * lost.len() as f64).round_ties_even() as usize;
         Self {
-            first: known(&counts[0]),
-            tokens: if is_whole { sum } else { scaled },
-            separator: counter.count("\n\n"),
-            is_exact: is_whole && counts.iter().all(Option::is_some),
+            first: counts.first().copied().unwrap_or(0),
+            tokens: if size == lost.len() { sum } else { scaled() },
+            is_exact,
         }
     }
 }

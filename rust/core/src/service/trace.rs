@@ -3,7 +3,7 @@
 
 use super::retrieval_result::RetrievalResult;
 use super::settings::ActiveModel;
-use super::stats::Outcome;
+use super::stats::{Outcome, Packed};
 
 /// What a filter of events and spans knows all of them by.
 #[cfg(feature = "tracing")]
@@ -39,6 +39,7 @@ impl Trace {
             tokens.retrieved = Empty,
             tokens.budget_remaining = Empty,
             chunks.kept = Empty,
+            chunks.cut = Empty,
             chunks.dropped = Empty,
             outcome = Empty,
         ))
@@ -51,8 +52,12 @@ impl Trace {
         let _request = self.0.enter();
         let _stage = match stage {
             Stage::Plan => debug_span!(target: TARGET, "budgeteer.plan"),
-            Stage::Search(component) => debug_span!(target: TARGET, "budgeteer.search", component),
-            Stage::Rerank(component) => debug_span!(target: TARGET, "budgeteer.rerank", component),
+            Stage::Search(name) => {
+                debug_span!(target: TARGET, "budgeteer.search", component = shown(name))
+            }
+            Stage::Rerank(name) => {
+                debug_span!(target: TARGET, "budgeteer.rerank", component = shown(name))
+            }
             Stage::Pack => debug_span!(target: TARGET, "budgeteer.pack"),
         }
         .entered();
@@ -67,9 +72,9 @@ impl Trace {
         self.0.record("tokens.budget", budget);
     }
 
-    /// Records the figures of an answer that left out so many chunks for the
-    /// budget, and warns of those.
-    pub(super) fn packed(&self, result: &RetrievalResult, for_budget: usize) {
+    /// Records the figures of an answer, and warns of what the budget dropped
+    /// or cut.
+    pub(super) fn packed(&self, result: &RetrievalResult, packed: &Packed) {
         macro_rules! event {
             ($level:ident, $($message:tt)+) => {{
                 let tokens = &result.tokens;
@@ -82,6 +87,7 @@ impl Trace {
                     tokens.budget = tokens.budget,
                     tokens.budget_remaining = tokens.remaining,
                     chunks.kept = result.packing.kept.len(),
+                    chunks.cut = packed.cut,
                     chunks.dropped = result.packing.dropped.len(),
                     $($message)+
                 )
@@ -91,12 +97,15 @@ impl Trace {
             .record("tokens.retrieved", result.tokens.retrieved)
             .record("tokens.budget_remaining", result.tokens.remaining)
             .record("chunks.kept", result.packing.kept.len())
+            .record("chunks.cut", packed.cut)
             .record("chunks.dropped", result.packing.dropped.len());
         let _request = self.0.enter();
-        match for_budget {
-            0 => event!(debug, "retrieval: everything fits"),
-            1 => event!(warn, "Token budget exceeded: dropped 1 lowest-relevance chunk"),
-            n => event!(warn, "Token budget exceeded: dropped {n} lowest-relevance chunks"),
+        match (packed.dropped, packed.cut) {
+            (0, 0) => event!(debug, "retrieval: everything fits"),
+            (0, 1) => event!(warn, "Token budget exceeded: cut 1 chunk"),
+            (0, n) => event!(warn, "Token budget exceeded: cut {n} chunks"),
+            (1, _) => event!(warn, "Token budget exceeded: dropped 1 lowest-relevance chunk"),
+            (n, _) => event!(warn, "Token budget exceeded: dropped {n} lowest-relevance chunks"),
         }
     }
 
@@ -122,6 +131,21 @@ pub(super) fn swapped(model: &ActiveModel) {
     );
 }
 
+/// Warns of settings that leave nothing for any query: that is what it would
+/// look like to whoever asks.
+#[cfg(feature = "tracing")]
+pub(super) fn refused(model: &ActiveModel, system_tokens: usize) {
+    tracing::warn!(
+        target: TARGET,
+        model = shown(&model.name),
+        context_window = model.context_window,
+        "retrieval service: every query will be refused, as {} tokens of output and \
+         {system_tokens} of the system prompt leave nothing of the context window {}",
+        model.max_output_tokens,
+        model.context_window,
+    );
+}
+
 /// Nothing: without the feature `tracing` nobody is told.
 #[cfg(not(feature = "tracing"))]
 pub(super) struct Trace;
@@ -141,10 +165,13 @@ impl Trace {
 
     pub(super) fn planned(&self, _: usize) {}
 
-    pub(super) fn packed(&self, _: &RetrievalResult, _: usize) {}
+    pub(super) fn packed(&self, _: &RetrievalResult, _: &Packed) {}
 
     pub(super) fn ended(&self, _: Outcome) {}
 }
 
 #[cfg(not(feature = "tracing"))]
 pub(super) fn swapped(_: &ActiveModel) {}
+
+#[cfg(not(feature = "tracing"))]
+pub(super) fn refused(_: &ActiveModel, _: usize) {}
