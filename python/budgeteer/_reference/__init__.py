@@ -17,7 +17,7 @@ from budgeteer._reference._count import (
 from budgeteer._reference._graphemes import grapheme_boundaries
 from budgeteer._reference._keywords import keywords
 from budgeteer._reference._layout import resolve_layout
-from budgeteer._reference._pack import pack
+from budgeteer._reference._pipeline import pack
 from budgeteer._reference._score import keyword_scores
 from budgeteer._reference._sentences import sentence_spans
 from budgeteer._reference._similarity import cosine_scores

@@ -1,15 +1,10 @@
 """Reference of ``rust/core/src/gate.rs``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from budgeteer._codes import OUT_OF_SCOPE
-
-if TYPE_CHECKING:
-    from budgeteer._reference._pack import Outcome
+from budgeteer._reference._outcome import Outcome
 
 AUTHORITIES = {"system": 1000, "developer": 800, "user": 600, "tool": 400, "other": 200}
 KINDS = {
