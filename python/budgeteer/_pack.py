@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
@@ -10,22 +9,19 @@ from typing import Any, TypeVar
 from budgeteer import _assemble, _chunk, _gate, _telemetry, _terms, _validate
 from budgeteer._assemble import ORDERS, Template
 from budgeteer._backend import backend
-from budgeteer._corpus import Corpus, State
+from budgeteer._call import Call, links_of
+from budgeteer._corpus import Corpus
 from budgeteer._count import TokenCounter, get_counter
+from budgeteer._hybrid import FUSIONS, Hybrid, hybrid_of, weights_of
 from budgeteer._packing import Packing
 from budgeteer._similarity import Embedder, Vectors
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
 T = TypeVar("T")
 
-LOG = logging.getLogger("budgeteer")
-
 RANKINGS = ("bm25", "keyword", "recency", "input", "score", "embedding", "hybrid")
 FALLBACKS = ("bm25",)
-FUSIONS = ("minmax", "rrf")
 UNITS = ("chunk", "sentence")
-WEIGHTS = ("bm25", "embedding", "score")
-"""What a hybrid ranking weighs."""
 DEDUPES = (None, "exact", "near")
 SELECTIONS = ("rank", "coverage", "knapsack")
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
@@ -189,9 +185,7 @@ class Packer:
     _counter: TokenCounter = field(init=False, repr=False, compare=False)
     _template: Template = field(init=False, repr=False, compare=False)
     _notice: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
-    _hybrid: tuple[float, float, float, float | None] | None = field(
-        init=False, repr=False, compare=False
-    )
+    _hybrid: Hybrid | None = field(init=False, repr=False, compare=False)
     _words: _terms.Words = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -239,16 +233,9 @@ class Packer:
                     f"not {_validate.type_name(self.weights)}"
                 )
             return
-        weights = self.weights
-        k = self.rrf_k if self.fusion == "rrf" else None
-        if weights is None:
-            weight = 0.5 if k is None else 1.0
-            weights = {"bm25": weight, "embedding": weight}
-        else:
-            weights = _checked_weights(weights)
-            set_field(self, "weights", weights)
-        bm25, embedding, score = (weights.get(name, 0.0) for name in WEIGHTS)
-        set_field(self, "_hybrid", (bm25, embedding, score, k))
+        if self.weights is not None:
+            set_field(self, "weights", weights_of(self.weights))
+        set_field(self, "_hybrid", hybrid_of(self.weights, self.fusion, self.rrf_k))
 
     def _check_embedder(self) -> None:
         if self.fallback is not None:
@@ -450,32 +437,17 @@ class Packer:
         limit = self.max_tokens
         if max_tokens is not None:
             limit = _validate.tokens("max_tokens", max_tokens)
-        links = self._links(previous)
+        links = links_of(previous, self.order)
         found = Vectors(query, items, vectors, self.embedder) if self._takes_vectors else None
         budget = max(0, limit - self.reserve_tokens)
         return Call(
             query, items, state, budget, limit - budget, found, previous, links, self.fallback
         )
 
-    def _keys(self, call: Call) -> bytes | None:
-        """Return what the chunks are ranked by beside their words."""
-        if call.fallback is not None:
-            return None
-        if call.state is not None and self.ranking in ("recency", "score"):
-            return call.state.keys(self.ranking)
-        if self.ranking == "recency":
-            return _chunk.mtime_keys(call.items)
-        keys = None if call.vectors is None else call.vectors.cosines()
-        if self.ranking == "score":
-            return _chunk.score_keys(call.items)
-        if self._hybrid is not None and self._hybrid[2] > 0:
-            keys = (keys or b"") + _chunk.finite_score_keys(call.items)
-        return keys
-
     def _packed(self, call: Call) -> Packing[Any]:
         items, budget, fallback = call.items, call.budget, call.fallback
         counter = self._counter
-        ranking, keys = fallback or self.ranking, self._keys(call)
+        ranking, keys = fallback or self.ranking, call.keys(self.ranking, self._hybrid)
         cite = gate = None
         if self._is_citing:
             from budgeteer import _citation  # JSON and more, which few packers need
@@ -567,20 +539,6 @@ class Packer:
             self._words,
         )
 
-    def _links(self, previous: Packing[Any] | None) -> tuple[str, ...]:
-        """Return what a backend takes for the packing before."""
-        if previous is None:
-            return ()
-        if not isinstance(previous, Packing):
-            raise InvalidArgumentError(
-                f"previous must be a Packing or None, not {_validate.type_name(previous)}"
-            )
-        if self.order != "sticky":
-            raise InvalidArgumentError(
-                f"previous must be None under order={self.order!r}: it is for order='sticky'"
-            )
-        return previous._links()
-
     def pack_batch(
         self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
     ) -> Iterator[Packing[Any]]:
@@ -615,56 +573,6 @@ class Packer:
                     f"requests[{i}] must be a pair of query and chunks or a mapping, "
                     f"not {_validate.type_name(request)}"
                 )
-
-
-@dataclass(slots=True)
-class Call:
-    """
-    The arguments of a call.
-
-    ``state`` is that of the corpus which the items are, None where they are a batch. ``fallback``
-    is the ranking that replaces that of the packer, None until one does.
-    """
-
-    query: str
-    items: Sequence[Any]
-    state: State[Any] | None
-    budget: int
-    reserve: int
-    vectors: Vectors | None
-    previous: Packing[Any] | None
-    links: tuple[str, ...]
-    allowed: str | None
-    fallback: str | None = None
-
-    def fall_back(self, error: EmbeddingError) -> None:
-        """Replace the ranking where that is allowed; raise *error* otherwise."""
-        if self.allowed is None:
-            raise error
-        LOG.warning(
-            *("ranking by %s, as embedding failed: %s", self.allowed, error),
-            extra={
-                "fallback": self.allowed,
-                "chunks": len(self.items),
-                "http.status": error.status,
-                "is_retryable": error.is_retryable,
-            },
-        )
-        self.fallback = self.allowed
-
-
-def _checked_weights(weights: object) -> dict[str, float]:
-    if not isinstance(weights, Mapping):
-        raise InvalidArgumentError(
-            f"weights must be a mapping or None, not {_validate.type_name(weights)}"
-        )
-    checked = {}
-    for name, weight in weights.items():
-        _validate.choice("a key of weights", name, WEIGHTS)
-        checked[name] = _validate.number_between(f"weights[{name!r}]", weight, 0, 1_000_000)
-    if not any(checked.values()):
-        raise InvalidArgumentError("weights must have one above 0")
-    return checked
 
 
 def pack(query: str, chunks: Iterable[T], max_tokens: int, **options: Any) -> Packing[T]:

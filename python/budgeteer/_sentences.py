@@ -29,7 +29,8 @@ from budgeteer._codes import (
 )
 
 if TYPE_CHECKING:
-    from budgeteer._pack import Call, Packer
+    from budgeteer._call import Call
+    from budgeteer._pack import Packer
 
 BUDGETS = 4
 """The best chunks are split that together have so many times the tokens of the budget."""
