@@ -1,5 +1,6 @@
-"""Backends, Hypothesis profiles and markers of the whole suite."""
+"""Backends, Hypothesis profiles, markers and fixtures of the whole suite."""
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -95,3 +96,42 @@ def embedder(endpoint, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", embedding_server.KEY)
     with OpenAIEmbedder(url=endpoint.url, backoff=0.001) as embedder:
         yield embedder
+
+
+class Stdin:
+    """Standard input that holds some bytes."""
+
+    def __init__(self, data):
+        self.buffer = io.BytesIO(data)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command line with some input; return status, output and errors."""
+
+    from budgeteer.cli import main
+
+    def run(*arguments, stdin=None):
+        if stdin is not None:
+            data = stdin if isinstance(stdin, bytes) else stdin.encode()
+            monkeypatch.setattr(sys, "stdin", Stdin(data))
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def refused(run):
+    """Run what must fail; return the message, which is one line, with nothing written."""
+
+    def refused(*arguments, stdin=None):
+        status, out, err = run(*arguments, stdin=stdin)
+        assert (2, "") == (status, out)
+        assert err.startswith("budgeteer: error: ")
+        assert err.endswith("\n")
+        assert 1 == len(err.splitlines())
+        return err.removeprefix("budgeteer: error: ").removesuffix("\n")
+
+    return refused

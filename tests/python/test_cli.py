@@ -4,22 +4,15 @@ import errno
 import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-import embedding_server as server
 import pytest
 
 import budgeteer
-from budgeteer import InternalError, _pack, cli, ranking
+from budgeteer import _pack
 from budgeteer._assemble import STYLES
-from budgeteer.cli import main
-from budgeteer.config import load
 
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "budgeteer.yaml")
-POLICY = "What is the remote work policy?"
-NEEDS_FILES = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
 CHUNKS = [
     {"text": "Rye bread.", "source": "kitchen", "title": "Bread", "metadata": {"path": "b.md"}},
     {"content": "Green tea is mild.", "id": 7, "metadata": {"mtime": 5, "tags": ["é"]}},
@@ -33,49 +26,6 @@ ANSWER_KEYS = [
     "total_tokens", "budget_tokens", "was_truncated", "is_exact", "chunks", "dropped",
     "dropped_count", "elapsed_ms",
 ]  # fmt: skip
-CHUNK_KEYS = [
-    "content", "source", "title", "path", "relevance_score", "token_count", "was_cut", "metadata",
-]  # fmt: skip
-DROPPED_KEYS = [
-    "source", "title", "relevance_score", "reason", "needed_tokens", "available_tokens",
-]  # fmt: skip
-
-
-class Stdin:
-    """Standard input that holds some bytes."""
-
-    def __init__(self, data):
-        self.buffer = io.BytesIO(data)
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command line with some input; return status, output and errors."""
-
-    def run(*arguments, stdin=None):
-        if stdin is not None:
-            data = stdin if isinstance(stdin, bytes) else stdin.encode()
-            monkeypatch.setattr(sys, "stdin", Stdin(data))
-        status = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
-
-
-@pytest.fixture
-def refused(run):
-    """Run what must fail; return the message, which is one line, with nothing written."""
-
-    def refused(*arguments, stdin=None):
-        status, out, err = run(*arguments, stdin=stdin)
-        assert (2, "") == (status, out)
-        assert err.startswith("budgeteer: error: ")
-        assert err.endswith("\n")
-        assert 1 == len(err.splitlines())
-        return err.removeprefix("budgeteer: error: ").removesuffix("\n")
-
-    return refused
 
 
 @pytest.fixture
@@ -90,138 +40,6 @@ def packed(run):
         return json.loads(out)
 
     return packed
-
-
-def process(*arguments, **options):
-    """Run the program in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "budgeteer", *arguments],
-        capture_output=True, check=False, timeout=60, **options,
-    )  # fmt: skip
-
-
-# query
-
-
-def test_query_reports_what_is_in_and_then_the_context(run):
-    """Text output is the totals, a line for each kept chunk, and the context itself."""
-    status, out, err = run("query", "--config", EXAMPLE, "--text", POLICY)
-    assert (0, "") == (status, err)
-    packing = load(EXAMPLE).query(POLICY)
-    head, *listed = out.split("\n\n", 1)[0].splitlines()
-    assert head == (
-        f"{packing.total_tokens} of {packing.budget_tokens} tokens (estimated): "
-        f"{len(packing.kept)} kept, {packing.dropped_count} dropped "
-        f"(budget: {packing.dropped_count})"
-    )
-    assert "  [handbook] Remote Work Policy: score=1.00, tokens=79" == listed[0]
-    assert [f"  [{k.chunk.source}] {k.chunk.title}" for k in packing.kept] == [
-        line.rsplit(":", 1)[0] for line in listed
-    ]
-    assert out.endswith(f"\n\n{packing.text}\n")
-
-
-def test_query_answers_in_json(run):
-    """JSON output has the documented keys in their order, and says what packing said."""
-    status, out, err = run("query", "-c", EXAMPLE, "-t", POLICY, "-o", "json")
-    assert (0, "") == (status, err)
-    assert out.startswith('{\n  "total_tokens": ')
-    answer = json.loads(out)
-    packing = load(EXAMPLE).query(POLICY)
-    assert ANSWER_KEYS == list(answer)
-    assert all(CHUNK_KEYS == list(chunk) for chunk in answer["chunks"])
-    assert all(DROPPED_KEYS == list(chunk) for chunk in answer["dropped"])
-    assert packing.total_tokens == answer["total_tokens"]
-    assert packing.budget_tokens == answer["budget_tokens"]
-    assert packing.text == "\n\n".join(chunk["content"] for chunk in answer["chunks"])
-    assert packing.dropped_count == answer["dropped_count"] == len(answer["dropped"])
-    assert [1.0, 0.6667] == [chunk["relevance_score"] for chunk in answer["chunks"][:2]]
-    first = answer["chunks"][0]
-    assert ("remote-work.md", first["metadata"]["path"]) == (first["path"], "remote-work.md")
-    assert 0 <= answer["elapsed_ms"] == round(answer["elapsed_ms"], 3)
-
-
-def test_query_is_deterministic(run):
-    """Two runs answer the same, but for the time that they took."""
-    answers = []
-    for _ in range(2):
-        answer = json.loads(run("query", "-c", EXAMPLE, "-t", POLICY, "-o", "json")[1])
-        del answer["elapsed_ms"]
-        answers.append(answer)
-    assert answers[0] == answers[1]
-
-
-def test_query_lists_odd_titles_on_one_line(run, tmp_path):
-    """A line of the listing stays one line, shows the id for want of a title, and says cut."""
-    rows = [
-        {"text": "tea a", "title": "two\nlines\x1b[2J", "source": "s\u2028"},
-        {"text": "tea b", "id": 5},
-        {"text": "tea c " * 30},
-    ]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    (tmp_path / "c.yaml").write_text(
-        "budget: {max_tokens: 20, truncation: truncate_end}\n"
-        "sources: [{type: jsonl, path: a.jsonl, name: n}]",
-        encoding="utf-8",
-    )
-    _, out, _ = run("query", "-c", tmp_path / "c.yaml", "-t", "tea")
-    head, *listed = out.split("\n\n", 1)[0].split("\n")
-    assert head.endswith(": 3 kept, 0 dropped")
-    assert [
-        r"  [s\u2028] two\nlines\x1b[2J: score=1.00, tokens=2",
-        "  [n] 5: score=1.00, tokens=2",
-        "  [n] untitled: score=1.00, tokens=17, cut",
-    ] == listed
-
-
-def test_query_ranks_by_embedding(run, refused, tmp_path):
-    """The endpoint that a configuration names ranks; where it fails, so does the query."""
-    path = tmp_path / "budgeteer.yaml"
-    texts = ["Green tea.", "Rye bread.", "Coffee."]
-    with server.Endpoint() as endpoint:
-        path.write_text(
-            "budget:\n  ranking: embedding\n"
-            f"  embedding: {{url: '{endpoint.url}', api_key_env: null, cache_dir: null}}\n"
-            f"sources: [{', '.join(f'{{type: inline, text: {text}}}' for text in texts)}]\n"
-        )
-        arguments = ("query", "--config", path, "--text", "tea", "--output", "json")
-        status, out, err = run(*arguments)
-        endpoint.always = server.status(401)
-        failure = refused(*arguments)
-
-    scores = ranking.cosine_scores(server.expected(["tea"]), server.expected(texts)).tolist()
-    order = sorted(range(3), key=lambda i: -scores[i])
-    chunks = json.loads(out)["chunks"]
-    assert (0, "") == (status, err)
-    assert [texts[i] for i in order] == [chunk["content"] for chunk in chunks]
-    assert [round(scores[i], 4) for i in order] == [chunk["relevance_score"] for chunk in chunks]
-    assert "401" in failure
-
-
-def test_query_of_an_empty_packing_has_no_context(run, tmp_path):
-    """Where nothing fits, the report is its first line."""
-    path = tmp_path / "c.yaml"
-    path.write_text("budget: {max_tokens: 1}\nsources: [{type: inline, text: A note.}]")
-    expected = "0 of 1 tokens (estimated): 0 kept, 1 dropped (budget: 1)\n"
-    assert (0, expected, "") == run("query", "-c", path, "-t", "note")
-
-
-@pytest.mark.parametrize("name", ["gone.yaml", "."])
-def test_query_names_a_configuration_that_cannot_be_read(refused, tmp_path, name):
-    """A missing file and a directory in its place are one line."""
-    message = refused("query", "-c", tmp_path / name, "-t", "x")
-    assert message.startswith(f"cannot read {tmp_path / name}: ")
-
-
-def test_query_says_what_is_wrong_with_a_configuration(refused, tmp_path):
-    """An error of the configuration, or of a source, is one line and no output."""
-    path = tmp_path / "c.yaml"
-    path.write_text("budget: {ranking: relevence}\nsources: []")
-    assert refused("query", "-c", path, "-t", "x").endswith("; did you mean 'relevance'?")
-    path.write_text("sources: [{type: inline, text: x}, {type: jsonl, path: a.jsonl}]")
-    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n{"text": 5}')
-    message = refused("query", "-c", path, "-t", "x")
-    assert f"{tmp_path / 'a.jsonl'}: line 2: text must be a str, not int" == message
 
 
 # pack
@@ -508,18 +326,6 @@ def test_pack_is_exact_unless_told_otherwise(run):
     assert not answer["is_exact"]
 
 
-def test_query_says_estimated_of_estimates_only(run, tmp_path):
-    """A configuration counts by chars_div4 unless it names another counter."""
-    path = tmp_path / "c.yaml"
-    source = "sources: [{type: inline, text: Green tea.}]"
-    for budget, counted in [
-        ("", "3 of 8000 tokens (estimated): "),
-        ("budget: {estimator: gpt-4o}\n", "3 of 8000 tokens: "),
-    ]:
-        path.write_text(budget + source, encoding="utf-8")
-        assert run("query", "-c", path, "-t", "tea")[1].startswith(counted)
-
-
 def test_count_uses_the_default_of_packer(run):
     """The counter is Packer's own where none is named."""
     text = "What is the remote work policy?"
@@ -592,171 +398,3 @@ def test_version_and_help(run):
 def test_bad_arguments_are_one_line(refused, arguments, message):
     """An error of the arguments is one line without the usage."""
     assert refused(*arguments).startswith(message)
-
-
-def test_importing_it_is_light():
-    """Neither PyYAML nor numpy is imported before it is needed."""
-    code = (
-        "import sys, budgeteer.cli as cli; cli.main(['--version']); "
-        "sys.exit(bool({'yaml', 'numpy'} & set(sys.modules)))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
-
-
-def test_an_interrupt_is_status_130(run, monkeypatch):
-    """Ctrl-C ends it without a traceback."""
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "_read", interrupted)
-    assert (130, "", "") == run("count", "x")
-
-
-@pytest.mark.parametrize("error", [InternalError("a defect"), ZeroDivisionError()])
-def test_a_defect_is_not_hidden(monkeypatch, error):
-    """What is no error of the input is raised, with its traceback."""
-
-    def broken(*_):
-        raise error
-
-    monkeypatch.setattr(cli, "_read", broken)
-    with pytest.raises(type(error)):
-        main(["count", "x"])
-
-
-class Stream:
-    """A standard output whose bytes go where *write* puts them."""
-
-    encoding = "utf-8"
-
-    def __init__(self, write):
-        self.buffer = self
-        self.write = write
-
-    def flush(self):
-        pass
-
-
-def test_output_that_is_taken_in_parts_goes_out_whole(monkeypatch):
-    """An unbuffered stream may take less than it is given, or nothing for now."""
-    taken = []
-
-    def write(data):
-        if len(taken) % 2:
-            taken.append(b"")
-            return None
-        taken.append(bytes(data[:7]))
-        return len(taken[-1])
-
-    monkeypatch.setattr(sys, "stdout", Stream(write))
-    assert 0 == main(["--version"])
-    assert f"budgeteer {budgeteer.__version__}\n".encode() == b"".join(taken)
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "message"),
-    [
-        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
-        (
-            OSError(errno.ENOSPC, "No space left"),
-            2,
-            "budgeteer: error: cannot write the output: No space left\n",
-        ),
-    ],
-)
-def test_a_failed_write_is_quiet_or_one_line(monkeypatch, capsys, error, status, message):
-    """Nobody reading is no error worth a word; a full disk is."""
-
-    def write(_):
-        raise error
-
-    monkeypatch.setattr(sys, "stdout", Stream(write))
-    assert status == main(["--version"])
-    assert message == capsys.readouterr().err
-
-
-def test_closed_streams_are_one_line(monkeypatch, capsys):
-    """A process started without standard streams does not fall over them."""
-    monkeypatch.setattr(sys, "stdin", None)
-    assert 2 == main(["count"])
-    assert "budgeteer: error: standard input is closed\n" == capsys.readouterr().err
-    monkeypatch.setattr(sys, "stdout", None)
-    assert 2 == main(["--version"])
-    expected = "budgeteer: error: cannot write the output: standard output is closed\n"
-    assert expected == capsys.readouterr().err
-    monkeypatch.setattr(sys, "stderr", None)
-    assert 2 == main(["--version"])
-
-
-# In a process of its own.
-
-
-def test_the_module_runs():
-    """``python -m budgeteer`` is the program; its output is UTF-8 wherever it runs."""
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = process("query", "-c", EXAMPLE, "-t", POLICY, env=environment)
-    assert (0, b"") == (done.returncode, done.stderr)
-    assert b"  [handbook] Remote Work Policy: score=1.00, tokens=79" in done.stdout
-    arguments = ("pack", "--query", "", "--max-tokens", "9")
-    done = process(*arguments, input='["Grün 茶"]'.encode(), env=environment)
-    assert (0, "Grün 茶".encode(), b"") == (done.returncode, done.stdout, done.stderr)
-
-
-def test_the_program_fails_with_one_line():
-    """A failure is status 2, one line on standard error and nothing on standard output."""
-    done = process("pack", "--query", "", "--max-tokens", "9", input=b'["tea", 5]')
-    assert (2, b"") == (done.returncode, done.stdout)
-    expected = (
-        "budgeteer: error: standard input: chunks[1] must be a str or a JSON object, not int"
-    )
-    assert [expected] == done.stderr.decode().splitlines()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="pipes break otherwise there")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_goes_away_is_no_traceback(unbuffered):
-    """Where the reader closes the pipe, the program ends quietly."""
-    data = json.dumps(["tea " * 100_000]).encode()
-    with subprocess.Popen(
-        [sys.executable, "-m", "budgeteer", "pack", "--query", "", "--max-tokens", "1000000"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-    ) as child:
-        child.stdout.close()
-        child.stdin.write(data)
-        child.stdin.close()
-        assert b"" == child.stderr.read()
-        assert 141 == child.wait(60)
-
-
-@NEEDS_FILES
-def test_a_full_disk_is_one_line():
-    """Output that cannot be written is an error, said once."""
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "budgeteer", "--version"],
-            stdout=full, stderr=subprocess.PIPE, check=False, timeout=60,
-        )  # fmt: skip
-    assert 2 == done.returncode
-    expected = b"budgeteer: error: cannot write the output: No space left on device"
-    assert [expected] == done.stderr.splitlines()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals differ there")
-def test_ctrl_c_ends_it_quietly():
-    """An interrupt while it waits for input is status 130, without a traceback."""
-    code = (
-        "import os, signal, sys, threading, budgeteer.cli as cli\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "sys.exit(cli.main(['count']))"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as child:  # fmt: skip
-        assert 130 == child.wait(60)
-        assert (b"", b"") == (child.stdout.read(), child.stderr.read())

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from budgeteer.cli import main
 from budgeteer.window import list_models, model_limits, negotiate
 
 DOCUMENT = ("--model", "gpt-3.5-turbo", "--messages", "50", "--max-tokens", "5000")
@@ -18,30 +17,6 @@ DOCUMENT = ("--model", "gpt-3.5-turbo", "--messages", "50", "--max-tokens", "500
 def _handlers(monkeypatch):
     """No handler that a command adds is left behind."""
     monkeypatch.setattr(logging.getLogger("budgeteer"), "handlers", [])
-
-
-@pytest.fixture
-def run(capsys):
-    """Run the command line; return status, output and errors."""
-
-    def run(*arguments):
-        status = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
-
-
-@pytest.fixture
-def refused(run):
-    """Run what must fail; return the one line that it says."""
-
-    def refused(*arguments):
-        status, out, err = run(*arguments)
-        assert (2, "", 1) == (status, out, len(err.splitlines()))
-        return err.removeprefix("budgeteer: error: ").removesuffix("\n")
-
-    return refused
 
 
 def test_inspect_prints_the_documents_json(run):
