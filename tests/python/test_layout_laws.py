@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from support import BACKENDS, chunk_lists, counters, odd_texts, texts, using
 from test_layout import LIMITS, counted, tool
 
-from budgeteer import (
-    Layout,
-    Packer,
-    Section,
-    get_counter,
-)
+from budgeteer import Layout, Packer, Section, get_counter
 from budgeteer.window import count_messages
 
 names = st.sampled_from(["system", "user", "assistant", "context", "a", "b", "c", "d", "e"])
