@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from budgeteer import _chunk, _validate
@@ -36,6 +36,11 @@ class Call:
     links: tuple[str, ...]
     allowed: str | None
     fallback: str | None = None
+
+    def within(self, limit: int, reserve: int) -> Call:
+        """Return the call for another limit, of which *reserve* tokens are set aside."""
+        budget = max(0, limit - reserve)
+        return replace(self, budget=budget, reserve=limit - budget)
 
     def fall_back(self, error: EmbeddingError) -> None:
         """Replace the ranking where that is allowed; raise *error* otherwise."""

@@ -349,12 +349,17 @@ class Packer:
         """Pack, unobserved."""
         call = self._call(query, chunks, max_tokens, vectors, previous)
         if call.vectors is not None and call.vectors.is_missing:
-            try:
-                with _telemetry.embedding(self.embedder, call.vectors.texts):
-                    call.vectors.embed()
-            except EmbeddingError as error:
-                call.fall_back(error)
+            self._embed(call)
         return self._packed(call)
+
+    def _embed(self, call: Call) -> None:
+        """Have the embedder make the vectors that are missing."""
+        assert call.vectors is not None  # noqa: S101 - whoever calls has looked
+        try:
+            with _telemetry.embedding(self.embedder, call.vectors.texts):
+                call.vectors.embed()
+        except EmbeddingError as error:
+            call.fall_back(error)
 
     async def apack(
         self,
@@ -408,20 +413,25 @@ class Packer:
             if not callable(getattr(self.embedder, "aembed", None)):
                 found = _validate.type_name(self.embedder)
                 raise InvalidArgumentError(f"embedder must have a method aembed, not {found}")
-            try:
-                with _telemetry.embedding(self.embedder, call.vectors.texts):
-                    await call.vectors.aembed()
-            except EmbeddingError as error:
-                call.fall_back(error)
+            await self._aembed(call)
         return self._packed(call)
+
+    async def _aembed(self, call: Call) -> None:
+        """Do what `_embed` does, without blocking the event loop."""
+        assert call.vectors is not None  # noqa: S101 - whoever calls has looked
+        try:
+            with _telemetry.embedding(self.embedder, call.vectors.texts):
+                await call.vectors.aembed()
+        except EmbeddingError as error:
+            call.fall_back(error)
 
     def _call(
         self,
         query: object,
         chunks: object,
-        max_tokens: int | None,
-        vectors: object,
-        previous: Packing[Any] | None,
+        max_tokens: int | None = None,
+        vectors: object = None,
+        previous: Packing[Any] | None = None,
     ) -> Call:
         """Return the arguments of a call, checked."""
         query = _validate.text("query", query)

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from budgeteer import _telemetry, _validate
+from budgeteer._call import Call
+from budgeteer._components import Components
 from budgeteer._messages import count_messages
 from budgeteer._openai import chat_messages
 from budgeteer._pack import Packer
 from budgeteer._packing import REASONS, Packing
 from budgeteer._retrieval import (
     Deadline,
-    Guard,
     Room,
     Source,
     arun,
-    awaited,
     in_thread,
-    name_of,
     run,
 )
 from budgeteer._retrieval_result import Message, RetrievalResult, RetrievalTokens
-from budgeteer._retrievers import Embedder, NoOpReranker, Reranker, Retriever
+from budgeteer._retrievers import Embedder, Reranker, Retriever
 from budgeteer._service_stats import Outcome, Packed, Recorder, ServiceStats, packed
 from budgeteer._settings import ActiveModel, LlmSettings
 from budgeteer._threads import Threads
@@ -40,6 +38,8 @@ from budgeteer.errors import (
     RetrievalTimeoutError,
 )
 from budgeteer.presets import retrieval_service
+
+T = TypeVar("T")
 
 LOG = logging.getLogger("budgeteer")
 
@@ -105,9 +105,11 @@ class RetrievalService:
             beside the window, and the model's counter takes the place of its own. None is
             `budgeteer.presets.retrieval_service`, the top N that fit: by the chunks' own scores,
             by the reranker's order where there is one, and in the merged order where some chunks
-            have a score and others have none.
+            have a score and others have none. One that ranks by embeddings has the retrieved
+            chunks embedded for each request.
         reranker: Puts the retrieved chunks into a better order.
-        embedder: Makes the query's vector, once, for the retrievers that take one.
+        embedder: Makes the query's vector, once, for the retrievers that take one, and the
+            vectors that a packer ranks by which has no embedder of its own.
         message_builder: Makes the messages of system prompt, context and query; the context is
             empty where nothing was found. What it adds is counted. It is called several times for
             a request, also with the context ``x``, so that it must be pure: the same messages for
@@ -119,8 +121,8 @@ class RetrievalService:
             there are at most 64. None waits for as long as it takes, in the caller's thread.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type or is out of range, or a retriever needs
-            an embedder and there is none.
+        InvalidArgumentError: An argument has a wrong type or is out of range, or a retriever or
+            the packer needs an embedder and there is none.
 
     Examples:
         >>> from budgeteer.service import ChunkRetriever
@@ -156,15 +158,16 @@ class RetrievalService:
             raise InvalidArgumentError(
                 f"packer must be a Packer or None, not {_validate.type_name(packer)}"
             )
-        self._packer = packer
-        self._reranker = _component("reranker", reranker, ("rerank", "arerank"))
-        self._embedder = _component("embedder", embedder, ("embed_query", "aembed_query"))
-        if embedder is None:
-            for source in self._sources:
-                if source.takes_vector:
-                    raise InvalidArgumentError(
-                        f"embedder is required: {source.name} takes the query's vector"
-                    )
+        self._threads = Threads(_THREADS)
+        self._own_threads = Threads(_OWN_THREADS)  # no retriever that hangs can hold these up
+        self._components = Components(embedder, reranker, self._threads)
+        takers = [source.name for source in self._sources if source.takes_vector]
+        if embedder is None and takers:
+            raise InvalidArgumentError(
+                f"embedder is required: {takers[0]} takes the query's vector"
+            )
+        self._needs_vector = bool(takers)
+        self._packer = _with_embedder(packer, embedder)
         if not callable(message_builder):
             raise InvalidArgumentError(
                 f"message_builder must be callable, not {_validate.type_name(message_builder)}"
@@ -172,8 +175,6 @@ class RetrievalService:
         self._message_builder = message_builder
         self._limit = _validate.tokens("limit", limit, minimum=1)
         self._timeout = _seconds(timeout)
-        self._threads = Threads(_THREADS)
-        self._own_threads = Threads(_OWN_THREADS)  # no retriever that hangs can hold these up
         self._recorder = Recorder()
         self._active = self._activated(settings)
 
@@ -232,16 +233,20 @@ class RetrievalService:
             plan = self._plan(query)
             is_over = threading.Event()
             try:
-                vector = self._vector(plan, deadline)
+                vector = None
+                if self._needs_vector:
+                    vector = self._components.vector(plan.query, deadline)
                 jobs = [
                     (source.name, self._job(source, plan, vector, is_over))
                     for source in self._sources
                 ]
                 parts = run(jobs, deadline, self._threads)
-                chunks = self._reranked(plan, _merged(parts), deadline)
+                chunks = self._components.reranked(plan.query, _merged(parts), deadline)
             finally:
                 is_over.set()
-            return self._answer(plan, parts, chunks, request)
+            call = self._call(plan, parts, chunks)
+            self._components.embed(plan.active.packer, call, vector, deadline)
+            return self._answer(plan, parts, call, request)
 
     async def aretrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
         """
@@ -263,13 +268,13 @@ class RetrievalService:
         """
         with self._recorded() as request:
             deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
-            if isinstance(query, str) and len(query) > _LONG_QUERY:
-                plan = await in_thread(self._own_threads, lambda: self._plan(query))
-            else:
-                plan = self._plan(query)
+            is_long = isinstance(query, str) and len(query) > _LONG_QUERY
+            plan = await self._apart(is_long, lambda: self._plan(query))
             is_over = threading.Event()
             try:
-                vector = await self._avector(plan, deadline)
+                vector = None
+                if self._needs_vector:
+                    vector = await self._components.avector(plan.query, deadline)
                 jobs = [
                     (
                         source.name,
@@ -281,15 +286,17 @@ class RetrievalService:
                     for source in self._sources
                 ]
                 parts = await arun(jobs, deadline)
-                chunks = await self._areranked(plan, _merged(parts), deadline)
+                chunks = _merged(parts)
+                chunks = await self._components.areranked(plan.query, chunks, deadline)
             finally:
                 is_over.set()
-            if len(chunks) < _MANY_CHUNKS:
-                return self._answer(plan, parts, chunks, request)
-            answer: RetrievalResult = await in_thread(
-                self._own_threads, lambda: self._answer(plan, parts, chunks, request)
-            )
-            return answer
+
+            async def apart(work: Callable[[], T]) -> T:
+                return await self._apart(len(chunks) >= _MANY_CHUNKS, work)
+
+            call = await apart(lambda: self._call(plan, parts, chunks))
+            await self._components.aembed(plan.active.packer, call, vector, deadline)
+            return await apart(lambda: self._answer(plan, parts, call, request))
 
     def stats(self, *, reset: bool = False) -> ServiceStats:
         """
@@ -342,88 +349,29 @@ class RetrievalService:
             )
         return _Plan(query, active, asked, most, budget, most - fixed)
 
-    def _vector(self, plan: _Plan, deadline: Deadline) -> Any:
-        if not self._needs_vector():
-            return None
-        return run([self._embedding(plan)], deadline, self._threads)[0]
-
-    async def _avector(self, plan: _Plan, deadline: Deadline) -> Any:
-        if not self._needs_vector():
-            return None
-        embedder: Any = self._embedder
-        name = name_of(embedder)
-        if hasattr(embedder, "aembed_query"):
-
-            async def embed() -> Any:
-                with _telemetry.embedding(embedder, None):
-                    return await embedder.aembed_query(plan.query)
-
-            job = awaited(name, embed)
-        else:
-            job = in_thread(self._threads, self._embedding(plan)[1])
-        return (await arun([(name, job)], deadline))[0]
-
-    def _embedding(self, plan: _Plan) -> tuple[str, Callable[[], Any]]:
-        embedder: Any = self._embedder
-        name = name_of(embedder)
-
-        def embed() -> Any:
-            with Guard(name), _telemetry.embedding(embedder, None):
-                return embedder.embed_query(plan.query)
-
-        return name, embed
-
-    def _needs_vector(self) -> bool:
-        return self._embedder is not None and any(s.takes_vector for s in self._sources)
-
     def _job(
         self, source: Source, plan: _Plan, vector: Any, is_over: threading.Event
     ) -> Callable[[], list[Any]]:
         return lambda: source.ask(plan.query, self._limit, vector, _room(plan, is_over))
 
-    def _reranked(self, plan: _Plan, chunks: list[Any], deadline: Deadline) -> list[Any]:
-        if not self._reranks():
-            return chunks
-        return list(run([self._reranking(plan, chunks)], deadline, self._threads)[0])
+    async def _apart(self, is_much: bool, work: Callable[[], T]) -> T:
+        """Return what *work* answers, in a thread where it would hold the event loop up."""
+        if not is_much:
+            return work()
+        answer: T = await in_thread(self._own_threads, work)
+        return answer
 
-    async def _areranked(self, plan: _Plan, chunks: list[Any], deadline: Deadline) -> list[Any]:
-        if not self._reranks():
-            return chunks
-        reranker: Any = self._reranker
-        name = name_of(reranker)
-        if hasattr(reranker, "arerank"):
-
-            async def rerank() -> list[Any]:
-                with Guard(name), _telemetry.reranking(name, len(chunks)):
-                    return _reranked(name, await reranker.arerank(plan.query, chunks))
-
-            job = rerank()
-        else:
-            job = in_thread(self._threads, self._reranking(plan, chunks)[1])
-        return list((await arun([(name, job)], deadline))[0])
-
-    def _reranking(self, plan: _Plan, chunks: list[Any]) -> tuple[str, Callable[[], list[Any]]]:
-        reranker: Any = self._reranker
-        name = name_of(reranker)
-
-        def rerank() -> list[Any]:
-            with Guard(name), _telemetry.reranking(name, len(chunks)):
-                return _reranked(name, reranker.rerank(plan.query, chunks))
-
-        return name, rerank
-
-    def _reranks(self) -> bool:
-        return self._reranker is not None and not isinstance(self._reranker, NoOpReranker)
+    def _call(self, plan: _Plan, parts: Sequence[list[Any]], chunks: list[Any]) -> Call:
+        """Return the call that packs *chunks*, of which *parts* are from each retriever."""
+        packer = plan.active.packer
+        with self._blaming(packer, parts, chunks):
+            return packer._call(plan.query, chunks)  # noqa: SLF001 - packed in steps
 
     def _answer(
-        self,
-        plan: _Plan,
-        parts: Sequence[list[Any]],
-        chunks: list[Any],
-        request: _Request,
+        self, plan: _Plan, parts: Sequence[list[Any]], call: Call, request: _Request
     ) -> RetrievalResult:
         """Pack, say what was left out, and return the messages."""
-        packing, messages, total = self._pack(plan, parts, chunks)
+        packing, messages, total = self._pack(plan, parts, call)
         model = plan.active.model
         overhead = total - plan.active.system_tokens - plan.query_tokens - packing.total_tokens
         tokens = RetrievalTokens(
@@ -448,23 +396,20 @@ class RetrievalService:
         return result
 
     def _pack(
-        self, plan: _Plan, parts: Sequence[list[Any]], chunks: list[Any]
+        self, plan: _Plan, parts: Sequence[list[Any]], call: Call
     ) -> tuple[Packing[Any], Sequence[Message], int]:
         """Return a packing, its messages, and what these count: at most what the prompt may."""
         active = plan.active
         is_free = self._packer is None  # to choose the order
-        packer = active.by_input if is_free and self._reranks() else active.packer
+        packer = active.by_input if is_free and self._components.is_reranking else active.packer
         room = plan.room
         for attempt in range(_TRIES):
-            try:
-                limit = min(packer.max_tokens, room)
-                packing = _packed(packer, plan, chunks, limit)
-            except InvalidArgumentError:
-                self._blame(packer, parts, chunks)
-                raise
+            limit = min(packer.max_tokens, room)
+            with self._blaming(packer, parts, call.items):
+                packing = _packed(packer, plan, call, limit)
             if is_free and packer is active.packer and _are_some_unscored(packing):
                 packer = active.by_input
-                packing = _packed(packer, plan, chunks, limit)
+                packing = _packed(packer, plan, call, limit)
             messages = self._messages(packing.text, plan.query)
             total = self._count(active, messages)
             if total <= plan.most:
@@ -475,16 +420,22 @@ class RetrievalService:
             share = packing.total_tokens * plan.room // (total - plan.most + plan.room)
             room = max(0, min(room - 1, max(less, share)))
             room = room if attempt < _TRIES // 2 else room // 2
-        packing = _packed(packer, plan, chunks, 0)
+        packing = _packed(packer, plan, call, 0)
         messages = self._messages("", plan.query)
         return packing, messages, self._count(active, messages)
 
-    def _blame(self, packer: Packer, parts: Sequence[list[Any]], chunks: list[Any]) -> None:
-        """Raise the error that names who answered what cannot be packed."""
-        suspects = [(source.name, part) for source, part in zip(self._sources, parts, strict=True)]
-        suspects.append((name_of(self._reranker), chunks))
-        for name, part in suspects:
-            _check_chunks(packer, name, part)
+    @contextmanager
+    def _blaming(
+        self, packer: Packer, parts: Sequence[list[Any]], chunks: Sequence[Any]
+    ) -> Iterator[None]:
+        """Turn an error about chunks into one that names who answered what cannot be packed."""
+        try:
+            yield
+        except InvalidArgumentError:
+            for source, part in zip(self._sources, parts, strict=True):
+                _check_chunks(packer, source.name, part)
+            _check_chunks(packer, self._components.reranker, chunks)
+            raise
 
     def _messages(self, context: str, query: str) -> Sequence[Message]:
         return self._message_builder(self._system_prompt, context, query)
@@ -573,14 +524,15 @@ def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
         ) from error
 
 
-def _packed(packer: Packer, plan: _Plan, chunks: list[Any], limit: int) -> Packing[Any]:
+def _packed(packer: Packer, plan: _Plan, call: Call, limit: int) -> Packing[Any]:
     """Return a packing, observed with what is known of the request."""
+    call = call.within(limit, packer.reserve_tokens)
     observer = _telemetry.observer()
     if observer is None:
-        return packer._pack(plan.query, chunks, limit)  # noqa: SLF001 - observed here
+        return packer._packed(call)  # noqa: SLF001 - observed here
     told = {"tokens.system": plan.active.system_tokens, "tokens.query": plan.query_tokens}
     with observer.packing(packer, plan.query, told) as operation:
-        packing: Packing[Any] = packer._pack(plan.query, chunks, limit)  # noqa: SLF001
+        packing: Packing[Any] = packer._packed(call)  # noqa: SLF001
         operation.tell_packing(packing)
         return packing
 
@@ -593,13 +545,15 @@ def _sources(retriever: object) -> tuple[Source, ...]:
     return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
 
 
-def _component(name: str, value: Any, methods: tuple[str, ...]) -> Any:
-    """Return a component, which must have the first of *methods*."""
-    if value is not None and not callable(getattr(value, methods[0], None)):
+def _with_embedder(packer: Packer | None, embedder: Any) -> Packer | None:
+    """Return a packer that has an embedder where it ranks by vectors, its own or the service's."""
+    if packer is None or not packer._takes_vectors or packer.embedder is not None:  # noqa: SLF001
+        return packer
+    if embedder is None:
         raise InvalidArgumentError(
-            f"{name} must have {methods[0]}, and {_validate.type_name(value)} has not"
+            f"embedder is required: packer ranks by vectors under ranking={packer.ranking!r}"
         )
-    return value
+    return dataclasses.replace(packer, embedder=embedder)
 
 
 def _seconds(value: float | None) -> float | None:
@@ -624,18 +578,6 @@ def _room(plan: _Plan, is_over: threading.Event) -> Room:
 
 def _merged(parts: Sequence[list[Any]]) -> list[Any]:
     return parts[0] if len(parts) == 1 else [chunk for part in parts for chunk in part]
-
-
-def _reranked(name: str, found: Any) -> list[Any]:
-    if inspect.iscoroutine(found):
-        found.close()
-    with_text = (str, bytes, bytearray, Mapping)
-    if isinstance(found, with_text) or not hasattr(found, "__iter__"):
-        raise RetrievalError(
-            f"{name} must answer a sequence of chunks, not {_validate.type_name(found)}",
-            source=name,
-        )
-    return list(found)
 
 
 def _are_some_unscored(packing: Packing[Any]) -> bool:

@@ -154,6 +154,10 @@ class Vectors:
         """Whether something is to be embedded: nothing is for an empty query or no chunks."""
         return bool(self.query) and self.count > 0
 
+    def know_query(self, vector: Any) -> None:
+        """Take the query's vector, which the same embedder made before."""
+        self._wanted = _answered(_QUERY, vector, None)
+
     def embed(self) -> None:
         """
         Ask the embedder for what is missing.
@@ -166,7 +170,9 @@ class Vectors:
             self._add_chunks(self._embedder.embed(self.texts))
         if not self.query:
             return
-        if hasattr(self._embedder, "embed_query"):
+        if self._wanted is not None:
+            self._add_query(self._wanted)
+        elif hasattr(self._embedder, "embed_query"):
             self._add_query(self._embedder.embed_query(self.query))
         else:
             self._add_query(self._embedder.embed([self.query]))
@@ -177,7 +183,9 @@ class Vectors:
             self._add_chunks(await self._embedder.aembed(self.texts))
         if not self.query:
             return
-        if hasattr(self._embedder, "aembed_query"):
+        if self._wanted is not None:
+            self._add_query(self._wanted)
+        elif hasattr(self._embedder, "aembed_query"):
             self._add_query(await self._embedder.aembed_query(self.query))
         else:
             self._add_query(await self._embedder.aembed([self.query]))
