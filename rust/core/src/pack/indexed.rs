@@ -13,7 +13,8 @@ use super::{Admitted, Dropped, DroppedColumns, Packer, Reason};
 use crate::chunk::Batch;
 use crate::corpus::bounds::Bounds;
 use crate::count::{Estimate, Exact};
-use crate::pipeline::{Counting, Host, Measures, Plan};
+use crate::pipeline::read::Measures;
+use crate::pipeline::{Counting, Host, Plan};
 use crate::rank::{sort_descending, sortable};
 use crate::selection::Selection;
 

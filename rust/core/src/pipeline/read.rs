@@ -1,0 +1,210 @@
+//! Reading every text once: its score, its measure and its fingerprint.
+
+use std::borrow::Cow;
+
+use super::{Counting, Host, Plan, hybrid_scores};
+use crate::chunk::Batch;
+use crate::corpus::Index;
+use crate::corpus::bounds::Bounds;
+use crate::pack::Dedupe;
+use crate::rank::Ranking;
+use crate::score::bm25::{Bm25, Bm25Scorer};
+use crate::score::{KeywordScorer, Scratch};
+use crate::text::Text;
+
+/// So many code points are read in one go, so that a host can look up between:
+/// a few milliseconds' work, or a tenth of a second on the slowest path.
+const SLICE_CHARS: usize = 8 << 20;
+
+/// So many chunks ahead the processor is told what is read next.
+const PREFETCH: usize = 1;
+
+/// What packing needs to know of each text, read while the text is at hand.
+#[derive(Debug)]
+pub(crate) struct Reading<'a> {
+    /// Measures under an estimate, numbers that no count is below under an
+    /// exact counter, else empty; `u32::MAX` stands for a larger one.
+    pub(crate) measures: Measures<'a>,
+    /// Fingerprints where duplicates are dropped, else empty.
+    pub(crate) prints: Cow<'a, [u32]>,
+}
+
+/// Numbers of each text, one or none.
+#[derive(Debug)]
+pub(crate) enum Measures<'a> {
+    Read(Vec<u32>),
+    Lent(&'a [u32]),
+    Bounds(&'a Bounds),
+}
+
+impl<'a> Measures<'a> {
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<u32> {
+        match self {
+            Self::Read(measures) => measures.get(index as usize).copied(),
+            Self::Lent(measures) => measures.get(index as usize).copied(),
+            Self::Bounds(bounds) => Some(bounds.get(index as usize)),
+        }
+    }
+
+    /// Returns what a corpus lent.
+    pub(crate) fn lent(&self) -> Measures<'a> {
+        match self {
+            Self::Read(_) => unreachable!("a corpus lends its numbers"),
+            Self::Lent(measures) => Measures::Lent(measures),
+            Self::Bounds(bounds) => Measures::Bounds(bounds),
+        }
+    }
+}
+
+/// How relevance is found.
+enum Relevance {
+    /// As the chunks say.
+    Given,
+    Bm25(Box<Bm25Scorer>),
+    Overlap(KeywordScorer, Scratch),
+}
+
+/// Reads every text once, and returns the scores and what packing needs.
+pub(super) fn read<B: Batch, H: Host>(
+    plan: &Plan<'_>,
+    query: Text<'_>,
+    batch: &B,
+    host: &mut H,
+) -> Result<(Vec<f64>, Reading<'static>), H::Error> {
+    let count = batch.len();
+    let mut relevance = match plan.ranking {
+        // A gate asks whether a chunk has to do with the question at all.
+        _ if plan.gate.is_some() => {
+            Relevance::Overlap(KeywordScorer::new(query), Scratch::default())
+        }
+        Ranking::Score | Ranking::Embedding => Relevance::Given,
+        Ranking::Hybrid if plan.hybrid.bm25 == 0.0 => Relevance::Given,
+        Ranking::Bm25 | Ranking::Hybrid => {
+            let scorer = Bm25Scorer::new(query, plan.terms, Bm25::default());
+            Relevance::Bm25(Box::new(scorer))
+        }
+        _ => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
+    };
+    let mut scores = Vec::new();
+    if let Relevance::Overlap(..) = relevance {
+        scores.reserve_exact(count);
+    }
+    let mut sizes = Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count });
+    let has_prints = plan.dedupe != Dedupe::Off;
+    let mut prints = Vec::with_capacity(if has_prints { count } else { 0 });
+    let mut words = Vec::new();
+    let total = batch.total_chars();
+    let mut from = 0;
+    while from < count {
+        let (to, chars) =
+            if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
+        let (scores, sizes, prints) = (&mut scores, &mut sizes, &mut prints);
+        let (words, relevance) = (&mut words, &mut relevance);
+        host.work(chars, move |_| {
+            for index in from..to {
+                batch.prefetch(index + PREFETCH);
+                let text = batch.text(index);
+                let size = match plan.counting {
+                    Counting::Estimate(estimate) => Some(estimate.measure(text, words)),
+                    Counting::Exact(_) => Some(text.least_tokens() as u64),
+                    Counting::Host => None,
+                };
+                if let Some(size) = size {
+                    sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
+                }
+                let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
+                match relevance {
+                    Relevance::Given => {}
+                    Relevance::Bm25(bm25) => bm25.read(text, title),
+                    Relevance::Overlap(overlap, scratch) => {
+                        scores.push(overlap.score(text, title, scratch));
+                    }
+                }
+                if has_prints {
+                    // Last, when the whole text is in the cache.
+                    prints.push(text.fingerprint());
+                }
+            }
+        })?;
+        from = to;
+    }
+    match relevance {
+        Relevance::Given if plan.ranking == Ranking::Hybrid => {}
+        Relevance::Given => scores.extend_from_slice(plan.keys),
+        Relevance::Bm25(bm25) => scores = bm25.scores(),
+        Relevance::Overlap(..) => {}
+    }
+    if plan.ranking == Ranking::Hybrid {
+        scores = hybrid_scores(plan, count, &scores);
+    }
+    Ok((scores, Reading { measures: Measures::Read(sizes), prints: prints.into() }))
+}
+
+/// Returns the share of the query's keywords that each chunk of a corpus
+/// contains; only those are read that may contain one.
+pub(super) fn overlaps<B: Batch, H: Host>(
+    query: Text<'_>,
+    batch: &B,
+    index: &Index,
+    host: &mut H,
+) -> Result<Vec<f64>, H::Error> {
+    let (overlap, mut scratch) = (KeywordScorer::new(query), Scratch::default());
+    let count = u32::try_from(batch.len()).expect("no corpus has 2^32 chunks");
+    let candidates = index.candidates(query).unwrap_or_else(|| (0..count).collect());
+    let mut scores = vec![0.0; batch.len()];
+    let mut rest = candidates.as_slice();
+    while !rest.is_empty() {
+        let mut chars = 0;
+        let last = rest.iter().position(|&chunk| {
+            chars += index.chars(chunk);
+            chars >= SLICE_CHARS
+        });
+        let (slice, behind) = rest.split_at(last.map_or(rest.len(), |last| last + 1));
+        rest = behind;
+        let (scores, overlap, scratch) = (&mut scores, &overlap, &mut scratch);
+        host.work(chars, move |_| {
+            for (nth, &chunk) in slice.iter().enumerate() {
+                if let Some(&next) = slice.get(nth + PREFETCH) {
+                    batch.prefetch(next as usize);
+                }
+                let chunk = chunk as usize;
+                scores[chunk] = overlap.score(batch.text(chunk), batch.title(chunk), scratch);
+            }
+        })?;
+    }
+    Ok(scores)
+}
+
+/// Calls `visit` with each place in `batch`, which has so many code points.
+pub(super) fn read_slices<B: Batch, H: Host>(
+    batch: &B,
+    total: usize,
+    host: &mut H,
+    mut visit: impl FnMut(usize) + Send,
+) -> Result<(), H::Error> {
+    let mut from = 0;
+    while from < batch.len() {
+        let (to, chars) =
+            if total <= SLICE_CHARS { (batch.len(), total) } else { slice_from(batch, from) };
+        let visit = &mut visit;
+        host.work(chars, move |_| {
+            for at in from..to {
+                batch.prefetch(at + PREFETCH);
+                visit(at);
+            }
+        })?;
+        from = to;
+    }
+    Ok(())
+}
+
+/// Returns where the slice that starts at `from` ends, and its code points.
+fn slice_from(batch: &impl Batch, from: usize) -> (usize, usize) {
+    let mut chars = 0;
+    let last = (from..batch.len()).find(|&index| {
+        chars += batch.text(index).chars();
+        chars >= SLICE_CHARS
+    });
+    (last.map_or(batch.len(), |index| index + 1), chars)
+}
