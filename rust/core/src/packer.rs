@@ -15,7 +15,7 @@ use crate::pipeline::{self, Counting, Plan};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
 use crate::selection::Selection;
-use crate::similarity::{Vectors, cosine_scores};
+use crate::similarity::Vectors;
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
 use crate::terms::Terms;
@@ -24,6 +24,7 @@ use caller::Caller;
 use sentences::Sentences;
 
 mod caller;
+mod keys;
 mod sentences;
 
 /// What is packed.
@@ -36,8 +37,6 @@ pub enum Units {
     /// Sentences of the best chunks, and whole chunks into what is left.
     Sentence,
 }
-
-const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
 
 const SENTENCES: &str =
     "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
@@ -549,74 +548,5 @@ impl Packer {
             gate.push(chunk.tag().0, authority.unwrap_or_default(), priority);
         }
         Ok(Some(gate))
-    }
-
-    fn keys_of<D: Document>(
-        &self,
-        chunks: &[D],
-        vectors: Option<Vectors<'_>>,
-    ) -> Result<Vec<f64>, Error> {
-        let (score, mtime) = (|i: usize| chunks[i].score(), |i: usize| chunks[i].mtime());
-        self.keys(chunks.len(), score, mtime, vectors)
-    }
-
-    /// Returns what the chunks are ranked by, where they or vectors say it.
-    pub(crate) fn keys(
-        &self,
-        count: usize,
-        score: impl Fn(usize) -> Option<f64>,
-        mtime: impl Fn(usize) -> f64,
-        vectors: Option<Vectors<'_>>,
-    ) -> Result<Vec<f64>, Error> {
-        if self.ranking == Ranking::Hybrid {
-            self.hybrid.check()?;
-        }
-        let takes_vectors = match self.ranking {
-            Ranking::Embedding => true,
-            Ranking::Hybrid => self.hybrid.embedding > 0.0,
-            _ => false,
-        };
-        if takes_vectors != vectors.is_some() {
-            return Err(Error::shape(VECTORS.into()));
-        }
-        let cosines = match vectors {
-            None => Vec::new(),
-            Some(vectors) if vectors.len() == count => cosine_scores(vectors)?,
-            Some(vectors) => {
-                let vectors = vectors.len();
-                return Err(Error::shape(format!(
-                    "there must be a vector for each of {count} chunks, not {vectors}"
-                )));
-            }
-        };
-        let check = |index: usize, key: f64, field: &'static str| {
-            if key.is_nan() { Err(Error::nan(index, field)) } else { Ok(key) }
-        };
-        match self.ranking {
-            Ranking::Score => (0..count)
-                .map(|i| score(i).map_or(Ok(f64::NAN), |key| check(i, key, "score")))
-                .collect(),
-            Ranking::Recency => (0..count).map(|i| check(i, mtime(i), "mtime")).collect(),
-            Ranking::Embedding => Ok(cosines),
-            Ranking::Hybrid => {
-                let mut keys = cosines;
-                if self.hybrid.score > 0.0 {
-                    for index in 0..count {
-                        let score = score(index).map_or(Ok(f64::NAN), |score| {
-                            match check(index, score, "score")? {
-                                score if score.is_infinite() => Err(Error::shape(format!(
-                                    "chunks[{index}].score must be finite in a hybrid \
-                                         ranking, not {score}"
-                                ))),
-                                score => Ok(score),
-                            }
-                        });
-                        keys.push(score?);
-                    }
-                }
-                Ok(keys)
-            }
-            Ranking::Bm25 | Ranking::Keyword | Ranking::Input => Ok(Vec::new()),
-        }
     }
 }
