@@ -31,7 +31,7 @@ class Components:
     @property
     def is_reranking(self) -> bool:
         """Whether the reranker says in which order chunks are packed."""
-        return self._reranker is not None and not isinstance(self._reranker, NoOpReranker)
+        return self._reranker is not None and type(self._reranker) is not NoOpReranker
 
     @property
     def reranker(self) -> str:
@@ -45,12 +45,13 @@ class Components:
     async def avector(self, query: str, deadline: Deadline) -> Any:
         """Return what `vector` does."""
         embedder, name = self._embedder, name_of(self._embedder)
-        if not hasattr(embedder, "aembed_query"):
+        method = _coroutine(embedder, "aembed_query", "embed_query")
+        if method is None:
             return await self._arun(*self._embedding(query), deadline)
 
         async def embed() -> Any:
             with _telemetry.embedding(embedder, None):
-                return await embedder.aembed_query(query)
+                return await method(query)
 
         return (await arun([(name, awaited(name, embed))], deadline))[0]
 
@@ -58,8 +59,8 @@ class Components:
         embedder, name = self._embedder, name_of(self._embedder)
 
         def embed() -> Any:
-            with Guard(name), _telemetry.embedding(embedder, None):
-                return embedder.embed_query(query)
+            with Guard(name, is_awaited=False), _telemetry.embedding(embedder, None):
+                return _waited("a vector", name, embedder.embed_query(query))
 
         return name, embed
 
@@ -73,13 +74,13 @@ class Components:
         """Return what `reranked` does."""
         if not self.is_reranking:
             return chunks
-        reranker, name = self._reranker, self.reranker
-        if not hasattr(reranker, "arerank"):
+        name, method = self.reranker, _coroutine(self._reranker, "arerank", "rerank")
+        if method is None:
             return list(await self._arun(*self._reranking(query, chunks), deadline))
 
         async def rerank() -> list[Any]:
             with Guard(name), _telemetry.reranking(name, len(chunks)):
-                return _reranked(name, await reranker.arerank(query, chunks))
+                return _reranked(name, await method(query, chunks))
 
         return list((await arun([(name, rerank())], deadline))[0])
 
@@ -87,7 +88,7 @@ class Components:
         reranker, name = self._reranker, self.reranker
 
         def rerank() -> list[Any]:
-            with Guard(name), _telemetry.reranking(name, len(chunks)):
+            with Guard(name, is_awaited=False), _telemetry.reranking(name, len(chunks)):
                 return _reranked(name, reranker.rerank(query, chunks))
 
         return name, rerank
@@ -137,16 +138,32 @@ def _embedding_chunks(packer: Packer, call: Call) -> tuple[str, Callable[[], Non
     name = name_of(packer.embedder)
 
     def embed() -> None:
-        with Guard(name):
+        with Guard(name, is_awaited=False):
             packer._embed(call)  # noqa: SLF001 - half of what it does itself to pack
 
     return name, embed
 
 
-def _reranked(name: str, found: Any) -> list[Any]:
-    """Return a reranker's answer, which must be chunks."""
+def _coroutine(component: object, name: str, other: str) -> Callable[..., Any] | None:
+    """Return the method that is to be awaited: the one of that name, or *other* if it is one."""
+    method: Callable[..., Any] | None = getattr(component, name, None)
+    if not callable(method):
+        method = getattr(component, other, None)
+        method = method if inspect.iscoroutinefunction(method) else None
+    return method
+
+
+def _waited(what: str, name: str, found: Any) -> Any:
+    """Return an answer, which must not be one that is still to be awaited."""
     if inspect.iscoroutine(found):
         found.close()
+        raise RetrievalError(f"{name} must answer {what}, not coroutine", source=name)
+    return found
+
+
+def _reranked(name: str, found: Any) -> list[Any]:
+    """Return a reranker's answer, which must be chunks."""
+    _waited("a sequence of chunks", name, found)
     with_text = (str, bytes, bytearray, Mapping)
     if isinstance(found, with_text) or not hasattr(found, "__iter__"):
         raise RetrievalError(

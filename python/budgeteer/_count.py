@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from budgeteer import _validate
+from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import (
     ASSEMBLED,
@@ -263,6 +263,8 @@ class TokenCounter:
 
     def _ask(self, text: str, index: int, name: str = "chunks") -> int:
         """Return what the caller's function counts; *index* and *name* are for the message."""
+        if _process.is_over():
+            raise CounterError("nothing is counted any more: the process ends")
         count = self._function(text)  # type: ignore[misc]  # else nobody asks
         if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
             return count

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from budgeteer import _models, _validate
+from budgeteer._process import call_in_child
 from budgeteer.errors import InvalidArgumentError
 
 LOG = logging.getLogger("budgeteer")
@@ -129,6 +130,14 @@ class Calibrated:
 
 
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603 - in a forked process
+    _lock = threading.Lock()
+
+
+call_in_child(_renew_lock)
 _own: dict[str, ModelLimits] = {}  # replaced, never changed: a reader needs no lock
 _warned: dict[str, None] = {}
 

@@ -13,20 +13,21 @@ _FIGURES = (
     # OpenAI, Azure and vLLM: "... maximum context length is 4096 tokens. However, you requested
     # 5000 tokens (4000 in the messages, 1000 in the completion)"; "... resulted in 5000 tokens".
     re.compile(
-        r"maximum context length is (?P<window>[\d,]+) tokens.{0,80}?"
-        r"(?:requested|resulted in|contains?|has)(?: about| at least)? (?P<asked>[\d,]+)",
+        r"maximum context length is (?P<window>\d[\d,]{0,20}) tokens.{0,80}?"
+        r"(?:requested|resulted in|contains?|has)(?: about| at least)? (?P<asked>\d[\d,]{0,20})",
         re.DOTALL | re.IGNORECASE,
     ),
     re.compile(
-        r"exceeds? the (?:configured )?limit of (?P<window>[\d,]+) tokens.{0,80}?"
-        r"resulted in (?P<asked>[\d,]+) tokens",
+        r"exceeds? the (?:configured )?limit of (?P<window>\d[\d,]{0,20}) tokens.{0,80}?"
+        r"resulted in (?P<asked>\d[\d,]{0,20}) tokens",
         re.DOTALL | re.IGNORECASE,
     ),
     # Anthropic: "prompt is too long: 205000 tokens > 200000 maximum".
     re.compile(
-        r"prompt is too long: (?P<asked>[\d,]+) tokens > (?P<window>[\d,]+) maximum", re.IGNORECASE
+        r"prompt is too long: (?P<asked>\d[\d,]{0,20}) tokens > (?P<window>\d[\d,]{0,20}) maximum",
+        re.IGNORECASE,
     ),
-    re.compile(r"maximum context length is (?P<window>[\d,]+) tokens", re.IGNORECASE),
+    re.compile(r"maximum context length is (?P<window>\d[\d,]{0,20}) tokens", re.IGNORECASE),
     re.compile(r"exceeds the context window of this model", re.IGNORECASE),
 )
 _MESSAGE_MAX = 10_000  # an endpoint's own words; more of them would say no more
@@ -63,12 +64,12 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
     """
     if isinstance(error, ContextLengthError):
         return error
-    body = getattr(error, "body", None)
+    body = _of(error, "body")
     details = body.get("error", body) if isinstance(body, Mapping) else {}
     details = details if isinstance(details, Mapping) else {}
-    codes = (getattr(error, "code", None), details.get("code"), details.get("type"))
+    codes = (_of(error, "code"), details.get("code"), details.get("type"))
     is_meant = any(isinstance(code, str) and code == _CODE for code in codes)
-    texts = (details.get("message"), getattr(error, "message", None), _text(error))
+    texts = (details.get("message"), _of(error, "message"), _text(error))
     figures: dict[str, int] = {}
     for text in texts:
         match = _search(text)
@@ -89,6 +90,14 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
     )
     made.__cause__ = error
     return made
+
+
+def _of(error: BaseException, name: str) -> Any:
+    """Return an attribute of somebody else's error, None where it cannot be had."""
+    try:
+        return getattr(error, name, None)
+    except Exception:  # noqa: BLE001 - only looked at
+        return None
 
 
 def _text(error: BaseException) -> str:

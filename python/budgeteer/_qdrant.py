@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from budgeteer import _validate
 from budgeteer._chunk import Chunk
+from budgeteer._process import renew
 from budgeteer._retrievers import as_chunks
 from budgeteer._sources import CHUNK_FIELDS
 from budgeteer.errors import InvalidArgumentError, RetrievalError
@@ -22,6 +25,15 @@ _NAMESPACE = uuid.UUID("6f9c1a5e-3d52-5b0e-9a43-0d8f5f3f2b11")
 _TEXT_KEYS = ("text", "content", "page_content", "document")
 _PAGE_MAX = 1_024
 _NEAREST_IS_LOWEST = ("Euclid", "Manhattan")
+
+
+_turns: WeakKeyDictionary[Any, dict[int, threading.Lock]] = WeakKeyDictionary()
+
+
+def _turn_of(client: Any) -> threading.Lock:
+    """Return the lock of a client, the same for all who share it in this process."""
+    locks = _turns.setdefault(client, {})  # each step is one of a dict: no thread comes between
+    return locks.setdefault(os.getpid(), threading.Lock())
 
 
 class QdrantRetriever:
@@ -43,7 +55,8 @@ class QdrantRetriever:
         path: The folder of an embedded collection. One process at a time can have it open.
         url: A server's, such as ``http://localhost:6333``.
         api_key_env: The environment variable that holds the server's key; None sends none.
-        client: A ``qdrant_client.QdrantClient`` to use instead of one of our own.
+        client: A ``qdrant_client.QdrantClient`` to use instead of one of our own. Several
+            retrievers can share one, as over two collections of one folder.
         vector_name: Which of the collection's vectors is meant, where they have names.
         fields: Which key of a payload holds a chunk's ``text``, ``title``, ``source``, ``id`` and
             ``metadata``; a dot leads into a mapping. The text is looked for under ``text``,
@@ -82,6 +95,8 @@ class QdrantRetriever:
         self.name = f"qdrant:{collection}" if name is None else _validate.text("name", name)
         _check_place(path, url, api_key_env, client)
         _check_callables(embedder, to_chunk, fields)
+        if client is not None:
+            _check_client(client)
         if vector_name is not None:
             _validate.text("vector_name", vector_name)
         self._page_size = _validate.tokens("page_size", page_size, minimum=1)
@@ -105,6 +120,7 @@ class QdrantRetriever:
         self._filter = query_filter
         self._to_chunk = to_chunk or _reader(_fields(fields))
         self._opening = threading.Lock()
+        renew(self)
         # What runs in this process is not made for several threads; a server is.
         self._turn: Any = nullcontext()
         self._sign: float | None = None
@@ -251,9 +267,15 @@ class QdrantRetriever:
                 self._set_turn()
             return self._client
 
+    def begin_anew(self) -> None:
+        """Make locks that no thread of another process holds."""
+        self._opening = threading.Lock()
+        if self._client is not None:
+            self._set_turn()
+
     def _set_turn(self) -> None:
         is_local = type(getattr(self._client, "_client", None)).__name__ == "QdrantLocal"
-        self._turn = threading.Lock() if is_local else nullcontext()
+        self._turn = _turn_of(self._client) if is_local else nullcontext()
 
     def _vector(self, query: str, vector: Any) -> list[float]:
         query = _validate.text("query", query)
@@ -308,6 +330,18 @@ def _check_place(path: object, url: object, api_key_env: object, client: object)
         raise InvalidArgumentError("api_key_env needs a url to go with")
 
 
+def _check_client(client: object) -> None:
+    ask = getattr(client, "query_points", None)
+    if not callable(ask):
+        raise InvalidArgumentError(
+            f"client must be a QdrantClient or None, not {_validate.type_name(client)}"
+        )
+    if inspect.iscoroutinefunction(ask):
+        raise InvalidArgumentError(
+            f"client must be a QdrantClient, not the asynchronous {_validate.type_name(client)}"
+        )
+
+
 def _check_callables(embedder: object, to_chunk: object, fields: object) -> None:
     if embedder is not None and not callable(getattr(embedder, "embed_query", None)):
         raise InvalidArgumentError(
@@ -323,7 +357,12 @@ def _check_callables(embedder: object, to_chunk: object, fields: object) -> None
 
 def _floats(vector: Any) -> list[float]:
     values = vector.tolist() if hasattr(vector, "tolist") else vector
-    return [float(value) for value in values]
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"a vector must be a sequence of floats, not {_validate.type_name(vector)}"
+        ) from None
 
 
 def _key(chunk: Chunk) -> str:

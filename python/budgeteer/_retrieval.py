@@ -7,8 +7,16 @@ import concurrent.futures
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from collections.abc import (
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import Any, NamedTuple
 
 from budgeteer import _telemetry, _validate
 from budgeteer._chunk import texts_of
@@ -16,7 +24,6 @@ from budgeteer._count import TokenCounter
 from budgeteer._threads import Threads
 from budgeteer.errors import (
     BudgeteerError,
-    CounterError,
     InvalidArgumentError,
     RetrievalError,
     RetrievalTimeoutError,
@@ -26,6 +33,8 @@ PAGED_MAX = 100_000
 """So many chunks are read in pages at most, whatever fits: texts may count nothing."""
 
 _GRACE_SECONDS = 0.5  # for what was cancelled to tidy up
+_LOOK_EVERY = 256
+_NAMES_MAX = 5
 
 
 class Deadline:
@@ -37,58 +46,91 @@ class Deadline:
 
     def left(self) -> float | None:
         """Return the seconds that are left, at least 0, or None where there is no deadline."""
-        return None if self._ends is None else max(0.0, self._ends - time.monotonic())
+        if self._ends is None:
+            return None
+        return min(max(0.0, self._ends - time.monotonic()), threading.TIMEOUT_MAX)
 
-    def error(self, sources: Sequence[str]) -> RetrievalTimeoutError:
-        """Return the error that names what was not done in time."""
-        names = ", ".join(sources)
+    def error(self, sources: Sequence[str], *, was_asked: bool = True) -> RetrievalTimeoutError:
+        """Return the error that names what was not done in time, or not even begun."""
+        names = ", ".join(sources[:_NAMES_MAX])
+        if len(sources) > _NAMES_MAX:
+            names += f" and {len(sources) - _NAMES_MAX} more"
+        what = f"{names} answered" if was_asked else f"a thread was free to ask {names}"
         return RetrievalTimeoutError(
-            f"the deadline of {self.seconds:g} seconds passed before {names} answered",
-            source=sources[0],
+            f"the deadline of {self.seconds:g} seconds passed before {what}", source=sources[0]
         )
+
+
+class Wanted(NamedTuple):
+    """
+    What a packer wants of a retriever that has pages.
+
+    Attributes:
+        tokens: So many have room.
+        at_least: So many chunks are wanted in any case: 0 where the packer takes chunks as they
+            come, and else the limit of the service, since they compete.
+        at_most: Of chunks that go in so many are enough, None where that is no bound.
+        is_bounded: Whether something else than the room bounds how many of those that compete
+            are kept.
+        is_skipping: Whether what does not fit is passed over for what does.
+        is_deduping: Whether a text is packed once only.
+
+    """
+
+    tokens: int
+    at_least: int
+    at_most: int | None
+    is_bounded: bool
+    is_skipping: bool
+    is_deduping: bool
 
 
 class Room:
     """
-    What a paged retriever may fill: so many *tokens*.
+    What a paged retriever may fill.
 
     It is full when a chunk does not fit; where such chunks are skipped, when not even one as small
     as the smallest so far would fit. It takes no further page either behind one of which nothing
     goes in: all of it is too large, or, where a text is packed once, repeats what came before.
+    Where chunks compete it takes so many in any case.
     """
 
-    def __init__(
-        self,
-        counter: TokenCounter,
-        tokens: int,
-        is_over: threading.Event,
-        *,
-        is_skipping: bool,
-        is_deduping: bool,
-    ) -> None:
+    def __init__(self, counter: TokenCounter, wanted: Wanted, is_over: threading.Event) -> None:
         self._counter = counter
-        self._left = tokens
+        self._wanted = wanted
+        self._left = wanted.tokens
         self._chunks = 0
-        self._is_over = is_over  # nobody waits any more
-        self._is_skipping = is_skipping
+        self._fitting = 0
+        self._is_over = is_over
+        self._is_full = False
         self._is_tight = False  # one did not fit
         self._smallest = 0  # of the chunks so far, empty ones aside
-        self._seen: set[str] | None = set() if is_deduping else None
+        self._seen: set[str] | None = set() if wanted.is_deduping else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits any more."""
+        return self._is_over.is_set()
 
     def is_full(self, page: Sequence[Any]) -> bool:
         """Take a page in, and return whether no further one is wanted."""
         self._chunks += len(page)
-        if self._is_over.is_set() or self._chunks >= PAGED_MAX:
+        if self.is_over or self._chunks >= PAGED_MAX:
             return True
-        try:
-            texts = texts_of(page)
-            return not self._gains([texts(i) for i in range(len(page))])
-        except (StopIteration, TypeError):  # no text: whoever packs says which one
-            return True
+        at_least = self._wanted.at_least
+        is_counted = not (at_least and self._wanted.is_bounded)
+        if is_counted and not self._is_full:
+            try:
+                texts = texts_of(page)
+                gains = self._gains([texts(i) for i in range(len(page))])
+            except Exception:  # noqa: BLE001 - whoever packs meets it too, and says what it is
+                return True
+            self._is_full = not gains
+        return self._chunks >= at_least and (self._is_full or not is_counted)
 
     def _gains(self, texts: Sequence[str]) -> bool:
         """Take the texts of a page in, and return whether the next may bring more."""
-        has_gained = False
+        before = self._fitting
         for i, text in enumerate(texts):
             if self._seen is not None:
                 if text in self._seen:
@@ -98,12 +140,14 @@ class Room:
             self._smallest = min(self._smallest or tokens, tokens or self._smallest)
             if tokens <= self._left:
                 self._left -= tokens
-                has_gained = True
-            elif self._is_skipping:
+                self._fitting += 1
+                if self._fitting == self._wanted.at_most:
+                    return False
+            elif self._wanted.is_skipping:
                 self._is_tight = True
             else:
                 return False
-        return has_gained and not (self._is_tight and self._left < self._smallest)
+        return self._fitting > before and not (self._is_tight and self._left < self._smallest)
 
 
 class Source:
@@ -132,7 +176,8 @@ class Source:
 
     def ask(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
         """Return its chunks for *query*."""
-        with Guard(self.name), _telemetry.retrieval(self.name, query) as operation:
+        guard = Guard(self.name, is_awaited=False)
+        with guard, _telemetry.retrieval(self.name, query) as operation:
             chunks = self._asked(query, limit, vector, room)
             operation.tell({"budgeteer.chunks": len(chunks)})
             return chunks
@@ -141,12 +186,12 @@ class Source:
         options = {"vector": vector} if self.takes_vector else {}
         if self._pages is None:
             assert self._one is not None  # noqa: S101 - is_async_only was asked before
-            return self._listed(self._one(query, limit, **options))
+            return self._listed(self._one(query, limit, **options), room)
         chunks: list[Any] = []
         pages = iter(self._pages(query, **options))
         try:
             for found in pages:
-                page = self._listed(found)
+                page = self._listed(found, room)
                 chunks += page
                 if not page or room.is_full(page):
                     break
@@ -174,31 +219,40 @@ class Source:
         options = {"vector": vector} if self.takes_vector else {}
         if self._apages is None:
             assert self._aone is not None  # noqa: S101 - aask has looked
-            return self._listed(await self._aone(query, limit, **options))
+            return self._listed(await self._aone(query, limit, **options), room)
         chunks: list[Any] = []
         pages: AsyncIterable[Any] = self._apages(query, **options)
         iterator = aiter_of(pages)
         try:
             async for found in iterator:
-                page = self._listed(found)
+                page = self._listed(found, room)
                 chunks += page
                 if not page or room.is_full(page):
                     break
+                await asyncio.sleep(0)  # one that never waits would pass its deadline
         finally:
             close = getattr(iterator, "aclose", None)
             if close is not None:
                 await close()
         return chunks
 
-    def _listed(self, found: Any) -> list[Any]:
-        if isinstance(found, (str, bytes, bytearray, dict)) or not isinstance(found, Iterable):
+    def _listed(self, found: Any, room: Room) -> list[Any]:
+        """Return an answer as a list; one without an end stops when nobody waits any more."""
+        if isinstance(found, (list, tuple)):
+            return list(found)
+        if isinstance(found, (str, bytes, bytearray, Mapping)) or not isinstance(found, Iterable):
             if inspect.iscoroutine(found):
                 found.close()
             raise RetrievalError(
                 f"{self.name} must answer a sequence of chunks, not {_validate.type_name(found)}",
                 source=self.name,
             )
-        return list(found)
+        chunks: list[Any] = []
+        for chunk in found:
+            chunks.append(chunk)
+            if len(chunks) % _LOOK_EVERY == 0 and room.is_over:
+                break
+        return chunks
 
 
 def aiter_of(pages: AsyncIterable[Any]) -> Any:
@@ -207,18 +261,21 @@ def aiter_of(pages: AsyncIterable[Any]) -> Any:
 
 
 class Guard:
-    """Turns what is raised within into a `RetrievalError` that names *source*."""
+    """
+    Turns what is raised within into a `RetrievalError` that names *source*.
 
-    def __init__(self, source: str) -> None:
+    A cancellation passes where *is_awaited*: it is the caller's then.
+    """
+
+    def __init__(self, source: str, *, is_awaited: bool = True) -> None:
         self._source = source
+        self._kinds = (Exception,) if is_awaited else (Exception, asyncio.CancelledError)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, Exception):  # nothing, or a cancellation, or Ctrl-C
-            return
-        if isinstance(error, CounterError):  # of the room's counter, which is not the retriever's
+        if not isinstance(error, self._kinds):  # nothing, or a cancellation, or Ctrl-C
             return
         if isinstance(error, RetrievalError) and error.source == self._source:
             return
@@ -255,10 +312,9 @@ def run(
         )
         _raise_first(futures, done)
         if len(done) < len(futures):
-            late = [
-                name for (name, _), future in zip(jobs, futures, strict=True) if future not in done
-            ]
-            raise deadline.error(late)
+            late = [pair for pair in zip(jobs, futures, strict=True) if pair[1] not in done]
+            asked = [name for (name, _), future in late if future.running() or future.done()]
+            raise deadline.error(asked or [name for (name, _), _ in late], was_asked=bool(asked))
         return [future.result() for future in futures]
     finally:
         for future in futures:
@@ -278,6 +334,9 @@ async def arun(
         if len(done) < len(tasks):
             late = [name for (name, _), task in zip(jobs, tasks, strict=True) if task not in done]
             raise deadline.error(late)
+        for (name, _), task in zip(jobs, tasks, strict=True):
+            if task.cancelled():  # not by us, nor by whoever awaits us: then we were not here
+                raise RetrievalError(f"{name} was cancelled", source=name)
         return [task.result() for task in tasks]
     finally:
         pending = [task for task in tasks if not task.done()]

@@ -241,13 +241,16 @@ def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
             ) from None
         metadata = _chunk.field(item, "metadata")
         identifier = _chunk.field(item, "id")
-        yield Chunk(
-            text,
-            id=None if identifier is None else str(identifier),
-            source=_chunk.field(item, "source") or "",
-            title=_chunk.field(item, "title") or "",
-            metadata=metadata,
-        )
+        try:
+            yield Chunk(
+                text,
+                id=None if identifier is None else str(identifier),
+                source=_chunk.field(item, "source") or "",
+                title=_chunk.field(item, "title") or "",
+                metadata=metadata,
+            )
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"chunks[{i}].{error}") from None
 
 
 def _entry(kind: str, path: object, name: str | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from budgeteer import _telemetry, _validate
 from budgeteer._call import Call
@@ -17,27 +17,21 @@ from budgeteer._messages import count_messages
 from budgeteer._openai import chat_messages
 from budgeteer._pack import Packer
 from budgeteer._packing import REASONS, Packing
-from budgeteer._retrieval import (
-    Deadline,
-    Room,
-    Source,
-    arun,
-    in_thread,
-    run,
-)
+from budgeteer._retrieval import Deadline, Room, Source, arun, in_thread, run
 from budgeteer._retrieval_result import Message, RetrievalResult, RetrievalTokens
 from budgeteer._retrievers import Embedder, Reranker, Retriever
+from budgeteer._service_plan import Active, Plan, activated, wanted, with_embedder
 from budgeteer._service_stats import Outcome, Packed, Recorder, ServiceStats, packed
-from budgeteer._settings import ActiveModel, LlmSettings
+from budgeteer._settings import LlmSettings
 from budgeteer._threads import Threads
 from budgeteer._window import retrieval_budget
 from budgeteer.errors import (
+    BudgeteerError,
     InputValidationError,
     InvalidArgumentError,
     RetrievalError,
     RetrievalTimeoutError,
 )
-from budgeteer.presets import retrieval_service
 
 T = TypeVar("T")
 
@@ -55,33 +49,13 @@ _THREADS, _OWN_THREADS = 64, 4
 _MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on packing would hold an event loop up
 
 
-class _Active(NamedTuple):
-    """What a request takes with it when it begins: a later swap does not reach it."""
-
-    settings: LlmSettings
-    model: ActiveModel
-    system_tokens: int
-    packer: Packer
-    by_input: Packer  # the service's own in the order of the chunks; a caller's as it is
-
-
-class _Plan(NamedTuple):
-    """The budget of a request."""
-
-    query: str
-    active: _Active
-    query_tokens: int
-    most: int  # that the prompt may have
-    budget: int
-    room: int  # budget, less what the messages cost beside their texts
-
-
 @dataclasses.dataclass(slots=True)
 class _Request:
     """What is observed of a request, and what the figures gain by its answer."""
 
     operation: _telemetry.Operation = _telemetry.UNOBSERVED
     packed: Packed | None = None
+    is_over: bool = False  # cancelled, perhaps, while a thread packs
 
 
 class RetrievalService:
@@ -115,7 +89,8 @@ class RetrievalService:
             a request, also with the context ``x``, so that it must be pure: the same messages for
             the same texts, and nothing else done.
         limit: How many chunks a retriever is asked for. One that has ``pages`` is read instead
-            until the budget is full, or a page brings nothing that goes into it.
+            until the budget is full, or a page brings nothing that goes into it; and until there
+            are as many, where chunks compete: by a reranker, or a packer that ranks them anew.
         timeout: The seconds that retrieving, embedding and reranking may take together. Retrievers
             then run in threads, at the same time; one that does not end keeps its thread, of which
             there are at most 64. None waits for as long as it takes, in the caller's thread.
@@ -159,7 +134,9 @@ class RetrievalService:
                 f"packer must be a Packer or None, not {_validate.type_name(packer)}"
             )
         self._threads = Threads(_THREADS)
-        self._own_threads = Threads(_OWN_THREADS)  # no retriever that hangs can hold these up
+        self._own_threads = Threads(
+            _OWN_THREADS, is_waited_for=True
+        )  # no retriever that hangs can hold these up
         self._components = Components(embedder, reranker, self._threads)
         takers = [source.name for source in self._sources if source.takes_vector]
         if embedder is None and takers:
@@ -167,7 +144,7 @@ class RetrievalService:
                 f"embedder is required: {takers[0]} takes the query's vector"
             )
         self._needs_vector = bool(takers)
-        self._packer = _with_embedder(packer, embedder)
+        self._packer = with_embedder(packer, embedder)
         if not callable(message_builder):
             raise InvalidArgumentError(
                 f"message_builder must be callable, not {_validate.type_name(message_builder)}"
@@ -176,7 +153,7 @@ class RetrievalService:
         self._limit = _validate.tokens("limit", limit, minimum=1)
         self._timeout = _seconds(timeout)
         self._recorder = Recorder()
-        self._active = self._activated(settings)
+        self._active = activated(settings, self._packer, self._system_prompt)
 
     @property
     def settings(self) -> LlmSettings:
@@ -198,7 +175,7 @@ class RetrievalService:
 
     @settings.setter
     def settings(self, settings: LlmSettings) -> None:
-        active = self._activated(settings)
+        active = activated(settings, self._packer, self._system_prompt)
         self._active = active  # one reference, which each request reads once
         LOG.info(
             "retrieval service: the model is now %.80r",
@@ -230,7 +207,7 @@ class RetrievalService:
                 if source.is_async_only:
                     raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
             deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
-            plan = self._plan(query)
+            plan = self._plan(query, request)
             is_over = threading.Event()
             try:
                 vector = None
@@ -269,7 +246,8 @@ class RetrievalService:
         with self._recorded() as request:
             deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
             is_long = isinstance(query, str) and len(query) > _LONG_QUERY
-            plan = await self._apart(is_long, lambda: self._plan(query))
+            is_long = is_long or self._active.is_slow
+            plan = await self._apart(is_long, lambda: self._plan(query, request))
             is_over = threading.Event()
             try:
                 vector = None
@@ -292,7 +270,8 @@ class RetrievalService:
                 is_over.set()
 
             async def apart(work: Callable[[], T]) -> T:
-                return await self._apart(len(chunks) >= _MANY_CHUNKS, work)
+                is_much = len(chunks) >= _MANY_CHUNKS or plan.active.is_slow
+                return await self._apart(is_much, work)
 
             call = await apart(lambda: self._call(plan, parts, chunks))
             await self._components.aembed(plan.active.packer, call, vector, deadline)
@@ -317,12 +296,20 @@ class RetrievalService:
 
     # The stages, in the order in which they run.
 
-    def _plan(self, query: str) -> _Plan:
+    def _plan(self, query: str, request: _Request) -> Plan:
         """Return the budget, or raise where there is none."""
         query = _validate.text("query", query)
         active = self._active
         model, system = active.model, active.system_tokens
         asked = model.counter.count(query)
+        request.operation.tell(
+            {
+                "tokens.system": system,
+                "tokens.query": asked,
+                "budgeteer.model": model.name,
+                "budgeteer.context_window": model.context_window,
+            }
+        )
         budget = retrieval_budget(
             context_window=model.context_window,
             system_tokens=system,
@@ -330,7 +317,8 @@ class RetrievalService:
             query_tokens=asked,
         )
         most = model.context_window - model.max_output_tokens
-        if model.max_input_tokens < most:
+        is_input_bounded = model.max_input_tokens < most
+        if is_input_bounded:
             most = model.max_input_tokens
             budget = most - system - asked
         bare = self._count(active, self._messages("", query))
@@ -339,7 +327,7 @@ class RetrievalService:
         if budget <= 0 or most - fixed <= 0:
             limit = (
                 f"max_input_tokens {most}"
-                if most == model.max_input_tokens
+                if is_input_bounded
                 else f"context_window {model.context_window} - "
                 f"max_output_tokens {model.max_output_tokens}"
             )
@@ -347,10 +335,22 @@ class RetrievalService:
                 f"nothing is left for retrieval: {limit} - system_tokens {system} - query_tokens "
                 f"{asked} - message_tokens {fixed - system - asked} = {most - fixed}"
             )
-        return _Plan(query, active, asked, most, budget, most - fixed)
+        room, reserve = min(most - fixed, active.packer.max_tokens), active.packer.reserve_tokens
+        if room <= reserve:
+            raise InputValidationError(
+                f"nothing is left for retrieval: max_tokens {room} - reserve_tokens {reserve} = "
+                f"{room - reserve}"
+            )
+        found = wanted(
+            active.packer,
+            room - reserve,
+            is_reranking=self._components.is_reranking,
+            limit=self._limit,
+        )
+        return Plan(query, active, asked, most, budget, most - fixed, found)
 
     def _job(
-        self, source: Source, plan: _Plan, vector: Any, is_over: threading.Event
+        self, source: Source, plan: Plan, vector: Any, is_over: threading.Event
     ) -> Callable[[], list[Any]]:
         return lambda: source.ask(plan.query, self._limit, vector, _room(plan, is_over))
 
@@ -361,14 +361,14 @@ class RetrievalService:
         answer: T = await in_thread(self._own_threads, work)
         return answer
 
-    def _call(self, plan: _Plan, parts: Sequence[list[Any]], chunks: list[Any]) -> Call:
+    def _call(self, plan: Plan, parts: Sequence[list[Any]], chunks: list[Any]) -> Call:
         """Return the call that packs *chunks*, of which *parts* are from each retriever."""
         packer = plan.active.packer
         with self._blaming(packer, parts, chunks):
             return packer._call(plan.query, chunks)  # noqa: SLF001 - packed in steps
 
     def _answer(
-        self, plan: _Plan, parts: Sequence[list[Any]], call: Call, request: _Request
+        self, plan: Plan, parts: Sequence[list[Any]], call: Call, request: _Request
     ) -> RetrievalResult:
         """Pack, say what was left out, and return the messages."""
         packing, messages, total = self._pack(plan, parts, call)
@@ -387,6 +387,8 @@ class RetrievalService:
             is_exact=model.counter.is_exact,
         )
         result = RetrievalResult(packing, messages, tokens, model.name)
+        if request.is_over:
+            return result
         # Without making an object for each chunk:
         dropped, cut = packing._reasons.count(_BUDGET), packing._cut_places()  # noqa: SLF001
         _log(result, dropped, len(cut))
@@ -396,7 +398,7 @@ class RetrievalService:
         return result
 
     def _pack(
-        self, plan: _Plan, parts: Sequence[list[Any]], call: Call
+        self, plan: Plan, parts: Sequence[list[Any]], call: Call
     ) -> tuple[Packing[Any], Sequence[Message], int]:
         """Return a packing, its messages, and what these count: at most what the prompt may."""
         active = plan.active
@@ -431,40 +433,24 @@ class RetrievalService:
         """Turn an error about chunks into one that names who answered what cannot be packed."""
         try:
             yield
-        except InvalidArgumentError:
+        except Exception:
             for source, part in zip(self._sources, parts, strict=True):
                 _check_chunks(packer, source.name, part)
             _check_chunks(packer, self._components.reranker, chunks)
             raise
 
     def _messages(self, context: str, query: str) -> Sequence[Message]:
-        return self._message_builder(self._system_prompt, context, query)
-
-    def _count(self, active: _Active, messages: Sequence[Message]) -> int:
-        model = active.model
-        return count_messages(messages, counter=model.counter, model=model.name)
-
-    def _activated(self, settings: object) -> _Active:
-        if not isinstance(settings, LlmSettings):
-            raise InvalidArgumentError(
-                f"settings must be LlmSettings, not {_validate.type_name(settings)}"
-            )
-        model = settings.limits
-        packer = dataclasses.replace(
-            self._packer or retrieval_service(_validate.MAX_TOKENS), counter=model.counter
+        return _validate.batch(
+            "the messages of message_builder",
+            self._message_builder(self._system_prompt, context, query),
         )
-        # A caller's packer may have options that no other ranking takes, and ranks as it says.
-        by_input = packer if self._packer else dataclasses.replace(packer, ranking="input")
-        system_tokens = model.counter.count(self._system_prompt)
-        left = min(model.max_input_tokens, model.context_window - model.max_output_tokens)
-        if left <= system_tokens:  # an error of whoever asks is what it would look like
-            LOG.warning(
-                "retrieval service: every query will be refused, as %d tokens of output and %d of "
-                "the system prompt leave nothing of the context window %d",
-                *(model.max_output_tokens, system_tokens, model.context_window),
-                extra={"model": model.name, "context_window": model.context_window},
-            )
-        return _Active(settings, model, system_tokens, packer, by_input)
+
+    def _count(self, active: Active, messages: Sequence[Message]) -> int:
+        model = active.model
+        try:
+            return count_messages(messages, counter=model.counter, model=model.name)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"message_builder: {error}") from None
 
     @contextmanager
     def _recorded(self) -> Iterator[_Request]:
@@ -486,6 +472,7 @@ class RetrievalService:
             outcome = "failed"
             raise
         finally:
+            request.is_over = True
             self._recorder.end(outcome, request.packed if outcome == "answered" else None)
 
 
@@ -516,15 +503,19 @@ def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
 
 
 def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
+    """Raise the error of chunks that cannot be packed, if it is theirs."""
+    packer = dataclasses.replace(packer, counter="chars_div4")  # no caller's own has a part in it
     try:
         packer._pack("", chunks, 0)  # noqa: SLF001 - nobody asked for this packing
-    except InvalidArgumentError as error:
+    except Exception as error:
+        # Our own messages hold no texts; what a property of a chunk raises may say anything.
+        found = error if isinstance(error, BudgeteerError) else _validate.type_name(error)
         raise RetrievalError(
-            f"{name} answered what cannot be packed: {error}", source=name
+            f"{name} answered what cannot be packed: {found}", source=name
         ) from error
 
 
-def _packed(packer: Packer, plan: _Plan, call: Call, limit: int) -> Packing[Any]:
+def _packed(packer: Packer, plan: Plan, call: Call, limit: int) -> Packing[Any]:
     """Return a packing, observed with what is known of the request."""
     call = call.within(limit, packer.reserve_tokens)
     observer = _telemetry.observer()
@@ -545,17 +536,6 @@ def _sources(retriever: object) -> tuple[Source, ...]:
     return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
 
 
-def _with_embedder(packer: Packer | None, embedder: Any) -> Packer | None:
-    """Return a packer that has an embedder where it ranks by vectors, its own or the service's."""
-    if packer is None or not packer._takes_vectors or packer.embedder is not None:  # noqa: SLF001
-        return packer
-    if embedder is None:
-        raise InvalidArgumentError(
-            f"embedder is required: packer ranks by vectors under ranking={packer.ranking!r}"
-        )
-    return dataclasses.replace(packer, embedder=embedder)
-
-
 def _seconds(value: float | None) -> float | None:
     if value is None:
         return None
@@ -565,15 +545,8 @@ def _seconds(value: float | None) -> float | None:
     return seconds
 
 
-def _room(plan: _Plan, is_over: threading.Event) -> Room:
-    packer = plan.active.packer
-    return Room(
-        plan.active.model.counter,
-        max(0, min(plan.room, packer.max_tokens) - packer.reserve_tokens),
-        is_over,
-        is_skipping=packer.overflow == "skip",
-        is_deduping=packer.dedupe is not None,
-    )
+def _room(plan: Plan, is_over: threading.Event) -> Room:
+    return Room(plan.active.model.counter, plan.wanted, is_over)
 
 
 def _merged(parts: Sequence[list[Any]]) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from budgeteer import _validate
 from budgeteer._chunk import texts_of
 from budgeteer._packing import REASONS
+from budgeteer._process import renew
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -52,13 +53,13 @@ class ServiceStats:
         is_dropped_exact: Whether all of them were counted. Of a request that drops more than 32
             chunks, that many are counted, evenly spaced, and stand for the others; so it is with
             those kept in part. Of none more than 4,096 tokens are counted.
-        next_budgets: The smallest budget under which the first chunk that was left out would have
-            been kept too, or the one that was cut before it kept whole, for each answer that was
-            cut: upper bound to number of answers. A budget here is what the texts take, joined by
-            the plain template; what the messages cost beside them and what is reserved is not in
-            it.
-        full_budgets: The smallest budget under which everything would have been kept whole, for
-            each answer, the ones that were not cut included; of texts alone, as above.
+        next_budgets: About the smallest budget under which the first chunk that was left out would
+            have been kept too, or the one that was cut before it kept whole, for each answer that
+            was cut: upper bound to number of answers. A budget here is what the texts take, joined
+            by the plain template; what the messages cost beside them and what is reserved is not
+            in it.
+        full_budgets: About the smallest budget under which everything would have been kept whole,
+            for each answer, the ones that were not cut included; of texts alone, as above.
 
     """
 
@@ -137,7 +138,7 @@ class Packed(NamedTuple):
     """What a packing adds to the figures."""
 
     counts: Mapping[str, int]
-    next_budget: int  # 0 where nothing was cut
+    next_budget: int | None  # where something was cut
     full_budget: int
     is_exact: bool
 
@@ -153,7 +154,7 @@ def packed(
     total = packing.total_tokens
     counts = {"kept_chunks": len(packing.kept), "retrieved_tokens": total}
     if not dropped and not cut:
-        return Packed(counts, 0, max(1, total), is_exact=True)
+        return Packed(counts, None, max(1, total), is_exact=True)
     # What is cut stands before everything that is dropped, and its rest is the first to gain.
     sample = [(packing._kept[at], packing._counts[at]) for at in _spread(cut)]  # noqa: SLF001
     rests = _lost(packing, sample, len(cut), counter)
@@ -166,7 +167,7 @@ def packed(
     return Packed(
         counts,
         total + (rests.first if cut else separator + whole.first),
-        total + dropped * separator + tokens,
+        max(1, total + dropped * separator + tokens),
         is_exact=rests.is_exact and whole.is_exact,
     )
 
@@ -215,8 +216,13 @@ class Recorder:
     """Adds figures up. Its memory is bounded: there are at most some 500 buckets."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.begin_anew()
         self._begin()
+        renew(self)
+
+    def begin_anew(self) -> None:
+        """Make a lock that no thread of another process holds."""
+        self._lock = threading.RLock()  # a handler of signals may ask in the middle of it
 
     def _begin(self) -> None:
         self._counts = dict.fromkeys(_COUNTS, 0)
@@ -240,7 +246,7 @@ class Recorder:
             self._is_exact &= packed.is_exact
             budgets = (self._next, packed.next_budget), (self._full, packed.full_budget)
             for histogram, budget in budgets:
-                if budget:
+                if budget is not None:
                     bound = bucket(budget)
                     histogram[bound] = histogram.get(bound, 0) + 1
 

@@ -186,6 +186,7 @@ class LlmSettings:
             value = variables.get(name)
             if not value:
                 continue
+            value = _validate.text(name, value)
             if spelling not in ("model", "counter"):
                 given[name] = _number(name, value)
             else:

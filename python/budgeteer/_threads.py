@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextvars
-import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from budgeteer._process import renew, wait_for
+
 _IDLE_SECONDS = 10.0
+_LOOK_SECONDS = 0.002
 
 
 class Threads:
@@ -19,33 +22,54 @@ class Threads:
 
     ``concurrent.futures.ThreadPoolExecutor`` waits for its threads when the process ends: a call
     that hangs would keep it from ending. These do not. A call that never ends keeps its thread,
-    so that *most* bounds how many there can be; the others wait their turn.
+    so that *most* bounds how many there can be; the others wait their turn. Where *is_waited_for*
+    the end of the process waits a moment for calls that are under way.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, is_waited_for: bool = False) -> None:
         self._most = most
-        self._begin()
+        self.begin_anew()
+        renew(self)
+        if is_waited_for:
+            wait_for(self)
 
-    def _begin(self) -> None:
-        self._pid = os.getpid()
+    def begin_anew(self) -> None:
+        """Forget threads that another process has."""
         self._condition = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._alive = self._idle = 0
 
     def submit(self, function: Callable[[], Any]) -> Future[Any]:
         """Return the future of what *function* answers in the context of the caller."""
-        if self._pid != os.getpid():  # a fork has the bookkeeping, and not the threads
-            self._begin()
         future: Future[Any] = Future()
         context = contextvars.copy_context()
         with self._condition:
             self._jobs.append((future, lambda: context.run(function)))
             if self._idle < len(self._jobs) and self._alive < self._most:
-                self._alive += 1
-                threading.Thread(target=self._work, name="budgeteer-service", daemon=True).start()
+                self._start()
             else:
                 self._condition.notify()
         return future
+
+    def wait_idle(self, seconds: float) -> None:
+        """Begin no further call, and wait so long at most until none is under way."""
+        ends = time.monotonic() + seconds
+        with self._condition:
+            self._jobs.clear()
+        while self._idle < self._alive and time.monotonic() < ends:
+            time.sleep(_LOOK_SECONDS)
+
+    def _start(self) -> None:
+        """Start a thread for the job that came last; without any thread it is taken back."""
+        thread = threading.Thread(target=self._work, name="budgeteer-service", daemon=True)
+        self._alive += 1
+        try:
+            thread.start()
+        except RuntimeError:  # there can be no more of them just now
+            self._alive -= 1
+            if not self._alive:
+                self._jobs.pop()
+                raise
 
     def _work(self) -> None:
         while True:
@@ -67,6 +91,10 @@ def _run(future: Future[Any], function: Callable[[], Any]) -> None:
         return
     try:
         answer = function()
+    except StopIteration as error:  # which no coroutine may be told: it would wait for ever
+        told = RuntimeError("a call in a thread raised StopIteration")
+        told.__cause__ = error
+        future.set_exception(told)
     except BaseException as error:  # noqa: BLE001 - whoever waits raises it
         future.set_exception(error)
     else:

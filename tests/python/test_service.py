@@ -319,8 +319,7 @@ def test_pages_are_read_on_where_texts_repeat():
     pages = [[text_of(100)] * 9, [text_of(100), text_of(60)], [text_of(60)] * 2, [text_of(10)]]
 
     assert 1 == _pages_read(Packer(250, ranking="input", dedupe=None), *pages)
-    for dedupe in ("exact", "near"):
-        assert 3 == _pages_read(Packer(250, ranking="input", dedupe=dedupe), *pages)
+    assert 3 == _pages_read(Packer(250, ranking="input", dedupe="exact"), *pages)
 
 
 def test_settings_that_leave_nothing_are_told_when_they_are_set(caplog):
