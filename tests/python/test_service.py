@@ -267,61 +267,6 @@ def test_the_query_is_embedded_once():
     assert [embedder.vector("q")] * 2 == got
 
 
-def test_pages_are_read_until_the_budget_is_full():
-    """Pages are asked for while there is room, and a page with nothing ends it."""
-    pages = []
-
-    class Paged(Fake):
-        def pages(self, query):
-            for n in range(100):
-                pages.append(n)
-                yield [text_of(100)] * 10
-
-    settings = LlmSettings(model="gpt-4", context_window=4096, max_output_tokens=0)
-    retriever = Paged()
-    result = RetrievalService(retriever, settings).retrieve("q")
-
-    assert [0, 1, 2, 3, 4] == pages
-    assert [] == retriever.asked
-    assert 40 == len(result.packing.kept)
-
-
-def _pages_read(packer, *pages):
-    """Return how many of the pages, each a list of texts, are read for 250 tokens."""
-    read = []
-
-    class Paged(Fake):
-        def pages(self, query):
-            for page in pages:
-                read.append(page)
-                yield page
-
-    settings = LlmSettings(model="gpt-4", context_window=4096, max_output_tokens=0)
-    RetrievalService(Paged(), settings, packer=packer).retrieve("q")
-    return len(read)
-
-
-def test_pages_are_read_on_where_what_does_not_fit_is_skipped():
-    """A chunk that is too large ends the pages only where nothing is packed behind it."""
-    large, small = text_of(400), text_of(100)
-    pages = [[large, small], [large], [small], [small]]
-
-    assert 1 == _pages_read(Packer(250, ranking="input", overflow="stop"), *pages)
-    assert 1 == _pages_read(Packer(250, ranking="input", overflow="truncate_end"), *pages)
-    assert 2 == _pages_read(Packer(250, ranking="input", overflow="skip"), *pages)
-    # Nothing as small as the smallest would fit any more.
-    pages = [[large, small], [small, large], [small] * 9, [large], [small]]
-    assert 2 == _pages_read(Packer(250, ranking="input", overflow="skip", dedupe=None), *pages)
-
-
-def test_pages_are_read_on_where_texts_repeat():
-    """A text that is packed once only takes its room once, and a page of such brings nothing."""
-    pages = [[text_of(100)] * 9, [text_of(100), text_of(60)], [text_of(60)] * 2, [text_of(10)]]
-
-    assert 1 == _pages_read(Packer(250, ranking="input", dedupe=None), *pages)
-    assert 3 == _pages_read(Packer(250, ranking="input", dedupe="exact"), *pages)
-
-
 def test_settings_that_leave_nothing_are_told_when_they_are_set(caplog):
     """It is not the query's fault where the reserve and the system prompt fill the window."""
     service = service_of("tea", system_prompt=text_of(50))

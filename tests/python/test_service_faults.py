@@ -10,7 +10,7 @@ import time
 import pytest
 from service_support import SETTINGS, AsyncFake, Embedder, Fake, service_of
 
-from budgeteer import BudgeteerError, Chunk, CounterError
+from budgeteer import BudgeteerError, Chunk, CounterError, InvalidArgumentError, Packer
 from budgeteer.service import (
     InputValidationError,
     LlmSettings,
@@ -407,3 +407,172 @@ def test_a_counter_that_fails():
     settings = LlmSettings(context_window=900, counter=counter)
     assert isinstance(both(RetrievalService(Fake("bad"), settings)), CounterError)
     assert isinstance(both(RetrievalService(Paged("bad"), settings)), CounterError)
+
+
+def test_what_never_ends_stops_when_nobody_waits():
+    """A generator without an end does not go on behind its deadline."""
+    went_on = threading.Event()
+
+    class Endless(Fake):
+        def retrieve(self, query, limit):
+            try:
+                while True:
+                    yield "tea"
+            finally:
+                went_on.set()
+
+    with pytest.raises(RetrievalTimeoutError):
+        RetrievalService(Endless(), SETTINGS).retrieve("q", timeout=0.05)
+    assert went_on.wait(10)
+
+
+def test_pages_that_never_wait_end_at_the_deadline():
+    """Asynchronous pages that come at once let the loop look at the clock."""
+
+    class Pages(AsyncFake):
+        async def apages(self, query):
+            while True:
+                yield [""]
+
+    service = RetrievalService(Pages(), SETTINGS)
+    start = time.perf_counter()
+    with pytest.raises(RetrievalTimeoutError):
+        asyncio.run(service.aretrieve("q", timeout=0.05))
+    assert time.perf_counter() - start < 5
+
+
+def test_a_retriever_that_is_cancelled_has_failed():
+    """A cancellation that nobody asked for is no cancellation of the request."""
+
+    class Cancelled(Fake):
+        def retrieve(self, query, limit):
+            raise asyncio.CancelledError
+
+        async def aretrieve(self, query, limit):
+            raise asyncio.CancelledError
+
+    service = RetrievalService(Cancelled(), SETTINGS)
+    with pytest.raises(RetrievalError, match="fake failed: CancelledError"):
+        service.retrieve("q")
+    with pytest.raises(RetrievalError, match="fake was cancelled"):
+        asyncio.run(service.aretrieve("q"))
+    assert (2, 0) == (service.stats().failed, service.stats().cancelled)
+
+
+def test_a_counter_that_fails_is_not_the_retrievers_fault():
+    """What a counter raises passes unchanged, with pages too; a retriever's own does not."""
+
+    class Paged(Fake):
+        def pages(self, query):
+            yield ["tea", "bad"]
+
+    def counter(text):
+        if "bad" in text:
+            raise ZeroDivisionError("the counter's own")
+        return len(text.split())
+
+    settings = LlmSettings(context_window=99, max_output_tokens=0, counter=counter)
+    for retriever in (Paged(), Fake("tea", "bad")):
+        with pytest.raises(ZeroDivisionError, match="the counter's own"):
+            RetrievalService(retriever, settings).retrieve("q")
+
+    class Counting(Fake):
+        def retrieve(self, query, limit):
+            raise CounterError("of a packer of its own")
+
+    with pytest.raises(RetrievalError, match="fake failed: of a packer of its own"):
+        RetrievalService(Counting(), SETTINGS).retrieve("q")
+
+
+def test_a_chunk_that_raises_when_it_is_read_names_the_retriever():
+    """What a property of a chunk raises is its cause, and is not quoted."""
+
+    class Row:
+        @property
+        def text(self):
+            raise OSError("postgres://user:secret@host")
+
+    for retriever in (Fake(Row()), Fake("tea", Row())):
+        with pytest.raises(RetrievalError) as caught:
+            RetrievalService(retriever, SETTINGS).retrieve("q")
+        assert "fake answered what cannot be packed: OSError" == str(caught.value)
+        assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_components_that_are_coroutines_under_other_names():
+    """``async def rerank`` and ``async def embed_query`` are awaited, and told apart without."""
+
+    class Reversing:
+        async def rerank(self, query, chunks):
+            return chunks[::-1]
+
+    class Searching(Fake):
+        takes_vector = True
+
+        def retrieve(self, query, limit, *, vector):
+            return super().retrieve(query, limit)
+
+    class Embedding:
+        async def embed_query(self, text):
+            return [1.0]
+
+    service = service_of("a", "b", reranker=Reversing())
+    assert "b\n\na" == asyncio.run(service.aretrieve("q")).packing.text
+    with pytest.raises(RetrievalError, match="Reversing must answer a sequence of chunks, not c"):
+        service.retrieve("q")
+    service = RetrievalService(Searching("a"), SETTINGS, embedder=Embedding())
+    assert "a" == asyncio.run(service.aretrieve("q")).packing.text
+    with pytest.raises(RetrievalError, match="Embedding must answer a vector, not coroutine"):
+        service.retrieve("q")
+
+
+def test_a_callers_counter_does_not_hold_the_loop_up():
+    """It may take any time, so that asyncio has it asked in a thread."""
+    asked_in = set()
+
+    def counter(text):
+        asked_in.add(threading.current_thread())
+        return len(text.split())
+
+    service = service_of("tea", settings=LlmSettings(context_window=99, counter=counter))
+    asked_in.clear()
+    asyncio.run(service.aretrieve("q"))
+    assert threading.main_thread() not in asked_in
+
+
+def test_messages_of_a_builder():
+    """They may be of any sequence, and what is wrong with them names the builder."""
+
+    def generated(prompt, context, query):
+        yield {"role": "user", "content": context + query}
+
+    assert (
+        "teaq" == service_of("tea", message_builder=generated).retrieve("q").messages[0]["content"]
+    )
+    for answer, message in [
+        ("tea", "the messages of message_builder must be a sequence, not str"),
+        ([{"content": "tea"}], "message_builder: messages[0]"),
+    ]:
+        with pytest.raises(InvalidArgumentError) as caught:
+            service_of("tea", message_builder=lambda *_, answer=answer: answer).retrieve("q")
+        assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("timeout", [1e10, 1e300])
+def test_a_deadline_beyond_all_clocks(timeout):
+    """It is as good as none."""
+    service = service_of("tea")
+    assert "tea" == service.retrieve("q", timeout=timeout).packing.text
+    assert "tea" == asyncio.run(service.aretrieve("q", timeout=timeout)).packing.text
+
+
+def test_a_packer_without_room_is_refused_before_anyone_is_asked():
+    """A reserve that takes all of it is what leaves nothing."""
+    retriever = Fake("tea")
+    packer = Packer(1_000, reserve_tokens=1_000)
+    with pytest.raises(InputValidationError) as caught:
+        RetrievalService(retriever, SETTINGS, packer=packer).retrieve("q")
+    assert "nothing is left for retrieval: max_tokens 1000 - reserve_tokens 1000 = 0" == str(
+        caught.value
+    )
+    assert [] == retriever.asked

@@ -355,6 +355,13 @@ def test_what_fails_says_its_type(told):
     retrieved = told.named("budgeteer.retrieve")
     types = ["RetrievalError", "InputValidationError", "RetrievalError"]
     assert all(map(failed_with, retrieved, types))
+    for span, query_tokens in zip(retrieved, (2, 9_000, 1), strict=True):  # known to each of them
+        assert {
+            "tokens.system": 0,
+            "tokens.query": pytest.approx(query_tokens, abs=1),
+            "budgeteer.model": "gpt-4",
+            "budgeteer.context_window": 4096,
+        }.items() <= dict(span.attributes).items()
     labels = [labels for labels, _ in told.points("budgeteer.retrieve.duration")]
     assert {*types} == {label["error.type"] for label in labels}
     # What looks for the culprit is no packing that anybody asked for.
