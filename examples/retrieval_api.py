@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
@@ -41,7 +42,7 @@ class Query(BaseModel):
 class Model(BaseModel):
     """The model that answers from now on."""
 
-    model: str
+    model: str = Field(max_length=200)
     context_window: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=0)] | None = None
 
@@ -72,6 +73,13 @@ async def refuse(_: Request, error: BudgeteerError) -> JSONResponse:
     else:
         status = 422 if isinstance(error, ValueError) else 502
     return JSONResponse({"error": type(error).__name__, "message": str(error)}, status)
+
+
+@app.exception_handler(RequestValidationError)
+async def refuse_body(_: Request, error: RequestValidationError) -> JSONResponse:
+    """Answer what is wrong with a body without quoting it: it may hold what no answer can."""
+    found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
+    return JSONResponse({"error": "RequestValidationError", "message": "; ".join(found)}, 422)
 
 
 @app.post("/retrieve")

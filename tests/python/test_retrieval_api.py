@@ -104,6 +104,17 @@ def test_a_huge_query(url):
     assert call(f"{url}/stats")[1]["rejected"] >= 1
 
 
+def test_halves_of_characters(url):
+    """What JSON can spell and no answer could hold is refused, in queries and names."""
+    for path, body, method in [
+        ("retrieve", {"query": "tea \ud800"}, "POST"),
+        ("model", {"model": "\ud800"}, "PUT"),
+    ]:
+        status, answer = call(f"{url}/{path}", body, method)
+        assert (422, "RequestValidationError") == (status, answer["error"])
+        assert answer["message"].startswith("body.")
+
+
 def test_a_swap(url):
     """The model is changed while the service runs; a bad one is refused and changes nothing."""
     assert (200, {"model": "gpt-4o", "context_window": 128_000}) == call(
