@@ -529,7 +529,12 @@ def _packed(packer: Packer, plan: Plan, call: Call, limit: int) -> Packing[Any]:
 
 
 def _sources(retriever: object) -> tuple[Source, ...]:
-    if not isinstance(retriever, Sequence) or isinstance(retriever, (str, bytes, bytearray)):
+    with_text = (str, bytes, bytearray)
+    if (
+        not isinstance(retriever, Sequence)
+        or isinstance(retriever, with_text)
+        or callable(getattr(retriever, "retrieve", None))
+    ):
         return (Source(retriever, "retriever"),)
     if not retriever:
         raise InvalidArgumentError("retriever must have at least one retriever")
