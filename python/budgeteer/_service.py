@@ -423,6 +423,8 @@ class RetrievalService:
             room = max(0, min(room - 1, max(less, share)))
             room = room if attempt < _TRIES // 2 else room // 2
         packing = _packed(packer, plan, call, 0)
+        if packing.text:  # of a counter to which some texts are nothing
+            packing = _packed(dataclasses.replace(packer, max_chunks=0), plan, call, 0)
         messages = self._messages("", plan.query)
         return packing, messages, self._count(active, messages)
 

@@ -402,6 +402,19 @@ def test_a_builder_with_no_room_for_any_chunk_is_told(caplog):
     )
 
 
+def test_a_counter_to_which_texts_are_nothing_until_they_are_joined():
+    """Then none is kept, as none is in the messages."""
+
+    def counter(text):
+        return 1 if len(text) < 50 else 0 if len(text) < 61 else 1_000
+
+    settings = LlmSettings(context_window=100, max_output_tokens=0, counter=counter)
+    result = service_of(*["a" * 60] * 3, settings=settings).retrieve("q")
+
+    assert ("", 0) == (result.packing.text, len(result.packing.kept))
+    assert result.messages == chat_messages("", "", "q")
+
+
 def test_a_message_builder_may_use_the_context_twice():
     """What is left out is what does not fit twice, and not nearly everything."""
 
