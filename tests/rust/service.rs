@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
+use budgeteer::presets::context_gate;
 use budgeteer::service::{
     BoxError, LlmSettings, NoOpReranker, Pages, Reranker, RetrievalResult, RetrievalService,
     Retriever, chat_messages,
@@ -16,7 +17,7 @@ use budgeteer::service::{
 use budgeteer::window::{ModelLimits, count_messages, model_limits};
 use budgeteer::{
     Chunk, Dedupe, Encoding, ErrorKind, Estimate, Message, Overflow, Packer, Ranking, Reason,
-    TokenCounter,
+    Selection, TokenCounter, Units,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -115,6 +116,42 @@ fn given_a_query_that_leaves_no_room_for_the_messages_when_retrieving_then_retur
     assert_eq!((ErrorKind::InputValidation, 0), (error.kind(), retriever.calls()));
     assert!(error.to_string().contains(" - message_tokens 8 = -4"), "{error}");
     assert_eq!(16, service.retrieve(&text_of(3_580)).unwrap().tokens.budget);
+}
+
+/// The message names what bounds the prompt, and a packer that has nothing is
+/// refused too.
+#[test]
+fn given_nothing_left_when_retrieving_then_the_error_says_of_what() {
+    let retriever = Fake::new([Chunk::new("tea")]);
+    let service = |limits, packer| {
+        let settings = LlmSettings::for_model(limits).counter(Estimate::Words);
+        RetrievalService::new(retriever.clone(), settings.max_output_tokens(0))
+            .unwrap()
+            .packer(packer)
+    };
+    let limits = || ModelLimits::new("own", 100);
+    let window = "context_window 100 - max_output_tokens 0 - system_tokens 0 - query_tokens 98 - \
+                  message_tokens 7 = -5";
+    let input = "max_input_tokens 90 - system_tokens 0 - query_tokens 98 - message_tokens 7 = -15";
+    for (limits, tokens, packer, message) in [
+        (limits(), 98, Packer::new(50), window),
+        (limits().max_input_tokens(90), 98, Packer::new(50), input),
+        (limits(), 1, Packer::new(50).reserve_tokens(50), "max_tokens 50 - reserve_tokens 50 = 0"),
+        (limits(), 1, Packer::new(0).reserve_tokens(7), "max_tokens 0 - reserve_tokens 7 = -7"),
+        (
+            limits(),
+            1,
+            Packer::new(999).reserve_tokens(500),
+            "max_tokens 92 - reserve_tokens 500 = -408",
+        ),
+    ] {
+        let error = service(limits, packer).retrieve(&"tea ".repeat(tokens)).unwrap_err();
+        assert_eq!((ErrorKind::InputValidation, None), (error.kind(), error.component()));
+        assert_eq!(format!("nothing is left for retrieval: {message}"), error.to_string());
+    }
+    assert_eq!(0, retriever.calls());
+    let fits = service(limits(), Packer::new(50).reserve_tokens(49));
+    assert_eq!("tea", fits.retrieve("q").unwrap().packing.text);
 }
 
 /// From a 4k to a 128k model: the next request has its window and its encoding.
@@ -278,15 +315,78 @@ fn given_pages_when_retrieving_then_they_are_read_until_the_budget_is_full() {
         let large = RetrievalService::new(Paged(fake.clone()), service.settings());
         large.unwrap().packer(packer.reserve_tokens(100)).retrieve("q").unwrap().chunks.len()
     };
-    assert_eq!(10, read(Packer::new(500).dedupe(false)));
+    let in_order = || Packer::new(500).ranking(Ranking::Input);
+    assert_eq!(10, read(in_order().dedupe(false)));
     // A text that is packed once only takes its room once, and then a page
     // brings nothing.
-    assert_eq!(20, read(Packer::new(500)));
-    assert_eq!(20, read(Packer::new(500).dedupe(Dedupe::Near)));
+    assert_eq!(20, read(in_order()));
+    // As many are read as are kept.
+    let large = || Packer::new(9_000).ranking(Ranking::Score).dedupe(false);
+    assert_eq!([10, 20], [7, 11].map(|count| read(large().max_chunks(count))));
 
     let empty = Fake::new(chunks(&[]));
     let service = RetrievalService::new(Paged(empty.clone()), service.settings()).unwrap();
     assert_eq!((0, 1), (service.retrieve("q").unwrap().chunks.len(), empty.calls()));
+}
+
+/// Where chunks compete, as many are read as a retriever without pages is asked
+/// for; more only where they fit and nothing else bounds what is kept.
+#[test]
+fn given_chunks_that_compete_when_reading_pages_then_as_many_as_the_limit_are_read() {
+    struct Distinct;
+
+    impl Retriever for Distinct {
+        fn retrieve(&self, _: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
+            unreachable!("it has pages")
+        }
+
+        fn pages<'a>(&'a self, _: &'a str) -> Option<Pages<'a>> {
+            let chunk = |n: usize| Chunk::new(format!("{n} is about a green tea")).score(1.0);
+            let page = move |start: usize| Ok((start..start + 10).map(chunk).collect());
+            Some(Box::new((0..).step_by(10).map(page)))
+        }
+    }
+
+    let settings = || LlmSettings::default().context_window(1_000_000).counter(Estimate::Words);
+    let service = || RetrievalService::new(Distinct, settings()).unwrap().limit(35);
+    let read = |packer| service().packer(packer).retrieve("tea").unwrap().chunks.len();
+    let scored = |tokens| Packer::new(tokens).ranking(Ranking::Score);
+    assert_eq!(10, read(scored(60).dedupe(false)) - read(scored(59)));
+    // Ranked anew, in part, by what is alike, or by a reranker: 6 tokens each.
+    for packer in [
+        Packer::new(60),
+        scored(60).dedupe(Dedupe::Near),
+        scored(60).selection(Selection::Coverage),
+        scored(15).units(Units::Sentence),
+        scored(60).min_score(0.5),
+        context_gate(60, 2),
+    ] {
+        assert_eq!(40, read(packer.clone()), "{packer:?}");
+        assert_eq!(40, read(packer.reserve_tokens(10)));
+    }
+    let reranked = service().packer(scored(60)).reranker(reversed).retrieve("tea").unwrap();
+    assert_eq!((40, "30 is"), (reranked.chunks.len(), &reranked.chunks[9].text[..5]));
+    // What is left of four times the budget is 600 tokens: a page has 60.
+    assert_eq!(110, read(scored(150).units(Units::Sentence)));
+    assert_eq!(110, read(Packer::new(600)));
+    assert_eq!(40, read(Packer::new(600).max_chunks(99)));
+    assert_eq!(40, read(scored(600).min_score(0.5)));
+    assert_eq!(40, read(context_gate(600, 99)));
+}
+
+/// Repeats take no room where chunks compete, and bring no page behind the
+/// limit.
+#[test]
+fn given_repeats_that_compete_when_reading_pages_then_they_end_at_the_limit() {
+    let fake = Fake::new(vec![Chunk::new(text_of(100)); 10]);
+    let read = |packer| {
+        let service = RetrievalService::new(Paged(fake.clone()), settings()).unwrap();
+        service.limit(15).packer(packer).retrieve("q").unwrap().chunks.len()
+    };
+
+    assert_eq!(20, read(Packer::new(3_000)));
+    assert_eq!(40, read(Packer::new(3_000).dedupe(false)));
+    assert_eq!(20, read(Packer::new(500).dedupe(false).overflow(Overflow::Skip)));
 }
 
 /// Texts that count nothing do not bring pages for ever.

@@ -21,7 +21,7 @@ use crate::stopwords::Stopwords;
 use crate::terms::Terms;
 
 use caller::Caller;
-use sentences::Sentences;
+use sentences::{BUDGETS, Sentences};
 
 mod caller;
 mod keys;
@@ -327,6 +327,39 @@ impl Packer {
     /// Returns the budget before the reserve comes off, and the reserve.
     pub(crate) fn limits(&self) -> (usize, usize) {
         (self.max_tokens, self.reserve_tokens.min(self.max_tokens))
+    }
+
+    /// Returns the tokens that come off the budget.
+    pub(crate) fn reserve(&self) -> usize {
+        self.reserve_tokens
+    }
+
+    /// Returns how many chunks are kept at most.
+    pub(crate) fn most_chunks(&self) -> Option<usize> {
+        self.max_chunks
+    }
+
+    /// Returns whether it leaves chunks out that fit and repeat nothing.
+    pub(crate) fn chooses(&self) -> bool {
+        self.min_score.is_some() || matches!(self.policy, Policy::Gate { .. })
+    }
+
+    /// Returns whether chunks that come best first are taken one after another,
+    /// whatever comes behind them.
+    pub(crate) fn takes_as_they_come(&self) -> bool {
+        matches!(self.ranking, Ranking::Input | Ranking::Score)
+            && !self.chooses()
+            && self.dedupe != Dedupe::Near
+            && self.units == Units::Chunk
+            && self.selection == Selection::Rank
+    }
+
+    /// Returns how many tokens of chunks are looked at for a budget of so many.
+    pub(crate) fn considered(&self, budget: usize) -> usize {
+        match self.units {
+            Units::Chunk => budget,
+            Units::Sentence => usize::try_from(BUDGETS * budget as u128).unwrap_or(usize::MAX),
+        }
     }
 
     /// Returns whether what does not fit is passed over for what does.

@@ -246,7 +246,9 @@ impl RetrievalService {
 
     /// Sets how many chunks a retriever is asked for; 500 unless told
     /// otherwise. One that has [`pages`](Retriever::pages) is read instead until
-    /// the budget is full, or a page brings nothing that goes into it.
+    /// the budget is full, or a page brings nothing that goes into it; where
+    /// chunks compete, by a reranker or a packer that ranks anew, until there are
+    /// as many as that besides.
     #[must_use]
     pub fn limit(mut self, chunks: usize) -> Self {
         self.limit = chunks;

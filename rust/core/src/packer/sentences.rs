@@ -23,7 +23,7 @@ use crate::sentences::sentence_spans;
 
 /// The best chunks are split that together have so many times the tokens of the
 /// budget.
-const BUDGETS: u128 = 4;
+pub(super) const BUDGETS: u128 = 4;
 
 /// So many chunks are split at most.
 const MAX_CHUNKS: usize = 256;

@@ -100,6 +100,8 @@ struct Figures {
     budget: usize,
     /// The budget, less what the messages cost beside their texts.
     room: usize,
+    /// Of that, what the packer may fill.
+    left: usize,
 }
 
 impl std::fmt::Debug for Plan<'_> {
@@ -204,7 +206,9 @@ impl<'a> Plan<'a> {
             return retriever.retrieve(self.query, self.service.limit).map_err(failed);
         };
         let Active { model, packer, .. } = &*self.active;
-        let mut room = Room::new(model.counter(), self.figures.room, packer);
+        let RetrievalService { reranker, limit, .. } = self.service;
+        let mut room =
+            Room::new(model.counter(), self.figures.left, packer, reranker.reorders(), *limit);
         let mut chunks = Vec::new();
         for page in pages {
             let page = page.map_err(failed)?;
@@ -287,7 +291,7 @@ impl<'a> Plan<'a> {
         };
         let mut room = figures.room;
         for attempt in 0..TRIES {
-            let limit = packer.limits().0.min(room);
+            let limit = packer.max_tokens.min(room);
             let packing = packer.pack_within(limit, query, chunks)?;
             let (messages, total) = messages_of(&packing.text);
             if total <= figures.most {
@@ -331,7 +335,8 @@ impl RetrievalService {
         };
         let mut budget = wide(retrieval_budget(model.context_window, reserve)?);
         let mut most = model.context_window - model.max_output_tokens;
-        if model.max_input_tokens < most {
+        let is_input_bounded = model.max_input_tokens < most;
+        if is_input_bounded {
             most = model.max_input_tokens;
             budget = wide(most) - wide(system) - wide(asked);
         }
@@ -340,9 +345,17 @@ impl RetrievalService {
         let fixed = wide(bare).max(wide(probed) - wide(model.counter.count(PROBE)));
         let room = wide(most) - fixed;
         if let (Ok(budget @ 1..), Ok(room @ 1..)) = (budget.try_into(), room.try_into()) {
-            return Ok(Figures { query: asked, most, budget, room });
+            let (given, reserve) = (active.packer.max_tokens.min(room), active.packer.reserve());
+            if given > reserve {
+                let left = given - reserve;
+                return Ok(Figures { query: asked, most, budget, room, left });
+            }
+            return Err(Error::no_room(format!(
+                "nothing is left for retrieval: max_tokens {given} - reserve_tokens {reserve} = {}",
+                wide(given) - wide(reserve)
+            )));
         }
-        let limit = if most == model.max_input_tokens {
+        let limit = if is_input_bounded {
             format!("max_input_tokens {most}")
         } else {
             let (window, output) = (model.context_window, model.max_output_tokens);

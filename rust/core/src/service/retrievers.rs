@@ -60,9 +60,12 @@ pub trait Retriever: Send + Sync {
     /// or None, as unless told otherwise, where `retrieve` is to be called.
     ///
     /// They are read until the budget is full, one brings nothing that goes into
-    /// it, or there are no more. What ranks or reranks sees these chunks alone,
-    /// and what it leaves out is not read anew. A vector store brings as many
-    /// as the window of today's model takes, instead of a fixed number.
+    /// it, or there are no more; where chunks compete, by a reranker or a packer
+    /// that ranks anew, until there are as many as
+    /// [`limit`](super::RetrievalService::limit) besides. What ranks or reranks
+    /// sees these chunks alone, and what it leaves out is not read anew. A vector
+    /// store brings as many as the window of today's model takes, instead of a
+    /// fixed number.
     fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
         let _ = query;
         None

@@ -17,10 +17,18 @@ const PAGED_MAX: usize = 100_000;
 /// not even one as small as the smallest so far would fit. It takes no further
 /// page either behind one of which nothing goes in: all of it is too large, or,
 /// where a text is packed once, repeats what came before.
+///
+/// That is so where chunks are packed as they come. Where they compete, so many
+/// are read in any case, and what does not fit is not passed over.
 pub(super) struct Room<'a> {
     counter: &'a dyn TokenCounter,
     left: usize,
     chunks: usize,
+    /// So many chunks are read in any case.
+    at_least: usize,
+    fitting: usize,
+    /// So many that fit are enough.
+    at_most: usize,
     is_skipping: bool,
     /// One did not fit.
     is_tight: bool,
@@ -32,14 +40,30 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// Returns the room that `packer` has of `tokens` for a retriever's chunks.
-    pub(super) fn new(counter: &'a dyn TokenCounter, tokens: usize, packer: &Packer) -> Self {
-        let (max_tokens, reserve_tokens) = packer.limits();
+    /// Returns the room that `packer` has in `tokens` for the chunks of a
+    /// retriever, `limit` of which are read where they compete: where a reranker
+    /// reorders them, or the packer does not take them as they come.
+    pub(super) fn new(
+        counter: &'a dyn TokenCounter,
+        tokens: usize,
+        packer: &Packer,
+        is_reordering: bool,
+        limit: usize,
+    ) -> Self {
+        let is_competing = is_reordering || !packer.takes_as_they_come();
+        let at_most = match packer.most_chunks() {
+            Some(_) if is_competing => 0,
+            None if is_competing && packer.chooses() => 0,
+            most => most.unwrap_or(usize::MAX),
+        };
         Self {
             counter,
-            left: tokens.min(max_tokens).saturating_sub(reserve_tokens),
+            left: packer.considered(tokens),
             chunks: 0,
-            is_skipping: packer.skips(),
+            at_least: if is_competing { limit } else { 0 },
+            fitting: 0,
+            at_most,
+            is_skipping: packer.skips() && !is_competing,
             is_tight: false,
             smallest: None,
             seen: packer.dedupes().then(HashSet::new),
@@ -47,14 +71,19 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Takes the texts of a page in, and returns whether the next may bring
-    /// more.
+    /// Takes a page in, and returns whether the next may bring more.
     pub(super) fn gains(&mut self, page: &[Chunk]) -> bool {
         self.chunks += page.len();
-        if self.chunks >= PAGED_MAX {
+        if page.is_empty() || self.chunks >= PAGED_MAX {
             return false;
         }
-        let mut has_gained = false;
+        let has_gained = !self.is_full() && self.takes(page);
+        self.chunks < self.at_least || (has_gained && !self.is_full())
+    }
+
+    /// Takes the texts of a page in, and returns whether any went in.
+    fn takes(&mut self, page: &[Chunk]) -> bool {
+        let before = self.fitting;
         for Chunk { text, .. } in page {
             if self.seen.as_mut().is_some_and(|seen| !seen.insert(self.hasher.hash_one(text))) {
                 continue;
@@ -65,13 +94,19 @@ impl<'a> Room<'a> {
             }
             if tokens <= self.left {
                 self.left -= tokens;
-                has_gained = true;
-            } else if self.is_skipping {
-                self.is_tight = true;
+                self.fitting += 1;
             } else {
-                return false;
+                self.is_tight = true;
+            }
+            if self.fitting >= self.at_most || (self.is_tight && !self.is_skipping) {
+                break;
             }
         }
-        has_gained && !(self.is_tight && self.smallest.is_some_and(|least| self.left < least))
+        self.fitting > before
+    }
+
+    fn is_full(&self) -> bool {
+        let is_below = || self.smallest.is_some_and(|least| self.left < least);
+        self.fitting >= self.at_most || (self.is_tight && (!self.is_skipping || is_below()))
     }
 }
