@@ -1,5 +1,7 @@
 //! How long a text is, in tokens.
 
+use std::sync::Arc;
+
 use crate::error::Error;
 use crate::text::Text;
 use crate::wide::with_avx2;
@@ -21,7 +23,8 @@ pub(crate) use size::Size;
 
 /// Counts the tokens of a text.
 ///
-/// Every `Fn(&str) -> usize` is one. It should answer alike for the same text;
+/// Every `Fn(&str) -> usize` is one, and so are `Arc<T>` of a counter and
+/// `Box<dyn TokenCounter + Send>`. It should answer alike for the same text;
 /// if it does not, a packing holds for the count that it answered.
 ///
 /// # Examples
@@ -31,6 +34,8 @@ pub(crate) use size::Size;
 ///
 /// let bytes = |text: &str| text.len();
 /// assert_eq!(bytes.count("four"), 4);
+/// let boxed: Box<dyn TokenCounter + Send> = Box::new(bytes);
+/// assert_eq!(boxed.count_till_limit("four", 3), None);
 /// ```
 pub trait TokenCounter: Sync {
     /// Returns the number of tokens in `text`.
@@ -70,6 +75,33 @@ impl<F: Fn(&str) -> usize + Sync> TokenCounter for F {
         self(text)
     }
 }
+
+macro_rules! forward_counter {
+    ($($kind:tt)*) => {
+        $($kind)* {
+            fn count(&self, text: &str) -> usize {
+                (**self).count(text)
+            }
+
+            fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+                (**self).count_till_limit(text, limit)
+            }
+
+            fn is_exact(&self) -> bool {
+                (**self).is_exact()
+            }
+
+            fn native(&self) -> Option<Native> {
+                (**self).native()
+            }
+        }
+    };
+}
+
+forward_counter!(impl<T: TokenCounter + Send + ?Sized> TokenCounter for Arc<T>);
+forward_counter!(impl TokenCounter for Box<dyn TokenCounter>);
+forward_counter!(impl TokenCounter for Box<dyn TokenCounter + Send>);
+forward_counter!(impl TokenCounter for Box<dyn TokenCounter + Send + Sync>);
 
 /// An estimate of tokens by a formula.
 ///
