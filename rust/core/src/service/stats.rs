@@ -76,13 +76,13 @@ pub struct ServiceStats {
     /// so it is with those kept in part. Of none more than 4,096 tokens are
     /// counted.
     pub is_dropped_exact: bool,
-    /// The smallest budget under which the first chunk that was left out would
+    /// About the smallest budget under which the first chunk that was left out would
     /// have been kept too, or the one that was cut before it kept whole, for
     /// each answer that was cut: upper bound to number of answers. A budget
     /// here is what the texts take, joined by the plain template; what the
     /// messages cost beside them and what is reserved is not in it.
     pub next_budgets: BTreeMap<usize, u64>,
-    /// The smallest budget under which everything would have been kept whole,
+    /// About the smallest budget under which everything would have been kept whole,
     /// for each answer, the ones that were not cut included; of texts alone, as
     /// above.
     pub full_budgets: BTreeMap<usize, u64>,
