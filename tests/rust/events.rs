@@ -4,7 +4,7 @@
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use budgeteer::service::{BoxError, ChunkRetriever, LlmSettings, RetrievalService};
+use budgeteer::service::{BoxError, ChunkRetriever, LlmSettings, Named, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits};
 use budgeteer::{Chunk, ErrorKind, Estimate, Overflow, Packer, Ranking};
 use tracing::field::{Field, Visit};
@@ -218,6 +218,24 @@ fn settings_that_refuse_every_query_are_warned_of() {
     assert!(warning.contains(message), "{warning}");
 }
 
+/// So it is where the prompt makes them so, and once, whatever else is built.
+#[test]
+fn prompts_that_refuse_every_query_are_warned_of_once() {
+    let nobody = || ChunkRetriever::new([]);
+    let events = events(|| {
+        let service = RetrievalService::new(nobody(), settings(700)).unwrap();
+        let service = service.system_prompt("tea ").system_prompt("tea ".repeat(200));
+        let service = service.packer(Packer::new(9)).limit(3).system_prompt("tea ".repeat(200));
+        assert_eq!(ErrorKind::InputValidation, service.retrieve("q").unwrap_err().kind());
+        let refused = RetrievalService::new(nobody(), settings(400)).unwrap();
+        drop(refused.system_prompt("tea"));
+    });
+
+    let [(Level::WARN, prompt), (Level::WARN, output)] = &*events else { panic!("{events:?}") };
+    assert!(prompt.contains("200 of the system prompt leave nothing"), "{prompt}");
+    assert!(output.contains("0 of the system prompt leave nothing"), "{output}");
+}
+
 /// A long name of a model is cut wherever it is told.
 #[test]
 fn long_names_of_models_are_cut() {
@@ -282,6 +300,7 @@ fn other_outcomes_and_swaps_are_told() {
         service.set_settings(settings(9_000)).unwrap();
         service.retrieve("tea").unwrap();
         let broken = |_: &str, _: usize| Err("secret");
+        let broken = Named::new("broken", broken);
         assert!(RetrievalService::new(broken, settings(900)).unwrap().retrieve("q").is_err());
         let empty = ChunkRetriever::new([]).with_name("nobody");
         RetrievalService::new(empty, settings(900)).unwrap().retrieve("q").unwrap();
@@ -291,11 +310,31 @@ fn other_outcomes_and_swaps_are_told() {
     assert_eq!([Level::WARN, Level::INFO, Level::DEBUG, Level::DEBUG], *levels);
     assert!(told.events[0].1.contains("dropped 1 lowest-relevance chunk "), "{:?}", told.events);
     assert!(told.events[1].1.contains("context_window=9000"), "{:?}", told.events);
-    let requests = told.spans.iter().filter(|span| span.0 == "budgeteer.retrieve");
-    let outcomes: Vec<_> = requests.map(|span| span.2.rsplit_once("outcome=").unwrap().1).collect();
+    let mut requests = told.spans.iter().filter(|span| span.0 == "budgeteer.retrieve");
+    let outcomes: Vec<_> =
+        requests.clone().map(|span| span.2.rsplit_once("outcome=").unwrap().1).collect();
     let expected = ["rejected", "answered", "cancelled", "answered", "failed", "answered"];
     assert_eq!(expected.map(|outcome| format!("{outcome:?} ")), *outcomes);
     assert!(told.spans.iter().any(|span| span.2 == "component=\"nobody\" "));
+    let failed = requests.find(|span| span.2.contains("failed")).unwrap();
+    assert!(failed.2.contains("component=\"broken\" outcome=\"failed\" "), "{failed:?}");
     let all = format!("{:?}{:?}", told.events, told.spans);
     assert!(!all.contains("tea ") && !all.contains("secret"), "{all}");
+}
+
+/// A caller's own search has its spans below that of the request, and its
+/// failure is in it.
+#[test]
+fn searches_of_the_caller_are_told() {
+    let told = told(|| {
+        let service = RetrievalService::new(ChunkRetriever::new([]), settings(900)).unwrap();
+        let plan = service.plan("q").unwrap();
+        plan.span().in_scope(|| tracing::info_span!("search").in_scope(|| ()));
+        let error = plan.fail("茶".repeat(200).as_str(), "secret");
+        assert_eq!(ErrorKind::Retrieval, error.kind());
+    });
+
+    assert_eq!(("search", Some("budgeteer.retrieve")), (told.spans[2].0, told.spans[2].1));
+    let end = format!("component=\"{}\" outcome=\"failed\" ", "茶".repeat(80));
+    assert!(told.spans[0].2.ends_with(&end), "{:?}", told.spans);
 }

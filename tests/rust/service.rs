@@ -46,6 +46,7 @@ fn given_a_window_when_planning_then_the_budget_is_what_is_left() {
     let query = text_of(50);
     let plan = service.plan(&query).unwrap();
     assert_eq!((3_346, 500), (plan.budget(), plan.limit()));
+    assert_eq!((plan.budget() - 12, 4_096), (plan.room(), plan.model().context_window));
 
     let tokens = plan.answer(vec![]).unwrap().tokens;
 
@@ -151,6 +152,7 @@ fn given_nothing_left_when_retrieving_then_the_error_says_of_what() {
     }
     assert_eq!(0, retriever.calls());
     let fits = service(limits(), Packer::new(50).reserve_tokens(49));
+    assert_eq!(1, fits.plan("q").unwrap().room());
     assert_eq!("tea", fits.retrieve("q").unwrap().packing.text);
 }
 
@@ -608,7 +610,36 @@ fn given_threads_when_sharing_then_the_types_allow_it() {
     let service = service.reranker(boxed);
     assert_eq!("shared\n\nboxed", text(&service));
     let shared: Arc<dyn Reranker> = Arc::new(NoOpReranker);
-    assert_eq!("boxed\n\nshared", text(&service.reranker(shared)));
+    let service = service.reranker(shared);
+    assert_eq!("boxed\n\nshared", text(&service));
+    let boxed: Box<dyn Reranker + Send + Sync> = Box::new(reversed);
+    let found: Box<dyn Retriever + Send + Sync> = Box::new(Fake::new(chunks(&["found"])));
+    assert_eq!("found\n\nshared\n\nboxed", text(&service.retriever(found).reranker(boxed)));
+}
+
+/// A counter that is shared or boxed is the one within.
+#[test]
+fn given_a_counter_behind_a_pointer_when_setting_it_then_it_counts() {
+    let shared: Arc<dyn TokenCounter + Send + Sync> = Arc::new(Encoding::Cl100k);
+    let boxed: Box<dyn TokenCounter + Send> = Box::new(Estimate::CharsDiv4);
+    assert_eq!(shared.native(), Encoding::Cl100k.native());
+    assert_eq!(
+        (Some(1), None),
+        (boxed.count_till_limit("tea", 1), boxed.count_till_limit("teas.", 1))
+    );
+
+    let of = |settings: LlmSettings| {
+        let service = RetrievalService::new(Fake::new(chunks(&["日本のお茶"])), settings).unwrap();
+        let tokens = service.retrieve("q").unwrap().tokens;
+        (tokens.retrieved, tokens.is_exact)
+    };
+    let count = Encoding::Cl100k.count("日本のお茶");
+    assert_eq!((count, true), of(settings().counter(Arc::clone(&shared))));
+    assert_eq!((2, false), of(settings().counter(boxed)));
+    assert_eq!(
+        count,
+        Packer::new(9).counter(shared).pack("", &["日本のお茶"]).unwrap().total_tokens
+    );
 }
 
 fn counter(kind: u8) -> Box<dyn Fn(LlmSettings) -> LlmSettings> {

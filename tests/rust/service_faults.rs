@@ -9,14 +9,15 @@ use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread::sleep;
 use std::time::Duration;
 
 use budgeteer::service::{
-    BoxError, FolderRetriever, JsonlRetriever, LlmSettings, Pages, Reranker, RetrievalResult,
-    RetrievalService, Retriever, ServiceError,
+    BoxError, FolderRetriever, JsonlRetriever, LlmSettings, Named, Pages, Reranker,
+    RetrievalResult, RetrievalService, Retriever, ServiceError,
 };
 use budgeteer::{Chunk, Corpus, Dedupe, ErrorKind, Packer, Ranking, Reason};
 use service_support::{Fake, chunks, service_of, settings, text_of};
@@ -27,19 +28,6 @@ const LONG: Duration = Duration::from_secs(600);
 
 fn service(retriever: impl Retriever + 'static) -> RetrievalService {
     RetrievalService::new(retriever, settings()).unwrap()
-}
-
-/// A retriever with a name.
-struct Named<R>(&'static str, R);
-
-impl<R: Retriever> Retriever for Named<R> {
-    fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
-        self.1.retrieve(query, limit)
-    }
-
-    fn name(&self) -> &str {
-        self.0
-    }
 }
 
 fn failing(_: &str, _: usize) -> Result<Vec<Chunk>, io::Error> {
@@ -58,7 +46,7 @@ fn slow(_: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
 fn given_a_retriever_that_fails_when_retrieving_then_the_error_names_it() {
     let last = Fake::new(chunks(&["b"]));
     let service = service(Fake::new(chunks(&["a"])))
-        .retriever(Named("broken", failing))
+        .retriever(Named::new("broken", failing))
         .retriever(last.clone());
 
     let error = service.retrieve("q").unwrap_err();
@@ -67,9 +55,80 @@ fn given_a_retriever_that_fails_when_retrieving_then_the_error_names_it() {
     assert_eq!("broken failed", error.to_string());
     let cause = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
     assert!(cause.to_string().contains("vectors.example"));
+    let shown = "ServiceError { kind: Retrieval, component: \"broken\", message: broken failed }";
+    assert_eq!(shown, format!("{error:?}"));
     assert_eq!((0, 1), (last.calls(), service.stats().failed));
     let closure: &dyn Retriever = &failing;
     assert!(closure.name().ends_with("failing"), "{}", closure.name());
+}
+
+/// Of a name errors have 80 characters, and callers all; whoever has none is
+/// called what it is. Pages and all else are those of who is named.
+#[test]
+fn given_odd_names_when_something_fails_then_the_error_can_be_read() {
+    let error_of = |name: &str| service(Named::new(name, failing)).retrieve("q").unwrap_err();
+    let long = "茶".repeat(200);
+    let error = error_of(&long);
+    assert_eq!(format!("{} failed", "茶".repeat(80)), error.to_string());
+    assert_eq!(Some(&*long), error.component());
+    assert!(format!("{error:?}").chars().count() < 240, "{error:?}");
+    let late = service(Named::new(&*long, slow)).timeout(SHORT).retrieve("q").unwrap_err();
+    assert!(late.to_string().ends_with(&format!("before {} answered", "茶".repeat(80))));
+
+    assert_eq!("retriever failed", error_of("").to_string());
+    let broken = |_: &str, _: Vec<Chunk>| Err::<Vec<Chunk>, _>("no model");
+    let error = service_of(vec![]).reranker(Named::new("", broken)).retrieve("q").unwrap_err();
+    assert_eq!(("reranker failed", Some("reranker")), (&*error.to_string(), error.component()));
+
+    let named = Named::new("reversed", |_: &str, mut chunks: Vec<Chunk>| {
+        chunks.reverse();
+        Ok::<_, BoxError>(chunks)
+    });
+    assert_eq!("Named { name: \"reversed\", .. }", format!("{named:?}"));
+    let reversed = service_of(chunks(&["a", "b"])).reranker(named);
+    assert_eq!("b\n\na", reversed.retrieve("q").unwrap().packing.text);
+}
+
+/// What asks nobody, or for nothing, is an error before anybody is asked.
+#[test]
+fn given_no_limit_or_no_time_when_retrieving_then_nobody_is_asked() {
+    let retriever = Fake::new(chunks(&["a"]));
+    let none = service(retriever.clone()).limit(0);
+    let error = none.retrieve("q").unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    assert_eq!("limit must be at least 1, not 0", error.to_string());
+    assert_eq!(ErrorKind::InvalidArgument, none.plan("q").unwrap_err().kind());
+
+    let never = service(retriever.clone()).timeout(Duration::ZERO);
+    let errors = [never.retrieve("q"), never.retrieve_timeout("q", Duration::ZERO)];
+    for error in errors.map(Result::unwrap_err) {
+        assert_eq!((ErrorKind::InvalidArgument, None), (error.kind(), error.component()));
+        assert_eq!("timeout must be above 0 seconds, not 0", error.to_string());
+    }
+    assert_eq!(0, retriever.calls());
+    assert_eq!((2, 2), (none.stats().failed, never.stats().failed));
+    assert!(never.plan("q").is_ok(), "its search is the caller's");
+    assert_eq!(1, never.retrieve_timeout("q", LONG).unwrap().chunks.len());
+}
+
+/// A counter that counts more each time ends in an error, not in messages that
+/// are too large.
+#[test]
+fn given_a_counter_that_does_not_answer_alike_when_retrieving_then_an_error() {
+    let calls = AtomicUsize::new(0);
+    let growing = move |_: &str| calls.fetch_add(1, Ordering::Relaxed);
+    let settings = LlmSettings::default().context_window(20).max_output_tokens(0).counter(growing);
+    let service = RetrievalService::new(Fake::new(chunks(&["a", "b"])), settings).unwrap();
+
+    let error = service.retrieve("q").unwrap_err();
+
+    assert_eq!((ErrorKind::InvalidArgument, None), (error.kind(), error.component()));
+    let message = error.to_string();
+    assert!(message.starts_with("the messages count "), "{message}");
+    let end = " tokens without a context, and 20 fit: the counter or the message builder does not \
+               answer alike for the same texts";
+    assert!(message.ends_with(end), "{message}");
+    assert_eq!(1, service.stats().failed);
 }
 
 /// A panic reaches the caller, and nobody else: no lock is held meanwhile.
@@ -97,7 +156,7 @@ fn given_a_retriever_that_panics_when_retrieving_then_the_service_goes_on() {
 #[test]
 fn given_a_chunk_that_cannot_be_packed_when_retrieving_then_the_error_names_who_answered_it() {
     let bad = || Fake::new([Chunk::new("a").score(1.0), Chunk::new("b").score(f64::NAN)]);
-    let two = service(Fake::new([Chunk::new("c").score(1.0)])).retriever(Named("bad", bad()));
+    let two = service(Fake::new([Chunk::new("c").score(1.0)])).retriever(Named::new("bad", bad()));
 
     let error = two.retrieve("q").unwrap_err();
 
@@ -123,6 +182,8 @@ fn given_pages_that_fail_when_retrieving_then_the_error_names_the_retriever() {
         }
     }
 
+    let named = service(Named::new("paged", Paged)).retrieve("q").unwrap_err();
+    assert_eq!("paged failed", named.to_string());
     let error = service(Paged).retrieve("q").unwrap_err();
 
     assert!(error.component().unwrap().ends_with("Paged"), "{error}");
@@ -221,7 +282,7 @@ fn given_100_000_chunks_when_retrieving_then_the_top_fit() {
 fn given_a_slow_retriever_when_the_deadline_passes_then_a_typed_error() {
     let last = Fake::new(chunks(&["b"]));
     let service = service(Fake::new(chunks(&["a"])))
-        .retriever(Named("slow", slow))
+        .retriever(Named::new("slow", slow))
         .retriever(last.clone())
         .timeout(SHORT);
 
@@ -231,6 +292,22 @@ fn given_a_slow_retriever_when_the_deadline_passes_then_a_typed_error() {
     assert_eq!("the deadline of 0.1 seconds passed before slow answered", error.to_string());
     assert_eq!((0, 1), (last.calls(), service.stats().timed_out));
     assert_eq!(3, service.retrieve_timeout("q", LONG).unwrap().chunks.len());
+}
+
+/// The clock starts when the request is planned.
+#[test]
+fn given_a_slow_counter_when_planning_then_that_is_not_of_the_deadline() {
+    let counter = |text: &str| {
+        if text == "slow" {
+            sleep(SHORT * 3);
+        }
+        text.len()
+    };
+    let service = RetrievalService::new(Fake::new(chunks(&["tea"])), settings().counter(counter));
+    let service = service.unwrap().timeout(SHORT);
+
+    assert_eq!("tea", service.retrieve("slow").unwrap().packing.text);
+    assert_eq!("tea", service.retrieve_timeout("slow", SHORT).unwrap().packing.text);
 }
 
 /// What retrieval took is taken off the reranker's time, and a page that comes
@@ -302,11 +379,19 @@ fn given_asynchronous_code_when_planning_then_the_budget_comes_first() {
     service.set_settings(LlmSettings::new("gpt-4").context_window(900)).unwrap();
     assert_eq!(4_096, plan.answer(chunks(&["tea"])).unwrap().tokens.context_window);
 
+    let plan = service.plan("q").unwrap();
+    assert_eq!(("gpt-4", 900), (&*plan.model().name, plan.model().context_window));
+    let error = plan.fail("search", io::Error::other("https://user:secret@vectors.example"));
+    assert_eq!((ErrorKind::Retrieval, Some("search")), (error.kind(), error.component()));
+    assert!(error.source().unwrap().downcast_ref::<io::Error>().is_some());
+    assert!(!format!("{error} {error:?}").contains("secret"));
+
     let mut dropped = Box::pin(answer(&service, "q"));
     assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     drop(dropped);
     let stats = service.stats();
-    assert_eq!((4, 2, 1, 1), (stats.requests, stats.answered, stats.rejected, stats.cancelled));
+    assert_eq!((5, 2, 1, 1), (stats.requests, stats.answered, stats.rejected, stats.cancelled));
+    assert_eq!(1, stats.failed);
 }
 
 /// A corpus answers its best chunks in the order of packing, with all that they

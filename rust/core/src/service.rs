@@ -36,36 +36,52 @@
 //! runtime lets calls block, as with `tokio::task::spawn_blocking`. Where they
 //! are asynchronous, divide the request: [`plan`](RetrievalService::plan) counts
 //! and refuses, the caller awaits whatever finds chunks, and
-//! [`Plan::answer`] packs them. Both are a matter of microseconds for queries
-//! of usual length.
+//! [`Plan::answer`] packs them. A plan is a matter of microseconds for queries of
+//! usual length, and an answer one of tenths of a millisecond for 500 chunks. For
+//! 100,000 it takes tens of milliseconds: better not on a thread of the runtime.
 //!
 //! ```
 //! use budgeteer::Chunk;
-//! use budgeteer::service::{RetrievalResult, RetrievalService, ServiceError};
+//! use budgeteer::service::{BoxError, RetrievalResult, RetrievalService, ServiceError};
 //!
-//! # async fn search(_: &str, _: usize) -> Vec<Chunk> { vec![Chunk::new("Tea.")] }
+//! # async fn search(_: &str, _: usize) -> Result<Vec<Chunk>, BoxError> { Err("down".into()) }
 //! async fn answer(service: &RetrievalService, query: &str) -> Result<RetrievalResult, ServiceError> {
 //!     let plan = service.plan(query)?; // an error here: nothing was searched
-//!     let chunks = search(query, plan.limit()).await;
-//!     plan.answer(chunks)
+//!     match search(query, plan.limit()).await {
+//!         Ok(chunks) => plan.answer(chunks),
+//!         Err(error) => Err(plan.fail("search", error)), // counted and traced as failed
+//!     }
 //! }
+//! # use budgeteer::{ErrorKind, Estimate, service::{ChunkRetriever, LlmSettings}};
+//! # use std::task::{Context, Poll, Waker};
+//! # let settings = LlmSettings::new("gpt-4o").counter(Estimate::CharsDiv4);
+//! # let service = RetrievalService::new(ChunkRetriever::new([]), settings)?;
+//! # let mut future = std::pin::pin!(answer(&service, "tea"));
+//! # let mut context = Context::from_waker(Waker::noop());
+//! # let Poll::Ready(Err(error)) = future.as_mut().poll(&mut context) else { panic!() };
+//! # assert_eq!((error.kind(), error.component()), (ErrorKind::Retrieval, Some("search")));
+//! # assert_eq!((service.stats().failed, service.stats().cancelled), (1, 0));
+//! # Ok::<(), ServiceError>(())
 //! ```
 //!
 //! A future that is dropped meanwhile cancels the request, and a deadline is
-//! that of the runtime.
+//! that of the runtime. With the feature `tracing` `Plan::span` is what the
+//! search is instrumented with.
 //!
 //! # What operators see
 //!
 //! With the feature `tracing` each request is a span `budgeteer.retrieve` of level
 //! INFO and target `budgeteer::service`, with `tokens.system`, `tokens.query`,
 //! `tokens.budget`, `tokens.retrieved`, `tokens.budget_remaining`, `chunks.kept`,
-//! `chunks.cut`, `chunks.dropped`, `model`, `context_window` and `outcome`; its stages are spans of level DEBUG below it: `budgeteer.plan`,
-//! `budgeteer.search` for each retriever, `budgeteer.rerank` and `budgeteer.pack`.
-//! Of a name there are 80 characters at most. Where the budget leaves chunks out
-//! there is a warning with these figures, "Token budget exceeded: dropped 2
-//! lowest-relevance chunks", or "cut 1 chunk" where it only cuts; and one where
-//! settings leave nothing for any query. No text and no query is in any of them. Without the feature nothing is logged; [`RetrievalService::stats`]
-//! has the sums in any case.
+//! `chunks.cut`, `chunks.dropped`, `model`, `context_window`, `outcome`, and the
+//! `component` that failed or was late; its stages are spans of level DEBUG below
+//! it: `budgeteer.plan`, `budgeteer.search` for each retriever, `budgeteer.rerank`
+//! and `budgeteer.pack`. Of a name there are 80 characters at most. Where the
+//! budget leaves chunks out there is a warning with these figures, "Token budget
+//! exceeded: dropped 2 lowest-relevance chunks", or "cut 1 chunk" where it only
+//! cuts; and one where settings or the system prompt leave nothing for any query.
+//! No text and no query is in any of them. Without the feature nothing is logged;
+//! [`RetrievalService::stats`] has the sums in any case.
 //!
 //! # Models
 //!
@@ -78,6 +94,7 @@
 
 mod error;
 mod files;
+mod named;
 mod plan;
 mod retrieval_result;
 mod retrievers;
@@ -94,6 +111,7 @@ pub use error::ServiceError;
 pub use files::FolderRetriever;
 #[cfg(feature = "json")]
 pub use files::JsonlRetriever;
+pub use named::Named;
 pub use plan::Plan;
 pub use retrieval_result::{RetrievalResult, RetrievalTokens};
 pub use retrievers::{BoxError, ChunkRetriever, NoOpReranker, Pages, Reranker, Retriever};
@@ -105,7 +123,6 @@ use crate::messages::Message;
 use crate::packer::Packer;
 use crate::presets;
 use crate::rank::Ranking;
-use plan::Deadline;
 use stats::Recorder;
 
 /// How many chunks a retriever without pages is asked for.
@@ -154,6 +171,14 @@ struct Active {
     by_input: Packer,
 }
 
+impl Active {
+    /// Returns whether nothing is left for any query.
+    fn refuses(&self) -> bool {
+        let left = self.model.context_window.saturating_sub(self.model.max_output_tokens);
+        left.min(self.model.max_input_tokens) <= self.system_tokens
+    }
+}
+
 impl RetrievalService {
     /// Returns a service that asks `retriever`, for the model of `settings`.
     ///
@@ -199,16 +224,22 @@ impl RetrievalService {
     #[must_use]
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.system_prompt = prompt.into();
-        self.with_parts()
+        let refused = self.active().refuses();
+        let service = self.with_parts();
+        let active = service.active();
+        if active.refuses() && !refused {
+            trace::refused(&active.model, active.system_tokens);
+        }
+        service
     }
 
     /// Packs by the options of `packer`: its `max_tokens` are an upper bound
     /// beside the window, and the model's counter takes the place of its own.
     ///
-    /// Without it that is [`presets::retrieval_service`], the top N that fit:
-    /// by the chunks' own scores, by the reranker's order where there is one,
-    /// and in the merged order where some chunks have a score and others have
-    /// none.
+    /// Without it that is `retrieval_service` of the [`presets`], the top N that
+    /// fit: by the chunks' own scores, by the reranker's order where there is
+    /// one, and in the merged order where some chunks have a score and others
+    /// have none.
     ///
     /// A packer whose options contradict each other, or that ranks by vectors,
     /// makes each request an error before anything is retrieved.
@@ -245,22 +276,25 @@ impl RetrievalService {
     }
 
     /// Sets how many chunks a retriever is asked for; 500 unless told
-    /// otherwise. One that has [`pages`](Retriever::pages) is read instead until
-    /// the budget is full, or a page brings nothing that goes into it; where
-    /// chunks compete, by a reranker or a packer that ranks anew, until there are
-    /// as many as that besides.
+    /// otherwise, and 0 makes each request an error.
+    ///
+    /// One that has [`pages`](Retriever::pages) is read instead until the budget
+    /// is full, or a page brings nothing that goes into it; where chunks compete,
+    /// by a reranker or a packer that ranks anew, until there are as many as that
+    /// besides.
     #[must_use]
     pub fn limit(mut self, chunks: usize) -> Self {
         self.limit = chunks;
         self
     }
 
-    /// Sets how long retrieving and reranking may take together.
+    /// Sets how long retrieving and reranking may take together; 0 makes each
+    /// request an error.
     ///
-    /// The clock is looked at before and after each component is asked, and
-    /// behind each page. A call that blocks cannot be stopped from outside: so
-    /// that one that hangs does not hold the request up, give the clients of
-    /// the retrievers timeouts of their own.
+    /// The clock starts once the budget is known, and is looked at before and
+    /// after each component is asked, and behind each page. A call that blocks
+    /// cannot be stopped from outside: so that one that hangs does not hold the
+    /// request up, give the clients of the retrievers timeouts of their own.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -309,13 +343,16 @@ impl RetrievalService {
     /// # Errors
     ///
     /// [`ErrorKind::InputValidation`](crate::ErrorKind::InputValidation) where
-    /// nothing is left for retrieval: nobody was asked.
+    /// nothing is left for retrieval, and
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the
+    /// [packer](Self::packer) cannot pack, or limit or timeout is 0: nobody was
+    /// asked. The latter also where the counter or the message builder does not
+    /// answer alike for the same texts.
     /// [`ErrorKind::Retrieval`](crate::ErrorKind::Retrieval) and
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) name the component that
     /// failed or was late: [`ServiceError::component`].
     pub fn retrieve(&self, query: &str) -> Result<RetrievalResult, ServiceError> {
-        let deadline = Deadline::new(self.timeout);
-        self.plan(query)?.retrieve(deadline)
+        self.retrieve_within(query, self.timeout)
     }
 
     /// Answers `query` within `timeout`, in place of the service's own.
@@ -346,8 +383,15 @@ impl RetrievalService {
         query: &str,
         timeout: Duration,
     ) -> Result<RetrievalResult, ServiceError> {
-        let deadline = Deadline::new(Some(timeout));
-        self.plan(query)?.retrieve(deadline)
+        self.retrieve_within(query, Some(timeout))
+    }
+
+    fn retrieve_within(
+        &self,
+        query: &str,
+        timeout: Option<Duration>,
+    ) -> Result<RetrievalResult, ServiceError> {
+        Plan::new(self, query, timeout)?.retrieve(timeout)
     }
 
     /// Works the budget of a request out, for callers that find the chunks
@@ -357,7 +401,9 @@ impl RetrievalService {
     /// # Errors
     ///
     /// [`ErrorKind::InputValidation`](crate::ErrorKind::InputValidation) where
-    /// nothing is left for retrieval.
+    /// nothing is left for retrieval, and
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the
+    /// [packer](Self::packer) cannot pack, or the limit is 0.
     ///
     /// # Examples
     ///
@@ -380,7 +426,7 @@ impl RetrievalService {
     /// # Ok::<(), budgeteer::service::ServiceError>(())
     /// ```
     pub fn plan<'a>(&'a self, query: &'a str) -> Result<Plan<'a>, ServiceError> {
-        Plan::new(self, query)
+        Plan::new(self, query, None)
     }
 
     /// Returns what became of the requests so far.
@@ -427,10 +473,8 @@ fn activated(
 ) -> Result<Active, Error> {
     let model = settings.limits()?;
     let active = with_model(settings, model, system_prompt, packer);
-    let model = &active.model;
-    let left = model.context_window.saturating_sub(model.max_output_tokens);
-    if left.min(model.max_input_tokens) <= active.system_tokens {
-        trace::refused(model, active.system_tokens);
+    if active.refuses() {
+        trace::refused(&active.model, active.system_tokens);
     }
     Ok(active)
 }

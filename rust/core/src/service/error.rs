@@ -1,16 +1,19 @@
 //! What a request may end with.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::retrievers::BoxError;
+use super::trace::shown;
 use crate::error::{Error, ErrorKind};
 
 /// Why a request was not answered.
 ///
 /// Callers branch on [`ServiceError::kind`]; the message is for people and may
-/// change in any release. It names the component and quotes neither a text nor
-/// what somebody else's error says, which may hold an address or a key: that
-/// is the [`source`](std::error::Error::source).
+/// change in any release. It names the component, in 80 characters at most, and
+/// quotes neither a text nor what somebody else's error says, which may hold an
+/// address or a key: that is the [`source`](std::error::Error::source). `Debug`
+/// has no more, so that a `main` may answer this error.
 ///
 /// # Examples
 ///
@@ -24,9 +27,10 @@ use crate::error::{Error, ErrorKind};
 /// let error = RetrievalService::new(broken, settings)?.retrieve("Why?").unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Retrieval);
 /// assert_eq!(error.source().expect("the retriever's own").to_string(), "no connection");
+/// assert!(!format!("{error:?}").contains("no connection"));
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error(transparent)]
 pub struct ServiceError(Repr);
 
@@ -34,11 +38,14 @@ pub struct ServiceError(Repr);
 enum Repr {
     #[error(transparent)]
     Own(#[from] Error),
-    #[error("{component} failed")]
+    #[error("{} failed", shown(component))]
     Failed { component: Box<str>, source: BoxError },
-    #[error("{component} answered what cannot be packed")]
+    #[error("{} answered what cannot be packed", shown(component))]
     Unpackable { component: Box<str>, source: Error },
-    #[error("the deadline of {} seconds passed before {component} answered", timeout.as_secs_f64())]
+    #[error(
+        "the deadline of {} seconds passed before {} answered",
+        timeout.as_secs_f64(), shown(component)
+    )]
     Late { component: Box<str>, timeout: Duration },
 }
 
@@ -50,8 +57,10 @@ impl ServiceError {
     /// - [`ErrorKind::Retrieval`]: a retriever or the reranker failed, or
     ///   answered what cannot be packed;
     /// - [`ErrorKind::Timeout`]: the deadline passed;
-    /// - [`ErrorKind::InvalidArgument`]: the packer's options contradict each
-    ///   other, or chunks that the caller brought cannot be packed.
+    /// - [`ErrorKind::InvalidArgument`]: limit or timeout is 0, the packer's
+    ///   options contradict each other, chunks that the caller brought cannot be
+    ///   packed, or the counter or the message builder does not answer alike for
+    ///   the same texts.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match &self.0 {
@@ -86,6 +95,17 @@ impl ServiceError {
     #[cold]
     pub(super) fn late(component: &str, timeout: Duration) -> Self {
         Self(Repr::Late { component: component.into(), timeout })
+    }
+}
+
+impl fmt::Debug for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shape = f.debug_struct("ServiceError");
+        shape.field("kind", &self.kind());
+        if let Some(component) = self.component() {
+            shape.field("component", &shown(component));
+        }
+        shape.field("message", &format_args!("{self}")).finish()
     }
 }
 

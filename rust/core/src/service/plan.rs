@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::error::ServiceError;
 use super::retrieval_result::{RetrievalResult, RetrievalTokens};
-use super::retrievers::Retriever;
+use super::retrievers::{BoxError, Retriever};
 use super::room::Room;
+use super::settings::ActiveModel;
 use super::stats::{Outcome, Packed, Recorder};
 use super::trace::{Stage, Trace};
 use super::{Active, RetrievalService};
@@ -21,15 +22,19 @@ use crate::window::{Reserve, retrieval_budget};
 /// A context of one token, to see what stands around a context.
 const PROBE: &str = "x";
 
+/// What a component without a name is called.
+const RETRIEVER: &str = "retriever";
+const RERANKER: &str = "reranker";
+
 /// So often a packing is made smaller where its messages are over.
 const TRIES: usize = 8;
 
 /// When a request must be answered, if there is such a time.
 #[derive(Clone, Copy)]
-pub(super) struct Deadline(Option<(Instant, Duration)>);
+struct Deadline(Option<(Instant, Duration)>);
 
 impl Deadline {
-    pub(super) fn new(timeout: Option<Duration>) -> Self {
+    fn new(timeout: Option<Duration>) -> Self {
         Self(timeout.map(|timeout| (Instant::now(), timeout)))
     }
 
@@ -58,13 +63,20 @@ impl<'a> Request<'a> {
         Self { recorder, trace, outcome: Outcome::Cancelled, packed: None }
     }
 
-    fn end<T>(&mut self, result: &Result<T, ServiceError>) {
-        self.outcome = match result.as_ref().map_err(ServiceError::kind) {
-            Ok(_) => Outcome::Answered,
-            Err(ErrorKind::InputValidation) => Outcome::Rejected,
-            Err(ErrorKind::Timeout) => Outcome::TimedOut,
-            Err(_) => Outcome::Failed,
+    fn answered(&mut self, packed: Packed) {
+        self.outcome = Outcome::Answered;
+        self.packed = Some(packed);
+    }
+
+    fn failed(&mut self, error: &ServiceError) {
+        self.outcome = match error.kind() {
+            ErrorKind::InputValidation => Outcome::Rejected,
+            ErrorKind::Timeout => Outcome::TimedOut,
+            _ => Outcome::Failed,
         };
+        if let Some(component) = error.component() {
+            self.trace.failed(component);
+        }
     }
 }
 
@@ -114,20 +126,23 @@ impl std::fmt::Debug for Plan<'_> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(service: &'a RetrievalService, query: &'a str) -> Result<Self, ServiceError> {
+    /// Plans a request that has `timeout` to search.
+    pub(super) fn new(
+        service: &'a RetrievalService,
+        query: &'a str,
+        timeout: Option<Duration>,
+    ) -> Result<Self, ServiceError> {
         let active = service.active();
         let mut request = Request::new(&service.recorder, Trace::new(&active.model));
         let figures = request.trace.stage(Stage::Plan, || {
+            service.check(timeout)?;
             active.packer.check::<Chunk>(&[])?;
             let query_tokens = active.model.counter.count(query);
             request.trace.counted(active.system_tokens, query_tokens);
             service.figures(&active, query, query_tokens)
         });
         let figures = figures.map_err(ServiceError::from);
-        if figures.is_err() {
-            request.end(&figures);
-        }
-        let figures = figures?;
+        let figures = figures.inspect_err(|error| request.failed(error))?;
         request.trace.planned(figures.budget);
         Ok(Self { service, query, active, request, figures })
     }
@@ -145,13 +160,48 @@ impl<'a> Plan<'a> {
         self.service.limit
     }
 
+    /// Returns how many tokens chunks can fill: what the packer gets, less what
+    /// it reserves.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.figures.left
+    }
+
+    /// Returns the model that was active when the plan was made.
+    #[must_use]
+    pub fn model(&self) -> &ActiveModel {
+        &self.active.model
+    }
+
+    /// Returns the span of the request, to instrument the caller's own search
+    /// with. It ends when no clone of it is left. Only with the feature `tracing`.
+    #[cfg(feature = "tracing")]
+    #[must_use]
+    pub fn span(&self) -> tracing::Span {
+        self.request.trace.span().clone()
+    }
+
+    /// Ends the request as failed, by the caller's own search, which `component`
+    /// names; returns the error that [`RetrievalService::retrieve`] would.
+    ///
+    /// # Examples
+    ///
+    /// See [the module](super).
+    #[must_use]
+    pub fn fail(mut self, component: &str, error: impl Into<BoxError>) -> ServiceError {
+        let error = ServiceError::failed(named(component, RETRIEVER), error.into());
+        self.request.failed(&error);
+        error
+    }
+
     /// Reranks and packs `chunks`, and answers the request with them.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`] where one of them cannot be packed: its
-    /// score or time is NaN; [`ErrorKind::Retrieval`] where the reranker
-    /// failed.
+    /// score or time is NaN, and where the counter or the message builder does
+    /// not answer alike for the same texts; [`ErrorKind::Retrieval`] where the
+    /// reranker failed.
     pub fn answer(self, chunks: Vec<Chunk>) -> Result<RetrievalResult, ServiceError> {
         self.run(|plan| {
             plan.packer().check(&chunks)?;
@@ -159,8 +209,13 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Asks the service's own retrievers, and answers with what they found.
-    pub(super) fn retrieve(self, deadline: Deadline) -> Result<RetrievalResult, ServiceError> {
+    /// Asks the service's own retrievers, and answers with what they found. The
+    /// clock starts here.
+    pub(super) fn retrieve(
+        self,
+        timeout: Option<Duration>,
+    ) -> Result<RetrievalResult, ServiceError> {
+        let deadline = Deadline::new(timeout);
         self.run(|plan| plan.finish(plan.search(deadline)?, deadline))
     }
 
@@ -168,21 +223,18 @@ impl<'a> Plan<'a> {
         mut self,
         work: impl FnOnce(&Self) -> Result<(RetrievalResult, Packed), ServiceError>,
     ) -> Result<RetrievalResult, ServiceError> {
-        let result = work(&self);
-        self.request.end(&result);
-        result.map(|(result, packed)| {
-            self.request.packed = Some(packed);
-            result
-        })
+        let (result, packed) = work(&self).inspect_err(|error| self.request.failed(error))?;
+        self.request.answered(packed);
+        Ok(result)
     }
 
     fn search(&self, deadline: Deadline) -> Result<Vec<Chunk>, ServiceError> {
         let mut chunks = Vec::new();
         for retriever in &self.service.retrievers {
-            let name = retriever.name();
+            let name = named(retriever.name(), RETRIEVER);
             deadline.check(name)?;
             let stage = Stage::Search(name);
-            let ask = || self.ask(&**retriever, deadline);
+            let ask = || self.ask(&**retriever, name, deadline);
             let found = self.request.trace.stage(stage, ask)?;
             deadline.check(name)?;
             self.packer().check(&found).map_err(|error| ServiceError::unpackable(name, error))?;
@@ -198,9 +250,9 @@ impl<'a> Plan<'a> {
     fn ask(
         &self,
         retriever: &dyn Retriever,
+        name: &str,
         deadline: Deadline,
     ) -> Result<Vec<Chunk>, ServiceError> {
-        let name = retriever.name();
         let failed = |error| ServiceError::failed(name, error);
         let Some(pages) = retriever.pages(self.query) else {
             return retriever.retrieve(self.query, self.service.limit).map_err(failed);
@@ -257,7 +309,7 @@ impl<'a> Plan<'a> {
         if !reranker.reorders() {
             return Ok(chunks);
         }
-        let name = reranker.name();
+        let name = named(reranker.name(), RERANKER);
         deadline.check(name)?;
         let rerank = || reranker.rerank(self.query, chunks);
         let found = self.request.trace.stage(Stage::Rerank(name), rerank);
@@ -310,6 +362,13 @@ impl<'a> Plan<'a> {
         }
         let packing = packer.pack_within(0, query, chunks)?;
         let (messages, total) = messages_of("");
+        if total > figures.most {
+            return Err(Error::shape(format!(
+                "the messages count {total} tokens without a context, and {} fit: the counter or \
+                 the message builder does not answer alike for the same texts",
+                figures.most
+            )));
+        }
         Ok((packing, messages, total))
     }
 }
@@ -323,6 +382,17 @@ impl Active {
 impl RetrievalService {
     fn messages(&self, context: &str, query: &str) -> Vec<Message> {
         (self.message_builder)(&self.system_prompt, context, query)
+    }
+
+    /// Checks what would ask nobody, or for nothing.
+    fn check(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        if self.limit == 0 {
+            return Err(Error::limit("limit", "at least 1", "0"));
+        }
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Error::limit("timeout", "above 0 seconds", "0"));
+        }
+        Ok(())
     }
 
     /// Returns the budget, or the error that there is none.
@@ -367,6 +437,11 @@ impl RetrievalService {
              {asked} - message_tokens {message_tokens} = {room}"
         )))
     }
+}
+
+/// Returns `name`, or what stands for one that is empty.
+fn named<'a>(name: &'a str, other: &'a str) -> &'a str {
+    if name.is_empty() { other } else { name }
 }
 
 fn wide(tokens: usize) -> i128 {

@@ -22,8 +22,9 @@ pub type Pages<'a> = Box<dyn Iterator<Item = Result<Vec<Chunk>, BoxError>> + 'a>
 /// Finds chunks for a query.
 ///
 /// Every `Fn(&str, usize) -> Result<Vec<Chunk>, E>` is one, and so are a
-/// [`Corpus`], `Arc<R>` of a retriever and `Box<dyn Retriever>`. It is asked by
-/// several threads at once.
+/// [`Corpus`], `Arc<R>` of a retriever and `Box<dyn Retriever>`;
+/// [`Named`](super::Named) gives it a name. It is asked by several threads at
+/// once.
 ///
 /// # Examples
 ///
@@ -71,8 +72,8 @@ pub trait Retriever: Send + Sync {
         None
     }
 
-    /// Returns what errors and spans call it; the name of its type unless told
-    /// otherwise.
+    /// Returns what errors and spans call it, in 80 characters at most; the name
+    /// of its type unless told otherwise.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
@@ -108,6 +109,7 @@ macro_rules! forward_retriever {
 
 forward_retriever!(impl<R: Retriever + ?Sized> Retriever for Arc<R>);
 forward_retriever!(impl Retriever for Box<dyn Retriever>);
+forward_retriever!(impl Retriever for Box<dyn Retriever + Send + Sync>);
 
 /// Puts chunks into a better order.
 ///
@@ -146,8 +148,8 @@ pub trait Reranker: Send + Sync {
         true
     }
 
-    /// Returns what errors and spans call it; the name of its type unless told
-    /// otherwise.
+    /// Returns what errors and spans call it, in 80 characters at most; the name
+    /// of its type unless told otherwise.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
@@ -183,6 +185,7 @@ macro_rules! forward_reranker {
 
 forward_reranker!(impl<R: Reranker + ?Sized> Reranker for Arc<R>);
 forward_reranker!(impl Reranker for Box<dyn Reranker>);
+forward_reranker!(impl Reranker for Box<dyn Reranker + Send + Sync>);
 
 /// Leaves the order of the retrievers as it is. The default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -41,8 +41,13 @@ impl Trace {
             chunks.kept = Empty,
             chunks.cut = Empty,
             chunks.dropped = Empty,
+            component = Empty,
             outcome = Empty,
         ))
+    }
+
+    pub(super) fn span(&self) -> &tracing::Span {
+        &self.0
     }
 
     /// Does a stage's work in a span of its own, below that of the request.
@@ -109,14 +114,18 @@ impl Trace {
         }
     }
 
+    /// Records who failed or was late.
+    pub(super) fn failed(&self, component: &str) {
+        self.0.record("component", shown(component));
+    }
+
     pub(super) fn ended(&self, outcome: Outcome) {
         self.0.record("outcome", outcome.name());
     }
 }
 
 /// Returns as much of a name as is told: it may be whatever a file says.
-#[cfg(feature = "tracing")]
-fn shown(name: &str) -> &str {
+pub(super) fn shown(name: &str) -> &str {
     name.char_indices().nth(80).map_or(name, |(end, _)| &name[..end])
 }
 
@@ -166,6 +175,8 @@ impl Trace {
     pub(super) fn planned(&self, _: usize) {}
 
     pub(super) fn packed(&self, _: &RetrievalResult, _: &Packed) {}
+
+    pub(super) fn failed(&self, _: &str) {}
 
     pub(super) fn ended(&self, _: Outcome) {}
 }

@@ -1,0 +1,68 @@
+//! Names for what has none of its own.
+
+use std::fmt;
+
+use super::retrievers::{BoxError, Pages, Reranker, Retriever};
+use crate::chunk::Chunk;
+
+/// A retriever or a reranker under a name, for errors and spans: without it that
+/// of a closure is its type, and each corpus is a `Corpus`.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::service::{LlmSettings, Named, RetrievalService};
+///
+/// let broken = |_: &str, _: usize| Err("no connection");
+/// let settings = LlmSettings::new("gpt-4o").counter(budgeteer::Estimate::CharsDiv4);
+/// let service = RetrievalService::new(Named::new("faq", broken), settings)?;
+/// assert_eq!(service.retrieve("Why?").unwrap_err().to_string(), "faq failed");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Named<T> {
+    name: String,
+    component: T,
+}
+
+impl<T> Named<T> {
+    /// Returns `component` under that name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, component: T) -> Self {
+        Self { name: name.into(), component }
+    }
+}
+
+impl<R: Retriever> Retriever for Named<R> {
+    fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
+        self.component.retrieve(query, limit)
+    }
+
+    fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
+        self.component.pages(query)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<R: Reranker> Reranker for Named<R> {
+    fn rerank(&self, query: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
+        self.component.rerank(query, chunks)
+    }
+
+    fn reorders(&self) -> bool {
+        self.component.reorders()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<T> fmt::Debug for Named<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Named").field("name", &self.name).finish_non_exhaustive()
+    }
+}
