@@ -110,10 +110,11 @@ struct Figures {
     /// That the prompt may have.
     most: usize,
     budget: usize,
-    /// The budget, less what the messages cost beside their texts.
+    /// That the context may have: the budget, less what the messages cost beside
+    /// their texts.
+    context: usize,
+    /// That the packer may fill of it.
     room: usize,
-    /// Of that, what the packer may fill.
-    left: usize,
 }
 
 impl std::fmt::Debug for Plan<'_> {
@@ -164,7 +165,7 @@ impl<'a> Plan<'a> {
     /// it reserves.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.figures.left
+        self.figures.room
     }
 
     /// Returns the model that was active when the plan was made.
@@ -260,7 +261,7 @@ impl<'a> Plan<'a> {
         let Active { model, packer, .. } = &*self.active;
         let RetrievalService { reranker, limit, .. } = self.service;
         let mut room =
-            Room::new(model.counter(), self.figures.left, packer, reranker.reorders(), *limit);
+            Room::new(model.counter(), self.figures.room, packer, reranker.reorders(), *limit);
         let mut chunks = Vec::new();
         for page in pages {
             let page = page.map_err(failed)?;
@@ -341,7 +342,7 @@ impl<'a> Plan<'a> {
             let total = active.count(&messages);
             (messages, total)
         };
-        let mut room = figures.room;
+        let mut room = figures.context;
         for attempt in 0..TRIES {
             let limit = packer.max_tokens.min(room);
             let packing = packer.pack_within(limit, query, chunks)?;
@@ -353,8 +354,8 @@ impl<'a> Plan<'a> {
             // tokens, or, where the messages have it twice or escaped, by such a share.
             let over = total - figures.most;
             let less = packing.total_tokens.saturating_sub(over);
-            let share = packing.total_tokens as u128 * figures.room as u128
-                / (over as u128 + figures.room as u128);
+            let share = packing.total_tokens as u128 * figures.context as u128
+                / (over as u128 + figures.context as u128);
             room = room.saturating_sub(1).min(less.max(usize::try_from(share).unwrap_or(less)));
             if attempt >= TRIES / 2 {
                 room /= 2;
@@ -413,12 +414,12 @@ impl RetrievalService {
         let bare = active.count(&self.messages("", query));
         let probed = active.count(&self.messages(PROBE, query));
         let fixed = wide(bare).max(wide(probed) - wide(model.counter.count(PROBE)));
-        let room = wide(most) - fixed;
-        if let (Ok(budget @ 1..), Ok(room @ 1..)) = (budget.try_into(), room.try_into()) {
-            let (given, reserve) = (active.packer.max_tokens.min(room), active.packer.reserve());
+        let left = wide(most) - fixed;
+        if let (Ok(budget @ 1..), Ok(context @ 1..)) = (budget.try_into(), left.try_into()) {
+            let (given, reserve) = (active.packer.max_tokens.min(context), active.packer.reserve());
             if given > reserve {
-                let left = given - reserve;
-                return Ok(Figures { query: asked, most, budget, room, left });
+                let room = given - reserve;
+                return Ok(Figures { query: asked, most, budget, context, room });
             }
             return Err(Error::no_room(format!(
                 "nothing is left for retrieval: max_tokens {given} - reserve_tokens {reserve} = {}",
@@ -434,7 +435,7 @@ impl RetrievalService {
         let message_tokens = fixed - wide(system) - wide(asked);
         Err(Error::no_room(format!(
             "nothing is left for retrieval: {limit} - system_tokens {system} - query_tokens \
-             {asked} - message_tokens {message_tokens} = {room}"
+             {asked} - message_tokens {message_tokens} = {left}"
         )))
     }
 }

@@ -280,7 +280,9 @@ impl LlmSettings {
         if let Some(window) = self.context_window {
             at_least("context_window", window, 1)?;
         }
-        if let Some(Native::Estimate(estimate)) = self.counter.as_ref().and_then(|it| it.native()) {
+        if let Some(Native::Estimate(estimate)) =
+            self.counter.as_ref().and_then(TokenCounter::native)
+        {
             estimate.check()?;
         }
         let Some(name) = &self.model else {
