@@ -6,7 +6,7 @@ mod service_support;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use budgeteer::service::RetrievalService;
+use budgeteer::service::{LlmSettings, RetrievalService};
 use budgeteer::{Chunk, Encoding, Message, Overflow, Packer, Ranking, Reason, TokenCounter, Units};
 use service_support::{Fake, chunks, service_of, settings, text_of};
 
@@ -133,6 +133,25 @@ fn given_a_builder_with_no_room_for_any_chunk_when_retrieving_then_all_are_dropp
     assert!(result.packing.dropped.iter().all(|item| item.reason == Reason::Budget));
     assert!(result.tokens.input + result.tokens.output <= result.tokens.context_window);
     assert_eq!((1, 2, 3), (stats.cut, stats.dropped_chunks, stats.dropped_tokens));
+}
+
+/// Where texts are nothing to a counter until they are joined, none is kept, as
+/// none is in the messages.
+#[test]
+fn given_a_counter_that_takes_texts_for_nothing_when_retrieving_then_none_is_kept() {
+    let counter = |text: &str| match text.len() {
+        0..50 => 1,
+        50..61 => 0,
+        _ => 1_000,
+    };
+    let settings = LlmSettings::default().context_window(100).max_output_tokens(0);
+    let retriever = Fake::new(vec![Chunk::new("a".repeat(60)); 3]);
+    let service = RetrievalService::new(retriever, settings.counter(counter)).unwrap();
+
+    let result = service.retrieve("q").unwrap();
+
+    assert_eq!(("", 0), (&*result.packing.text, result.packing.kept.len()));
+    assert_eq!([Message::user("q")], *result.messages);
 }
 
 /// No answer is cut before it is answered, whenever one looks.

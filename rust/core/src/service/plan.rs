@@ -361,7 +361,11 @@ impl<'a> Plan<'a> {
                 room /= 2;
             }
         }
-        let packing = packer.pack_within(0, query, chunks)?;
+        let mut packing = packer.pack_within(0, query, chunks)?;
+        if !packing.text.is_empty() {
+            // The counter takes some texts for nothing.
+            packing = packer.clone().max_chunks(0).pack_within(0, query, chunks)?;
+        }
         let (messages, total) = messages_of("");
         if total > figures.most {
             return Err(Error::shape(format!(
