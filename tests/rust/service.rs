@@ -380,15 +380,19 @@ fn given_chunks_that_compete_when_reading_pages_then_as_many_as_the_limit_are_re
 /// limit.
 #[test]
 fn given_repeats_that_compete_when_reading_pages_then_they_end_at_the_limit() {
-    let fake = Fake::new(vec![Chunk::new(text_of(100)); 10]);
-    let read = |packer| {
-        let service = RetrievalService::new(Paged(fake.clone()), settings()).unwrap();
+    let read_of = |first: usize, others: usize, packer| {
+        let tokens = [first].into_iter().chain([others; 9]);
+        let fake = Fake::new(tokens.map(text_of).map(Chunk::new));
+        let service = RetrievalService::new(Paged(fake), settings()).unwrap();
         service.limit(15).packer(packer).retrieve("q").unwrap().chunks.len()
     };
+    let read = |packer| read_of(100, 100, packer);
 
     assert_eq!(20, read(Packer::new(3_000)));
     assert_eq!(40, read(Packer::new(3_000).dedupe(false)));
-    assert_eq!(20, read(Packer::new(500).dedupe(false).overflow(Overflow::Skip)));
+    assert_eq!(20, read(Packer::new(500).dedupe(false)));
+    // What does not fit is not passed over: the best may be behind.
+    assert_eq!(20, read_of(100, 1, Packer::new(90).dedupe(false).overflow(Overflow::Skip)));
 }
 
 /// Texts that count nothing do not bring pages for ever.
