@@ -55,3 +55,8 @@ pub(crate) fn text_of(tokens: usize) -> String {
     assert_eq!(tokens, Encoding::Cl100k.count(&text));
     text
 }
+
+#[allow(clippy::unnecessary_wraps)] // it is a reranker
+pub(crate) fn reversed(_: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError> {
+    Ok(chunks.into_iter().rev().collect())
+}
