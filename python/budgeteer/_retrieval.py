@@ -69,9 +69,8 @@ class Wanted(NamedTuple):
         tokens: So many have room.
         at_least: So many chunks are wanted in any case: 0 where the packer takes chunks as they
             come, and else the limit of the service, since they compete.
-        at_most: Of chunks that go in so many are enough, None where that is no bound.
-        is_bounded: Whether something else than the room bounds how many of those that compete
-            are kept.
+        at_most: Of chunks that go in so many are enough, None where that is no bound. 0 where
+            something else than the room bounds how many of those that compete are kept.
         is_skipping: Whether what does not fit is passed over for what does.
         is_deduping: Whether a text is packed once only.
 
@@ -80,7 +79,6 @@ class Wanted(NamedTuple):
     tokens: int
     at_least: int
     at_most: int | None
-    is_bounded: bool
     is_skipping: bool
     is_deduping: bool
 
@@ -102,7 +100,6 @@ class Room:
         self._chunks = 0
         self._fitting = 0
         self._is_over = is_over
-        self._is_full = False
         self._is_tight = False  # one did not fit
         self._smallest = 0  # of the chunks so far, empty ones aside
         self._seen: set[str] | None = set() if wanted.is_deduping else None
@@ -117,20 +114,28 @@ class Room:
         self._chunks += len(page)
         if self.is_over or self._chunks >= PAGED_MAX:
             return True
-        at_least = self._wanted.at_least
-        is_counted = not (at_least and self._wanted.is_bounded)
-        if is_counted and not self._is_full:
+        has_gained = False
+        if not self._is_full:
             try:
                 texts = texts_of(page)
-                gains = self._gains([texts(i) for i in range(len(page))])
+                has_gained = self._takes([texts(i) for i in range(len(page))])
             except Exception:  # noqa: BLE001 - whoever packs meets it too, and says what it is
                 return True
-            self._is_full = not gains
-        return self._chunks >= at_least and (self._is_full or not is_counted)
+        return self._chunks >= self._wanted.at_least and (self._is_full or not has_gained)
 
-    def _gains(self, texts: Sequence[str]) -> bool:
-        """Take the texts of a page in, and return whether the next may bring more."""
-        before = self._fitting
+    @property
+    def _is_enough(self) -> bool:
+        return self._wanted.at_most is not None and self._fitting >= self._wanted.at_most
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether nothing goes in any more."""
+        is_below = not self._wanted.is_skipping or self._left < self._smallest
+        return self._is_enough or (self._is_tight and is_below)
+
+    def _takes(self, texts: Sequence[str]) -> bool:
+        """Take the texts of a page in, and return whether any went in."""
+        has_gained = False
         for i, text in enumerate(texts):
             if self._seen is not None:
                 if text in self._seen:
@@ -140,14 +145,13 @@ class Room:
             self._smallest = min(self._smallest or tokens, tokens or self._smallest)
             if tokens <= self._left:
                 self._left -= tokens
-                self._fitting += 1
-                if self._fitting == self._wanted.at_most:
-                    return False
-            elif self._wanted.is_skipping:
-                self._is_tight = True
+                self._fitting += bool(text)
+                has_gained = True
             else:
-                return False
-        return self._fitting > before and not (self._is_tight and self._left < self._smallest)
+                self._is_tight = True
+            if self._is_enough or (self._is_tight and not self._wanted.is_skipping):
+                break
+        return has_gained
 
 
 class Source:

@@ -206,8 +206,9 @@ class RetrievalService:
             for source in self._sources:
                 if source.is_async_only:
                     raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
-            deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
+            seconds = self._timeout if timeout is None else _seconds(timeout)
             plan = self._plan(query, request)
+            deadline = Deadline(seconds)
             is_over = threading.Event()
             try:
                 vector = None
@@ -244,10 +245,11 @@ class RetrievalService:
 
         """
         with self._recorded() as request:
-            deadline = Deadline(self._timeout if timeout is None else _seconds(timeout))
+            seconds = self._timeout if timeout is None else _seconds(timeout)
             is_long = isinstance(query, str) and len(query) > _LONG_QUERY
             is_long = is_long or self._active.is_slow
             plan = await self._apart(is_long, lambda: self._plan(query, request))
+            deadline = Deadline(seconds)
             is_over = threading.Event()
             try:
                 vector = None

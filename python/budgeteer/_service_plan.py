@@ -89,11 +89,11 @@ def wanted(packer: Packer, tokens: int, *, is_reranking: bool, limit: int) -> Wa
         and packer.units == "chunk"
         and packer.selection == "rank"
     )
+    is_bounded = is_choosing or packer.max_chunks is not None
     return Wanted(
         tokens=tokens * (BUDGETS if packer.units == "sentence" else 1),
         at_least=0 if is_in_order else limit,
-        at_most=packer.max_chunks if is_in_order else None,
-        is_bounded=is_choosing or packer.max_chunks is not None,
+        at_most=packer.max_chunks if is_in_order else 0 if is_bounded else None,
         is_skipping=is_in_order and packer.overflow == "skip",
         is_deduping=packer.dedupe is not None,
     )

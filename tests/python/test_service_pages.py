@@ -1,6 +1,7 @@
 """What a service reads of a retriever that has pages."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from service_support import SETTINGS, Fake, text_of
@@ -128,6 +129,18 @@ def test_chunks_that_are_enough_end_the_pages():
     """Where chunks are taken as they come, no more are read than may be kept."""
     packer = Packer(100_000, ranking="input", max_chunks=12)
     assert 2 == both_ways(*SCATTERED, packer=packer)[2]
+    # Empty ones are not kept.
+    assert 3 == both_ways(*[""] * 10, *SCATTERED, packer=packer)[2]
+    assert 1 == both_ways(*SCATTERED, packer=replace(packer, max_chunks=0))[2]
+
+
+def test_repeats_before_the_limit_do_not_end_the_pages():
+    """Where chunks compete, the last page says whether the next may bring more."""
+    texts = [*["green tea"] * 20, *(f"green tea {n}" for n in range(20)), *["green tea"] * 40]
+    packer = Packer(100_000, ranking="keyword")
+
+    # Two pages that repeat, two that bring something, and one that repeats behind the limit.
+    assert 5 == both_ways(*texts, limit=30, packer=packer)[2]
 
 
 def test_more_than_the_limit_are_read_while_there_is_room():

@@ -83,7 +83,7 @@ impl<'a> Room<'a> {
 
     /// Takes the texts of a page in, and returns whether any went in.
     fn takes(&mut self, page: &[Chunk]) -> bool {
-        let before = self.fitting;
+        let mut has_gained = false;
         for Chunk { text, .. } in page {
             if self.seen.as_mut().is_some_and(|seen| !seen.insert(self.hasher.hash_one(text))) {
                 continue;
@@ -94,7 +94,8 @@ impl<'a> Room<'a> {
             }
             if tokens <= self.left {
                 self.left -= tokens;
-                self.fitting += 1;
+                self.fitting += usize::from(!text.is_empty());
+                has_gained = true;
             } else {
                 self.is_tight = true;
             }
@@ -102,7 +103,7 @@ impl<'a> Room<'a> {
                 break;
             }
         }
-        self.fitting > before
+        has_gained
     }
 
     fn is_full(&self) -> bool {
