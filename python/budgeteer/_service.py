@@ -197,8 +197,8 @@ class RetrievalService:
             RetrievalError: A retriever, the reranker or the embedder failed; its own error is the
                 cause. Or what it answered cannot be packed.
             RetrievalTimeoutError: The deadline passed.
-            InvalidArgumentError: An argument has a wrong type, or a retriever is asynchronous
-                only.
+            InvalidArgumentError: An argument has a wrong type, a retriever is asynchronous only,
+                or what the message builder answers are no messages, or others for the same texts.
             CounterError: As for `budgeteer.TokenCounter.count`.
 
         """
@@ -428,7 +428,13 @@ class RetrievalService:
         if packing.text:  # of a counter to which some texts are nothing
             packing = _packed(dataclasses.replace(packer, max_chunks=0), plan, call, 0)
         messages = self._messages("", plan.query)
-        return packing, messages, self._count(active, messages)
+        total = self._count(active, messages)
+        if total > plan.most:
+            raise InvalidArgumentError(
+                f"the messages count {total} tokens without a context, and {plan.most} fit: the "
+                "counter or the message builder does not answer alike for the same texts"
+            )
+        return packing, messages, total
 
     @contextmanager
     def _blaming(

@@ -558,6 +558,24 @@ def test_messages_of_a_builder():
         assert str(caught.value).startswith(message)
 
 
+def test_a_counter_that_changes_its_mind():
+    """Messages that are over whatever is left out of them are an error, and no answer."""
+    more = 0
+
+    class Changing(Fake):
+        def retrieve(self, query, limit):
+            nonlocal more
+            more = 500
+            return super().retrieve(query, limit)
+
+    def counter(text):
+        return len(text) + more
+
+    settings = LlmSettings(context_window=100, max_output_tokens=0, counter=counter)
+    with pytest.raises(InvalidArgumentError, match=r"count \d+ tokens without a context, and 100"):
+        RetrievalService(Changing("tea", "rye"), settings).retrieve("q")
+
+
 @pytest.mark.parametrize("timeout", [1e10, 1e300])
 def test_a_deadline_beyond_all_clocks(timeout):
     """It is as good as none."""
