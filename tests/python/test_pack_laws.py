@@ -566,15 +566,3 @@ def test_known_cluster(name, cluster):
         assert [0, 1, 1 + len(cluster), 2 + len(cluster)] == backend.grapheme_boundaries(
             f"\u4e00{cluster}\u4e00"
         )
-
-
-@on_both
-def test_more_than_eight_leave(name):
-    """After 8 tries half of the rest leaves at a time, and the bound holds."""
-    recorder = Recorder(Pure("only_joined", 5), [])
-    with using(name):
-        packing = pack("", [str(i) for i in range(64)], 4, counter=recorder)
-
-    assert [0] == [kept.index for kept in packing.kept]
-    assert 64 + 15 >= len(recorder.asked)
-    assert [63, 62, 61] == [dropped.index for dropped in packing.dropped][:3]

@@ -200,6 +200,27 @@ fn the_tag_counts() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// Many small chunks fill the budget where the joints between them are too much
+/// together, and the law holds.
+#[test]
+fn joints_of_many_small_chunks_leave_no_room_free() -> Result<(), budgeteer::Error> {
+    let chunks: Vec<Chunk> =
+        (0..500).map(|i| Chunk::new(format!("{i}{}", " tea".repeat(14)))).collect();
+    let joints = |text: &str| text.matches('\n').count();
+    let counter = move |text: &str| text.split_whitespace().count() + 9 * joints(text);
+    for template in [Template::plain(), Template::tagged(), Template::xml()] {
+        for overflow in [Overflow::Skip, Overflow::Stop] {
+            let packer = Packer::new(5_000).counter(counter).ranking(Ranking::Input);
+            let packing = packer.template(template.clone()).overflow(overflow).pack("", &chunks)?;
+            assert_eq!(counter(&packing.text), packing.total_tokens);
+            let (free, chunk) = (5_000 - packing.total_tokens, 5_000 / packing.kept.len());
+            assert!(free < 2 * chunk, "{free} tokens stay free: {packing:?}");
+            assert!(packing.kept.iter().map(|kept| kept.index).eq(0..packing.kept.len()));
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn types_may_cross_threads() {
     fn assert_all<T: Send + Sync>() {}

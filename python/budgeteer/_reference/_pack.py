@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from budgeteer._codes import (
@@ -34,7 +35,10 @@ from budgeteer._reference._truncate import Cut
 
 MARKERS = {TRUNCATE_END: " [...]", TRUNCATE_MIDDLE: "\n[...truncated...]\n"}
 SINGLE_TRIES = 8
-"""So many chunks leave an over-full text one by one; after that, half of the rest at a time."""
+"""So many chunks leave an over-full text one by one."""
+
+SHARE_TRIES = 8
+"""So many times after that as many as weigh what is too much; then half of the rest at a time."""
 
 CUT_TRIES = 8
 """So many times a cut is made shorter where the assembled text is still over."""
@@ -529,12 +533,23 @@ class Packer:
             if total <= self.budget:
                 return total
             left: dict[int, tuple[int, int]] = {}
-            for _ in range(1 if tries < SINGLE_TRIES else max(1, len(kept) // 2)):
+            for _ in range(self.leaving(tries, total)):
                 piece = self.take_out()
                 self.drop_kept(piece, piece.tokens, total, left)
             self.outcome.drop_repeated(left)
             tries += 1
         return 0
+
+    def leaving(self, tries: int, total: int) -> int:
+        """Return how many leave a text of *total* tokens; each weighs its share of the whole."""
+        counts = [piece.tokens for piece in reversed(self.outcome.kept)]
+        excess = (total - self.budget) * sum(counts)
+        if tries < SINGLE_TRIES:
+            return 1
+        if tries >= SINGLE_TRIES + SHARE_TRIES or not excess:
+            return max(1, len(counts) // 2)
+        weights = enumerate(accumulate(counts), 1)
+        return next(n for n, weight in weights if weight * total >= excess)
 
     def pack_sum_of_parts(self, order: Sequence[int]) -> int:
         """Admit as theaios-context-router does: see ``presets.context_router``."""

@@ -23,6 +23,7 @@ mod estimate;
 mod exact;
 pub(crate) mod indexed;
 mod knapsack;
+mod settle;
 
 /// What happens to a chunk that does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,10 +158,6 @@ impl DroppedColumns {
         })
     }
 }
-
-/// So many chunks leave an over-full text one by one; after that, half of the
-/// rest at a time.
-const SINGLE_TRIES: usize = 8;
 
 /// So many times a cut is made shorter where the assembled text is still over.
 const CUT_TRIES: usize = 8;
@@ -343,31 +340,6 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             }
             Counting::Host => unreachable!("as above"),
         }
-    }
-
-    /// Counts the assembled text; while it is over the budget, the kept chunks
-    /// of lowest rank leave.
-    fn settle(
-        &mut self,
-        mut count_assembled: impl FnMut(&mut Self) -> Result<u64, H::Error>,
-    ) -> Result<u64, H::Error> {
-        let mut tries = 0;
-        while !self.admitted.kept.is_empty() {
-            let total = count_assembled(self)?;
-            if total <= self.plan.budget {
-                return Ok(total);
-            }
-            let leaving =
-                if tries < SINGLE_TRIES { 1 } else { (self.admitted.kept.len() / 2).max(1) };
-            let mut left = HashMap::new();
-            for _ in 0..leaving {
-                let kept = self.take_out();
-                self.drop_kept(kept, kept.tokens, total, &mut left);
-            }
-            self.admitted.drop_repeated(&left);
-            tries += 1;
-        }
-        Ok(0)
     }
 
     /// Drops what was kept and added so many tokens to a text of `total`.
