@@ -241,7 +241,8 @@ def context_router(
     For those who come from there. It reproduces that program's overruns too: markers and the
     blank lines between chunks are not counted, a cut may split a grapheme cluster, a cut by words
     collapses whitespace, and ``total_tokens`` is the sum of the parts. For a budget that holds
-    use `Packer`.
+    use `Packer`. A copy (`dataclasses.replace`) with a counter that is no estimate holds its
+    budget as any packer does.
 
     Args:
         max_tokens: Budget in tokens, from 1 on.

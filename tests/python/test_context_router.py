@@ -6,6 +6,7 @@ The oracle is the installed package, run as its engine runs it: estimate, score,
 
 import random
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,16 +17,33 @@ from support import (
     PUNCTUATION,
     VOCABULARY,
     WHITESPACE,
+    budgets,
+    compared,
+    counters,
+    exact_counters,
+    formula_counters,
     long_texts,
+    notices,
     on_both,
+    orders,
+    pure_counters,
     queries,
+    templates,
     texts,
     using,
 )
+from support import chunk_lists as lists_of_any_chunks
 from theaios.context_router import budget
 from theaios.context_router.types import ContextChunk, ContextResponse
 
-from budgeteer import InvalidArgumentError, _reference, get_counter, presets
+from budgeteer import (
+    Corpus,
+    InvalidArgumentError,
+    _reference,
+    get_counter,
+    pack,
+    presets,
+)
 from budgeteer._reference import _keywords
 
 ESTIMATORS = ["chars_div4", "words", "whitespace"]
@@ -263,6 +281,154 @@ def test_duplicates_are_kept(name):
         packing = presets.context_router(9).pack("", ["tea", "tea"])
 
     assert "tea\n\ntea" == packing.text
+
+
+OVERFLOWS = ["skip", "stop", "truncate_end", "truncate_middle"]
+own_counters = exact_counters | st.just("claude-sonnet-4-5") | pure_counters
+changes = st.fixed_dictionaries(
+    {"counter": counters | st.just("claude-sonnet-4-5"), "overflow": st.sampled_from(OVERFLOWS)},
+    optional={
+        "reserve_tokens": st.integers(0, 10),
+        "ranking": st.sampled_from(["bm25", "keyword", "recency", "input", "score"]),
+        "min_score": st.sampled_from([0.0, 0.5]),
+        "max_chunks": st.integers(0, 6),
+        "dedupe": st.sampled_from(["exact", "near"]),
+        "selection": st.sampled_from(["coverage", "knapsack"]),
+        "order": orders,
+        "template": templates,
+        "notice": notices,
+    },
+)
+
+
+@on_both
+@given(
+    query=queries,
+    chunks=lists_of_any_chunks(texts | long_texts),
+    max_tokens=st.integers(1, 60),
+    counter=own_counters,
+    overflow=st.sampled_from(OVERFLOWS),
+)
+def test_a_counter_that_is_no_estimate(name, query, chunks, max_tokens, counter, overflow):
+    """With a counter of another kind the preset is a packer like any: its budget holds."""
+    preset = replace(presets.context_router(max_tokens), counter=counter, overflow=overflow)
+    with using(name):
+        packing = preset.pack(query, chunks)
+        counted = get_counter(counter).count(packing.text) if packing.kept else 0
+        same = pack(
+            query,
+            chunks,
+            max_tokens,
+            counter=counter,
+            overflow=overflow,
+            ranking="keyword",
+            dedupe=None,
+        )
+
+    assert counted == packing.total_tokens <= max_tokens
+    assert same.to_dict() == packing.to_dict()
+
+
+@on_both
+@pytest.mark.parametrize(
+    ("counter", "kept", "total_tokens"),
+    [
+        ("chars_div4", [0, 1, 2], 12),
+        ("o200k_base", [0, 1], 8),
+        ("claude-sonnet-4-5", [0, 1], 10),
+        (lambda text: len(text.split()), [0, 1, 2], 10),
+    ],
+)
+def test_counters_of_all_kinds(name, counter, kept, total_tokens):
+    """An encoding, a model and a callable count the whole text, separators included."""
+    chunks = ["Green tea is mild.", "Tea is.", "Rye bread is dark."]
+    with using(name):
+        packing = replace(presets.context_router(12), counter=counter).pack("", chunks)
+        counted = get_counter(counter).count(packing.text)
+
+    assert kept == [one.index for one in packing.kept]
+    assert total_tokens == counted == packing.total_tokens
+
+
+@on_both
+@given(
+    query=queries,
+    chunks=lists_of_any_chunks(texts | long_texts),
+    max_tokens=st.integers(1, 60),
+    counter=formula_counters,
+    overflow=st.sampled_from(OVERFLOWS),
+)
+def test_any_estimate_sums_the_parts(name, query, chunks, max_tokens, counter, overflow):
+    """Under any estimate the total is the sum of the parts, and only a cut is over the budget."""
+    preset = replace(presets.context_router(max_tokens), counter=counter, overflow=overflow)
+    with using(name):
+        packing = preset.pack(query, chunks)
+
+    assert packing.total_tokens == sum(kept.token_count for kept in packing.kept)
+    whole = [kept for kept in packing.kept if not kept.was_cut]
+    assert sum(kept.token_count for kept in whole) <= max_tokens
+    assert len(packing.kept) - len(whole) <= overflow.startswith("truncate")
+
+
+@on_both
+@pytest.mark.parametrize(
+    ("overflow", "kept", "dropped"),
+    [("skip", [0, 2, 3], [(1, 3, 1)]), ("stop", [0], [(1, 3, 1), (2, 0, 1), (3, 0, 1)])],
+)
+def test_stop(name, overflow, kept, dropped):
+    """A copy that stops drops all behind the first that does not fit, empty texts too."""
+    packer = replace(presets.context_router(2, ranking="manual"), overflow=overflow)
+    with using(name):
+        packing = packer.pack("", ["tea", "a long text", "", "rye"])
+
+    assert kept == [one.index for one in packing.kept]
+    assert dropped == [
+        (one.index, one.needed_tokens, one.available_tokens) for one in packing.dropped
+    ]
+
+
+@on_both
+def test_a_cut_repeats_nothing(name):
+    """A cut to more than there is has each character once, whatever a token is."""
+    packer = replace(
+        presets.context_router(3, truncation="truncate_middle"), counter="chars_per_token:1"
+    )
+    with using(name):
+        assert "ab\n[...truncated...]\ncd" == packer.pack("", ["abcd"]).text
+
+
+@on_both
+def test_what_stands_around_chunks_is_not_counted(name):
+    """A template and an order are as everywhere, and count no more than separators do."""
+    chunks = [
+        {"text": "a < b", "source": "x"},
+        {"text": "tea", "source": "y"},
+        {"text": "rye", "source": "x"},
+    ]
+    packer = replace(presets.context_router(4), template="tagged", order="document")
+    with using(name):
+        packing = packer.pack("", chunks)
+
+    expected = "[document:0] a < b\n[document:2] rye\n[document:1] tea"
+    assert (expected, 4) == (packing.text, packing.total_tokens)
+
+
+@compared
+@given(
+    query=queries,
+    chunks=lists_of_any_chunks(texts | long_texts),
+    max_tokens=st.integers(1, 60) | budgets.filter(bool),
+    changed=changes,
+)
+def test_both_answer_alike(query, chunks, max_tokens, changed):
+    """Whatever is changed in a copy of the preset, both backends answer the same."""
+    packer = replace(presets.context_router(max_tokens), **changed)
+    answers = []
+    for name in ("reference", "native"):
+        with using(name):
+            answers += [packer.pack(query, made).to_dict() for made in (chunks, Corpus(chunks))]
+
+    assert [answers[0]] * 4 == answers
 
 
 @on_both

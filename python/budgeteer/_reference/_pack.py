@@ -19,7 +19,6 @@ from budgeteer._codes import (
     NEAR,
     PLAIN,
     REPEATS,
-    SKIP,
     START,
     STOP,
     TRUNCATE_END,
@@ -553,25 +552,27 @@ class Packer:
 
     def pack_sum_of_parts(self, order: Sequence[int]) -> int:
         """Admit as theaios-context-router does: see ``presets.context_router``."""
-        kept = self.outcome.kept
+        count = partial(count_tokens, self.kind, self.ratio)
         used = 0
         for place, i in enumerate(order):
-            text = self.texts[i]
             left = self.budget - used
             if left <= 0:
                 self.stop(order[place:], 0)
                 break
-            needed = count_tokens(self.kind, self.ratio, text)
-            if needed <= left:
-                used += needed
-                kept.append(Piece(i, "", text, "", needed))
-            elif self.overflow == SKIP:
-                self.outcome.drop(i, BUDGET, needed, left)
-            else:
-                text = cut_sum_of_parts(self.kind, self.overflow, text, left)
-                counted = count_tokens(self.kind, self.ratio, text)
-                used += counted
-                kept.append(Piece(i, "", text, "", counted, was_cut=True))
+            counted = count(self.texts[i])
+            if counted > left and self.overflow not in MARKERS:
+                self.outcome.drop(i, BUDGET, counted, left)
+                if self.overflow == STOP:
+                    self.stop(order[place + 1 :], left)
+                    break
+                continue
+            piece = self.framed(i)
+            piece.tokens = counted
+            if counted > left:
+                text = cut_sum_of_parts(self.kind, self.overflow, self.texts[i], left)
+                piece = self.cut_to(piece, text, count(text))
+            used += piece.tokens
+            self.outcome.kept.append(piece)
         return used
 
     def in_text_order(self) -> list[Piece]:
@@ -590,8 +591,9 @@ def cut_sum_of_parts(kind: int, overflow: int, text: str, max_tokens: int) -> st
     marker = MARKERS[overflow]
     parts: Sequence[str] = text.split() if kind == WORDS else text
     unit, glue = (1, " ") if kind == WORDS else (4, "")
+    units = min(unit * max_tokens, len(parts))
     if overflow == TRUNCATE_END:
-        return glue.join(parts[: unit * max_tokens]) + marker
-    head = unit * max_tokens // 2
-    tail = unit * max_tokens - head
-    return glue.join(parts[:head]) + marker + glue.join(parts[-tail:])
+        return glue.join(parts[:units]) + marker
+    head = units // 2
+    tail = len(parts) - (units - head)
+    return glue.join(parts[:head]) + marker + glue.join(parts[tail:])

@@ -82,6 +82,8 @@ def pack(
         wanted = frozenset(keywords(query))
         scores = [overlap(wanted, *pair) for pair in pairs]
 
+    # It breaks the law, and so holds for estimates only.
+    sum_of_parts = sum_of_parts and kind != CALLABLE and not _exact.is_exact(kind)
     outcome = Outcome()
     ranked = rank(ranking, scores, key, min_score, outcome)
     if gated is not None:

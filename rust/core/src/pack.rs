@@ -289,7 +289,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     ) -> Result<(Admitted, u64), H::Error> {
         let total = match self.plan.counting {
             Counting::Estimate(estimate) if self.plan.sum_of_parts => {
-                self.pack_sum_of_parts(estimate, order)
+                self.pack_sum_of_parts(estimate, order)?
             }
             _ if self.plan.selection == Selection::Knapsack => {
                 let order = self.by_knapsack(order, scores)?;
@@ -463,9 +463,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     }
 
     /// Drops everything that is left, whatever it is.
-    fn drop_rest(&mut self, rest: &[u32]) {
+    fn drop_rest(&mut self, rest: &[u32], available: u64) {
         for &index in rest {
-            self.drop(index, Reason::Budget, 0, 0);
+            self.drop(index, Reason::Budget, 0, available);
         }
     }
 

@@ -138,7 +138,8 @@ pub struct Plan<'a> {
     /// in front of their number, and behind each mention of it.
     pub notice: Option<&'a [String]>,
     /// Whether separators and markers go uncounted, as theaios-context-router
-    /// 0.2.2 has it. Breaks the law; for estimates only.
+    /// 0.2.2 has it. Breaks the law, and so holds for estimates only: under any
+    /// other counter a plan is the same without.
     pub sum_of_parts: bool,
     /// Whether [`Host::cite`] is asked: texts and citations, each counted by
     /// itself, stay within the budget together. Nothing is cut then.
@@ -150,6 +151,11 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
+    /// Returns whether separators and markers go uncounted.
+    pub(crate) fn is_sum_of_parts(&self) -> bool {
+        self.sum_of_parts && matches!(self.counting, Counting::Estimate(_))
+    }
+
     /// Returns whether [`Host::tag`] is asked.
     pub(crate) fn is_framed(&self) -> bool {
         !self.template.is_plain() || self.order == Order::Document
@@ -396,7 +402,7 @@ fn pack_all<B: Batch, H: Host>(
         }
     }
 
-    if plan.selection == Selection::Coverage && !plan.sum_of_parts {
+    if plan.selection == Selection::Coverage && !plan.is_sum_of_parts() {
         let candidates = &order[..order.len().min(selection::CANDIDATES)];
         let chars = candidates.iter().map(|&index| batch.text(index as usize).chars()).sum();
         let with_titles = plan.gate.is_none();

@@ -228,32 +228,44 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         Some(whole)
     }
 
-    /// Admits as theaios-context-router 0.2.2 does: neither separators nor the
-    /// marker count, and empty texts are kept.
-    pub(super) fn pack_sum_of_parts(&mut self, estimate: Estimate, order: &[u32]) -> u64 {
+    /// Admits as theaios-context-router 0.2.2 does: neither what stands around
+    /// the chunks nor the marker counts, and empty texts are kept.
+    pub(super) fn pack_sum_of_parts(
+        &mut self,
+        estimate: Estimate,
+        order: &[u32],
+    ) -> Result<u64, H::Error> {
         let mut used = 0;
         for (place, &index) in order.iter().enumerate() {
             let available = self.plan.budget.saturating_sub(used);
             if available == 0 {
-                self.drop_rest(&order[place..]);
+                self.drop_rest(&order[place..], 0);
                 break;
             }
             let text = self.batch.text(index as usize);
-            let needed = estimate.count_text(text, &mut self.scratch);
-            if needed <= available {
-                used += needed;
-                self.admitted.kept.push(Kept { index, tokens: needed, citation: 0 });
-            } else if let Some((keep, marker)) = self.may_cut {
+            let mut tokens = estimate.count_text(text, &mut self.scratch);
+            if tokens > available && self.may_cut.is_none() {
+                self.drop(index, Reason::Budget, tokens, available);
+                if self.plan.overflow == Overflow::Stop {
+                    self.drop_rest(&order[place + 1..], available);
+                    break;
+                }
+                continue;
+            }
+            let mut frame = self.frame(index)?;
+            if let Some((keep, marker)) = self.may_cut.filter(|_| tokens > available) {
                 let piece = cut_by_units(estimate, text, keep, marker, available);
-                let tokens = estimate.count_text(Text::from_utf8(&piece), &mut self.scratch);
-                used += tokens;
-                self.admitted.kept.push(Kept { index, tokens, citation: 0 });
-                self.admitted.cut = Some((index, piece));
-            } else {
-                self.drop(index, Reason::Budget, needed, available);
+                tokens = estimate.count_text(Text::from_utf8(&piece), &mut self.scratch);
+                frame.escaped = None;
+                self.admitted.cut = Some((index, self.escaped(piece)));
+            }
+            used += tokens;
+            self.admitted.kept.push(Kept { index, tokens, citation: 0 });
+            if self.plan.is_framed() {
+                self.admitted.frames.push(frame);
             }
         }
-        used
+        Ok(used)
     }
 
     #[inline(always)]

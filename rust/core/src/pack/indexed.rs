@@ -421,7 +421,7 @@ fn count_once<B: Batch>(
 
 /// Returns whether chunks may go unseen under that plan.
 pub(crate) fn may_skip(plan: &Plan<'_>) -> bool {
-    let is_alone = !plan.sum_of_parts && !plan.is_cited && plan.gate.is_none();
+    let is_alone = !plan.is_sum_of_parts() && !plan.is_cited && plan.gate.is_none();
     let is_alone = is_alone && plan.selection == Selection::Rank;
     is_alone && plan.is_bare() && plan.counting != Counting::Host
 }
