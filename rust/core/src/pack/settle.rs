@@ -16,6 +16,7 @@ const SHARE_TRIES: usize = 8;
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Counts the assembled text; while it is over the budget, the kept chunks
     /// of lowest rank leave.
+    #[inline(never)] // so that admitting, which goes through every chunk, stays small
     pub(super) fn settle(
         &mut self,
         mut count_assembled: impl FnMut(&mut Self) -> Result<u64, H::Error>,
