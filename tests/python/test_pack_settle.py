@@ -85,7 +85,8 @@ def test_how_many_leave(name, call):
     """
     One chunk leaves at a time for 8 tries, then what weighs the excess for 8 tries, then half.
 
-    A chunk weighs its share of the whole text; where all count nothing, half leave.
+    A chunk weighs its share of the whole text, and half of them leave at most; where all count
+    nothing, half leave.
     """
     texts, max_tokens, counter = call
     recorder = Recorder(counter, [])
@@ -110,7 +111,7 @@ def test_how_many_leave(name, call):
         total = counter(asked[-1])
         if total <= max_tokens:
             break
-        leaving = max(1, len(counts) // 2)
+        half = leaving = max(1, len(counts) // 2)
         if attempt < SINGLE_TRIES:
             leaving = 1
         elif attempt < SINGLE_TRIES + SHARE_TRIES and sum(counts) > 0:
@@ -118,6 +119,7 @@ def test_how_many_leave(name, call):
             leaving = 1
             while Fraction(sum(counts[-leaving:]), sum(counts)) < too_much:
                 leaving += 1
+            leaving = min(leaving, half)
         del counts[-leaving:]
 
     assert len(counts) == len(packing.kept)
@@ -138,6 +140,15 @@ def test_how_often_the_text_is_assembled(name, call):
     assert packing.total_tokens <= max_tokens
     tries = SINGLE_TRIES + SHARE_TRIES + len(texts).bit_length() + 1
     assert len(recorder.asked) <= len(texts) + tries
+
+
+@on_both
+def test_a_counter_that_only_says_too_much_leaves_something(name):
+    """One that answers a huge number for long texts does not make everything leave."""
+    with using(name):
+        packing = pack("", ["tea"] * 90, 90, counter=too_many(40), dedupe=None)
+
+    assert 20 <= len(packing.kept) <= 40
 
 
 @on_both

@@ -540,15 +540,16 @@ class Packer:
         return 0
 
     def leaving(self, tries: int, total: int) -> int:
-        """Return how many leave a text of *total* tokens; each weighs its share of the whole."""
+        """Return how many leave a text of *total* tokens; each weighs its share, half at most."""
         counts = [piece.tokens for piece in reversed(self.outcome.kept)]
         excess = (total - self.budget) * sum(counts)
         if tries < SINGLE_TRIES:
             return 1
+        half = max(1, len(counts) // 2)
         if tries >= SINGLE_TRIES + SHARE_TRIES or not excess:
-            return max(1, len(counts) // 2)
+            return half
         weights = enumerate(accumulate(counts), 1)
-        return next(n for n, weight in weights if weight * total >= excess)
+        return min(half, next(n for n, weight in weights if weight * total >= excess))
 
     def pack_sum_of_parts(self, order: Sequence[int]) -> int:
         """Admit as theaios-context-router does: see ``presets.context_router``."""

@@ -43,13 +43,15 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     }
 
     /// Returns how many of the kept chunks leave a text of `total` tokens, which
-    /// is over. Each is taken to weigh its share of the whole text, joints
-    /// included; those that count nothing have none.
+    /// is over: at most half of them, as what a counter answers for long texts may
+    /// mean no more than that they are too long. Each is taken to weigh its share
+    /// of the whole text, joints included; those that count nothing have none.
     fn leaving(&self, tries: usize, total: u64) -> usize {
         let kept = &self.admitted.kept;
         let sum: u128 = kept.iter().map(|kept| u128::from(kept.tokens)).sum();
+        let half = (kept.len() / 2).max(1);
         if tries >= SINGLE_TRIES + SHARE_TRIES || sum == 0 {
-            return (kept.len() / 2).max(1);
+            return half;
         }
         let excess = u128::from(total - self.plan.budget).saturating_mul(sum);
         let mut weight: u128 = 0;
@@ -57,6 +59,6 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             weight += u128::from(kept.tokens);
             weight.saturating_mul(total.into()) >= excess
         });
-        last.map_or(kept.len(), |place| place + 1)
+        last.map_or(half, |place| half.min(place + 1))
     }
 }
