@@ -264,7 +264,7 @@ class TokenCounter:
     def _ask(self, text: str, index: int, name: str = "chunks") -> int:
         """Return what the caller's function counts; *index* and *name* are for the message."""
         if _process.is_over():
-            raise CounterError("nothing is counted any more: the process ends")
+            raise CounterError("nothing is counted any more: nobody waits for it")
         count = self._function(text)  # type: ignore[misc]  # else nobody asks
         if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
             return count

@@ -40,6 +40,9 @@ _owners: WeakSet[Renewed] = WeakSet()
 _workers: WeakSet[Worker] = WeakSet()
 _is_ending = False
 
+under_way = threading.local()
+"""What a thread of ours does: ``given_up`` is the event that is set when nobody waits any more."""
+
 
 def renew(owner: Renewed) -> None:
     """Let *owner* begin anew in each process that is forked, before anything else runs there."""
@@ -61,7 +64,10 @@ def wait_for(worker: Worker) -> None:
 
 
 def is_over() -> bool:
-    """Return whether the process ends and this thread is one that it will not wait for."""
+    """Return whether nobody waits for this thread: it was given up, or the process ends."""
+    given_up = getattr(under_way, "given_up", None)
+    if given_up is not None and given_up.is_set():
+        return True
     return _is_ending and threading.current_thread() is not threading.main_thread()
 
 

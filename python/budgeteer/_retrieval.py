@@ -354,8 +354,13 @@ async def arun(
 
 
 async def in_thread(threads: Threads, function: Callable[[], Any]) -> Any:
-    """Return what *function* answers in a thread; cancelling does not wait for it."""
-    return await asyncio.wrap_future(threads.submit(function))
+    """Return what *function* answers in a thread; cancelling gives it up, and does not wait."""
+    given_up = threading.Event()
+    try:
+        return await asyncio.wrap_future(threads.submit(function, given_up))
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
 
 
 async def awaited(source: str, function: Callable[[], Awaitable[Any]]) -> Any:

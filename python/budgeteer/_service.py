@@ -134,9 +134,8 @@ class RetrievalService:
                 f"packer must be a Packer or None, not {_validate.type_name(packer)}"
             )
         self._threads = Threads(_THREADS)
-        self._own_threads = Threads(
-            _OWN_THREADS, is_waited_for=True
-        )  # no retriever that hangs can hold these up
+        # No retriever that hangs can hold these up.
+        self._own_threads = Threads(_OWN_THREADS, is_waited_for=True)
         self._components = Components(embedder, reranker, self._threads)
         takers = [source.name for source in self._sources if source.takes_vector]
         if embedder is None and takers:
@@ -230,8 +229,9 @@ class RetrievalService:
         """
         Answer *query* as `retrieve` does, without holding asyncio's event loop up.
 
-        Retrievers are asked at the same time; those without ``aretrieve`` in threads. Cancelling
-        it cancels what is under way; what runs in a thread ends by itself and is forgotten.
+        Retrievers are asked at the same time; those without ``aretrieve`` in threads, as is a
+        counter of the caller's own. Cancelling it cancels what is under way; what runs in a thread
+        ends by itself and is forgotten.
 
         Raises:
             InputValidationError: As from `retrieve`, and so on.

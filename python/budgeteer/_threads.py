@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from budgeteer._process import renew, wait_for
+from budgeteer._process import renew, under_way, wait_for
 
 _IDLE_SECONDS = 10.0
 _LOOK_SECONDS = 0.002
@@ -36,15 +36,21 @@ class Threads:
     def begin_anew(self) -> None:
         """Forget threads that another process has."""
         self._condition = threading.Condition()
-        self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._jobs: deque[tuple[Future[Any], Callable[[], Any], threading.Event | None]] = deque()
         self._alive = self._idle = 0
 
-    def submit(self, function: Callable[[], Any]) -> Future[Any]:
-        """Return the future of what *function* answers in the context of the caller."""
+    def submit(
+        self, function: Callable[[], Any], given_up: threading.Event | None = None
+    ) -> Future[Any]:
+        """
+        Return the future of what *function* answers in the context of the caller.
+
+        Once *given_up* is set nobody waits for it any more.
+        """
         future: Future[Any] = Future()
         context = contextvars.copy_context()
         with self._condition:
-            self._jobs.append((future, lambda: context.run(function)))
+            self._jobs.append((future, lambda: context.run(function), given_up))
             if self._idle < len(self._jobs) and self._alive < self._most:
                 self._start()
             else:
@@ -81,8 +87,9 @@ class Threads:
                     if not is_told and not self._jobs:
                         self._alive -= 1
                         return
-                future, function = self._jobs.popleft()
+                future, function, under_way.given_up = self._jobs.popleft()
             _run(future, function)
+            under_way.given_up = None
             del future, function  # an idle thread keeps nothing alive
 
 

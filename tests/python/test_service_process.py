@@ -1,16 +1,18 @@
 """RetrievalService in processes that fork, that signals interrupt, and that end."""
 
+import asyncio
 import os
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 from service_support import Fake, service_of
 
 from budgeteer._threads import Threads
-from budgeteer.service import RetrievalTimeoutError
+from budgeteer.service import LlmSettings, RetrievalTimeoutError
 
 COMMON = """
 import asyncio, os, signal, sys, threading
@@ -134,6 +136,34 @@ def test_a_call_that_raises_stop_iteration_is_told():
     with pytest.raises(RuntimeError, match="StopIteration") as caught:
         Threads(1).submit(lambda: next(iter(()))).result(10)
     assert isinstance(caught.value.__cause__, StopIteration)
+
+
+def test_a_packing_that_was_given_up_asks_its_counter_no_more():
+    """So that cancelled requests do not hold up those that come later."""
+    asked = []
+
+    def counter(text):
+        asked.append(text)
+        time.sleep(0.005)
+        return len(text.split())
+
+    settings = LlmSettings(context_window=10**6, max_output_tokens=0, counter=counter)
+    service = service_of(*[f"tea {n}" for n in range(400)], settings=settings)
+
+    async def main():
+        tasks = [asyncio.create_task(service.aretrieve("q")) for _ in range(6)]
+        await asyncio.sleep(0.3)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        before = len(asked)
+        await asyncio.sleep(0.3)
+        return before, len(asked) - before
+
+    before, after = asyncio.run(main())
+    assert before > 20
+    assert after <= 6  # what was under way
+    assert 6 == service.stats().cancelled
 
 
 def test_no_thread_is_free():
