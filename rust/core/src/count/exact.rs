@@ -328,7 +328,7 @@ fn end_of<P: Pattern>(encoding: Encoding, text: &[u8], tokens: u64, stop: &Atomi
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cl100k", feature = "o200k"))]
 mod tests {
     use proptest::prelude::*;
 
