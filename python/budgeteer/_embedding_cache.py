@@ -12,6 +12,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ _SCHEMA = (
     "vector BLOB NOT NULL, checksum BLOB NOT NULL)"
 )
 _BUSY_SECONDS = 5.0
+_LOOK_SECONDS = 0.005
 _KEYS_AT_ONCE = 500  # below the 999 variables that an old SQLite allows
 _ROW_BYTES = 160  # of a row beside its vector: both keys, checksum and what SQLite adds
 _WAL_BYTES = 4 << 20
@@ -125,7 +127,7 @@ class Cache:
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}").fetchall()
             with _transaction(connection):
@@ -162,6 +164,28 @@ class Cache:
             *("the embedding cache %s is corrupt; it is now %s", self._path, aside),
             extra={"cache": str(self._path), "renamed_to": aside},
         )
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """
+    Have the file write ahead.
+
+    SQLite itself does not wait where others begin that at the same time: each of them reads, and
+    would write next.
+    """
+    ends = time.monotonic() + _BUSY_SECONDS
+    while not _writes_ahead(connection, is_patient=time.monotonic() < ends):
+        time.sleep(_LOOK_SECONDS)
+
+
+def _writes_ahead(connection: sqlite3.Connection, *, is_patient: bool) -> bool:
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    except sqlite3.OperationalError as error:
+        if not is_patient or "locked" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _check_columns(connection: sqlite3.Connection) -> None:

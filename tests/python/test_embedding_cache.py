@@ -372,6 +372,24 @@ def test_threads(endpoint, embedder):
     cache.close()
 
 
+def test_opening_at_once(tmp_path):
+    """Who opens a new file at the same time waits for the others, as SQLite itself does not."""
+    with ThreadPoolExecutor(8) as pool:
+        for attempt in range(40):
+            caches = [Cache(tmp_path / str(attempt), 1 << 24) for _ in range(8)]
+            barrier = threading.Barrier(8)
+
+            def work(n, caches=caches, barrier=barrier):
+                key = [n.to_bytes(32, "big")]
+                barrier.wait(30)
+                caches[n].put(key, np.ones((1, 4), dtype=np.float32))
+                return len(caches[n].get(key))
+
+            assert [1] * 8 == list(pool.map(work, range(8)))
+            for cache in caches:
+                cache.close()
+
+
 WORK = """
 import sys
 from pathlib import Path
