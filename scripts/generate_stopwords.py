@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from budgeteer._reference._terms import terms  # noqa: E402  # of this checkout
+from budgeteer._reference._rank import terms  # noqa: E402  # of this checkout
 
 PYTHON = ROOT / "python/budgeteer/_reference/_stopword_table.py"
 RUST = ROOT / "rust/core/src/stopwords/table.rs"

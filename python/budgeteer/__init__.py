@@ -9,12 +9,12 @@ text that is returned. A `Layout` divides a window among the sections of a whole
 
 from typing import TYPE_CHECKING, Any
 
-from budgeteer._assemble import Template, parse_context
-from budgeteer._chunk import Chunk
-from budgeteer._corpus import Corpus
-from budgeteer._count import CacheInfo, TokenCounter, get_counter
-from budgeteer._pack import Packer, pack
-from budgeteer._packing import DroppedChunk, KeptChunk, Packing
+from budgeteer._chunk.chunk import Chunk
+from budgeteer._count.counter import CacheInfo, TokenCounter, get_counter
+from budgeteer._pack.corpus import Corpus
+from budgeteer._pack.packer import Packer, pack
+from budgeteer._pack.packing import DroppedChunk, KeptChunk, Packing
+from budgeteer._pack.template import Template, parse_context
 from budgeteer.errors import (
     BudgeteerError,
     BudgetExhaustedError,
@@ -59,9 +59,9 @@ _LATER = {
 """The modules of names that are loaded when they are asked for: a third of the import's time."""
 
 if TYPE_CHECKING:
-    from budgeteer._layout import Allocation, Layout
-    from budgeteer._section import Section
-    from budgeteer._trim import trim_messages
+    from budgeteer._layout.layout import Allocation, Layout
+    from budgeteer._layout.section import Section
+    from budgeteer._messages.trim import trim_messages
 
     __version__: str
 else:

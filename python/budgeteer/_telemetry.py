@@ -21,16 +21,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from budgeteer._external import HF
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from budgeteer._pack import Packer
-    from budgeteer._packing import Packing
-    from budgeteer._retrieval_result import RetrievalResult
 
     Told = Mapping[str, str | bool | int | float]
 
@@ -57,6 +53,38 @@ _HISTOGRAMS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "budgeteer.retrieve.tokens": ("{token}", "What of a window went where.", _TOKENS),
 }
 """Unit, description and the bounds of the buckets, of each histogram."""
+
+
+class Packed(Protocol):
+    """What is told of a packing."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def total_tokens(self) -> int: ...
+    @property
+    def budget_tokens(self) -> int: ...
+    @property
+    def is_exact(self) -> bool: ...
+    @property
+    def was_truncated(self) -> bool: ...
+    @property
+    def kept(self) -> Sequence[Any]: ...
+    @property
+    def dropped_count(self) -> int: ...
+    @property
+    def fallback(self) -> str | None: ...
+
+
+class Retrieved(Protocol):
+    """What is told of a request to the service."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def packing(self) -> Packed: ...
+    @property
+    def tokens(self) -> Any: ...
 
 
 class _Guard:
@@ -93,10 +121,10 @@ class Operation:
     def tell(self, attributes: Told) -> None:
         """Add *attributes* to the span."""
 
-    def tell_packing(self, packing: Packing[Any]) -> None:
+    def tell_packing(self, packing: Packed) -> None:
         """Add the figures of a packing; nothing is counted for that."""
 
-    def tell_result(self, result: RetrievalResult) -> None:
+    def tell_result(self, result: Retrieved) -> None:
         """Add the figures of a request to the service."""
 
 
@@ -164,7 +192,7 @@ class _Observed(Operation):
             with _GUARD:
                 self._span.set_attributes(_clean(attributes))
 
-    def tell_result(self, result: RetrievalResult) -> None:
+    def tell_result(self, result: Retrieved) -> None:
         tokens = result.tokens
         parts = {
             "system": tokens.system,
@@ -245,29 +273,30 @@ class Observer:
             with _GUARD:
                 histogram.record(value, labels)
 
-    def packing(self, packer: Packer, query: str, told: Told | None = None) -> Operation:
+    def packing(
+        self, ranking: str, counter: str, query: str, told: Told | None = None
+    ) -> Operation:
         """Return a packing that begins; *told* is known of it beside."""
-        return _begun(_ObservedPacking, self, packer, query, told or {})
+        return _begun(_ObservedPacking, self, ranking, counter, query, told or {})
 
 
 class _ObservedPacking(_Observed):
     """A packing."""
 
-    __slots__ = ("_packer", "_query")
+    __slots__ = ("_query",)
 
-    def __init__(self, observer: Observer, packer: Packer, query: str, told: Told) -> None:
-        self._packer, self._query = packer, query
-        labels = {
-            "budgeteer.ranking": packer.ranking,
-            "budgeteer.counter": _counter_name(packer._counter.name),  # noqa: SLF001
-        }
+    def __init__(
+        self, observer: Observer, ranking: str, counter: str, query: str, told: Told
+    ) -> None:
+        self._query = query
+        labels = {"budgeteer.ranking": ranking, "budgeteer.counter": _counter_name(counter)}
         super().__init__(
             *(observer, "budgeteer.pack", {**labels, **told}),
             duration="budgeteer.pack.duration",
             labels=labels,
         )
 
-    def tell_packing(self, packing: Packing[Any]) -> None:
+    def tell_packing(self, packing: Packed) -> None:
         self._observer.record("budgeteer.pack.tokens", packing.total_tokens, self._labels)
         if not self._is_recording:
             return
@@ -378,7 +407,7 @@ def request() -> Operation:
     )
 
 
-def _figures(packing: Packing[Any]) -> dict[str, str | bool | int | float]:
+def _figures(packing: Packed) -> dict[str, str | bool | int | float]:
     """Return the figures that cost nothing."""
     told: dict[str, str | bool | int | float] = {
         "budgeteer.kept": len(packing.kept),

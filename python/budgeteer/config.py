@@ -60,24 +60,17 @@ from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
 from budgeteer._external import HF
-from budgeteer._pack import Packer
-from budgeteer._sources import (
-    Qdrant,
-    Source,
-    decode,
-    join,
-    mapping,
-    one_line,
-    reason,
-    source_of,
-)
+from budgeteer._files import decode, join, mapping, one_line, reason
+from budgeteer._pack.packer import Packer
+from budgeteer._rank.rankings import Embedding
+from budgeteer._sources.sources import Qdrant, Source, source_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError, RetrievalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from budgeteer._chunk import Chunk
-    from budgeteer._packing import Packing
+    from budgeteer._chunk.chunk import Chunk
+    from budgeteer._pack.packing import Packing
     from budgeteer.embedding import OpenAIEmbedder
 
 __all__ = ["Config", "ConfigError", "load"]
@@ -318,23 +311,16 @@ def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | No
             max_tokens,
             reserve_tokens=reserve_tokens,
             counter=estimator,
-            ranking=_RANKINGS[ranking],
+            ranking=Embedding(embedder) if ranking == "embedding" else _RANKINGS[ranking],
             min_score=None,
             overflow=_TRUNCATIONS[truncation],
             max_chunks=None,
             dedupe="exact",
             selection="rank",
+            units="chunk",
             order="rank",
             template="plain",
             notice=None,
-            embedder=embedder if ranking == "embedding" else None,
-            fallback=None,
-            weights=None,
-            fusion="minmax",
-            rrf_k=60,
-            stemming=None,
-            stopwords="english",
-            units="chunk",
         )
     except BudgeteerError as error:  # of the counter: all else is checked
         message = str(error)

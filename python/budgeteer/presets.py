@@ -1,14 +1,16 @@
 """Packers that reproduce what a known design fixes, and what belongs to them."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from budgeteer import _validate
-from budgeteer._citation import Citation, citations, estimate_citation_tokens, sources_footer
-from budgeteer._count import TokenCounter
-from budgeteer._gate import artifacts_of
-from budgeteer._pack import Packer
-from budgeteer._packing import Packing
+from budgeteer._codes import CITE, GATE, SUM_OF_PARTS
+from budgeteer._count.counter import TokenCounter
+from budgeteer._pack.citation import Citation, citations, estimate_citation_tokens, sources_footer
+from budgeteer._pack.gate import artifacts_of
+from budgeteer._pack.packer import Packer
+from budgeteer._pack.packing import Packing
 
 __all__ = [
     "APPROX_CHARS_PER_TOKEN",
@@ -41,6 +43,31 @@ _TRUNCATIONS = {
     "truncate_end": "truncate_end",
     "truncate_middle": "truncate_middle",
 }
+
+
+class _Citing(Packer):
+    """A packer that sets aside what each chunk costs to cite."""
+
+    __slots__ = ()
+    _policy = (CITE, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gate(Packer):
+    """A packer behind a gate, which considers *max_docs* documents."""
+
+    max_docs: int = 3
+
+    @property
+    def _policy(self) -> tuple[int, int]:  # type: ignore[override]
+        return GATE, self.max_docs
+
+
+class _SumOfParts(Packer):
+    """A packer that counts the parts of a text, under an estimate, and not what joins them."""
+
+    __slots__ = ()
+    _policy = (SUM_OF_PARTS, 0)
 
 
 def agentic_rag(
@@ -85,7 +112,7 @@ def agentic_rag(
         'Sources: tea.md 7'
 
     """
-    return Packer(
+    return _Citing(
         max_tokens,
         reserve_tokens=_validate.tokens("buffer_tokens", buffer_tokens),
         counter=counter,
@@ -99,7 +126,6 @@ def agentic_rag(
         order="rank",
         template="plain",
         notice="Chunks left out: {count}." if notice is True else notice,
-        _is_citing=True,
     )
 
 
@@ -181,7 +207,7 @@ def context_gate(max_tokens: int = 120, *, max_docs: int = 3) -> Packer:
         Chunk 0 (score 0.00) was dropped: it shares no keyword with the question.
 
     """
-    return Packer(
+    return _Gate(
         max_tokens,
         reserve_tokens=0,
         counter="chars_per_token:3",
@@ -195,7 +221,7 @@ def context_gate(max_tokens: int = 120, *, max_docs: int = 3) -> Packer:
         order="rank",
         template="tagged",
         notice=None,
-        _max_docs=_validate.tokens("max_docs", max_docs),
+        max_docs=_validate.tokens("max_docs", max_docs),
     )
 
 
@@ -259,7 +285,7 @@ def context_router(
         'Some lon [...]'
 
     """
-    return Packer(
+    return _SumOfParts(
         _validate.tokens("max_tokens", max_tokens, minimum=1),
         reserve_tokens=reserve_tokens,
         counter=_validate.choice("estimator", estimator, _ESTIMATORS),
@@ -273,5 +299,4 @@ def context_router(
         order="rank",
         template="plain",
         notice=None,
-        _sum_of_parts=True,
     )

@@ -1,19 +1,21 @@
-"""Scores of texts against a query, for those who rank on their own."""
+"""Rankings with their options, and scores of texts for those who rank on their own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from budgeteer import _similarity, _terms, _validate
+from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._codes import TITLE_TYPE
+from budgeteer._rank import similarity
+from budgeteer._rank.rankings import Bm25, Embedding, Hybrid
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["bm25_scores", "cosine_scores", "keyword_scores"]
+__all__ = ["Bm25", "Embedding", "Hybrid", "bm25_scores", "cosine_scores", "keyword_scores"]
 
 
 def keyword_scores(
@@ -76,8 +78,8 @@ def bm25_scores(
         k1: How soon a term that occurs again says nothing new: from 0, where once is enough, to
             1,000,000.
         b: How much the length of a text counts, from 0 to 1.
-        stemming: A language, as for `budgeteer.Packer`.
-        stopwords: A language or words, as for `budgeteer.Packer`.
+        stemming: A language, as for `Bm25`.
+        stopwords: A language or words, as for `Bm25`.
 
     Returns:
         Scores from 0.0 on as float64, shape ``(n,)``. They compare within one call only.
@@ -93,11 +95,10 @@ def bm25_scores(
         array([1.21993904, 0.        ])
 
     """
-    k1 = _validate.number_between("k1", k1, 0, 1_000_000)
-    b = _validate.number_between("b", b, 0, 1)
-    words = _terms.words(stemming, stopwords)
+    bm25 = Bm25(stemming=stemming, stopwords=stopwords, k1=k1, b=b)
     batch = _batch(query, texts, titles)
-    return _scores(backend.bm25_scores(*batch, k1, b, words), *batch)
+    words = (bm25.stemming, bm25.stopwords)
+    return _scores(backend.bm25_scores(*batch, bm25.k1, bm25.b, words), *batch)
 
 
 def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -131,9 +132,9 @@ def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.d
     import numpy as np
 
     names = ("query_vector", "vectors")
-    wanted = _similarity.query_vector(names[0], query_vector)
-    found = _similarity.chunk_vectors(names[1], vectors)
-    return np.frombuffer(_similarity.cosine_scores(wanted, found, names), dtype=np.float64)
+    wanted = similarity.query_vector(names[0], query_vector)
+    found = similarity.chunk_vectors(names[1], vectors)
+    return np.frombuffer(similarity.cosine_scores(wanted, found, names), dtype=np.float64)
 
 
 def _batch(

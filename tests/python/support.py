@@ -11,18 +11,13 @@ from unittest import mock
 import pytest
 from hypothesis import strategies as st
 
-from budgeteer import (
-    Chunk,
-    Template,
-    _corpus,
-    _count,
-    _layout,
-    _pack,
-    _records,
-    _sentences,
-    _similarity,
-    ranking,
-)
+from budgeteer import Chunk, Template, ranking
+from budgeteer._chunk import record
+from budgeteer._count import counter
+from budgeteer._layout import layout
+from budgeteer._pack import corpus, packer, prepared, sentences
+from budgeteer._rank import similarity
+from budgeteer.service import _service
 
 ONLY_REFERENCE = os.environ.get("BUDGETEER_BACKEND") == "reference"
 """Whether this run was asked to leave the native backend out."""
@@ -35,7 +30,7 @@ on_both = pytest.mark.parametrize("name", BACKENDS)
 compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 """Marks a test that compares both backends."""
 
-FACADES = (_corpus, _records, _pack, _count, _layout, _sentences, _similarity, ranking)
+FACADES = (corpus, record, prepared, counter, layout, sentences, similarity, ranking)
 """The modules that hold a backend of their own."""
 
 END_MARKER = " [...]"
@@ -54,6 +49,9 @@ def using(name):
     with ExitStack() as stack:
         for facade in FACADES:
             stack.enter_context(mock.patch.object(facade, "backend", module))
+        # A packer that was made before has the plan of another backend.
+        for user in (packer, _service):
+            stack.enter_context(mock.patch.object(user, "prepared_of", prepared.prepared))
         yield module
 
 

@@ -29,8 +29,8 @@ from support import (
 )
 
 from budgeteer import InvalidArgumentError, Packer, ranking
-from budgeteer._reference._bm25 import ln
-from budgeteer._reference._terms import DEFAULT_WORDS, STOPWORDS, Terms, terms
+from budgeteer._reference._rank.bm25 import ln
+from budgeteer._reference._rank.terms import DEFAULT_WORDS, STOPWORDS, Terms, terms
 
 ASSIGNED = [chr(code) for code in range(sys.maxunicode + 1) if is_assigned(chr(code))]
 WORDS = ["tea", "green", "black", "x", "42", "th\u00e9", "\u7eff\u8336", "\uc548\ub155", "the"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import budgeteer
-from budgeteer import _pack
-from budgeteer._assemble import STYLES
+from budgeteer._pack import packer as _pack
+from budgeteer._pack.template import STYLES
 
 CHUNKS = [
     {"text": "Rye bread.", "source": "kitchen", "title": "Bread", "metadata": {"path": "b.md"}},

@@ -7,7 +7,7 @@ import pytest
 from test_config import NOTE
 
 from budgeteer import BudgeteerError, InvalidArgumentError, Packer
-from budgeteer._sources import Directory
+from budgeteer._sources.sources import Directory
 from budgeteer.config import Config, ConfigError, load
 
 

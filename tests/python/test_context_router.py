@@ -44,7 +44,7 @@ from budgeteer import (
     pack,
     presets,
 )
-from budgeteer._reference import _keywords
+from budgeteer._reference._rank import keywords as _keywords
 
 ESTIMATORS = ["chars_div4", "words", "whitespace"]
 RANKINGS = ["relevance", "recency", "manual"]

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from budgeteer._embedding_cache import FILE, MIN_BYTES, Cache, Keys
+from budgeteer.embedding._cache import FILE, MIN_BYTES, Cache, Keys
 from budgeteer.embedding import OpenAIEmbedder
 
 TEXTS = ["green tea", "black tea", "日本のお茶"]
@@ -254,7 +254,7 @@ def test_a_cache_that_cannot_be_used(endpoint, embedder, caplog, what):
 
 def test_a_locked_file(endpoint, embedder, caplog, monkeypatch):
     """While another process keeps the file locked, texts are embedded all the same."""
-    monkeypatch.setattr("budgeteer._embedding_cache._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("budgeteer.embedding._cache._BUSY_SECONDS", 0.1)
     as_sent(endpoint, embedder)
     embedder.close()
     connection = sqlite3.connect(path_of(embedder), isolation_level=None)
@@ -394,7 +394,7 @@ WORK = """
 import sys
 from pathlib import Path
 import numpy as np
-from budgeteer._embedding_cache import Cache
+from budgeteer.embedding._cache import Cache
 
 number = int(sys.argv[2])
 cache = Cache(Path(sys.argv[1]), 1 << 24)

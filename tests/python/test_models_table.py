@@ -413,7 +413,7 @@ def test_the_import_stays_light():
     """Neither the package nor an exact count reads the table."""
     code = (
         "import sys, budgeteer; budgeteer.get_counter('o200k_base').count('tea'); "
-        "print('budgeteer._limits' in sys.modules)"
+        "print('budgeteer._count.limits' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60

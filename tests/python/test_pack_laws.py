@@ -46,7 +46,7 @@ from budgeteer import (
     pack,
     parse_context,
 )
-from budgeteer._assemble import STYLES
+from budgeteer._pack.template import STYLES
 
 
 @dataclass

@@ -27,7 +27,7 @@ from support import (
 )
 
 from budgeteer import Chunk, Corpus, CounterError, InvalidArgumentError, Packer, get_counter
-from budgeteer._sentences import GAP, MAX_CHUNKS
+from budgeteer._pack.sentences import GAP, MAX_CHUNKS
 from budgeteer.embedding import EmbeddingError
 from budgeteer.presets import agentic_rag
 

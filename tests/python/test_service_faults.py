@@ -309,7 +309,7 @@ def test_a_retriever_that_hangs_does_not_keep_the_process():
 
 def test_threads_are_bounded():
     """However many retrievals hang, there are so many threads and no more."""
-    from budgeteer._threads import Threads
+    from budgeteer.service._threads import Threads
 
     threads, until = Threads(4), threading.Event()
     before = threading.active_count()

@@ -11,7 +11,7 @@ import time
 import pytest
 from service_support import Fake, service_of
 
-from budgeteer._threads import Threads
+from budgeteer.service._threads import Threads
 from budgeteer.service import LlmSettings, RetrievalTimeoutError
 
 COMMON = """

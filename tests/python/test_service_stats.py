@@ -8,7 +8,7 @@ import pytest
 from service_support import COUNT, service_of, text_of
 
 from budgeteer import Packer
-from budgeteer._service_stats import Packed, Recorder, bucket
+from budgeteer.service._stats import Packed, Recorder, bucket
 from budgeteer.service import InputValidationError, LlmSettings
 
 

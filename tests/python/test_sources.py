@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from budgeteer._sources import matches, split_markdown
+from budgeteer._sources.sources import matches, split_markdown
 
 NOTE = "sources: [{type: inline, text: A note.}]"
 POLICY = "What is the remote work policy?"

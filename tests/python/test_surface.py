@@ -194,7 +194,7 @@ def test_layouts_are_loaded_when_asked_for():
     """The import leaves layouts out, lists them, and has them when they are asked for."""
     code = (
         "import sys, budgeteer\n"
-        "print('budgeteer._layout' in sys.modules, {*budgeteer.__all__} <= {*dir(budgeteer)})\n"
+        "print('budgeteer._layout.layout' in sys.modules, {*budgeteer.__all__} <= {*dir(budgeteer)})\n"
         "print(budgeteer.Layout(3, []).fit().free_tokens, 'Layout' in vars(budgeteer))"
     )
     done = subprocess.run(

@@ -207,7 +207,7 @@ impl<S: Strings> Host for Caller<'_, '_, S> {
 type TagFields<'py> =
     (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, f64);
 
-/// Returns the first of the columns that `budgeteer._packing.Packing` wraps, up
+/// Returns the first of the columns that `budgeteer._pack.packing.Packing` wraps, up
 /// to the cut, and the last of them, the duplicates.
 fn head<'py>(
     py: Python<'py>,

@@ -1,0 +1,253 @@
+"""Chunks: what a retriever returns, in the caller's own types or in ours."""
+
+import math
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from budgeteer import _validate
+from budgeteer._codes import DEFAULT_KIND, NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
+from budgeteer.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """
+    One retrieved piece of text.
+
+    A `Packer` takes plain strings, mappings with ``text`` or ``content`` and objects with
+    ``.text``, ``.page_content`` or ``.content`` as well; this class is for those who have none of
+    their own.
+
+    Args:
+        text: The text itself. The only field that a packing contains.
+        id: Identifier within its source, shown by templates.
+        source: Where the chunk comes from, for people and citations.
+        title: Heading of the chunk; its words count for ranking, not for the budget.
+        score: Relevance that a retriever or reranker gave, higher is better; any float but NaN.
+        metadata: Anything else. Read here: ``mtime`` (seconds, for ``ranking="recency"``),
+            ``kind`` (shown by templates), and the first number of ``position``, ``index`` and
+            ``offset`` (for ``order="document"``).
+
+    Raises:
+        InvalidArgumentError: *text*, *source* or *title* is not a str, or *score* is not a number.
+
+    Examples:
+        >>> Chunk("Paris is the capital of France.", title="France").title
+        'France'
+
+    """
+
+    text: str
+    id: str | None = None
+    source: str = ""
+    title: str = ""
+    score: float | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _validate.text("text", self.text)
+        _validate.text("source", self.source)
+        _validate.text("title", self.title)
+        if self.id is not None:
+            _validate.text("id", self.id)
+        if self.score is not None:
+            _validate.number("score", self.score)
+        if self.metadata is not None and not isinstance(self.metadata, Mapping):
+            raise InvalidArgumentError(
+                f"metadata must be a mapping, not {_validate.type_name(self.metadata)}"
+            )
+
+
+CHUNK_FIELDS = ("text", "title", "source", "id", "metadata")
+"""The fields of a chunk that a payload may hold."""
+
+_EXACT = 2**53
+"""Up to here every int is a float."""
+
+
+@lru_cache(maxsize=256)
+def _is_mapping_type(kind: type) -> bool:
+    return issubclass(kind, Mapping)
+
+
+def is_mapping(value: object) -> bool:
+    """Return whether *value* is a mapping; decided once for each type."""
+    return _is_mapping_type(type(value))  # type: ignore[arg-type]  # a type is hashable
+
+
+def field_of(chunk: Any, name: str) -> Any:
+    """Return the field *name* of a chunk of any type, or None where it has none."""
+    if type(chunk) is dict or is_mapping(chunk):
+        return chunk.get(name)
+    if isinstance(chunk, str):
+        return None
+    return getattr(chunk, name, None)
+
+
+def metadata_field(chunk: object, name: str) -> Any:
+    """Return the metadata *name* of a chunk of any type, or None where it has none."""
+    metadata = field_of(chunk, "metadata")
+    return metadata.get(name) if is_mapping(metadata) else None
+
+
+def text_name(chunk: object) -> str:
+    """Return the name under which a mapping or an object holds its text."""
+    if isinstance(chunk, Mapping):
+        return next(name for name in TEXT_KEYS if name in chunk)
+    return next(name for name in TEXT_ATTRIBUTES if hasattr(chunk, name))
+
+
+def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
+    """
+    Return the function that gives the text of a chunk that a backend has accepted.
+
+    As there, the first object of a type decides which attribute holds the text.
+    """
+    names: dict[type, str] = {}
+    for chunk in chunks:
+        if type(chunk) not in names and not isinstance(chunk, (str, Mapping)):
+            names[type(chunk)] = text_name(chunk)
+
+    def text(i: int) -> str:
+        chunk = chunks[i]
+        if not isinstance(chunk, str):
+            chunk = field_of(chunk, names.get(type(chunk)) or text_name(chunk))
+        return str.__str__(chunk)
+
+    return text
+
+
+def score_keys(chunks: Sequence[object]) -> bytes:
+    """Return each chunk's own score as float64, shape ``(n,)``; NaN stands for none."""
+    keys = array("d", [math.nan]) * len(chunks)
+    for i, chunk in enumerate(chunks):
+        score = field_of(chunk, "score")
+        if score is not None:
+            keys[i] = checked_number(score, "chunks[{}].score", i)
+    return keys.tobytes()
+
+
+def finite_score_keys(chunks: Sequence[object]) -> bytes:
+    """Return what `score_keys` does; infinite scores, which nothing compares with, are refused."""
+    keys = score_keys(chunks)
+    for i, score in enumerate(memoryview(keys).cast("d")):
+        if math.isinf(score):
+            raise InvalidArgumentError(
+                f"chunks[{i}].score must be finite under ranking='hybrid', not {score}"
+            )
+    return keys
+
+
+def checked_number(number: Any, name: str, i: int) -> float:
+    """Return *number* as a float; *name* is written only where it must be."""
+    if type(number) is float and not math.isnan(number):
+        return number
+    if type(number) is int and -_EXACT <= number <= _EXACT:
+        return float(number)
+    return _validate.number(name.format(i), number)
+
+
+def mtime_keys(chunks: Sequence[object]) -> bytes:
+    """Return each chunk's modification time as float64, shape ``(n,)``; 0 stands for none."""
+    keys = array("d", [0.0]) * len(chunks)
+    for i, chunk in enumerate(chunks):
+        mtime = metadata_field(chunk, "mtime")
+        if isinstance(mtime, (int, float)):  # a bool counts as 0 or 1
+            keys[i] = checked_number(mtime + 0, "chunks[{}].metadata['mtime']", i)
+    return keys.tobytes()
+
+
+def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str, float]]:
+    """
+    Return the function that says kind, id, source, title and position of a chunk.
+
+    A chunk without id has its index, one without position NaN; source and title may be in the
+    metadata.
+    """
+
+    def tag(i: int) -> tuple[str, str, str, str, float]:
+        chunk = chunks[i]
+        if isinstance(chunk, str):
+            return DEFAULT_KIND, str(i), "", "", math.nan
+        metadata = field_of(chunk, "metadata")
+        if not is_mapping(metadata):
+            metadata = {}
+        # What has no metadata may have all at hand.
+        data: Any = chunk if is_mapping(chunk) else {}
+        kind = metadata.get("kind")
+        if kind is None:
+            kind = data.get("kind")
+        identifier = field_of(chunk, "id")
+        return (
+            DEFAULT_KIND if kind is None else f"{kind}",
+            f"{i if identifier is None else identifier}",
+            f"{field_of(chunk, 'source') or metadata.get('source') or ''}",
+            f"{field_of(chunk, 'title') or metadata.get('title') or ''}",
+            _position(metadata, data),
+        )
+
+    return tag
+
+
+def _position(metadata: Mapping[str, Any], data: Mapping[str, Any]) -> float:
+    """Return where a chunk stands in its source, or NaN where it does not say."""
+    for name in ("position", "index", "offset"):
+        value = metadata.get(name)
+        if value is None:
+            value = data.get(name)
+        if value is None:
+            continue
+        if isinstance(value, float) or _validate.as_int(value) is not None:
+            with suppress(OverflowError):
+                return float(value)
+    return math.nan
+
+
+def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
+    """Yield chunks of any type as `Chunk`."""
+    for i, item in enumerate(items):
+        if isinstance(item, Chunk):
+            yield item
+            continue
+        try:
+            text = texts_of([item])(0)
+        except (StopIteration, TypeError):
+            raise InvalidArgumentError(
+                f"chunks[{i}] must be a str, a mapping with 'text' or 'content', or an object "
+                f"with .text, .page_content or .content, not {_validate.type_name(item)}"
+            ) from None
+        metadata = field_of(item, "metadata")
+        identifier = field_of(item, "id")
+        try:
+            yield Chunk(
+                text,
+                id=None if identifier is None else str(identifier),
+                source=field_of(item, "source") or "",
+                title=field_of(item, "title") or "",
+                metadata=metadata,
+            )
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"chunks[{i}].{error}") from None
+
+
+def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError:
+    """Return the error for chunk *i*, which a backend could not read for the reason *code*."""
+    chunk = chunks[i]
+    found = _validate.type_name(chunk)
+    if code == NO_TEXT and isinstance(chunk, Mapping):
+        return InvalidArgumentError(f"chunks[{i}] must have a key 'text' or 'content'")
+    if code == NO_TEXT:
+        return InvalidArgumentError(
+            f"chunks[{i}] must be a str, a mapping with 'text' or 'content', or an object with "
+            f".text, .page_content or .content, not {found}"
+        )
+    # As the backend did: by the first object of its type.
+    first = next(other for other in chunks if type(other) is type(chunk))
+    name = "title" if code == TITLE_TYPE else text_name(chunk if is_mapping(chunk) else first)
+    return InvalidArgumentError(
+        f"chunks[{i}].{name} must be a str, not {_validate.type_name(field_of(chunk, name))}"
+    )

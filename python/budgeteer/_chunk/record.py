@@ -1,0 +1,144 @@
+"""Chunks in a file: what each has beside text and title, as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from budgeteer import _validate
+from budgeteer._backend import backend
+from budgeteer._chunk.chunk import Chunk, field_of, text_name
+from budgeteer.errors import CorpusError, InvalidArgumentError
+
+_DEEPEST = 64
+"""So deep lists and mappings may be nested."""
+
+_STR, _MAPPING, _CHUNK = range(3)
+"""What a chunk was: the first item of its record."""
+
+
+class Stored(Sequence[Any]):
+    """The chunks of an opened file, made when they are looked at, and those behind them."""
+
+    __slots__ = ("_count", "_index", "_more")
+
+    def __init__(self, index: Any, more: tuple[Any, ...] = (), count: int | None = None) -> None:
+        self._index = index
+        self._count = len(index) if count is None else count
+        self._more = more
+
+    def with_more(self, more: tuple[Any, ...]) -> Stored:
+        """Return these chunks with *more* behind them."""
+        return Stored(self._index, self._more + more, self._count)
+
+    def __len__(self) -> int:
+        return self._count + len(self._more)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._get, range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        places = range(len(self))[index]
+        return [*map(self._get, places)] if isinstance(places, range) else self._get(places)
+
+    def _get(self, place: int) -> Any:
+        if place >= self._count:
+            return self._more[place - self._count]
+        return _restored(place, *backend.stored_chunk(self._index, place))
+
+    def records(self) -> list[bytes]:
+        """Return the records of all chunks, those of the file as they stand there."""
+        stored = [backend.stored_chunk(self._index, place)[2] for place in range(self._count)]
+        return stored + [_record(c, i) for i, c in enumerate(self._more, self._count)]
+
+
+def records_of(chunks: Sequence[Any]) -> list[bytes]:
+    """Return what a file holds of each chunk beside its text and its title."""
+    if isinstance(chunks, Stored):
+        return chunks.records()
+    return [_record(chunk, i) for i, chunk in enumerate(chunks)]
+
+
+def _record(chunk: Any, i: int) -> bytes:
+    if isinstance(chunk, str):
+        return b""
+    record: list[Any]
+    if isinstance(chunk, Mapping):
+        key = text_name(chunk)
+        fields = {name: chunk[name] for name in chunk if name != key}
+        _check(fields, f"chunks[{i}]")
+        record = [_MAPPING, key, fields]
+    else:
+        identifier, metadata = field_of(chunk, "id"), field_of(chunk, "metadata")
+        source, score = field_of(chunk, "source"), field_of(chunk, "score")
+        if identifier is not None:
+            identifier = _validate.text(f"chunks[{i}].id", identifier)
+        source = "" if source is None else _validate.text(f"chunks[{i}].source", source)
+        if score is not None:
+            score = _validate.number(f"chunks[{i}].score", score)
+        if metadata is not None:
+            metadata = _plain(metadata)
+            _check(metadata, f"chunks[{i}].metadata")
+        record = [_CHUNK, identifier, source, score, metadata]
+    try:
+        return json.dumps(record, separators=(",", ":")).encode("ascii")
+    except ValueError as error:  # an int of too many digits
+        raise InvalidArgumentError(f"chunks[{i}] cannot be saved: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _check(value: Any, name: str, depth: int = 0) -> None:
+    """Raise where JSON does not give *value* back as it is."""
+    if depth > _DEEPEST:
+        raise InvalidArgumentError(
+            f"{name} is nested more than {_DEEPEST} deep and cannot be saved"
+        )
+    if value is None or type(value) in (bool, int, str):
+        return
+    if type(value) is float:
+        if not math.isfinite(value):
+            raise InvalidArgumentError(f"{name} must be finite to be saved, not {value}")
+    elif type(value) is list:
+        for item in value:
+            _check(item, name, depth + 1)
+    elif type(value) is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                raise InvalidArgumentError(
+                    f"{name} must have keys of type str to be saved, not "
+                    f"{_validate.type_name(key)}"
+                )
+            _check(item, f"{name}[{key[:40]!r}]" if depth == 0 else name, depth + 1)
+    else:
+        raise InvalidArgumentError(
+            f"{name} holds a {_validate.type_name(value)}, which JSON does not give back: it "
+            f"cannot be saved"
+        )
+
+
+def _restored(place: int, text: str, title: str, record: bytes) -> Any:
+    """Return the chunk that a file holds."""
+    if not record:
+        return text
+    try:
+        kind, *rest = json.loads(record)
+        if kind == _MAPPING:
+            key, fields = rest
+            return {key: text, **fields}
+        if kind == _CHUNK:
+            identifier, source, score, metadata, *own = rest
+            if own and own[0]:  # what a program in Rust has as fields
+                metadata = {**(metadata or {}), **own[0]}
+            return Chunk(text, identifier, source, title, score, metadata)
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise CorpusError(f"the record of chunk {place} in the file is not one that a Corpus writes")

@@ -1,0 +1,391 @@
+"""Token counters: how long a text is, in tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from budgeteer import _process, _validate
+from budgeteer._backend import backend
+from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
+from budgeteer._count.names import ENCODINGS, NAMES, meaning_of
+from budgeteer._models import MODELS, NATIVE
+from budgeteer.errors import CounterError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from budgeteer._count.limits import ModelLimits
+
+KEEP = ("start", "end", "both")
+
+
+class CacheInfo(NamedTuple):
+    """
+    How well the counts that are remembered for an encoding did, for the whole process.
+
+    Attributes:
+        hits: Texts whose count was remembered.
+        misses: Texts that had to be counted.
+        entries: Counts remembered now.
+        bytes: About so many bytes they take.
+        max_bytes: More bytes they never take.
+
+    Examples:
+        >>> CacheInfo(hits=3, misses=1, entries=1, bytes=50, max_bytes=100).hit_rate
+        0.75
+
+    """
+
+    hits: int
+    misses: int
+    entries: int
+    bytes: int
+    max_bytes: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of hits, from 0 to 1; 0 before the first look."""
+        return self.hits / max(1, self.hits + self.misses)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounter:
+    """
+    Counts the tokens of texts. Made by `get_counter`; immutable, thread-safe, picklable.
+
+    Attributes:
+        name: The name that `get_counter` gives this counter for; that of its encoding where it was
+            had by the name of a model. Of a caller's own function, the function's.
+        is_exact: Whether it counts what a tokenizer makes of a text. False for every estimate. A
+            caller's own function counts as exact: it is taken at its word.
+
+    Examples:
+        >>> get_counter("o200k_base").count("Hello, world!")
+        4
+        >>> counter = get_counter("chars_div4")
+        >>> counter.count("Hello, world")
+        3
+        >>> counter.count_batch(["a", "four", "fives"]).tolist()
+        [1, 1, 2]
+
+    """
+
+    name: str
+    is_exact: bool
+    _kind: int = field(repr=False)
+    _ratio: float = field(repr=False, default=4.0)
+    _function: Callable[[str], int] | None = field(repr=False, default=None)
+
+    def count(self, text: str) -> int:
+        """
+        Return the number of tokens in *text*: 0 for the empty text, else at least 1.
+
+        Raises:
+            InvalidArgumentError: *text* is not a str.
+            CounterError: The caller's own function answered something that is not a count.
+
+        Examples:
+            >>> get_counter("words").count("two words")
+            2
+
+        """
+        if type(text) is not str:  # short of a call: most texts are small
+            text = _validate.text("text", text)
+        if self._function is not None:
+            return self._ask(text, LOOSE)
+        tokens: int = backend.count(self._kind, self._ratio, text)
+        return tokens
+
+    def count_batch(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """
+        Return the number of tokens in each of *texts* as int64, shape ``(n,)``.
+
+        Raises:
+            InvalidArgumentError: One of *texts* is not a str; the message names which.
+            CounterError: As for `count`.
+
+        Examples:
+            >>> get_counter("chars_per_token:2.5").count_batch(["", "abc", "abcde"]).tolist()
+            [0, 2, 2]
+
+        """
+        import numpy as np
+
+        items = _validate.batch("texts", texts)
+        if self._function is not None:
+            items = [_validate.text(f"texts[{i}]", item) for i, item in enumerate(items)]
+            counts = [self._ask(item, i, "texts") for i, item in enumerate(items)]
+            return np.array(counts, dtype=np.int64)
+        counts = backend.count_batch(self._kind, self._ratio, items)
+        if isinstance(counts, int):
+            _validate.text(f"texts[{counts}]", items[counts])
+        return np.frombuffer(counts, dtype=np.int64)
+
+    def count_till_limit(self, text: str, limit: int) -> int | None:
+        """
+        Return the number of tokens in *text* if it is at most *limit*, else None.
+
+        A native encoding stops counting where the limit is passed, however long the text is. Any
+        other counter counts all of it.
+
+        Raises:
+            InvalidArgumentError: *text* is not a str, or *limit* is not an int from 0 on.
+            CounterError: As for `count`.
+
+        Examples:
+            >>> counter = get_counter("o200k_base")
+            >>> counter.count_till_limit("Hello, world!", 4)
+            4
+            >>> counter.count_till_limit("Hello, world! " * 100_000, 4) is None
+            True
+
+        """
+        if type(limit) is not int or not 0 <= limit <= _validate.MAX_TOKENS:  # as in `count`
+            limit = _validate.tokens("limit", limit)
+        if self._function is None:
+            if type(text) is not str:
+                text = _validate.text("text", text)
+            return backend.count_till_limit(self._kind, self._ratio, text, limit)  # type: ignore[no-any-return]
+        count = self.count(text)
+        return count if count <= limit else None
+
+    def truncate(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        keep: Literal["start", "end", "both"] = "start",
+        marker: str = "",
+    ) -> str:
+        """
+        Return *text* cut to at most *max_tokens* tokens, the marker included.
+
+        A text that fits is returned as it is. A cut never splits a grapheme cluster and is never
+        longer than the text. Where not even one grapheme cluster fits beside the marker, the
+        answer is the empty text. Under a native encoding a cut ends where a token of the text
+        does, or at the grapheme cluster before.
+
+        Args:
+            text: The text to cut.
+            max_tokens: Upper bound for what is returned, in tokens.
+            keep: Which part stays: its start, its end, or both with the middle cut out.
+            marker: What stands where something was cut out.
+
+        Raises:
+            InvalidArgumentError: An argument has a wrong type or is out of range.
+            CounterError: As for `count`.
+
+        Examples:
+            >>> get_counter("o200k_base").truncate("A long sentence about tea.", 4, marker="...")
+            'A long sentence...'
+
+        """
+        text = _validate.text("text", text)
+        max_tokens = _validate.tokens("max_tokens", max_tokens)
+        _validate.choice("keep", keep, KEEP)
+        marker = _validate.text("marker", marker)
+        asked = None if self._function is None else self._ask
+        cut = backend.truncate(
+            self._kind, self._ratio, asked, text, max_tokens, KEEP.index(keep), marker
+        )
+        return str(cut)
+
+    def cache_info(self) -> CacheInfo:
+        """
+        Return how well the counts that are remembered for this encoding did.
+
+        They are those of the process, whoever counted. All zeros for any counter but a native
+        encoding.
+
+        Examples:
+            >>> counter = get_counter("cl100k_base")
+            >>> counter.clear_cache()
+            >>> [counter.count("Green tea.") for _ in range(4)]
+            [3, 3, 3, 3]
+            >>> info = counter.cache_info()
+            >>> info.misses, info.hits, info.hit_rate, info.max_bytes >> 20
+            (1, 3, 0.75, 32)
+
+        """
+        if not self._is_encoding:
+            return CacheInfo(0, 0, 0, 0, 0)
+        return CacheInfo(*backend.cache_info(self._kind))
+
+    def clear_cache(self) -> None:
+        """
+        Forget the counts that are remembered for this encoding, and its figures.
+
+        For the whole process. Nothing happens to any counter but a native encoding.
+
+        Examples:
+            >>> counter = get_counter("o200k_base")
+            >>> counter.clear_cache()
+            >>> counter.cache_info().entries
+            0
+
+        """
+        if self._is_encoding:
+            backend.clear_cache(self._kind)
+
+    @property
+    def _is_encoding(self) -> bool:
+        """Whether it is a native encoding."""
+        return self._kind & ~FRESH in ENCODINGS.values()
+
+    def _count_chunk(self, text: str, index: int) -> int:
+        """Return the number of tokens in the text of chunk *index*, which is for the message."""
+        if self._function is not None:
+            return self._ask(text, index)
+        return int(backend.count(self._kind, self._ratio, text))
+
+    def _ask(self, text: str, index: int, name: str = "chunks") -> int:
+        """Return what the caller's function counts; *index* and *name* are for the message."""
+        if _process.is_over():
+            raise CounterError("nothing is counted any more: nobody waits for it")
+        count = self._function(text)  # type: ignore[misc]  # else nobody asks
+        if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
+            return count
+        found = _validate.as_int(count)
+        if found is not None and 0 <= found <= _validate.MAX_TOKENS:
+            return found
+        where = {LOOSE: "a text", ASSEMBLED: "the assembled text"}.get(index, f"{name}[{index}]")
+        shown = _validate.type_name(count) if found is None else _validate.shown(found)
+        raise CounterError(f"the counter must answer an int from 0 on for {where}, not {shown}")
+
+
+def get_counter(
+    name: str | Callable[[str], int] | TokenCounter | ModelLimits, *, cache: bool = True
+) -> TokenCounter:
+    """
+    Return the counter of that name.
+
+    ========================  ===========================================================
+    ``o200k_base``            exact for GPT-4o, GPT-4.1, GPT-5 and the o series; the default
+    ``cl100k_base``           exact for GPT-4, GPT-3.5 and the embeddings of that time
+    a model, ``gpt-4o``       its encoding, by its whole name or what it starts with; that of a
+                              tokenizer nobody published, ``claude-opus-4-5``, times a factor:
+                              an estimate
+    ``tiktoken:NAME``         an encoding of tiktoken: ``pip install 'budgeteer[tiktoken]'``
+    ``hf:PATH``               a local ``tokenizer.json``: ``pip install 'budgeteer[hf]'``
+    ``chars_div4``            ceil(code points / 4): fast, made for English prose
+    ``chars_per_token:X``     ceil(code points / X), X from 0.001 to 1000000
+    ``words``, ``whitespace`` words between whitespace, as ``str.split()`` finds them
+    ========================  ===========================================================
+
+    The two encodings are native: their vocabularies are in the package, and each count is that of
+    tiktoken's ``encode_ordinary``. What spells a special token counts as plain text.
+
+    The last three are estimates: each gives 0 for the empty text and at least 1 otherwise.
+    Characters divided by four under-counts Chinese, Japanese, Korean, emoji, code and JSON two to
+    six times.
+
+    Args:
+        name: One of the names above, or any callable that takes a str and returns an int, or the
+            `budgeteer.window.ModelLimits` of a model, whose encoding counts.
+        cache: Whether counts are remembered between calls: a text that a native encoding counted
+            once is not counted again. They are kept by a keyed 128-bit hash of the text, for the
+            whole process, in at most 32 MB for each encoding. Other counters remember nothing.
+
+    Raises:
+        InvalidArgumentError: No counter has that name.
+        CounterError: What the counter needs is not installed or cannot be read.
+
+    Examples:
+        >>> get_counter("gpt-4o").count("Hello, world!")
+        4
+        >>> get_counter("chars_per_token:3").count("Hello, world")
+        4
+        >>> get_counter(lambda text: len(text.encode())).count("é")
+        2
+
+    """
+    if not isinstance(cache, bool):
+        raise InvalidArgumentError(f"cache must be a bool, not {_validate.type_name(cache)}")
+    if isinstance(name, TokenCounter):
+        return name
+    if isinstance(name, str):
+        return _named(name, cache=cache)
+    if callable(name):
+        label = getattr(name, "__name__", None)
+        shown = label if isinstance(label, str) else type(name).__name__
+        return TokenCounter(shown, True, CALLABLE, 0.0, name)
+    from budgeteer._count import limits as _limits  # the table of models, which few programs need
+
+    if isinstance(name, _limits.ModelLimits):
+        return _of_limits(name, cache=cache)
+    raise InvalidArgumentError(
+        f"counter must be a name or a callable that takes a str, not {_validate.type_name(name)}"
+    )
+
+
+def _named(name: str, *, cache: bool) -> TokenCounter:
+    meaning = meaning_of(name)
+    if meaning is None:
+        return _of_model(name, cache=cache)
+    kind = meaning.kind | (FRESH if name in ENCODINGS and not cache else 0)
+    return TokenCounter(name, meaning.is_exact, kind, meaning.ratio, meaning.function)
+
+
+def _of_model(name: str, *, cache: bool) -> TokenCounter:
+    """Return the counter of a model."""
+    from budgeteer._count import limits as _limits  # likewise
+
+    encoding, factor, is_known = _limits.encoding_of(name)
+    if encoding is None and not is_known:
+        hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
+        raise InvalidArgumentError(
+            f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as 'gpt-4o', "
+            f"not {name[:80]!r}{hint}"
+        )
+    return _by_encoding(name, encoding, factor, cache=cache)
+
+
+def _of_limits(limits: ModelLimits, *, cache: bool) -> TokenCounter:
+    """Return the counter of a model of these limits."""
+    from budgeteer._count import limits as _limits  # likewise
+
+    encoding, factor = limits.encoding, limits.calibration
+    if encoding is None and not limits.known:
+        return _of_model(limits.name, cache=cache)
+    if encoding is None:
+        encoding, known_factor, _ = _limits.encoding_of(limits.name)
+        factor = known_factor if factor is None else factor
+    elif factor is not None:
+        get_counter(encoding)  # whoever made them may have written anything
+    return _by_encoding(limits.name, encoding, factor, cache=cache)
+
+
+def _by_encoding(
+    name: str, encoding: str | None, factor: float | None, *, cache: bool
+) -> TokenCounter:
+    """Return the counter of a model that has this encoding, None where it is not native."""
+
+    if encoding is None:
+        raise InvalidArgumentError(
+            f"counter {name[:80]!r} has a tokenizer that is not native; "
+            "'hf:PATH' counts with its tokenizer.json"
+        )
+    if factor is not None:
+        return TokenCounter(name, False, CALLABLE, 0.0, Calibrated(encoding, factor))
+    if encoding in NATIVE:
+        return _named(NATIVE[encoding], cache=cache)
+    if encoding in NAMES or ":" in encoding:  # of a model that a caller registered
+        return _named(encoding, cache=cache)
+    raise InvalidArgumentError(
+        f"counter {name[:80]!r} has the encoding {encoding!r}, which is not native; "
+        f"'tiktoken:{encoding}' counts it"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """Counts by an encoding, times a factor, rounded up: a picklable callable for a counter."""
+
+    encoding: str
+    factor: float
+
+    def __call__(self, text: str) -> int:
+        return math.ceil(get_counter(self.encoding).count(text) * self.factor)

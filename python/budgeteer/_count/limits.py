@@ -1,0 +1,453 @@
+"""
+What is known of models: their windows, limits and encodings, as a table that a caller may extend.
+
+The table is ``models.json``, written by ``scripts/generate_models.py``. It is read when first
+asked for. Over it lie the models of the file that ``BUDGETEER_MODELS`` names, and over those what
+`register_model` and `load_models` were told, the later over the earlier.
+
+A name that nobody knows is logged, not raised and not a Python warning: the answer is a safe
+default, a service reads its log rather than its standard error, and Python shows a warning once
+for a line of code where here it is once for a name.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from budgeteer import _models, _validate
+from budgeteer._count.names import NAMES, meaning_of
+from budgeteer._process import call_in_child
+from budgeteer.errors import InvalidArgumentError
+
+LOG = logging.getLogger("budgeteer")
+
+UNKNOWN_WINDOW = 8192
+"""The window of a model that nobody knows: the smallest that is usual."""
+
+VARIABLE = "BUDGETEER_MODELS"
+"""The environment variable that names a file of models."""
+
+_BOUNDARIES = "-:@/"
+_NAME_MAX = 200  # no known name is as long, and a longer one must not cost its square
+_PREFIXES_MAX = 6
+_WARNED_MAX = 1_000
+_FACTOR_MIN, _FACTOR_MAX = 0.01, 100.0
+_KEYS = (
+    *("context_window", "max_input_tokens", "max_output_tokens"),
+    *("encoding", "calibration", "provider", "source"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLimits:
+    """
+    What a model takes and how it counts.
+
+    One that a caller makes serves wherever a model is asked for, whatever is registered, and
+    counts by its own encoding. Of its numbers that of the window goes before the others.
+
+    Attributes:
+        name: The name asked for.
+        context_window: How many tokens the input and the answer may have together.
+        max_input_tokens: How many of them the input may have; the whole window where no other
+            limit is stated.
+        max_output_tokens: How many the answer may have, None where no limit of its own is stated.
+        encoding: The name of the encoding that counts for it, None where its tokenizer is not
+            native.
+        calibration: Tokens of the model for each token of that encoding where its own tokenizer
+            is not published, else None: the encoding is then exact.
+        provider: Who makes the model, None where unknown.
+        known: Whether the name was found. If not, the window is 8192.
+        source: Where the figures come from: ``document``, ``litellm``, ``registered``, the
+            ``source`` that a file states or its name, or ``unknown``.
+
+    Raises:
+        InvalidArgumentError: A value has a wrong type or is out of range.
+
+    Examples:
+        >>> limits = model_limits("gpt-4o")
+        >>> limits.context_window, limits.max_output_tokens, limits.encoding
+        (128000, 16384, 'o200k_base')
+
+    """
+
+    name: str
+    context_window: int
+    max_input_tokens: int
+    max_output_tokens: int | None
+    encoding: str | None
+    calibration: float | None
+    provider: str | None
+    known: bool
+    source: str
+
+    def __post_init__(self) -> None:
+        for name in ("name", "encoding", "provider", "source"):
+            value = getattr(self, name)
+            if value is not None or name in ("name", "source"):
+                _validate.text(name, value)
+        for name in ("context_window", "max_input_tokens", "max_output_tokens"):
+            value = getattr(self, name)
+            if value is not None or name != "max_output_tokens":
+                object.__setattr__(self, name, _validate.tokens(name, value))
+        _factor("calibration", self.calibration)
+        if not isinstance(self.known, bool):
+            raise InvalidArgumentError(
+                f"known must be a bool, not {_validate.type_name(self.known)}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return every attribute by its name.
+
+        Examples:
+            >>> model_limits("gpt-4").to_dict()["context_window"]
+            8192
+
+        """
+        return asdict(self)
+
+
+_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603 - in a forked process
+    _lock = threading.Lock()
+
+
+call_in_child(_renew_lock)
+_own: dict[str, ModelLimits] = {}  # replaced, never changed: a reader needs no lock
+_warned: dict[str, None] = {}
+
+
+def model_limits(name: str | ModelLimits) -> ModelLimits:
+    """
+    Return what is known of the model *name*.
+
+    The name is looked up whole, then without what a provider, host or region puts before it
+    (``openai/``, ``bedrock/us.anthropic.``, ``ft:``), then by the longest beginning of it that is
+    a known name and ends before one of ``-``, ``:``, ``@`` and ``/``: ``gpt-4o-2024-11-20`` is
+    answered by ``gpt-4o``, and ``gpt-4`` never answers for ``gpt-4.1``. Upper and lower case
+    differ. A known version may have a larger window than the beginning of its name says, so that
+    the answer errs low.
+
+    A name that nobody knows has a window of 8192 and ``known=False``. It is logged once, as a
+    warning of the logger ``budgeteer``. Nothing is looked up on a network.
+
+    Args:
+        name: The name of a model. A `ModelLimits` is returned as it is.
+
+    Raises:
+        InvalidArgumentError: *name* is neither, or the file that ``BUDGETEER_MODELS`` names is
+            not as `load_models` wants it.
+
+    Examples:
+        >>> model_limits("openai/gpt-4o-2024-11-20").context_window
+        128000
+        >>> model_limits("gpt-5").max_input_tokens, model_limits("gpt-5").context_window
+        (272000, 400000)
+        >>> model_limits("claude-sonnet-4-5-20250929").calibration
+        1.18
+
+    """
+    if isinstance(name, ModelLimits):
+        return name
+    name = _validate.text("model", name)
+    found = find(name)
+    if found is not None:
+        return found
+    with _lock:
+        is_new = name not in _warned
+        if is_new:
+            if len(_warned) >= _WARNED_MAX:
+                _warned.clear()
+            _warned[name] = None
+    if is_new:
+        LOG.warning(
+            *("model %.80r is not known: its context window is taken to be 8192", name),
+            extra={"model": name[:80], "context_window": UNKNOWN_WINDOW},
+        )
+    encoding = _models.encoding_of(name)
+    return ModelLimits(
+        *(name, UNKNOWN_WINDOW, UNKNOWN_WINDOW, None, encoding, None, None, False, "unknown")
+    )
+
+
+def register_model(
+    name: str,
+    *,
+    context_window: int,
+    max_input_tokens: int | None = None,
+    max_output_tokens: int | None = None,
+    encoding: str | None = None,
+    calibration: float | None = None,
+    provider: str | None = None,
+    source: str = "registered",
+) -> ModelLimits:
+    """
+    Let `model_limits` know the model *name*, for this process, over whatever was known of it.
+
+    Args:
+        name: The name, which also answers for longer ones, as in `model_limits`.
+        context_window: How many tokens the input and the answer may have together.
+        max_input_tokens: How many of them the input may have; None for the whole window.
+        max_output_tokens: How many the answer may have; None for no limit of its own.
+        encoding: What counts for it: any name that `get_counter` takes, no model's. None takes
+            what is known of the name without this, if anything.
+        calibration: Tokens of the model for each token of *encoding*, from 0.01 to 100, for a
+            tokenizer that is not published; 1.0 marks a count as an estimate.
+        provider: Who makes it.
+        source: Where the figures come from.
+
+    Returns:
+        What `model_limits` answers from now on.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+        CounterError: What *encoding* needs is not installed or cannot be read.
+
+    Examples:
+        >>> limits = register_model("acme-7b", context_window=32_000, max_output_tokens=4_000)
+        >>> model_limits("acme-7b-instruct").context_window
+        32000
+
+    """
+    values = (context_window, max_input_tokens, max_output_tokens, encoding, calibration)
+    fields = dict(zip(_KEYS, (*values, provider, source), strict=True))
+    limits = _limits("", name, fields, "registered")
+    _add({limits.name: limits})
+    return limits
+
+
+def load_models(path: str | os.PathLike[str]) -> list[ModelLimits]:
+    """
+    Register every model of a JSON file, and return them; or none of them, where one is wrong.
+
+    The file is an object of ``models.json``'s form: ``{"models": {"acme-7b": {"context_window":
+    32000}}}``, with the arguments of `register_model` as keys. The one that the environment
+    variable ``BUDGETEER_MODELS`` names is read before the first look at a model.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read or is not of that form; the message names
+            the file and the key.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "models.json")
+        ...     _ = path.write_text('{"models": {"acme-8b": {"context_window": 64000}}}')
+        ...     [limits] = load_models(path)
+        >>> limits.context_window, limits.source
+        (64000, 'models.json')
+
+    """
+    read = _read(path)
+    _add(read)
+    return list(read.values())
+
+
+def list_models() -> list[ModelLimits]:
+    """
+    Return every model that is known by its name, sorted by provider and name.
+
+    Examples:
+        >>> len(list_models()) > 100
+        True
+
+    """
+    known = {**_table()[0], **_environment(), **_own}
+    return sorted(known.values(), key=lambda limits: (limits.provider or "", limits.name))
+
+
+def find(name: str) -> ModelLimits | None:
+    """Return what is known of *name*, under that name, or None."""
+    found = _find(name, (_own, _environment()))
+    return found and found[0]
+
+
+def encoding_of(name: str) -> tuple[str | None, float | None, bool]:
+    """
+    Return the encoding of a model, its factor if any, and whether the model is known.
+
+    What a caller registered is asked first, then tiktoken's names, then the table.
+    """
+    found = _find(name, (_own, _environment()))
+    if found is not None and found[1]:
+        return found[0].encoding, found[0].calibration, True
+    encoding = _models.encoding_of(name)
+    if encoding is not None:
+        return encoding, None, True
+    return (
+        (None, None, False) if found is None else (found[0].encoding, found[0].calibration, True)
+    )
+
+
+def _find(
+    name: str, own: tuple[Mapping[str, ModelLimits], ...] = ()
+) -> tuple[ModelLimits, bool] | None:
+    """Return what is known of *name*, in *own* or else as shipped, and whether it was in *own*."""
+    shipped, aliases, prefixes = _table()
+    names = [name]
+    while len(names) <= _PREFIXES_MAX:
+        start = next((prefix for prefix in prefixes if names[-1].startswith(prefix)), None)
+        if start is None:
+            break
+        names.append(names[-1][len(start) :])
+    starts = [
+        candidate[:end]
+        for candidate in names
+        for end in range(min(len(candidate), _NAME_MAX) - 1, 0, -1)
+        if candidate[end] in _BOUNDARIES
+    ]
+    for candidate in (*names, *starts):
+        for layer in own:
+            if candidate in layer:
+                return replace(layer[candidate], name=name), True
+        limits = shipped.get(aliases.get(candidate, candidate))
+        if limits is not None:
+            encoding = _models.encoding_of(name)  # what tiktoken knows of a name goes before
+            if encoding is not None:
+                limits = replace(limits, encoding=encoding, calibration=None)
+            return replace(limits, name=name), False
+    return None
+
+
+def _add(read: Mapping[str, ModelLimits]) -> None:
+    global _own  # noqa: PLW0603 - the registry of the process
+    with _lock:
+        _own = {**_own, **read}
+
+
+@cache
+def _table() -> tuple[dict[str, ModelLimits], dict[str, str], tuple[str, ...]]:
+    """Return the models, aliases and prefixes that are shipped."""
+    document = json.loads(Path(__file__).with_name("models.json").read_text("utf-8"))
+    models = {
+        name: ModelLimits(name=name, known=True, **fields)
+        for name, fields in document["models"].items()
+    }
+    return models, document["aliases"], tuple(document["prefixes"])
+
+
+def _environment() -> dict[str, ModelLimits]:
+    """Return the models of the file that the environment names."""
+    path = os.environ.get(VARIABLE)
+    return _environment_file(path) if path else {}
+
+
+@cache
+def _environment_file(path: str) -> dict[str, ModelLimits]:
+    try:
+        return _read(path)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{VARIABLE}: {error}") from None
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
+    from budgeteer._files import decode, parse_json, reason  # JSON, for those who have a file
+
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgumentError(
+            f"path must be a str or a path, not {_validate.type_name(path)}"
+        )
+    file = Path(path)
+    try:
+        document = parse_json(decode(file.read_bytes()))
+    except OSError as error:
+        raise InvalidArgumentError(reason(error)) from error
+    except ValueError as error:  # bad UTF-8 or JSON, or a NUL in the path
+        raise InvalidArgumentError(f"{str(file)!r}: {error}") from None
+    models = document.get("models") if isinstance(document, dict) else None
+    if not isinstance(models, dict):
+        raise InvalidArgumentError(f"{str(file)!r}: it must be an object with an object 'models'")
+    read = {}
+    for name, fields in models.items():
+        where = f"{str(file)!r}: models[{name[:80]!r}]"
+        if not isinstance(fields, dict):
+            raise InvalidArgumentError(
+                f"{where} must be an object, not {_validate.type_name(fields)}"
+            )
+        for key in fields:
+            if key not in _KEYS:
+                hint = _validate.did_you_mean(key, _KEYS)
+                raise InvalidArgumentError(f"{where} has the unknown key {key[:80]!r}{hint}")
+        read[name] = _limits(f"{where}.", name, fields, file.name)
+    return read
+
+
+def _limits(where: str, name: object, fields: Mapping[str, Any], origin: str) -> ModelLimits:
+    """Return checked limits; *where* goes before the name of an argument in an error."""
+    name = _validate.text("name", name)
+    if not name:
+        raise InvalidArgumentError(f"{where}name must not be empty")
+    if fields.get("context_window") is None:
+        raise InvalidArgumentError(f"{where}context_window is required")
+    window = _validate.tokens(f"{where}context_window", fields["context_window"], minimum=1)
+    numbers: dict[str, int | None] = {}
+    for key in ("max_input_tokens", "max_output_tokens"):
+        number = fields.get(key)
+        if number is not None:
+            number = _validate.tokens(where + key, number, minimum=1)
+            if number > window:
+                raise InvalidArgumentError(
+                    f"{where}{key} must be at most the context_window {window}, not {number}"
+                )
+        numbers[key] = number
+    texts: dict[str, str | None] = {}
+    for key in ("encoding", "provider", "source"):
+        value = fields.get(key)
+        texts[key] = None if value is None else _validate.text(where + key, value)
+    calibration = _factor(f"{where}calibration", fields.get("calibration"))
+    encoding = texts["encoding"]
+    if encoding is not None:
+        _check_encoding(where, encoding)
+    else:
+        known = _find(name)
+        encoding = known[0].encoding if known else _models.encoding_of(name)
+        if calibration is None:
+            calibration = known and known[0].calibration
+        elif encoding is None:
+            raise InvalidArgumentError(f"{where}calibration needs an encoding to go with")
+    return ModelLimits(
+        name=name,
+        context_window=window,
+        max_input_tokens=numbers["max_input_tokens"] or window,
+        max_output_tokens=numbers["max_output_tokens"],
+        encoding=encoding,
+        calibration=calibration,
+        provider=texts["provider"],
+        known=True,
+        source=texts["source"] or origin,
+    )
+
+
+def _factor(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    factor = _validate.number(name, value)
+    if not _FACTOR_MIN <= factor <= _FACTOR_MAX:
+        raise InvalidArgumentError(
+            f"{name} must be from {_FACTOR_MIN:g} to {_FACTOR_MAX:g}, not {factor!r}"
+        )
+    return factor
+
+
+def _check_encoding(where: str, encoding: str) -> None:
+    if encoding not in NAMES and not encoding.startswith(("chars_per_token:", "tiktoken:", "hf:")):
+        raise InvalidArgumentError(
+            f"{where}encoding must be one of {', '.join(map(repr, NAMES))}, "
+            f"not {encoding[:80]!r}{_validate.did_you_mean(encoding, NAMES)}"
+        )
+    try:
+        meaning_of(encoding)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{where}encoding: {error}") from None

@@ -1,0 +1,81 @@
+"""The names of counters, and what each stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from budgeteer._codes import (
+    CALLABLE,
+    CHARS_DIV4,
+    CHARS_PER_TOKEN,
+    CL100K,
+    O200K,
+    WORDS,
+)
+from budgeteer.errors import InvalidArgumentError
+
+ENCODINGS = {"cl100k_base": CL100K, "o200k_base": O200K}
+"""The encodings that are native."""
+
+NAMES = (
+    *ENCODINGS,
+    *("chars_div4", "words", "whitespace", "chars_per_token:X"),
+    *("tiktoken:NAME", "hf:PATH"),
+)
+"""The names that `get_counter` takes, beside those of models."""
+
+_ESTIMATES = {"chars_div4": CHARS_DIV4, "words": WORDS, "whitespace": WORDS}
+_RATIO_MIN, _RATIO_MAX = 0.001, 1_000_000.0
+_PREFIX = "chars_per_token:"
+
+
+class Meaning(NamedTuple):
+    """
+    What the name of a counter stands for.
+
+    Attributes:
+        kind: One of the counters in `budgeteer._codes`.
+        is_exact: Whether it counts as a tokenizer does.
+        ratio: Characters for each token, where that is what it counts by.
+        function: What counts, where neither backend does.
+
+    """
+
+    kind: int
+    is_exact: bool
+    ratio: float = 0.0
+    function: Callable[[str], int] | None = None
+
+
+def meaning_of(name: str) -> Meaning | None:
+    """
+    Return what *name* stands for, or None where it may be that of a model.
+
+    Raises:
+        InvalidArgumentError: What follows its colon cannot be meant.
+        CounterError: What it needs is not installed or cannot be read.
+
+    """
+    if name in ENCODINGS:
+        return Meaning(ENCODINGS[name], True)
+    if name in _ESTIMATES:
+        return Meaning(_ESTIMATES[name], False)
+    if name.startswith(("tiktoken:", "hf:")):
+        from budgeteer import _external  # other packages, which few programs need
+
+        kind, _, rest = name.partition(":")
+        external = _external.tiktoken_counter if kind == "tiktoken" else _external.hf_counter
+        return Meaning(CALLABLE, True, 0.0, external(rest))
+    if not name.startswith(_PREFIX):
+        return None
+    try:
+        ratio = float(name.removeprefix(_PREFIX))
+    except ValueError:
+        ratio = float("nan")
+    if _RATIO_MIN <= ratio <= _RATIO_MAX:
+        return Meaning(CHARS_PER_TOKEN, False, ratio)
+    raise InvalidArgumentError(
+        f"counter {name[:80]!r} must have a number of characters from {_RATIO_MIN:g} to "
+        f"{_RATIO_MAX:.0f} after the colon"
+    )

@@ -1,0 +1,106 @@
+"""Text files and JSON: how they are decoded and checked, and what their errors say."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from budgeteer import _validate
+from budgeteer.errors import InvalidArgumentError
+
+
+def mapping(key: str, value: object, known: tuple[str, ...]) -> dict[str, Any]:
+    """Return *value*, which must be a mapping with no other keys than those *known*."""
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(
+            f"{key or 'the file'} must be a mapping, not {_validate.type_name(value)}"
+        )
+    for name in value:
+        if name not in known:
+            raise InvalidArgumentError(
+                f"{join(key, name)} is not a known key; known are {', '.join(map(repr, known))}"
+                f"{_validate.did_you_mean(name, known)}"
+            )
+    return value
+
+
+def join(key: str, name: str) -> str:
+    """Return the dotted path of the key *name* below *key*."""
+    return f"{key}.{name[:80]}" if key else name[:80]
+
+
+def json_lines(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield line number and value of each line of *text* that is not blank."""
+    for n, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield n, parse_json(line, n)
+
+
+def parse_json(text: str, line: int = 1) -> Any:
+    """
+    Return the value that *text* holds in JSON; NaN and infinities are none.
+
+    Raises:
+        InvalidArgumentError: It is not JSON; the message says where, *line* being the first.
+
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        place = f"line {line + error.lineno - 1}, column {error.colno}"
+        raise InvalidArgumentError(f"{place}: invalid JSON: {error.msg}") from None
+    except RecursionError:
+        found = "nested too deeply"
+    except ValueError as error:
+        found = str(error)
+    raise InvalidArgumentError(f"line {line}: invalid JSON: {found}")
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError("a number is beyond the range of a float")
+    return number
+
+
+def decode(data: bytes) -> str:
+    """
+    Return UTF-8 *data* as text, without the byte order mark that may lead it.
+
+    Raises:
+        InvalidArgumentError: It is not UTF-8; the message says in which line.
+
+    """
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidArgumentError(f"line {line}: not UTF-8") from None
+
+
+def one_line(message: str) -> str:
+    r"""
+    Return *message* with what cannot be printed on one line escaped.
+
+    Examples:
+        >>> one_line("a\nb")
+        'a\\nb'
+
+    """
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in message
+    )
+
+
+def reason(error: OSError) -> str:
+    """Return what a failure to read says on one line."""
+    name = "the input" if error.filename is None else error.filename
+    return f"cannot read {name}: {error.strerror or error}"

@@ -1,0 +1,317 @@
+"""Layout: divides a context window among the sections of a prompt, and renders the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from budgeteer import _validate
+from budgeteer._backend import backend
+from budgeteer._count.counter import TokenCounter
+from budgeteer._layout.section import Kind, Message, Part, Section
+from budgeteer._messages.messages import (
+    PER_REPLY,
+    Counter,
+    MessageCosts,
+    chosen,
+    framed_tools,
+    has_system,
+    model_name,
+    render_tools,
+)
+from budgeteer.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._count.limits import ModelLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """
+    How a window was divided, and the prompt that came of it. Made by `Layout.fit`.
+
+    ``total_tokens``, what was allotted to sections without content, and the gap together never
+    exceed the window.
+
+    Attributes:
+        tokens: What each section was allotted, by its name; 0 where it was dropped.
+        used_tokens: What each section's part of the prompt counts, by its name: at most what it
+            was allotted. 0 for what is only reserved.
+        free_tokens: What no section was allotted.
+        dropped_sections: The names of the sections that were dropped because the least of all did
+            not fit, in the order in which they went.
+        cut_sections: The names of the sections that are in the prompt in part only, or not at all
+            because their share is too small for anything of them.
+        messages: The prompt, ready to send: the sections' messages in their order, and those of
+            a caller as they came.
+        tools: The tool schemas to send with it.
+        total_tokens: What `count_messages` and `count_tools` answer for exactly these messages and
+            tools.
+        is_exact: Whether the counter is exact.
+
+    """
+
+    tokens: dict[str, int]
+    used_tokens: dict[str, int]
+    free_tokens: int
+    dropped_sections: list[str]
+    cut_sections: list[str]
+    messages: list[Message] = field(repr=False)
+    tools: list[Message] = field(repr=False)
+    total_tokens: int
+    is_exact: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the figures and names as plain data, for a log: nothing of the prompt.
+
+        Examples:
+            >>> Layout(9, [Section("query", "tea")]).fit().to_dict()["used_tokens"]
+            {'query': 5}
+
+        """
+        return {
+            "tokens": dict(self.tokens),
+            "used_tokens": dict(self.used_tokens),
+            "free_tokens": self.free_tokens,
+            "dropped_sections": list(self.dropped_sections),
+            "cut_sections": list(self.cut_sections),
+            "total_tokens": self.total_tokens,
+            "is_exact": self.is_exact,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """
+    Divides a context window among sections as CSS Flexbox divides a line, and never overflows it.
+
+    Each section starts from its basis. What is left free goes to the sections that grow, what is
+    lacking is taken from those that shrink, within their limits, in whole tokens that sum exactly;
+    the algorithm is that of CSS Flexbox, section 9.7. Where CSS would overflow a layout does not:
+    shrink factors that sum below 1 count as 1, and where the least of all sections does not fit,
+    whole sections are dropped by priority. While the same sections are in, a larger window takes
+    at most one token, of rounding, from any section.
+
+    Before anything is divided, *gap* comes off, and 3 tokens that prime the reply if there may be
+    messages. All else that a prompt costs is paid by its section: what messages cost beside their
+    texts, and what tools do.
+
+    Immutable, safe to share between threads, picklable unless a fill or the counter is not.
+
+    Args:
+        context_window: The window in tokens; or a model's name or limits, which give its window,
+            bound the prompt by its ``max_input_tokens``, and count unless told otherwise.
+        sections: The sections, in the order of the prompt.
+        gap: Tokens to keep free, as a margin.
+        counter: What counts, as for `count_messages`. None takes that of the model, or
+            ``o200k_base`` where there is none.
+        model: A model whose own costs apply, as for `count_messages`.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range, or two sections have
+            one name.
+        CounterError: As for `get_counter`.
+
+    Examples:
+        >>> layout = Layout(
+        ...     400,
+        ...     [
+        ...         Section("a", tokens=100, grow=1),
+        ...         Section("b", tokens=100, grow=3),
+        ...         Section("c", tokens=100),
+        ...     ],
+        ... )
+        >>> layout.fit().tokens
+        {'a': 125, 'b': 175, 'c': 100}
+        >>> from budgeteer import Packer
+        >>> query, chunks = "green tea", ["Green tea is not oxidised.", "Coffee is roasted."]
+        >>> layout = Layout(
+        ...     60,
+        ...     [
+        ...         Section("system", "Answer from the context.", shrink=0, priority=2),
+        ...         Section("context", grow=1, fill=lambda n: Packer(n).pack(query, chunks)),
+        ...         Section("query", query, shrink=0, priority=2),
+        ...         Section("answer", tokens=20, min_tokens=10, priority=1),
+        ...     ],
+        ...     gap=2,
+        ... )
+        >>> allocation = layout.fit()
+        >>> allocation.tokens, allocation.total_tokens
+        ({'system': 9, 'context': 20, 'query': 6, 'answer': 20}, 33)
+        >>> [message["role"] for message in allocation.messages]
+        ['system', 'user', 'user']
+
+    """
+
+    context_window: int | str | ModelLimits
+    sections: Sequence[Section] = field(repr=False)
+    _: KW_ONLY
+    gap: int = 0
+    counter: Counter | None = None
+    model: str | ModelLimits | None = None
+    _window: int = field(init=False, repr=False, compare=False)
+    _input: int = field(init=False, repr=False, compare=False)
+    _model: str = field(init=False, repr=False, compare=False)
+    _counter: TokenCounter = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        window, most_input, limits = _window(self.context_window)
+        model = limits if self.model is None else self.model
+        set_field(self, "_window", window)
+        set_field(self, "_input", most_input)
+        set_field(self, "_model", model_name(model))
+        set_field(self, "gap", _validate.tokens("gap", self.gap))
+        set_field(self, "_counter", chosen(self.counter, model))
+        sections = tuple(_validate.batch("sections", self.sections))
+        names = set()
+        for i, section in enumerate(sections):
+            if not isinstance(section, Section):
+                raise InvalidArgumentError(
+                    f"sections[{i}] must be a Section, not {_validate.type_name(section)}"
+                )
+            if section.name in names:
+                raise InvalidArgumentError(
+                    f"sections[{i}] has the name {section.name[:80]!r} of another section"
+                )
+            names.add(section.name)
+        set_field(self, "sections", sections)
+
+    def fit(self) -> Allocation:
+        """
+        Divide the window, fill the sections and render the prompt.
+
+        The contents are counted first, each text once. Then each fill is called once, in the order
+        of the sections, unless its section was dropped or has nothing left for it. The layout is
+        not changed: another call answers the same, but for what the fills answer.
+
+        Raises:
+            InvalidArgumentError: A message or tool is not of a known shape, or a fill answered
+                something else than it may, or more tokens than it was asked for; the message names
+                the section.
+            CounterError: As for `TokenCounter.count`.
+
+        Examples:
+            >>> layout = Layout(20, [Section("low", "a b c"), Section("answer", tokens=15,
+            ...     shrink=0, priority=1)], counter="words")
+            >>> allocation = layout.fit()
+            >>> allocation.tokens, allocation.cut_sections
+            ({'low': 2, 'answer': 15}, ['low'])
+
+        """
+        costs = MessageCosts(self._counter.count, self._model)
+        parts = [Part(section, self._counter, costs) for section in self.sections]
+        space, sizes, dropped = self._divide(parts)
+        messages: list[Message] = []
+        tooled = []
+        for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+            if i in dropped:
+                continue
+            if part.kind is Kind.TOOLS:
+                part.keep_tools(size)
+                tooled.append(i)
+            else:
+                part.render(size)
+        for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+            if part.kind is Kind.FILL and i not in dropped:
+                part.fill(size)
+            messages += part.messages
+        tools, tool_tokens = self._join(parts, tooled, sizes, dropped, has_system(messages))
+        total = sum(part.used for part in parts if part.kind is not Kind.TOOLS) + tool_tokens
+        names = [section.name for section in self.sections]
+        return Allocation(
+            tokens=dict(zip(names, sizes, strict=True)),
+            used_tokens={name: part.used for name, part in zip(names, parts, strict=True)},
+            free_tokens=space - sum(sizes),
+            dropped_sections=[names[i] for i in dropped],
+            cut_sections=[
+                names[i] for i, part in enumerate(parts) if part.was_cut and i not in dropped
+            ],
+            messages=messages,
+            tools=tools,
+            total_tokens=total + (PER_REPLY if messages else 0),
+            is_exact=self._counter.is_exact,
+        )
+
+    def _divide(self, parts: Sequence[Part]) -> tuple[int, list[int], list[int]]:
+        """Return what there is to divide, the size of each part, and those dropped in order."""
+        sent = [i for i, part in enumerate(parts) if part.kind is not Kind.RESERVED]
+        speaks = any(parts[i].kind is not Kind.TOOLS for i in sent)
+        apart = self.gap + (PER_REPLY if speaks else 0)
+        space = max(0, self._window - apart)
+        sizes, dropped = _resolve(space, parts)
+        room = max(0, self._input - apart)
+        if sum(sizes[i] for i in sent) > room:  # the model takes less input than its window
+            sent = [i for i in sent if i not in dropped]
+            fewer, gone = _resolve(room, [parts[i] for i in sent])
+            for i, size in zip(sent, fewer, strict=True):
+                sizes[i] = size
+            dropped += [sent[i] for i in gone]
+        return space, sizes, dropped
+
+    def _join(
+        self,
+        parts: Sequence[Part],
+        tooled: list[int],
+        sizes: list[int],
+        dropped: list[int],
+        has_system_message: bool,
+    ) -> tuple[list[Message], int]:
+        """
+        Return the tools of all sections and what they take together.
+
+        That may be more than their sum only where a counter counts a text higher than its parts;
+        then the section of lowest priority goes, as everywhere.
+        """
+        while True:
+            tools = [tool for i in tooled for tool in parts[i].tools]
+            if not tools:
+                return tools, 0
+            if len(tooled) == 1:
+                counted = parts[tooled[0]].used - framed_tools(0, has_system_message=False)
+            else:
+                counted = self._counter.count(render_tools("tools", tools))
+            tokens = framed_tools(counted, has_system_message)
+            if tokens <= sum(sizes[i] for i in tooled):
+                return tools, tokens
+            last = min(tooled, key=lambda i: (parts[i].section.priority, -i))
+            tooled.remove(last)
+            dropped.append(last)
+            sizes[last] = parts[last].used = 0
+
+
+def _resolve(space: int, parts: Sequence[Part]) -> tuple[list[int], list[int]]:
+    """Return the size of each part in *space* tokens, and those dropped in order."""
+    sections = [part.section for part in parts]
+    most = [_validate.MAX_TOKENS if s.max_tokens is None else s.max_tokens for s in sections]
+    sizes, dropped, _ = backend.resolve_layout(
+        space,
+        [
+            min(_validate.MAX_TOKENS, p.tokens) if p.section.basis is None else p.section.basis
+            for p in parts
+        ],
+        [section.grow for section in sections],
+        [0.0 if part.kind is Kind.TOOLS else part.section.shrink for part in parts],
+        [max(p.section.min_tokens, min(p.least, m)) for p, m in zip(parts, most, strict=True)],
+        most,
+        [section.priority for section in sections],
+    )
+    return sizes, dropped
+
+
+def _window(window: Any) -> tuple[int, int, ModelLimits | None]:
+    """Return a window, how much of it may be input, and whose it is if a model was given."""
+    if _validate.as_int(window) is not None:
+        tokens = _validate.tokens("context_window", window)
+        return tokens, tokens, None
+    from budgeteer._count.limits import ModelLimits, model_limits
+
+    if not isinstance(window, (str, ModelLimits)):
+        raise InvalidArgumentError(
+            "context_window must be an int, the name of a model or its limits, "
+            f"not {_validate.type_name(window)}"
+        )
+    limits = model_limits(window)
+    return limits.context_window, limits.max_input_tokens, limits

@@ -1,0 +1,297 @@
+"""A section of a prompt, and what becomes of it when a layout is fitted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
+from typing import Any
+
+from budgeteer import _validate
+from budgeteer._count.counter import TokenCounter
+from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
+from budgeteer._messages.trim import History
+from budgeteer._pack.packing import Packing
+from budgeteer.errors import InvalidArgumentError
+
+ROLES = ("system", "developer", "user", "assistant")
+"""The roles that a text may have."""
+
+_SOURCES = ("content", "tokens", "fill")
+
+Message = Mapping[str, Any]
+Fill = Callable[[int], Packing[Any] | Sequence[Message] | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """
+    A part of a prompt, and how its share of the window may grow and shrink.
+
+    It has *content*, or *fill*, or neither: then it is a number of tokens that nothing is sent
+    for, such as those reserved for the answer.
+
+    Args:
+        name: Its name, different from that of any other section of the layout.
+        content: A text, messages (mappings with a ``role``), or tool schemas. A text is cut at its
+            end to what the section is allotted, never within a grapheme cluster; messages are
+            trimmed as `trim_messages` does. Tools never shrink, as a model that lacks a tool
+            behaves otherwise: they are in as a whole, or dropped by priority. Only with *basis*
+            or *max_tokens* below their count the first of them stay that fit.
+        tokens: A number of tokens to reserve.
+        fill: A callable that is given how many tokens it may answer and answers a `Packing`,
+            messages or a text of at most so many: ``lambda n: packer.pack(query, chunks,
+            max_tokens=n)``. What a message costs beside its text is already off that number.
+        basis: The tokens to start from. None takes *tokens*, or what the content counts, with all
+            that its messages cost; a fill starts at 0.
+        grow: Its share in what is left free, beside those of the other sections.
+        shrink: Its share in what is lacking, times its basis. 0 never shrinks: the section has its
+            basis, or is dropped by priority.
+        min_tokens: The least it may have.
+        max_tokens: The most it may have; None is no limit.
+        priority: Where the least of all sections does not fit, those of the lowest priority are
+            dropped first, and of equal ones the last.
+        role: The role of a text: ``system``, ``developer``, ``user`` or ``assistant``. None takes
+            the section's name where that is one of these, else ``user``: what was retrieved must
+            not speak with the authority of the system.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
+
+    Examples:
+        >>> system = Section("system", "Be brief.", shrink=0)
+        >>> answer = Section("answer", tokens=1_000, min_tokens=300)
+        >>> context = Section("context", grow=1, fill=lambda max_tokens: "")
+
+    """
+
+    name: str
+    content: str | Sequence[Message] | None = field(default=None, repr=False)
+    _: KW_ONLY
+    tokens: int | None = None
+    fill: Fill | None = field(default=None, repr=False)
+    basis: int | None = None
+    grow: float = 0.0
+    shrink: float = 1.0
+    min_tokens: int = 0
+    max_tokens: int | None = None
+    priority: int = 0
+    role: str | None = None
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "name", _validate.text("name", self.name))
+        if not self.name:
+            raise InvalidArgumentError("name must not be empty")
+        set_field(self, "content", _content(self.content))
+        if self.fill is not None and not callable(self.fill):
+            raise InvalidArgumentError(
+                f"fill must be a callable that takes max_tokens, "
+                f"not {_validate.type_name(self.fill)}"
+            )
+        given = [name for name in _SOURCES if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InvalidArgumentError(
+                f"a section has one of content, tokens and fill, not both {given[0]} and "
+                f"{given[1]}; basis is where its tokens start from"
+            )
+        for name in ("tokens", "basis", "max_tokens"):
+            if getattr(self, name) is not None:
+                set_field(self, name, _validate.tokens(name, getattr(self, name)))
+        set_field(self, "min_tokens", _validate.tokens("min_tokens", self.min_tokens))
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise InvalidArgumentError(
+                f"min_tokens must be at most the max_tokens {self.max_tokens}, "
+                f"not {self.min_tokens}"
+            )
+        set_field(self, "grow", _factor("grow", self.grow))
+        set_field(self, "shrink", _factor("shrink", self.shrink))
+        set_field(self, "priority", _priority(self.priority))
+        if self.role is not None:
+            set_field(self, "role", _validate.choice("role", self.role, ROLES))
+            if Kind.of(self) not in (Kind.TEXT, Kind.FILL):
+                raise InvalidArgumentError("role is for a text, or for a fill that answers one")
+
+
+class Kind(Enum):
+    """What a section is."""
+
+    RESERVED = 0
+    TEXT = 1
+    MESSAGES = 2
+    TOOLS = 3
+    FILL = 4
+
+    @classmethod
+    def of(cls, section: Section) -> Kind:
+        """Return what *section* is; messages are told from tools by the role of the first."""
+        content = section.content
+        if section.fill is not None:
+            return cls.FILL
+        if content is None:
+            return cls.RESERVED
+        if isinstance(content, str):
+            return cls.TEXT
+        return cls.TOOLS if content and "role" not in content[0] else cls.MESSAGES
+
+
+class Part:
+    """A section while a layout is fitted: what it takes, and what became of it."""
+
+    __slots__ = (
+        *("costs", "counter", "each", "history", "kind", "least", "messages", "role"),
+        *("section", "tokens", "tools", "used", "was_cut", "where"),
+    )
+
+    def __init__(self, section: Section, counter: TokenCounter, costs: MessageCosts) -> None:
+        """Count what the section has."""
+        self.section, self.counter, self.costs = section, counter, costs
+        self.kind = Kind.of(section)
+        self.role = section.role or (section.name if section.name in ROLES else "user")
+        self.where = f"section {section.name[:80]!r}: content"
+        self.messages: Sequence[Message] = ()
+        self.tools: Sequence[Message] = ()
+        self.used = self.tokens = self.least = 0
+        self.was_cut = False
+        content: Any = section.content
+        if self.kind is Kind.RESERVED:
+            self.tokens = section.tokens or 0
+        elif self.kind is Kind.TEXT:
+            self.tokens = self._text_tokens(content)
+        elif self.kind is Kind.MESSAGES:
+            self.history = History.read(self.where, content)
+            self.each = {
+                i: costs.of(f"{self.where}[{i}]", content[i])
+                for i in (*self.history.system, *self.history.others)
+            }
+            self.tokens = sum(self.each.values())
+            self.least = sum(self.each[i] for i in self.history.system)
+        elif self.kind is Kind.TOOLS:
+            self.tokens = self._tool_tokens(content)
+
+    @property
+    def _frame(self) -> int:
+        return self.costs.frame(self.role)
+
+    def _text_tokens(self, text: str) -> int:
+        return self._frame + self.counter.count(text) if text else 0
+
+    def _tool_tokens(self, tools: Sequence[Message]) -> int:
+        counted = self.counter.count(render_tools(self.where, tools)) if tools else 0
+        return framed_tools(counted, has_system_message=False) if tools else 0
+
+    def _say(self, text: str, used: int) -> None:
+        self.messages = ({"role": self.role, "content": text},)
+        self.used = used
+
+    def render(self, size: int) -> None:
+        """Put as much of the content into messages as *size* tokens hold."""
+        content: Any = self.section.content
+        if self.kind is Kind.MESSAGES:
+            self.was_cut = size < self.tokens
+            room = size - self.least
+            if room >= 0:
+                newest = self.history.newest(room, lambda i, _: self.each[i])
+                kept = sorted([*self.history.system, *newest])
+                self.messages = [content[i] for i in kept]
+                self.used = sum(self.each[i] for i in kept)
+        elif self.kind is Kind.TEXT and content:
+            self.was_cut = size < self.tokens
+            if not self.was_cut:
+                self._say(content, self.tokens)
+            elif size > self._frame:
+                cut = self.counter.truncate(content, size - self._frame)
+                used = self._text_tokens(cut)
+                if cut and used <= size:  # a counter that is not pure may count it anew
+                    self._say(cut, used)
+
+    def keep_tools(self, size: int) -> None:
+        """Keep the first of the tools that *size* tokens hold."""
+        tools: Any = self.section.content
+        if self.tokens <= size:
+            self.tools, self.used = tools, self.tokens
+            return
+        self.was_cut = True
+        low, high = 0, len(tools) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            tokens = self._tool_tokens(tools[:middle])
+            if tokens <= size:
+                low, self.used = middle, tokens
+            else:
+                high = middle - 1
+        self.tools = tools[:low]
+
+    def fill(self, size: int) -> None:
+        """Let the fill answer what *size* tokens hold."""
+        room = size - self._frame
+        if room <= 0:
+            self.was_cut = True
+            return
+        answer = self.section.fill(room)  # type: ignore[misc]  # it has one
+        where = f"the fill of section {self.section.name[:80]!r}"
+        text = answer.text if isinstance(answer, Packing) else answer
+        if isinstance(text, str):
+            text = _validate.text(where, text)
+            if not text:
+                return
+            tokens = self.counter.count(text)
+            if tokens > room:
+                raise InvalidArgumentError(
+                    f"{where} answered a text of {_validate.shown(tokens)} tokens, more than the "
+                    f"{room} that it was asked for"
+                )
+            self._say(text, self._frame + tokens)
+            return
+        if isinstance(answer, (bytes, bytearray, Mapping)) or not isinstance(answer, Iterable):
+            raise InvalidArgumentError(
+                f"{where} must answer a Packing, messages or a str, "
+                f"not {_validate.type_name(answer)}"
+            )
+        items = list(answer)
+        used = sum(self.costs.of(f"{where}: [{i}]", item) for i, item in enumerate(items))
+        if used > size:
+            raise InvalidArgumentError(
+                f"{where} answered messages of {_validate.shown(used)} tokens, more than the "
+                f"{size} of its section"
+            )
+        self.messages, self.used = items, used
+
+
+def _content(content: Any) -> Any:
+    """Return the content of a section, a sequence as it was then."""
+    if content is None:
+        return None
+    if isinstance(content, str):
+        return _validate.text("content", content)
+    if isinstance(content, (bytes, bytearray, Mapping)) or not isinstance(content, Iterable):
+        raise InvalidArgumentError(
+            f"content must be a str, messages or tools, not {_validate.type_name(content)}"
+        )
+    items = tuple(content)
+    for i, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            raise InvalidArgumentError(
+                f"content[{i}] must be a mapping, not {_validate.type_name(item)}"
+            )
+    return items
+
+
+def _factor(name: str, value: object) -> float:
+    factor = _validate.number(name, value)
+    if not 0 <= factor <= sys.float_info.max:
+        raise InvalidArgumentError(f"{name} must be a finite number from 0 on, not {factor!r}")
+    return factor
+
+
+def _priority(value: object) -> int:
+    number = _validate.as_int(value)
+    if number is None:
+        raise InvalidArgumentError(f"priority must be an int, not {_validate.type_name(value)}")
+    least, most = -_validate.MAX_TOKENS - 1, _validate.MAX_TOKENS
+    if not least <= number <= most:
+        raise InvalidArgumentError(
+            f"priority must be from {least} to {most}, not {_validate.shown(number)}"
+        )
+    return number

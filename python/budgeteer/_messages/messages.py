@@ -1,0 +1,385 @@
+"""
+Counts chat messages and tool schemas: the text of each and what is around it.
+
+The rule for messages is the one that OpenAI publishes. For tools there is no official rule; the
+best that is known renders them as the namespace of TypeScript that the model is shown. Both are
+applied to the shapes of Anthropic too, whose own rules are not published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from budgeteer import _validate
+from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._count.limits import ModelLimits
+
+PER_MESSAGE, PER_NAME, PER_REPLY = 3, 1, 3
+PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
+_TOOL_CHOICES = ("auto", "required", "any", "none")
+_DETAILS = ("auto", "low", "high", "original")
+_TEXT_PARTS = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "refusal",
+    "thinking": "thinking",
+}
+"""The parts that are text, and the key that holds it."""
+
+_PART_TYPES = (*_TEXT_PARTS, "image_url", "input_image", "image", "tool_use", "tool_result")
+_DEEPEST = 100
+_SIMPLE = {
+    **{kind: kind for kind in ("string", "number", "boolean", "null")},
+    "integer": "number",
+}
+
+Counter = str | Callable[[str], int] | TokenCounter
+
+SYSTEM_ROLES = ("system", "developer")
+"""The roles of what an application tells a model, in OpenAI's older and newer word."""
+
+
+def count_messages(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    counter: Counter | None = None,
+    model: str | ModelLimits | None = None,
+) -> int:
+    """
+    Return how many tokens chat messages take in a prompt, those that prime the reply included.
+
+    Each message costs 3, one more with a ``name``, and every text in it: role, content, name, the
+    parts of a tool call; numbers and objects as their JSON. The reply is primed with 3 at the end.
+    ``gpt-3.5-turbo-0301`` costs 4 for a message and one less with a name. No messages cost
+    nothing.
+
+    A content may be a text, None, or a list of parts, as OpenAI and Anthropic shape them. An image
+    costs 85 and 170 for each of its tiles, with low detail 85 (``gpt-4o-mini``: 2833 and 5667).
+    Its size is ``width`` and ``height`` of the part, or read from a ``data:`` URL or base64 of a
+    PNG, JPEG, GIF or WebP. Where the size is unknown it costs what the largest does: 1445
+    (``gpt-4o-mini``: 48169). ``gpt-4.1-mini``, ``gpt-5-mini``, their ``nano`` and ``o4-mini``
+    count patches of 32 pixels by their own factors. Models that count images otherwise may take
+    more or less.
+
+    Args:
+        messages: Mappings with a ``role``, as the APIs take them.
+        counter: What counts the texts, as for `get_counter`. None takes that of *model*, or
+            ``o200k_base`` where there is none.
+        model: A model whose own costs apply.
+
+    Raises:
+        InvalidArgumentError: A message is not of a known shape; the error names its place.
+        CounterError: As for `get_counter` and `TokenCounter.count`.
+
+    Examples:
+        >>> messages = [{"role": "user", "content": "Hello, world!"}]
+        >>> count_messages(messages)
+        11
+        >>> count_messages([{"role": "user", "name": "Ada", "content": "Hello, world!"}])
+        13
+        >>> image = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
+        >>> count_messages([{"role": "user", "content": [image]}], model="gpt-4o")
+        1452
+
+    """
+    name = model_name(model)
+    costs = MessageCosts(chosen(counter, model).count, name)
+    items = _validate.batch("messages", messages)
+    total = PER_REPLY if items else 0
+    return total + sum(costs.of(f"messages[{i}]", item) for i, item in enumerate(items))
+
+
+class MessageCosts:
+    """
+    What each message costs, all by one counter; `count_messages` is their sum and `PER_REPLY`.
+
+    A role is counted once, however many messages have it, and any other text once for each
+    message.
+    """
+
+    __slots__ = ("_count", "_model", "_per_message", "_per_name", "_roles")
+
+    def __init__(self, count: Callable[[str], int], model: str) -> None:
+        """Count by *count*, for the model of that name."""
+        self._count = count
+        self._model = model
+        self._per_message, self._per_name = (
+            (4, -1) if model.endswith("gpt-3.5-turbo-0301") else (PER_MESSAGE, PER_NAME)
+        )
+        self._roles: dict[str, int] = {}
+
+    def frame(self, role: str) -> int:
+        """Return what a message of that role costs beside its content."""
+        tokens = self._roles.get(role)
+        if tokens is None:
+            tokens = self._roles[role] = self._per_message + self._count(role)
+        return tokens
+
+    def of(self, where: str, message: object) -> int:
+        """Return what *message* costs; *where* names it in an error."""
+        items = mapping(where, message)
+        total = self.frame(role_of(where, items))
+        if items.get("name") is not None:
+            total += self._per_name
+        for key, value in items.items():
+            if key == "content":
+                total += _content(f"{where}['content']", value, self._count, self._model)
+            elif key != "role":
+                total += sum(map(self._count, _texts(f"{where}[{key!r:.80}]", value)))
+        return total
+
+
+def count_tools(
+    tools: Sequence[Mapping[str, Any]],
+    *,
+    counter: Counter | None = None,
+    model: str | ModelLimits | None = None,
+    tool_choice: str | Mapping[str, Any] = "auto",
+    has_system_message: bool = False,
+) -> int:
+    """
+    Return about how many tokens tool schemas take in a prompt. No tools cost nothing.
+
+    There is no official rule. The schemas are counted as the TypeScript that the model is shown,
+    and 9 more, 4 less where there is a system message. It errs high. A tool is shaped as OpenAI
+    (with and without ``function`` around it) or Anthropic (``input_schema``) has it.
+
+    Args:
+        tools: The schemas.
+        counter: What counts, as for `count_messages`.
+        model: As for `count_messages`.
+        tool_choice: ``none`` costs 1 more; a tool named by a mapping 7 and its name.
+        has_system_message: Whether the messages have one.
+
+    Raises:
+        InvalidArgumentError: A tool is not of a known shape; the error names its place.
+        CounterError: As for `get_counter` and `TokenCounter.count`.
+
+    Examples:
+        >>> weather = {
+        ...     "name": "weather",
+        ...     "description": "Say how the weather is",
+        ...     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        ... }
+        >>> count_tools([weather]), count_tools([{"type": "function", "function": weather}])
+        (36, 36)
+        >>> count_tools([weather], tool_choice="none", has_system_message=True)
+        33
+
+    """
+    model_name(model)  # which is not asked for where there is a counter
+    counted = chosen(counter, model)
+    items = _validate.batch("tools", tools)
+    if not isinstance(has_system_message, bool):
+        raise InvalidArgumentError(
+            f"has_system_message must be a bool, not {_validate.type_name(has_system_message)}"
+        )
+    extra = _choice_tokens(tool_choice, counted)
+    if not items:
+        return 0
+    return framed_tools(counted.count(render_tools("tools", items)) + extra, has_system_message)
+
+
+def framed_tools(tokens: int, has_system_message: bool) -> int:
+    """Return what tool schemas take whose text counts *tokens*."""
+    return max(0, tokens + PER_TOOLS + (WITH_SYSTEM if has_system_message else 0))
+
+
+def model_name(model: object) -> str:
+    """Return the name of a model, "" for None."""
+    if model is None:
+        return ""
+    if not isinstance(model, str):
+        from budgeteer._count.limits import ModelLimits
+
+        if isinstance(model, ModelLimits):
+            return model.name
+    return _validate.text("model", model)
+
+
+def chosen(counter: Counter | None, model: str | ModelLimits | None) -> TokenCounter:
+    """Return the counter that was asked for, or that of a model, or the default."""
+    return get_counter(counter if counter is not None else model or "o200k_base")
+
+
+def has_system(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether there is a system message in counted messages."""
+    return any(message.get("role") in SYSTEM_ROLES for message in messages)
+
+
+def role_of(where: str, message: Mapping[str, Any]) -> str:
+    """Return the role of a message."""
+    return _validate.text(f"{where}['role']", message.get("role"))
+
+
+def mapping(where: str, value: object) -> Mapping[str, Any]:
+    """Return *value*, which must be a mapping."""
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(f"{where} must be a mapping, not {_validate.type_name(value)}")
+    return value
+
+
+def _texts(where: str, value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield every text in a value; numbers and truth values as their JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)):
+        if depth > _DEEPEST:
+            raise InvalidArgumentError(f"{where} is nested deeper than {_DEEPEST}")
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(where, item, depth + 1)
+    elif value is not None:
+        yield as_json(where, value)
+
+
+def as_json(where: str, value: object) -> str:
+    """Return *value* as the JSON that a model is shown."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgumentError(
+            f"{where} must be of JSON's types, not {_validate.type_name(value)}"
+        ) from None
+
+
+def _content(where: str, value: Any, count: Callable[[str], int], model: str) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        return count(value)
+    if not isinstance(value, (list, tuple)):
+        raise InvalidArgumentError(
+            f"{where} must be a str, None or a list of parts, not {_validate.type_name(value)}"
+        )
+    return sum(_part(f"{where}[{i}]", part, count, model) for i, part in enumerate(value))
+
+
+def _part(where: str, value: Any, count: Callable[[str], int], model: str) -> int:
+    if isinstance(value, str):
+        return count(value)
+    part = mapping(where, value)
+    kind = part.get("type")
+    if kind not in _PART_TYPES:
+        shown = repr(kind[:80]) if isinstance(kind, str) else _validate.type_name(kind)
+        raise InvalidArgumentError(
+            f"{where}['type'] must be one of {', '.join(map(repr, _PART_TYPES))}, not {shown}"
+        )
+    if kind in _TEXT_PARTS:
+        key = _TEXT_PARTS[kind]
+        return count(_validate.text(f"{where}[{key!r}]", part.get(key)))
+    if kind == "tool_use":
+        texts = (part.get("id"), part.get("name"), as_json(f"{where}['input']", part.get("input")))
+        return sum(count(text) for text in texts if isinstance(text, str))
+    if kind == "tool_result":
+        reference = part.get("tool_use_id")
+        own = count(reference) if isinstance(reference, str) else 0
+        return own + _content(f"{where}['content']", part.get("content"), count, model)
+    return _image(where, part, model)
+
+
+def _image(where: str, part: Mapping[str, Any], model: str) -> int:
+    """Return what an image costs: OpenAI's image_url and input_image, Anthropic's image."""
+    from budgeteer._messages.images import image_tokens, size_of_base64, size_of_url
+
+    inner = part.get("source") if part["type"] == "image" else part.get("image_url")
+    fields = inner if isinstance(inner, Mapping) else {}
+    detail = part.get("detail", fields.get("detail", "auto"))
+    _validate.choice(f"{where}['detail']", detail, _DETAILS)
+    given = [part.get(key, fields.get(key)) for key in ("width", "height")]
+    size: tuple[int, int] | None
+    if given != [None, None]:
+        width, height = (
+            _validate.tokens(f"{where}[{key!r}]", number, minimum=1)
+            for key, number in zip(("width", "height"), given, strict=True)
+        )
+        size = width, height
+    elif isinstance(fields.get("data"), str):
+        size = size_of_base64(fields["data"])
+    else:
+        url = fields.get("url", inner)
+        size = size_of_url(url) if isinstance(url, str) else None
+    return image_tokens(size, detail, model)
+
+
+def _choice_tokens(choice: object, counter: TokenCounter) -> int:
+    if not isinstance(choice, Mapping):
+        return NO_TOOL if _validate.choice("tool_choice", choice, _TOOL_CHOICES) == "none" else 0
+    inner = choice.get("function")
+    name = inner.get("name") if isinstance(inner, Mapping) else choice.get("name")
+    if name is None and choice.get("type") in _TOOL_CHOICES:
+        return NO_TOOL if choice["type"] == "none" else 0
+    return NAMED_TOOL + counter.count(_validate.text("tool_choice['name']", name))
+
+
+def render_tools(name: str, tools: Sequence[Any]) -> str:
+    """
+    Return tool schemas as the TypeScript that a model is shown; *name* is theirs in an error.
+
+    Examples:
+        >>> print(render_tools("tools", [{"name": "now", "description": "Say what time it is"}]))
+        namespace functions {
+        <BLANKLINE>
+        // Say what time it is
+        type now = () => any;
+        <BLANKLINE>
+        } // namespace functions
+
+    """
+    lines = ["namespace functions {", ""]
+    for i, item in enumerate(tools):
+        where = f"{name}[{i}]"
+        tool = mapping(where, item)
+        if tool.get("function") is not None:
+            where = f"{where}['function']"
+            tool = mapping(where, tool["function"])
+        called = _validate.text(f"{where}['name']", tool.get("name"))
+        key = "input_schema" if "input_schema" in tool else "parameters"
+        schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
+        if tool.get("description"):
+            lines.append(f"// {_validate.text(f'{where}[description]', tool['description'])}")
+        if schema.get("properties"):
+            where = f"{where}[{key!r}]"
+            fields = _properties(where, schema, 0)
+            lines += [f"type {called} = (_: {{", fields, "}) => any;", ""]
+        else:
+            lines += [f"type {called} = () => any;", ""]
+    return "\n".join([*lines, "} // namespace functions"])
+
+
+def _properties(where: str, schema: Mapping[str, Any], indent: int, depth: int = 0) -> str:
+    required = schema.get("required")
+    needed = required if isinstance(required, (list, tuple)) else ()
+    lines = []
+    place = f"{where}['properties']" if depth < 2 else where
+    for name, value in mapping(place, schema.get("properties") or {}).items():
+        field = value if isinstance(value, Mapping) else {}
+        if isinstance(field.get("description"), str) and field["description"]:
+            lines.append(f"// {field['description']}")
+        mark = "" if name in needed else "?"
+        lines.append(f"{name}{mark}: {_type(f'{place}[{name!r:.80}]', value, indent, depth)},")
+    return "\n".join(" " * indent + line for line in lines)
+
+
+def _type(where: str, schema: Any, indent: int, depth: int) -> str:
+    """Return a schema as a type of TypeScript; what has none is its JSON, which errs high."""
+    if depth > _DEEPEST:
+        raise InvalidArgumentError(f"{where[:200]} is nested deeper than {_DEEPEST}")
+    if not isinstance(schema, Mapping):
+        return as_json(where, schema)
+    if isinstance(schema.get("enum"), (list, tuple)):
+        return " | ".join(as_json(where, value) for value in schema["enum"])
+    kind = schema.get("type")
+    if isinstance(kind, (list, tuple)):
+        return " | ".join(_type(where, {**schema, "type": one}, indent, depth + 1) for one in kind)
+    if kind == "array":
+        items = schema.get("items")
+        return f"{_type(where, items, indent, depth + 1)}[]" if items else "any[]"
+    if kind == "object":
+        return "\n".join(["{", _properties(where, schema, indent + 2, depth + 1), "}"])
+    return _SIMPLE[kind] if kind in _SIMPLE else as_json(where, schema)

@@ -1,0 +1,194 @@
+"""A call of a packer: one query and its chunks, and what a backend makes of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from budgeteer import _telemetry, _validate
+from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger
+from budgeteer._codes import HYBRID, STICKY
+from budgeteer._pack.options import ORDERS
+from budgeteer._pack.packing import Packing
+from budgeteer._pack.prepared import Prepared
+from budgeteer._pack.state import Indexed, State
+from budgeteer._rank.similarity import Vectors
+from budgeteer.errors import EmbeddingError, InvalidArgumentError
+
+LOG = logging.getLogger("budgeteer")
+
+
+@dataclass(slots=True)
+class Call:
+    """
+    One query and its chunks, checked.
+
+    Attributes:
+        prepared: What packs; its fallback once embedding has failed.
+        query: What the chunks should answer.
+        items: The chunks.
+        state: That of the corpus which the items are, None where they are a batch.
+        vectors: Those given or to be made, None where the ranking takes none.
+        previous: The packing before, of which the text should keep the beginning.
+        links: What a backend takes for it.
+        fallback: The ranking that stands in, None as a rule.
+
+    """
+
+    prepared: Prepared
+    query: str
+    items: Sequence[Any]
+    state: State[Any] | None
+    vectors: Vectors | None = None
+    previous: Packing[Any] | None = None
+    links: tuple[str, ...] = ()
+    fallback: str | None = None
+
+    @property
+    def is_missing_vectors(self) -> bool:
+        """Whether the embedder is to be asked before anything is packed."""
+        return self.vectors is not None and self.vectors.is_missing
+
+    def with_prepared(self, prepared: Prepared) -> Call:
+        """Return a call of the same chunks that is packed otherwise."""
+        return replace(self, prepared=prepared)
+
+    def embed(self) -> None:
+        """
+        Have the embedder make the vectors that are missing, or the fallback stand in.
+
+        Raises:
+            EmbeddingError: From the embedder, where nothing stands in.
+
+        """
+        if self.vectors is None or not self.vectors.is_missing:
+            return
+        try:
+            with _telemetry.embedding(self.prepared.ranking.embedder, self.vectors.texts):
+                self.vectors.embed()
+        except EmbeddingError as error:
+            self._fall_back(error)
+
+    async def aembed(self) -> None:
+        """Do what `embed` does, without blocking the event loop."""
+        if self.vectors is None or not self.vectors.is_missing:
+            return
+        try:
+            with _telemetry.embedding(self.prepared.ranking.embedder, self.vectors.texts):
+                await self.vectors.aembed()
+        except EmbeddingError as error:
+            self._fall_back(error)
+
+    def _fall_back(self, error: EmbeddingError) -> None:
+        """Let the fallback rank where there is one; raise *error* otherwise."""
+        stand_in = self.prepared.falling_back()
+        if stand_in is None:
+            raise error
+        self.prepared, self.vectors, self.fallback = stand_in, None, stand_in.ranking.name
+        LOG.warning(
+            *("ranking by %s, as embedding failed: %s", self.fallback, error),
+            extra={
+                "fallback": self.fallback,
+                "chunks": len(self.items),
+                "http.status": error.status,
+                "is_retryable": error.is_retryable,
+            },
+        )
+
+    def keys(self) -> bytes | None:
+        """Return what the chunks are ranked by beside their words."""
+        needs, state = self.prepared.needs, self.state
+        if needs.times:
+            return mtime_keys(self.items) if state is None else state.times()
+        keys = None
+        if needs.cosines and self.vectors is not None:
+            keys = self.vectors.cosines()
+        if needs.scores:
+            if self.prepared.ranking.code == HYBRID:
+                return (keys or b"") + finite_score_keys(self.items)
+            return score_keys(self.items) if state is None else state.scores()
+        return keys
+
+    def packed(self, budget: int) -> Any:
+        """Return what the backend answers; a code and an index where a chunk cannot be read."""
+        prepared, items = self.prepared, self.items
+        cite = gate = None
+        if prepared.is_citing:
+            from budgeteer._pack.citation import citer  # JSON and more, which few packers need
+
+            cite = citer(items, prepared.counter)
+        elif prepared.max_docs is not None:
+            from budgeteer._pack.gate import gate_columns  # likewise
+
+            gate = gate_columns(items)
+        return prepared.plan.pack(
+            self.query,
+            items if self.state is None else self.state.index,
+            budget,
+            keys=None if gate is not None else self.keys(),
+            previous=self.links,
+            template=self.template(),
+            ask=asked(prepared),
+            tag=tagger(items),
+            cite=cite,
+            gate=gate,
+        )
+
+    def template(self) -> tuple[int, str, str, str, str] | None:
+        """Return the template of this call alone, which has a nonce; None: that of the plan."""
+        template = self.prepared.template
+        return template._wire(self.query, self.items)  # noqa: SLF001 - for the backend alone
+
+
+def asked(prepared: Prepared) -> Callable[[str, int], int] | None:
+    """Return the caller's own counter as a backend asks it, None where there is none."""
+    counter = prepared.counter
+    return None if counter._function is None else counter._ask  # noqa: SLF001 - likewise
+
+
+def begun(
+    prepared: Prepared,
+    query: object,
+    chunks: object,
+    vectors: object = None,
+    previous: object = None,
+) -> Call:
+    """
+    Return a call, its arguments checked.
+
+    Raises:
+        InvalidArgumentError: One has a wrong type or shape.
+
+    """
+    query = _validate.text("query", query)
+    state = chunks._state if isinstance(chunks, Indexed) else None  # noqa: SLF001
+    items = _validate.batch("chunks", chunks) if state is None else state.chunks
+    if state is None and type(items) is not tuple:
+        items = tuple(items)  # the caller's list may change while we or a packing use it
+    ranking = prepared.ranking
+    found = None
+    if ranking.needs.cosines:
+        found = Vectors(query, items, vectors, ranking.embedder)
+    elif vectors is not None:
+        raise InvalidArgumentError(
+            f"vectors must be None under {ranking.shown}, not {_validate.type_name(vectors)}"
+        )
+    if previous is None:
+        return Call(prepared, query, items, state, found)
+    links = _links(previous, prepared.order)
+    return Call(prepared, query, items, state, found, previous, links)  # type: ignore[arg-type]
+
+
+def _links(previous: object, order: int) -> tuple[str, ...]:
+    """Return what a backend takes for the packing before."""
+    if not isinstance(previous, Packing):
+        raise InvalidArgumentError(
+            f"previous must be a Packing or None, not {_validate.type_name(previous)}"
+        )
+    if order != STICKY:
+        raise InvalidArgumentError(
+            f"previous must be None under order={ORDERS[order]!r}: it is for order='sticky'"
+        )
+    return previous._links()  # noqa: SLF001 - a part of the packing

@@ -1,0 +1,20 @@
+"""The choices of a packer, as types and as the tuples that they are checked against."""
+
+from typing import Literal, TypeAlias, get_args
+
+Overflow: TypeAlias = Literal["skip", "stop", "truncate_end", "truncate_middle"]
+Dedupe: TypeAlias = Literal["exact", "near"]
+Selection: TypeAlias = Literal["rank", "coverage"]
+Units: TypeAlias = Literal["chunk", "sentence"]
+Order: TypeAlias = Literal["rank", "input", "document", "edges", "sticky"]
+Style: TypeAlias = Literal["plain", "tagged", "markdown", "xml", "json"]
+Reason: TypeAlias = Literal["out_of_scope", "empty", "cap", "duplicate", "budget"]
+
+OVERFLOWS: tuple[str, ...] = get_args(Overflow)
+DEDUPES: tuple[str | None, ...] = (None, *get_args(Dedupe))
+SELECTIONS: tuple[str, ...] = get_args(Selection)
+UNITS: tuple[str, ...] = get_args(Units)
+ORDERS: tuple[str, ...] = get_args(Order)
+STYLES: tuple[str, ...] = get_args(Style)
+REASONS: tuple[Reason, ...] = get_args(Reason)
+"""Each in the order of the numbers by which backends know them."""

@@ -1,0 +1,380 @@
+"""Packing: the best context that fits a budget, in one call."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from budgeteer import _telemetry, _validate
+from budgeteer._chunk.chunk import refusal
+from budgeteer._codes import NO_POLICY
+from budgeteer._count.counter import TokenCounter
+from budgeteer._pack.call import Call, begun
+from budgeteer._pack.options import Dedupe, Order, Overflow, Selection, Style, Units
+from budgeteer._pack.packing import Packing
+from budgeteer._pack.prepared import Prepared, prepared
+from budgeteer._pack.state import Indexed
+from budgeteer._pack.template import Template
+from budgeteer._rank.rankings import Ranking
+from budgeteer.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class Options(TypedDict, total=False):
+        """The options of a `Packer`, for `pack`."""
+
+        reserve_tokens: int
+        counter: str | Callable[[str], int] | TokenCounter
+        ranking: Ranking
+        min_score: float | None
+        overflow: Overflow
+        max_chunks: int | None
+        dedupe: Dedupe | None
+        selection: Selection
+        units: Units
+        order: Order
+        template: Style | Template
+        notice: str | bool | None
+
+
+T = TypeVar("T")
+
+_ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
+
+
+@dataclass(frozen=True, slots=True)
+class Packer:
+    r"""
+    Packs chunks into a budget, with options chosen once.
+
+    Immutable, safe to share between threads, picklable unless its counter is not. For every
+    input and counter, ``packing.total_tokens`` is what the counter answers for exactly
+    ``packing.text``, and at most ``max_tokens - reserve_tokens``.
+
+    Args:
+        max_tokens: Upper bound for the packed text, in tokens, from 0 on.
+        reserve_tokens: Taken off the budget for what the caller adds. If nothing is left, the
+            packing is empty.
+        counter: A name that `get_counter` knows, a model's among them; a `TokenCounter`; or a
+            callable from str to int. The default is exact for GPT-4o and later models. A
+            callable is asked once for each chunk considered and for each text assembled, and
+            for pieces of a chunk that is cut.
+        ranking: What comes first. ``"bm25"``, ``"embedding"`` and ``"hybrid"`` are short for
+            `budgeteer.ranking.Bm25`, `Embedding` and `Hybrid`, which have options.
+            ``"keyword"`` is the share of the query's keywords that a chunk or its title
+            contains, ``"recency"`` the metadata ``mtime``, ``"input"`` the order in which the
+            chunks came, and ``"score"`` the chunk's own score (those without one come last).
+            Ties keep the input order.
+        min_score: Chunks that score below it are dropped as ``"out_of_scope"``. Scores of BM25
+            start at 0 and compare within one call only; shares of keywords are from 0 to 1.
+        overflow: What happens to a chunk that does not fit. ``"skip"`` drops it and goes on,
+            ``"stop"`` drops it and all behind it. ``"truncate_end"`` cuts the first such chunk
+            and puts `` [...]`` behind it, ``"truncate_middle"`` cuts out its middle and puts
+            ``[...truncated...]`` there on a line of its own; both then go on like ``"skip"``.
+        max_chunks: The most chunks to keep; None for no such limit.
+        dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one. ``"near"`` also
+            drops one that nearly repeats a kept one: at least four fifths of the five-word runs
+            that either has are in both, or all of its own are in the kept one. None keeps
+            repetitions.
+        selection: The order in which chunks are admitted. ``"rank"`` is best first.
+            ``"coverage"`` takes next what adds most to the query's words that are covered so
+            far, among the 512 best chunks; for questions of several parts.
+        units: ``"chunk"`` packs whole chunks. ``"sentence"``, for tight budgets, packs sentences
+            of the best chunks (four times the budget, at most 256 chunks), and whole chunks into
+            what is left. Chosen sentences of a chunk stand in their order, `` [...] `` where
+            others were between. Not for presets, ``dedupe="near"`` and selections other than
+            ``"rank"``.
+        order: How the kept chunks stand in the text. ``"rank"`` is best first, ``"input"`` as
+            they came. ``"document"`` groups them by source, and orders each source by the first
+            number in the metadata of ``position``, ``index`` and ``offset``. ``"edges"`` puts
+            the best first, the next best last, and so on inwards. ``"sticky"`` keeps the order
+            of the packing before, up to the first chunk that is gone: see `pack`.
+        template: ``"plain"`` joins the texts by a blank line, ``"tagged"`` puts ``[kind:id] ``
+            in front of each, ``"markdown"`` gives each a heading, ``"xml"`` writes elements and
+            ``"json"`` a list of objects. Kind comes from the metadata (else ``document``), the
+            id from the chunk (else its index). Or a `Template` of your own.
+        notice: A line behind the chunks that says how many were left out, where any were. True
+            for ``Chunks left out: 3.``, or a text of your own in which ``{count}`` is that
+            number. It is inside the budget.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
+
+    Examples:
+        >>> packer = Packer(12, overflow="truncate_end")
+        >>> packer.pack("green tea", ["All about green tea and its many kinds.", "Coffee."]).text
+        'All about green tea and its many kinds.\n\nCoffee.'
+
+    """
+
+    max_tokens: int
+    _: KW_ONLY
+    reserve_tokens: int = 0
+    counter: str | Callable[[str], int] | TokenCounter = "o200k_base"
+    ranking: Ranking = "bm25"
+    min_score: float | None = None
+    overflow: Overflow = "skip"
+    max_chunks: int | None = None
+    dedupe: Dedupe | None = "exact"
+    selection: Selection = "rank"
+    units: Units = "chunk"
+    order: Order = "rank"
+    template: Style | Template = "plain"
+    notice: str | bool | None = None
+    _prepared: Prepared = field(init=False, repr=False, compare=False)
+
+    _policy: ClassVar[tuple[int, int]] = (NO_POLICY, 0)
+    """What only presets do, which are subclasses: its code, and how many documents a gate admits."""
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "max_tokens", _validate.tokens("max_tokens", self.max_tokens))
+        set_field(self, "reserve_tokens", _validate.tokens("reserve_tokens", self.reserve_tokens))
+        found = prepared(self)
+        set_field(self, "min_score", found.min_score)
+        set_field(self, "max_chunks", found.max_chunks)
+        set_field(self, "_prepared", found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the options; they are prepared again where they are read."""
+        options = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        return _restored, (type(self), options)
+
+    def pack(
+        self,
+        query: str,
+        chunks: Iterable[T] | Indexed[T],
+        *,
+        max_tokens: int | None = None,
+        vectors: Any = None,
+        previous: Packing[Any] | None = None,
+    ) -> Packing[T]:
+        r"""
+        Pack the best of *chunks* for *query*.
+
+        Args:
+            query: What the chunks should answer. May be empty: then every score is 0.
+            chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with
+                ``.text``, ``.page_content`` or ``.content``; they may be mixed. Of an object's
+                attributes the first that exists on the first object of its type is taken. Or a
+                `Corpus` of such.
+            max_tokens: Replaces the packer's own for this call; the reserve still comes off.
+            vectors: Where the ranking weighs embeddings, the pair of the query's
+                vector, shape ``(d,)``, and those of the chunks, shape ``(n, d)``. With an embedder
+                the chunks' alone will do, and None embeds both. Arrays of numpy, of Arrow
+                (fixed-size lists) and any other buffer of float32 that lies in one piece are read
+                in place. What is strided, float16 or float64 is copied as float32, which costs
+                about as much as the ranking. Of lists only the query's vector may be one: to make
+                an array of *n* lists costs over 100 times the arithmetic and is yours.
+            previous: Under ``order="sticky"``, a packing before: the text begins as its text
+                does, byte for byte, as far as the same chunks are kept. How much that is
+                `Packing.stable_prefix_tokens` tells; a provider that caches prompts need not
+                read it again.
+
+        Raises:
+            InvalidArgumentError: An argument has a wrong type or shape, or a chunk has no text or
+                a NaN score, or a vector is not finite; the message names the argument and the
+                index.
+            EmbeddingError: From the embedder, where there is no fallback.
+            CounterError: The caller's counter answered something that is not a count.
+
+        Examples:
+            >>> packing = Packer(6).pack("tea", [{"text": "Bread."}, {"text": "Green tea."}])
+            >>> packing.text
+            'Green tea.\n\nBread.'
+            >>> import numpy
+            >>> vectors = [0, 1], numpy.array([[1, 0], [3, 4]], dtype="float32")
+            >>> packer = Packer(6, ranking="embedding")
+            >>> packing = packer.pack("tea", ["Bread.", "Tea."], vectors=vectors)
+            >>> packing.text, packing.kept[0].score
+            ('Tea.\n\nBread.', 0.8)
+
+        """
+        observer = _telemetry.observer()
+        if observer is None:
+            return self._pack(query, chunks, max_tokens, vectors, previous)
+        name, counter = self._prepared.ranking.name, self._prepared.counter.name
+        with observer.packing(name, counter, query) as operation:
+            packing: Packing[T] = self._pack(query, chunks, max_tokens, vectors, previous)
+            operation.tell_packing(packing)
+            return packing
+
+    def _pack(
+        self, query: object, chunks: object, max_tokens: object, vectors: object, previous: object
+    ) -> Packing[Any]:
+        """Pack, unobserved."""
+        call = begun(prepared_of(self), query, chunks, vectors, previous)
+        limit = self._limit(max_tokens)
+        if call.is_missing_vectors:
+            call.embed()
+        return finish(call, limit, self.reserve_tokens)
+
+    def _limit(self, max_tokens: object) -> int:
+        return (
+            self.max_tokens if max_tokens is None else _validate.tokens("max_tokens", max_tokens)
+        )
+
+    async def apack(
+        self,
+        query: str,
+        chunks: Iterable[T] | Indexed[T],
+        *,
+        max_tokens: int | None = None,
+        vectors: Any = None,
+        previous: Packing[Any] | None = None,
+    ) -> Packing[T]:
+        """
+        Pack as `pack` does, and do not block the event loop while texts are embedded.
+
+        Args:
+            query: As for `pack`.
+            chunks: As for `pack`.
+            max_tokens: As for `pack`.
+            vectors: As for `pack`.
+            previous: As for `pack`.
+
+        Raises:
+            InvalidArgumentError: As from `pack`, or the embedder has no ``aembed``.
+            EmbeddingError: As from `pack`.
+            CounterError: As from `pack`.
+
+        Examples:
+            >>> import asyncio
+            >>> asyncio.run(Packer(3).apack("tea", ["Bread.", "Green tea."])).text
+            'Green tea.'
+
+        """
+        observer = _telemetry.observer()
+        if observer is None:
+            return await self._apack(query, chunks, max_tokens, vectors, previous)
+        name, counter = self._prepared.ranking.name, self._prepared.counter.name
+        with observer.packing(name, counter, query) as operation:
+            packing: Packing[T] = await self._apack(query, chunks, max_tokens, vectors, previous)
+            operation.tell_packing(packing)
+            return packing
+
+    async def _apack(
+        self, query: object, chunks: object, max_tokens: object, vectors: object, previous: object
+    ) -> Packing[Any]:
+        """Pack, unobserved."""
+        call = begun(prepared_of(self), query, chunks, vectors, previous)
+        limit = self._limit(max_tokens)
+        if call.is_missing_vectors:
+            embedder = call.prepared.ranking.embedder
+            if not callable(getattr(embedder, "aembed", None)):
+                found = _validate.type_name(embedder)
+                raise InvalidArgumentError(f"embedder must have a method aembed, not {found}")
+            await call.aembed()
+        return finish(call, limit, self.reserve_tokens)
+
+    def pack_batch(
+        self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
+    ) -> Iterator[Packing[Any]]:
+        """
+        Yield the packing of each request, in order, one at a time.
+
+        Args:
+            requests: Each is a pair of query and chunks, or a mapping of the arguments of `pack`.
+
+        Raises:
+            InvalidArgumentError: A request is neither, or as for `pack`.
+
+        Examples:
+            >>> requests = [("tea", ["Green tea."]), {"query": "bread", "chunks": ["Rye bread."]}]
+            >>> [packing.total_tokens for packing in Packer(8).pack_batch(requests)]
+            [3, 4]
+
+        """
+        for i, request in enumerate(_validate.iterable("requests", requests)):
+            if isinstance(request, Mapping):
+                unknown = set(request) - _ARGUMENTS
+                if unknown or not {"query", "chunks"} <= set(request):
+                    raise InvalidArgumentError(
+                        f"requests[{i}] must have 'query' and 'chunks', may have 'max_tokens', "
+                        f"'vectors' and 'previous', and nothing else"
+                    )
+                yield self.pack(**request)
+            elif isinstance(request, (tuple, list)) and len(request) == 2:
+                yield self.pack(request[0], request[1])
+            else:
+                raise InvalidArgumentError(
+                    f"requests[{i}] must be a pair of query and chunks or a mapping, "
+                    f"not {_validate.type_name(request)}"
+                )
+
+
+def begin(packer: Packer, query: object, chunks: object) -> Call:
+    """
+    Return a call of *packer*: the first of two steps, for those who pack into several budgets.
+
+    Where the call is missing vectors, have it embed before the second step, `finish`.
+
+    Raises:
+        InvalidArgumentError: *query* is no str, or *chunks* is no batch.
+
+    """
+    return begun(prepared_of(packer), query, chunks)
+
+
+def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]:
+    """
+    Pack within *max_tokens*, of which *reserve_tokens* are kept free.
+
+    Raises:
+        InvalidArgumentError: A chunk cannot be read.
+        CounterError: As from `Packer.pack`.
+
+    """
+    budget = max(0, max_tokens - reserve_tokens)
+    extracts: dict[int, tuple[int, int]] = {}
+    if call.prepared.steps:
+        from budgeteer._pack.sentences import Sentences  # which few packers need
+
+        packed, extracts = Sentences(call, budget).pack()
+    else:
+        packed = call.packed(budget)
+    if isinstance(packed, tuple):
+        raise refusal(call.items, *packed)
+    packing: Packing[Any] = Packing(
+        call.items,
+        packed,
+        call.prepared,
+        budget=budget,
+        reserve=max_tokens - budget,
+        fallback=call.fallback,
+        extracts=extracts,
+    )
+    if call.previous is not None:
+        packing._compare(call.previous)  # noqa: SLF001 - made here
+    return packing
+
+
+def prepared_of(packer: Packer) -> Prepared:
+    """Return what a packer made of its options, for those who begin its calls themselves."""
+    return packer._prepared  # noqa: SLF001 - a part of the packer
+
+
+def _restored(kind: type[Packer], options: dict[str, Any]) -> Packer:
+    return kind(**options)
+
+
+def pack(
+    query: str, chunks: Iterable[T], max_tokens: int, **options: "Unpack[Options]"
+) -> Packing[T]:
+    """
+    Pack the best of *chunks* for *query* into *max_tokens* tokens.
+
+    Short for ``Packer(max_tokens, **options).pack(query, chunks)``; see `Packer` for the options
+    and `Packer.pack` for the chunks. Keep a `Packer` where many calls share their options.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+        CounterError: The caller's counter answered something that is not a count.
+
+    Examples:
+        >>> packing = pack("green tea", ["Coffee.", "Tea is green or black."], 6)
+        >>> packing.text, packing.total_tokens
+        ('Tea is green or black.', 6)
+
+    """
+    return Packer(max_tokens, **options).pack(query, chunks)

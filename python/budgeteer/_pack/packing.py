@@ -1,0 +1,495 @@
+"""The result of packing: what was kept, what was dropped, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+
+from budgeteer import _validate
+from budgeteer._chunk.chunk import texts_of
+from budgeteer._codes import NEAR
+from budgeteer._pack.options import REASONS
+from budgeteer._pack.template import unescape
+from budgeteer.errors import BudgeteerError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._count.counter import TokenCounter
+    from budgeteer._pack.prepared import Prepared
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+_COLUMNS: dict[str, Literal["I", "q", "d"]] = {
+    "_kept": "I",
+    "_counts": "q",
+    "_spans": "q",
+    "_scores": "d",
+    "_dropped": "I",
+    "_needed": "q",
+    "_available": "q",
+    "_citations": "q",
+}
+"""The attributes of a packing that are columns of a backend's answer, and what they hold."""
+
+
+_LATE = ("_dropped", "_reasons", "_needed", "_available")
+"""The attributes that a packing of a corpus has only once they were looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChunk(Generic[T]):
+    """
+    A chunk that is in the packed text.
+
+    Attributes:
+        chunk: The caller's object.
+        index: Its place in the input, from 0.
+        text: Its text as packed: cut where it was cut, before any escaping, without what stands
+            around it.
+        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
+        token_count: Tokens of `text` alone, without what stands around it.
+        citation_tokens: Tokens set aside for citing it: see ``presets.agentic_rag``. Else 0.
+        span: Where its text stands in ``Packing.text``, as it is escaped there: first code point,
+            and the one after the last.
+        was_cut: Whether something of its text was left out.
+
+    """
+
+    chunk: T
+    index: int
+    text: str
+    score: float | None
+    token_count: int
+    citation_tokens: int
+    span: tuple[int, int]
+    was_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedChunk(Generic[T]):
+    """
+    A chunk that is not in the packed text.
+
+    Attributes:
+        chunk: The caller's object.
+        index: Its place in the input, from 0.
+        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
+        reason: ``"out_of_scope"`` (below ``min_score``), ``"empty"``, ``"cap"`` (``max_chunks``
+            was reached), ``"duplicate"`` or ``"budget"``.
+        needed_tokens: At reason ``"budget"``, what it would have added. Under a native encoding
+            this is a lower bound, `available_tokens` + 1 as a rule: counting stops where nothing
+            is left. Where chunks are cited it is one too: the citation of a text that does not
+            fit is not counted. 0 for what came behind the chunk at which ``overflow="stop"``
+            stopped, and for any other reason.
+        available_tokens: At reason ``"budget"``, what was left when its turn came. Else 0.
+        duplicate_of: At reason ``"duplicate"``, the index of the kept chunk with the same text, or
+            nearly.
+
+    """
+
+    chunk: T
+    index: int
+    score: float | None
+    reason: str
+    needed_tokens: int
+    available_tokens: int
+    duplicate_of: int | None
+
+
+class _Lazy(Sequence[V]):
+    """A sequence whose items are made when they are looked at."""
+
+    __slots__ = ("_length", "_make")
+
+    def __init__(self, length: int, make: Any) -> None:
+        self._length = length
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[V]:
+        return map(self._make, range(self._length))
+
+    @overload
+    def __getitem__(self, position: int) -> V: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[V]: ...
+    def __getitem__(self, position: int | slice) -> V | Sequence[V]:
+        places = range(self._length)[position]
+        if isinstance(places, range):
+            return [self._make(place) for place in places]
+        return self._make(places)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+class Packing(Generic[T]):
+    """
+    The best context that fits, and what became of every chunk.
+
+    Its items are made when they are looked at, and nothing is counted that packing did not have
+    to count, except by reading `dropped_total_tokens`. A pickled packing holds the kept texts,
+    the figures and the reasons; in place of the caller's objects it has the kept texts, and None
+    for what was dropped.
+
+    Attributes:
+        text: The context, ready to send.
+        total_tokens: What the counter answers for exactly `text`; at most `budget_tokens`.
+        budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
+        is_exact: Whether the counter counts what a tokenizer makes of a text; False for an
+            estimate. A caller's own function is taken at its word.
+        fallback: The ranking that stood in, ``"bm25"``, as texts could not be embedded; None as a
+            rule.
+
+    Examples:
+        >>> from budgeteer import pack
+        >>> packing = pack("capital of France", ["Paris is the capital.", "Bread."], 6)
+        >>> packing.text
+        'Paris is the capital.'
+        >>> packing.dropped[0].reason
+        'budget'
+
+    """
+
+    def __init__(
+        self,
+        chunks: Sequence[T],
+        packed: Any,
+        prepared: Prepared,
+        *,
+        budget: int,
+        reserve: int,
+        fallback: str | None = None,
+        extracts: dict[int, tuple[int, int]] | None = None,
+    ) -> None:
+        """Wrap the answer of a backend; made by `Packer.pack`."""
+        counter = prepared.counter
+        self.text: str = packed.text
+        self.total_tokens: int = packed.total_tokens
+        self.budget_tokens = budget
+        self.is_exact = counter.is_exact
+        self._reserve_tokens = reserve
+        self._extracts = extracts or {}
+        self.fallback = fallback
+        self._max_chunks = prepared.max_chunks
+        self._max_docs = prepared.max_docs
+        self._is_citing = prepared.is_citing
+        self._is_needed_a_bound = counter._is_encoding or prepared.is_citing  # noqa: SLF001
+        self._style = prepared.template._style  # noqa: SLF001 - a number, for `unescape`
+        self._is_near = prepared.dedupe == NEAR
+        self._stable = 0
+        self._counter: TokenCounter | None = counter
+        self._chunks: Sequence[T | None] = chunks
+        self._kept = memoryview(packed.kept).cast("I")
+        self._counts = memoryview(packed.token_counts).cast("q")
+        self._citations = memoryview(packed.citation_tokens).cast("q")
+        self._spans = memoryview(packed.spans).cast("q")
+        self._cut: int = packed.cut
+        self._unseen = packed.unseen
+        scores = packed.scores if packed.unseen is None else packed.unseen
+        self._scores = memoryview(scores).cast("d")
+        self._dropped_count = len(self._scores) - len(self._kept)
+        if packed.unseen is None:
+            self._set_dropped(packed.dropped, packed.reasons, packed.needed, packed.available)
+        self._duplicates: dict[int, int] = packed.duplicates
+
+    def _set_dropped(
+        self, dropped: bytes, reasons: bytes, needed: bytes, available: bytes
+    ) -> None:
+        self._reasons = reasons
+        self._needed = memoryview(needed).cast("q")
+        self._available = memoryview(available).cast("q")
+        self._dropped = memoryview(dropped).cast("I")
+
+    def __getattr__(self, name: str) -> Any:
+        """Have the columns of what was dropped from a corpus made when they are looked at."""
+        unseen = self.__dict__.get("_unseen")
+        if name in _LATE and unseen is not None:
+            self._set_dropped(*unseen.columns())
+            return self.__dict__[name]
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+        )
+
+    @property
+    def kept(self) -> Sequence[KeptChunk[T]]:
+        """The chunks in the text, in the order in which they stand there."""
+        return _Lazy(len(self._kept), self._kept_chunk)
+
+    @property
+    def dropped(self) -> Sequence[DroppedChunk[T]]:
+        """The chunks not in the text, in the order in which that was decided."""
+        return _Lazy(self._dropped_count, self._dropped_chunk)
+
+    @property
+    def dropped_count(self) -> int:
+        """How many chunks are not in the text, for whatever reason."""
+        return self._dropped_count
+
+    @property
+    def was_truncated(self) -> bool:
+        """Whether anything was dropped or cut."""
+        return self._cut >= 0 or self._dropped_count > 0 or bool(self._extracts)
+
+    @cached_property
+    def dropped_total_tokens(self) -> int:
+        """
+        Tokens of all dropped texts together. Reading it counts them.
+
+        Raises:
+            BudgeteerError: The packing was pickled before this was read: the texts are gone.
+
+        """
+        if self._counter is None:
+            raise BudgeteerError(
+                "dropped_total_tokens was not read before the packing was pickled, and a pickled "
+                "packing has no dropped texts"
+            )
+        texts = texts_of(self._chunks)
+        return sum(self._counter._count_chunk(texts(i), i) for i in self._dropped)
+
+    @cached_property
+    def stable_prefix_tokens(self) -> int:
+        """
+        Tokens of the beginning that `text` has in common with the packing before.
+
+        Up to the end of the last chunk up to which both are the same; 0 where `Packer.pack` was
+        given no ``previous``. Reading it counts them.
+
+        Raises:
+            BudgeteerError: The packing was pickled before this was read: the counter is gone.
+
+        """
+        if self._stable == 0:
+            return 0
+        if self._counter is None:
+            raise BudgeteerError(
+                "stable_prefix_tokens was not read before the packing was pickled, and a pickled "
+                "packing has no counter"
+            )
+        return self._counter.count(self.text[: self._stable])
+
+    def _cut_places(self) -> list[int]:
+        """Return the places of the kept chunks of which something was left out."""
+        if not self._extracts:
+            return [self._cut] if self._cut >= 0 else []
+        return [
+            place
+            for place, index in enumerate(self._kept)
+            if place == self._cut or index in self._extracts
+        ]
+
+    def _links(self) -> tuple[str, ...]:
+        """Return the text, split behind the text of each kept chunk, without what follows."""
+        return tuple(self.text[i:j] for i, j in pairwise([0, *self._spans[1::2]]))
+
+    def _compare(self, previous: Packing[Any]) -> None:
+        """Find where the last chunk ends up to which the text is that of *previous*."""
+        before, after = previous.text, self.text
+        low, high = 0, min(len(before), len(after))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if before[low:middle] == after[low:middle]:
+                low = middle
+            else:
+                high = middle - 1
+        ends = [len(after)] if before == after else self._spans[1::2]
+        self._stable = max((end for end in ends if end <= low), default=0)
+
+    def _score(self, index: int) -> float | None:
+        score = self._scores[index]
+        return None if math.isnan(score) else score
+
+    def _kept_chunk(self, place: int) -> KeptChunk[T]:
+        index = self._kept[place]
+        start, end = self._spans[2 * place], self._spans[2 * place + 1]
+        return KeptChunk(
+            self._chunks[index],  # type: ignore[arg-type]
+            index,
+            unescape(self._style, self.text[start:end]),
+            self._score(index),
+            self._counts[place],
+            self._citations[place],
+            (start, end),
+            place == self._cut or index in self._extracts,
+        )
+
+    def _dropped_chunk(self, place: int) -> DroppedChunk[T]:
+        index = self._dropped[place]
+        return DroppedChunk(
+            self._chunks[index],  # type: ignore[arg-type]
+            index,
+            self._score(index),
+            REASONS[self._reasons[place]],
+            self._needed[place],
+            self._available[place],
+            self._duplicates.get(index),
+        )
+
+    def explain(self, index: int) -> str:
+        """
+        Return a sentence that says what became of chunk *index*.
+
+        Raises:
+            InvalidArgumentError: There is no chunk with that index.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> packing = pack("tea", ["tea", "tea", "coffee, black"], 3)
+            >>> print(packing.explain(1))
+            Chunk 1 (score 0.52) was dropped: its text equals that of chunk 0, which is kept.
+            >>> print(packing.explain(2))
+            Chunk 2 (score 0.00) was dropped: it needs at least 3 tokens, and 2 of 3 were left.
+
+        """
+        index = _validate.tokens("index", index)
+        if index >= len(self._scores):
+            raise InvalidArgumentError(
+                f"index must be below {len(self._scores)}, the number of chunks, not {index}"
+            )
+        score = self._score(index)
+        how = "" if self.fallback is None else f" by {self.fallback}, as embedding failed"
+        who = f"Chunk {index} ({'no score' if score is None else f'score {score:.2f}'}{how})"
+        for place, kept in enumerate(self._kept):
+            if kept == index:
+                start, end = self._spans[2 * place], self._spans[2 * place + 1]
+                verb = "was cut to" if place == self._cut else "was kept with"
+                if index in self._extracts:
+                    some, all_of_them = self._extracts[index]
+                    verb = f"was cut to {some} of {all_of_them} sentences with"
+                cited = (
+                    f" and {self._citations[place]} for its citation" if self._is_citing else ""
+                )
+                return (
+                    f"{who} {verb} {_counted(self._counts[place])}{cited}, "
+                    f"characters {start} to {end} of the text."
+                )
+        dropped = self._dropped_chunk(self._place(index))
+        return f"{who} was dropped: {self._why(dropped)}."
+
+    def _place(self, index: int) -> int:
+        return next(place for place, dropped in enumerate(self._dropped) if dropped == index)
+
+    def _why(self, dropped: DroppedChunk[T]) -> str:
+        if dropped.reason == "out_of_scope":
+            is_gated = self._max_docs is not None
+            why = "it shares no keyword with the question"
+            return why if is_gated else "its score is below min_score"
+        if dropped.reason == "empty":
+            return "its text is empty"
+        if dropped.reason == "cap":
+            if self._max_docs is None:
+                why = f"max_chunks was reached with {_chunks(self._max_chunks or 0)} kept"
+            else:
+                why = f"{_chunks(self._max_docs, 'document')} had been considered before it"
+            return why
+        if dropped.reason == "duplicate":
+            how = "repeats, or nearly," if self._is_near else "equals"
+            return f"its text {how} that of chunk {dropped.duplicate_of}, which is kept"
+        if dropped.needed_tokens <= dropped.available_tokens:
+            return "packing had stopped before its turn came"
+        at_least = "at least " if self._is_needed_a_bound else ""
+        cited = "with its citation " if self._is_citing else ""
+        return (
+            f"{cited}it needs {at_least}{_counted(dropped.needed_tokens)}, and "
+            f"{dropped.available_tokens} of {self.budget_tokens} were left"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the packing as plain data that JSON can hold, without the callers' objects.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> kept = pack("tea", ["tea"], 3).to_dict()["kept"][0]
+            >>> kept["text"], kept["token_count"], kept["span"]
+            ('tea', 1, [0, 3])
+
+        """
+        return {
+            "text": self.text,
+            "total_tokens": self.total_tokens,
+            "budget_tokens": self.budget_tokens,
+            "is_exact": self.is_exact,
+            "was_truncated": self.was_truncated,
+            "fallback": self.fallback,
+            "kept": [
+                {
+                    "index": kept.index,
+                    "score": kept.score,
+                    "token_count": kept.token_count,
+                    "citation_tokens": kept.citation_tokens,
+                    "span": list(kept.span),
+                    "was_cut": kept.was_cut,
+                    "text": kept.text,
+                }
+                for kept in self.kept
+            ],
+            "dropped": [
+                {
+                    "index": dropped.index,
+                    "score": dropped.score,
+                    "reason": dropped.reason,
+                    "needed_tokens": dropped.needed_tokens,
+                    "available_tokens": dropped.available_tokens,
+                    "duplicate_of": dropped.duplicate_of,
+                }
+                for dropped in self.dropped
+            ],
+        }
+
+    def __repr__(self) -> str:
+        """Say the figures, never the text."""
+        return (
+            f"<Packing of {self.total_tokens} of {self.budget_tokens} tokens: "
+            f"{len(self._kept)} kept, {self._dropped_count} dropped>"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep texts, figures and reasons; leave the callers' objects behind."""
+        _ = self._dropped  # made by now
+        state = {
+            name: bytes(value) if isinstance(value, memoryview) else value
+            for name, value in self.__dict__.items()
+            if name not in ("_chunks", "_counter", "_unseen")
+        }
+        state["_count"] = len(self._scores)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore what `__getstate__` kept."""
+        count = state.pop("_count")
+        self.__dict__.update(state)
+        for name, code in _COLUMNS.items():
+            self.__dict__[name] = memoryview(state[name]).cast(code)
+        self._counter = None
+        self._unseen = None
+        chunks: list[Any] = [None] * count
+        for place, index in enumerate(self._kept):
+            text = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]
+            chunks[index] = unescape(self._style, text)
+        self._chunks = chunks
+
+
+def _counted(tokens: int) -> str:
+    return f"{tokens} token{'' if tokens == 1 else 's'}"
+
+
+def _chunks(count: int, noun: str = "chunk") -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,164 @@
+"""The options of a packer, checked once and as its backend takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from budgeteer import _codes, _validate
+from budgeteer._backend import backend
+from budgeteer._codes import BY_RANK, CITE, EXACT, GATE, NO_POLICY, REPEATS, SKIP
+from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._needs import Needs, needs_of
+from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, UNITS
+from budgeteer._pack.template import Template, notice_of, template_of
+from budgeteer._rank.rankings import Ranked, ranked
+from budgeteer.errors import InvalidArgumentError
+
+_PLAIN = template_of("template", "plain")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """
+    What a packer does, apart from its budget: all that is the same in each of its calls.
+
+    Attributes:
+        counter: What counts.
+        ranking: What comes first.
+        min_score: Below it a chunk is out of scope; None for no such limit.
+        overflow: The code of what happens to a chunk that does not fit.
+        max_chunks: How many chunks are kept at most.
+        dedupe: The code of which duplicates are dropped.
+        selection: The code of the order in which chunks are admitted.
+        order: The code of how the kept chunks stand in the text.
+        template: What the text looks like.
+        notice: What stands around the number of chunks that were left out, if that is said.
+        policy: The code of what only presets do, and how many documents a gate considers.
+        units: What is packed: ``"chunk"`` or ``"sentence"``.
+        plan: All this as the backend takes it.
+        steps: Where sentences are packed, what ranks the chunks, what tells whether sentences fit,
+            and what packs those that were chosen, with whole chunks behind them.
+
+    """
+
+    counter: TokenCounter
+    ranking: Ranked
+    min_score: float | None
+    overflow: int
+    max_chunks: int | None
+    dedupe: int
+    selection: int
+    order: int
+    template: Template
+    notice: tuple[str, ...] | None
+    policy: tuple[int, int]
+    units: str
+    plan: Any = None
+    steps: tuple[Prepared, ...] = ()
+
+    @property
+    def needs(self) -> Needs:
+        """What ranking and selection need to know of query and chunks."""
+        return needs_of(self.ranking.code, self.ranking.hybrid, self.selection)
+
+    @property
+    def is_citing(self) -> bool:
+        """Whether each chunk is cited."""
+        return self.policy[0] == CITE
+
+    @property
+    def max_docs(self) -> int | None:
+        """How many documents a gate considers, None where there is no gate."""
+        return self.policy[1] if self.policy[0] == GATE else None
+
+    def with_plan(self) -> Prepared:
+        """Return it with the backend's plan made anew."""
+        counter, template = self.counter, self.template
+        plan = backend.Plan(
+            counter=(counter._kind, counter._ratio),  # noqa: SLF001 - for the backend alone
+            ranking=self.ranking.wire,
+            min_score=self.min_score,
+            overflow=self.overflow,
+            max_chunks=self.max_chunks,
+            dedupe=self.dedupe,
+            selection=self.selection,
+            order=self.order,
+            # With a nonce each call brings its own.
+            template=(template if template.nonce is False else _PLAIN)._fixed,  # noqa: SLF001
+            notice=self.notice,
+            policy=self.policy,
+        )
+        return replace(self, plan=plan, steps=self._steps() if self.units == "sentence" else ())
+
+    def _steps(self) -> tuple[Prepared, Prepared, Prepared]:
+        chunks = replace(self, units="chunk", dedupe=REPEATS)
+        ranks = replace(
+            chunks,
+            counter=get_counter("chars_div4"),
+            min_score=None,
+            overflow=SKIP,
+            max_chunks=None,
+            order=BY_RANK,
+            template=_PLAIN,
+            notice=None,
+        )
+        # By an order that is given; what scores below 0 is out of scope.
+        packs = replace(chunks, ranking=ranked("score"), min_score=0.0)
+        # Nothing is cut: what is cut fits whatever it has. More sentences may tell two apart.
+        tries = replace(packs, overflow=SKIP)
+        packs = replace(packs, dedupe=REPEATS if self.dedupe == REPEATS else EXACT)
+        return ranks.with_plan(), tries.with_plan(), packs.with_plan()
+
+    def falling_back(self) -> Prepared | None:
+        """Return what packs where no vectors can be had, None where nothing does."""
+        bm25 = self.ranking.fallback
+        if bm25 is None:
+            return None
+        stand_in = Ranked("bm25", _codes.BM25, bm25)
+        return replace(self, ranking=stand_in, min_score=None).with_plan()
+
+
+def prepared(packer: Any) -> Prepared:
+    """
+    Return the options of a `budgeteer.Packer`, checked.
+
+    Raises:
+        InvalidArgumentError: One has a wrong type, is out of range or contradicts another.
+
+    """
+    max_chunks = packer.max_chunks
+    found = Prepared(
+        counter=get_counter(packer.counter),
+        ranking=ranked(packer.ranking),
+        overflow=OVERFLOWS.index(_validate.choice("overflow", packer.overflow, OVERFLOWS)),
+        selection=SELECTIONS.index(_validate.choice("selection", packer.selection, SELECTIONS)),
+        order=ORDERS.index(_validate.choice("order", packer.order, ORDERS)),
+        template=template_of("template", packer.template),
+        notice=notice_of("notice", packer.notice),
+        min_score=(
+            None if packer.min_score is None else _validate.number("min_score", packer.min_score)
+        ),
+        max_chunks=None if max_chunks is None else _validate.tokens("max_chunks", max_chunks),
+        dedupe=_dedupe(packer.dedupe),
+        units=_validate.choice("units", packer.units, UNITS),
+        policy=packer._policy,  # noqa: SLF001 - a preset's
+    )
+    if found.units != "chunk":
+        if found.policy[0] != NO_POLICY:
+            raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {found.units!r}")
+        if packer.dedupe == "near":
+            raise InvalidArgumentError("units must be 'chunk' under dedupe='near'")
+        if packer.selection != "rank":
+            raise InvalidArgumentError(
+                f"units must be 'chunk' under selection={packer.selection!r}"
+            )
+    return found.with_plan()
+
+
+def _dedupe(value: object) -> int:
+    is_text = isinstance(value, str)
+    if value is None or (is_text and value in DEDUPES):
+        return DEDUPES.index(value)  # type: ignore[arg-type]  # one of them
+    found = f"{value[:80]!r}" if isinstance(value, str) else _validate.type_name(value)
+    raise InvalidArgumentError(f"dedupe must be 'exact', 'near' or None, not {found}")

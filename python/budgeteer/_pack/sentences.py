@@ -1,0 +1,331 @@
+"""
+Sentences of the best chunks, for budgets into which few whole chunks go.
+
+What is chosen is packed like any chunks: a chunk of which some sentences are chosen has these for
+its text. So whatever a packing promises holds, and nothing here counts but by packing.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from budgeteer._backend import backend
+from budgeteer._chunk.chunk import field_of, tagger, texts_of
+from budgeteer._codes import DUPLICATE, REPEATS
+
+if TYPE_CHECKING:
+    from budgeteer._pack.call import Call
+    from budgeteer._pack.prepared import Prepared
+
+BUDGETS = 4
+"""The best chunks are split that together have so many times the tokens of the budget."""
+
+MAX_CHUNKS = 256
+"""So many chunks are split at most."""
+
+MAX_SENTENCES = 4_096
+"""A chunk with which there would be more sentences is not split."""
+
+TRIES = 32
+"""Behind the first sentence that does not fit, so many are tried one by one."""
+
+GAP = " [...] "
+"""Stands for sentences that were left out between two others."""
+
+
+@dataclass(slots=True)
+class Extract:
+    """A chunk that was split into sentences."""
+
+    index: int
+    text: str
+    spans: list[int]
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences the chunk has."""
+        return len(self.spans) // 2
+
+    def sentence(self, number: int) -> str:
+        """Return a sentence."""
+        return self.text[self.spans[2 * number] : self.spans[2 * number + 1]]
+
+    def extract(self, chosen: Sequence[int]) -> str:
+        """Return the sentences in their order, as they stand in the text where none is between."""
+        if len(chosen) == self.sentences:
+            return self.text
+        parts: list[str] = []
+        before = -2
+        for number in sorted(chosen):
+            if number == before + 1:
+                parts.append(self.text[self.spans[2 * number - 1] : self.spans[2 * number]])
+            elif parts:
+                parts.append(GAP)
+            parts.append(self.sentence(number))
+            before = number
+        return "".join(parts)
+
+
+@dataclass(slots=True)
+class Sentences:
+    """
+    One call that packs sentences.
+
+    Attributes:
+        call: The call.
+        budget: How many tokens there are.
+
+    """
+
+    call: Call
+    budget: int
+    prepared: Prepared = field(init=False)
+    scores: memoryview[float] = field(init=False)
+    order: list[int] = field(init=False)
+    """All chunks, best first."""
+
+    split: list[Extract] = field(init=False)
+    counted: dict[str, int] = field(init=False, default_factory=dict)
+    """What the caller's own counter answered before, for it is asked for many sentences again."""
+
+    def __post_init__(self) -> None:
+        self.prepared = self.call.prepared
+
+    @property
+    def is_deduping(self) -> bool:
+        """Whether a text stands in the context once."""
+        return self.prepared.dedupe != REPEATS
+
+    def pack(self) -> tuple[Any, dict[int, tuple[int, int]]]:
+        """Return what a backend answers, and how many of how many sentences of a chunk are in."""
+        refused = self._rank()
+        if refused is not None:
+            return refused, {}
+        self.split = self._split()
+        chosen = self._choose()
+        while True:
+            extracts = self._extracts(chosen)
+            packed = self._pack_with(extracts, [*extracts])
+            kept = {*_kept(packed)}
+            if not any(i in extracts and reason != DUPLICATE for i, reason in _dropped(packed)):
+                break
+            chosen.pop()  # a notice of more digits took its room
+        # What was cut for the room that was left would take more of it in front of others.
+        cut = [_kept(packed)[packed.cut]] if packed.cut >= 0 else []
+        by_rank = [i for i in self.order if i in kept and i not in cut] + cut
+        if by_rank != [i for i in extracts if i in kept]:  # others had room behind them
+            packed = self._pack_with(extracts, by_rank)
+            kept = {*_kept(packed)}
+        sizes = Counter(place for place, _ in chosen)
+        counts = {
+            split.index: (sizes[place], split.sentences)
+            for place, split in enumerate(self.split)
+            if split.index in kept and 0 < sizes[place] < split.sentences
+        }
+        return _Scored(packed, self.scores.tobytes()), counts
+
+    def _rank(self) -> tuple[int, int] | None:
+        """Set scores and order; or return what a backend answers for a bad chunk."""
+        call, ranks = self.call, self.prepared.steps[0]
+        # Nothing fits, so that everything is dropped in its turn.
+        chunks = call.items if call.state is None else call.state.index
+        packed = ranks.plan.pack(call.query, chunks, 0, keys=call.keys(), tag=tagger(()))
+        if isinstance(packed, tuple):
+            return packed
+        scores = packed.scores if packed.unseen is None else packed.unseen
+        self.scores = memoryview(scores).cast("B").cast("d")
+        dropped = packed.dropped if packed.unseen is None else packed.unseen.columns()[0]
+        self.order = memoryview(dropped).cast("I").tolist()
+        return None
+
+    def _is_out_of_scope(self, i: int) -> bool:
+        lowest = self.prepared.min_score
+        if lowest is None:
+            return False
+        return (-math.inf if math.isnan(self.scores[i]) else self.scores[i]) < lowest
+
+    def _split(self) -> list[Extract]:
+        """Split the best chunks, as many as overfill the budget."""
+        counter, text_of = self.prepared.counter, texts_of(self.call.items)
+        split: list[Extract] = []
+        seen: set[str] = set()
+        tokens = sentences = 0
+        for i in self.order:
+            if len(split) == MAX_CHUNKS or tokens >= BUDGETS * self.budget:
+                break
+            text = text_of(i)
+            is_repeated = self.is_deduping and text in seen
+            if not text or is_repeated or self._is_out_of_scope(i):
+                continue
+            seen.add(text)
+            extract = Extract(i, text, backend.sentence_spans(text))
+            if sentences + extract.sentences <= MAX_SENTENCES:
+                tokens += counter._count_chunk(text, i)  # noqa: SLF001 - names the chunk
+                sentences += extract.sentences
+                split.append(extract)
+        return split
+
+    def _choose(self) -> list[tuple[int, int]]:
+        """Return the best sentences that fit, each by the place of its chunk and its number."""
+        found = self._ranked()
+        if self.is_deduping:
+            firsts: dict[str, tuple[int, int]] = {}
+            for place, number in found:
+                firsts.setdefault(self.split[place].sentence(number), (place, number))
+            if len(firsts) < len(found) and self._fits(found):
+                return found  # whole chunks, whatever they repeat
+            found = [*firsts.values()]
+        # The best *fit* of them fit, and one more does not.
+        fit, over = 0, 1
+        while over <= len(found) and self._fits(found[:over]):
+            fit, over = over, 2 * over
+        over = min(over, len(found) + 1)
+        while over - fit > 1:
+            middle = (fit + over) // 2
+            if self._fits(found[:middle]):
+                fit = middle
+            else:
+                over = middle
+        chosen = found[:fit]
+        for sentence in found[fit + 1 : fit + 1 + TRIES]:
+            if self._fits([*chosen, sentence]):
+                chosen.append(sentence)
+        return chosen
+
+    def _ranked(self) -> list[tuple[int, int]]:
+        """
+        Return the sentences, best first.
+
+        A sentence counts its share of the highest score by BM25 over all of them, title included,
+        and the reciprocal of its chunk's place.
+        """
+        sentences = [
+            (place, number)
+            for place, split in enumerate(self.split)
+            for number in range(split.sentences)
+        ]
+        texts = [self.split[place].sentence(number) for place, number in sentences]
+        titles = [_title(self.call.items[split.index]) for split in self.split]
+        k1, b, *words = self.prepared.ranking.wire[1]
+        found = backend.bm25_scores(
+            self.call.query, texts, [titles[place] for place, _ in sentences], k1, b, tuple(words)
+        )
+        scores = memoryview(found).cast("d").tolist()
+        highest = max(scores, default=0.0)
+        values = [
+            (score / highest if highest > 0.0 else 0.0) + 1.0 / (1.0 + place)
+            for (place, _), score in zip(sentences, scores, strict=True)
+        ]
+        return [sentences[at] for at in sorted(range(len(values)), key=lambda at: -values[at])]
+
+    def _fits(self, sentences: Sequence[tuple[int, int]]) -> bool:
+        """Return whether all of these are kept when nothing else is packed."""
+        extracts = self._extracts(sentences)
+        indices = sorted(extracts)
+        ranks = {i: len(extracts) - rank for rank, i in enumerate(extracts)}
+        keys = array("d", [float(ranks[i]) for i in indices])
+        # No str, of which a backend would know without asking which place it has.
+        chunks: list[object] = [{"text": extracts[i]} for i in indices]
+        if len(indices) < len(self.call.items) and self.prepared.notice is not None:
+            # One that is left out, so that there is room for the notice.
+            chunks.append({"text": "out of scope"})
+            keys.append(-1.0)
+        packed = self._packed(self.prepared.steps[1], chunks, keys.tobytes(), indices)
+        return len(_kept(packed)) == len(indices)
+
+    def _extracts(self, sentences: Sequence[tuple[int, int]]) -> dict[int, str]:
+        """Return what these make of each chunk that they are of, best chunk first."""
+        chosen: dict[int, list[int]] = {}
+        for place, number in sorted(sentences):
+            chosen.setdefault(place, []).append(number)
+        return {
+            self.split[place].index: self.split[place].extract(numbers)
+            for place, numbers in chosen.items()
+        }
+
+    def _pack_with(self, extracts: dict[int, str], first: Sequence[int]) -> Any:
+        """Pack all chunks, some of them with other texts, *first* before all others."""
+        items = self.call.items
+        texts = dict(extracts)
+        if self.is_deduping:
+            # What repeats a chunk repeats what is chosen of it.
+            text_of = texts_of(items)
+            known = {split.text: extracts.get(split.index) for split in self.split}
+            for i in self.order:
+                extract = known.get(text_of(i))
+                if extract is not None:
+                    texts[i] = extract
+        chunks = list(items)
+        for i, text in texts.items():
+            chunks[i] = text if isinstance(items[i], str) else {"text": text}
+        keys = array("d", [0.0]) * len(chunks)
+        leading = set(first)
+        by_rank = [*first, *(i for i in self.order if i not in leading)]
+        for place, i in enumerate(by_rank):
+            keys[i] = -1.0 if self._is_out_of_scope(i) else float(len(by_rank) - place)
+        return self._packed(self.prepared.steps[2], chunks, keys.tobytes())
+
+    def _packed(
+        self,
+        prepared: Prepared,
+        chunks: list[object],
+        keys: bytes,
+        indices: Sequence[int] | None = None,
+    ) -> Any:
+        """Return what a backend answers for *chunks*, of which *indices* are the real places."""
+        call, counter = self.call, prepared.counter
+
+        def ask(text: str, i: int) -> int:
+            if text not in self.counted:
+                self.counted[text] = counter._ask(text, i)  # noqa: SLF001 - names the chunk
+            return self.counted[text]
+
+        def real(function: Callable[..., Any], *, first: bool) -> Callable[..., Any]:
+            if indices is None:
+                return function
+            if first:
+                return lambda j: function(indices[j])
+            return lambda text, j: function(text, j if j < 0 else indices[j])
+
+        is_own = counter._function is not None  # noqa: SLF001 - else a backend counts
+        return prepared.plan.pack(
+            call.query,
+            tuple(chunks),
+            self.budget,
+            keys=keys,
+            previous=call.links,
+            template=call.template(),
+            ask=real(ask, first=False) if is_own else None,
+            tag=real(tagger(call.items), first=True),
+        )
+
+
+class _Scored:
+    """What a backend answers, with the scores of whole chunks."""
+
+    def __init__(self, packed: Any, scores: bytes) -> None:
+        self._packed = packed
+        self.scores = scores
+        self.unseen = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._packed, name)
+
+
+def _kept(packed: Any) -> memoryview:
+    return memoryview(packed.kept).cast("I")
+
+
+def _dropped(packed: Any) -> Iterator[tuple[int, int]]:
+    """Yield each dropped chunk and the reason."""
+    return zip(memoryview(packed.dropped).cast("I"), packed.reasons, strict=True)
+
+
+def _title(chunk: object) -> str:
+    title = field_of(chunk, "title")
+    return str.__str__(title) if isinstance(title, str) else ""

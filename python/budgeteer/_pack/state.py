@@ -1,0 +1,43 @@
+"""What a corpus is at one time, as packers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from budgeteer._chunk.chunk import mtime_keys, score_keys
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class State(Generic[T]):
+    """Chunks and their index. They never change: what is appended makes another state."""
+
+    chunks: Sequence[T]
+    index: Any
+    path: str | None = None
+    """Where all of it was read from."""
+
+    _keys: dict[str, bytes] = field(default_factory=dict)
+
+    def scores(self) -> bytes:
+        """Return the chunks' own scores, read once."""
+        if "score" not in self._keys:
+            self._keys["score"] = score_keys(self.chunks)
+        return self._keys["score"]
+
+    def times(self) -> bytes:
+        """Return the times of the chunks' last changes, read once."""
+        if "time" not in self._keys:
+            self._keys["time"] = mtime_keys(self.chunks)
+        return self._keys["time"]
+
+
+class Indexed(Generic[T]):
+    """What stands for a batch of chunks and has an index of them: a `budgeteer.Corpus`."""
+
+    __slots__ = ()
+
+    _state: State[T]

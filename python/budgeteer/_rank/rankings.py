@@ -1,0 +1,301 @@
+"""Rankings as objects: what comes first, with the options of each way to decide it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from budgeteer import _codes, _validate
+from budgeteer._needs import HybridWire, Needs, needs_of
+from budgeteer._rank.similarity import Embedder
+from budgeteer._rank.terms import Words, words_of
+from budgeteer.errors import InvalidArgumentError
+
+RankingName: TypeAlias = Literal[
+    "bm25", "keyword", "recency", "input", "score", "embedding", "hybrid"
+]
+Fusion: TypeAlias = Literal["minmax", "rrf"]
+Signal: TypeAlias = Literal["bm25", "embedding", "score"]
+
+NAMES: tuple[str, ...] = get_args(RankingName)
+FUSIONS: tuple[str, ...] = get_args(Fusion)
+SIGNALS: tuple[str, ...] = get_args(Signal)
+"""What a hybrid ranking weighs, in the order in which backends take the weights."""
+
+DEFAULT_K = 60
+
+Bm25Wire: TypeAlias = tuple[float, float, str | None, str | tuple[str, ...] | None]
+"""What a backend takes of BM25: k1, b, the language of stems, and stopwords."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """
+    Ranks by how well a chunk with its title answers the query, by BM25 over all chunks of a call.
+
+    `budgeteer.ranking.bm25_scores` has the formula. ``ranking="bm25"`` is short for ``Bm25()``.
+
+    Args:
+        stemming: The language whose words of the same stem are one term (work, works, working),
+            by Snowball's algorithms: ``"arabic"``, ``"armenian"``, ``"basque"``, ``"catalan"``,
+            ``"dutch"``, ``"english"``, ``"esperanto"``, ``"estonian"``, ``"french"``,
+            ``"german"``, ``"greek"``, ``"hindi"``, ``"hungarian"``, ``"indonesian"``,
+            ``"irish"``, ``"italian"``, ``"lithuanian"``, ``"nepali"``, ``"norwegian"``,
+            ``"polish"``, ``"portuguese"``, ``"romanian"``, ``"russian"``, ``"serbian"``,
+            ``"spanish"``, ``"swedish"``, ``"tamil"`` or ``"turkish"``. None: words as they are.
+        stopwords: Words that match nothing: those of a language (``"danish"``, ``"dutch"``,
+            ``"english"``, ``"finnish"``, ``"french"``, ``"german"``, ``"hungarian"``,
+            ``"indonesian"``, ``"irish"``, ``"italian"``, ``"norwegian"``, ``"portuguese"``,
+            ``"russian"``, ``"sesotho"``, ``"spanish"`` or ``"swedish"``) or a collection of your
+            own, compared in lowercase and before stemming. None: every word counts.
+        k1: How soon a term that occurs again adds nothing, from 0 (once is enough) to 1,000,000.
+        b: How much the length of a text counts, from 0 to 1.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+
+    Examples:
+        >>> from budgeteer import Packer
+        >>> packer = Packer(5, ranking=Bm25(stemming="english"))
+        >>> packer.pack("working", ["Lunch is at noon.", "We work remotely."]).text
+        'We work remotely.'
+
+    """
+
+    _: KW_ONLY
+    stemming: str | None = None
+    stopwords: str | Iterable[str] | None = "english"
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        stemming, stopwords = words_of(self.stemming, self.stopwords)
+        object.__setattr__(self, "stemming", stemming)
+        object.__setattr__(self, "stopwords", stopwords)
+        object.__setattr__(self, "k1", _validate.number_between("k1", self.k1, 0, 1_000_000))
+        object.__setattr__(self, "b", _validate.number_between("b", self.b, 0, 1))
+
+    @property
+    def _words(self) -> Words:
+        return self.stemming, self.stopwords  # type: ignore[return-value]  # checked above
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """
+    Ranks by the cosine between the vectors of chunk and query, from -1 to 1.
+
+    ``ranking="embedding"`` is short for ``Embedding()``, which takes the vectors of each call.
+
+    Args:
+        embedder: Makes the vectors that a call is not given: a
+            `budgeteer.embedding.OpenAIEmbedder`, or any object with the method ``embed`` of
+            `budgeteer.embedding.Embedder`. Of a chunk, its title on a line of its own and its
+            text are embedded. Nothing is asked for an empty query: all cosines are 0.
+        fallback: What ranks where the embedder raises an `EmbeddingError`: ``"bm25"`` or a
+            `Bm25`, without ``min_score``; ``Packing.fallback`` says so, and a warning of the
+            logger ``budgeteer`` why. None lets the error pass.
+
+    Raises:
+        InvalidArgumentError: *embedder* has no method ``embed``, or there is a fallback without
+            an embedder.
+
+    Examples:
+        >>> from budgeteer import Packer
+        >>> import numpy
+        >>> vectors = [0, 1], numpy.array([[1, 0], [3, 4]], dtype="float32")
+        >>> packing = Packer(6, ranking=Embedding()).pack("", ["Bread.", "Tea."], vectors=vectors)
+        >>> packing.kept[0].text, packing.kept[0].score
+        ('Tea.', 0.8)
+
+    """
+
+    embedder: Embedder | None = None
+    _: KW_ONLY
+    fallback: Literal["bm25"] | Bm25 | None = None
+
+    def __post_init__(self) -> None:
+        if self.embedder is not None and not callable(getattr(self.embedder, "embed", None)):
+            found = _validate.type_name(self.embedder)
+            raise InvalidArgumentError(f"embedder must have a method embed, not {found}")
+        if self.fallback is None or isinstance(self.fallback, Bm25):
+            pass
+        elif not isinstance(self.fallback, str) or self.fallback != "bm25":
+            is_text = isinstance(self.fallback, str)
+            found = f"{self.fallback[:80]!r}" if is_text else _validate.type_name(self.fallback)
+            raise InvalidArgumentError(f"fallback must be 'bm25', a Bm25 or None, not {found}")
+        if self.fallback is not None and self.embedder is None:
+            raise InvalidArgumentError("fallback must be None where there is no embedder")
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """
+    Ranks by several scores as one, their weighted sum.
+
+    ``ranking="hybrid"`` is short for ``Hybrid()``.
+
+    Args:
+        weights: What weighs how much: ``"bm25"``, ``"embedding"`` and ``"score"`` (the chunk's
+            own, from a reranker say), each from 0 to 1,000,000; what is not named weighs 0, and
+            is not needed. None weighs BM25 and embedding alike: 0.5 each under ``"minmax"``, 1
+            each under ``"rrf"``.
+        fusion: How scores of different scales compare. ``"minmax"``: from 0 for the lowest of the
+            call to 1 for the highest, and 0 for all where they are equal. ``"rrf"``:
+            ``1 / (k + r)`` for the chunk in place r from 1 on, by that score and then in input
+            order (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion Outperforms Condorcet
+            and Individual Rank Learning Methods"). A chunk without that score gets 0.
+        k: Under ``"rrf"``, how little the first places stand out, from 0 to 1,000,000.
+        bm25: The options of BM25, where it weighs something.
+        embedding: The embedder and its fallback, where the embedding weighs something. The
+            fallback ``"bm25"`` is *bm25* here.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type, is out of range, or has no effect
+            beside the others.
+
+    Examples:
+        >>> from budgeteer import Packer
+        >>> chunks = [{"text": "Green tea.", "score": 0.2}, {"text": "Coffee.", "score": 0.9}]
+        >>> packer = Packer(9, ranking=Hybrid({"bm25": 0.3, "score": 0.7}))
+        >>> [kept.index for kept in packer.pack("tea", chunks).kept]
+        [1, 0]
+
+    """
+
+    weights: Mapping[Signal, float] | None = field(default=None, hash=False)
+    _: KW_ONLY
+    fusion: Fusion = "minmax"
+    k: float = DEFAULT_K
+    bm25: Bm25 = Bm25()  # noqa: RUF009 - immutable
+    embedding: Embedding = Embedding()  # noqa: RUF009 - likewise
+
+    def __post_init__(self) -> None:
+        _validate.choice("fusion", self.fusion, FUSIONS)
+        object.__setattr__(self, "k", _validate.number_between("k", self.k, 0, 1_000_000))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _weights(self.weights))
+        if self.k != DEFAULT_K and self.fusion != "rrf":
+            raise InvalidArgumentError(f"k must be {DEFAULT_K} under fusion='minmax': it has none")
+        for name, kind in (("bm25", Bm25), ("embedding", Embedding)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                found = _validate.type_name(value)
+                raise InvalidArgumentError(f"{name} must be a {kind.__name__}, not {found}")
+        bm25, embedding, _, _ = self._wire
+        if not bm25 and self.bm25 != Bm25() and self.embedding.fallback != "bm25":
+            raise InvalidArgumentError("bm25 must be Bm25() where weights has none for 'bm25'")
+        if not embedding and self.embedding != Embedding():
+            raise InvalidArgumentError(
+                "embedding must be Embedding() where weights has none for 'embedding'"
+            )
+
+    @property
+    def _wire(self) -> HybridWire:
+        k = self.k if self.fusion == "rrf" else None
+        weights: Mapping[Any, float] | None = self.weights
+        if weights is None:
+            weight = 0.5 if k is None else 1.0
+            weights = {"bm25": weight, "embedding": weight}
+        bm25, embedding, score = (weights.get(name, 0.0) for name in SIGNALS)
+        return bm25, embedding, score, k
+
+
+def _weights(weights: object) -> dict[str, float]:
+    """Return the weights that the caller names, checked."""
+    if not isinstance(weights, Mapping):
+        raise InvalidArgumentError(
+            f"weights must be a mapping or None, not {_validate.type_name(weights)}"
+        )
+    checked = {}
+    for name, weight in weights.items():
+        _validate.choice("a key of weights", name, SIGNALS)
+        checked[name] = _validate.number_between(f"weights[{name!r}]", weight, 0, 1_000_000)
+    if not any(checked.values()):
+        raise InvalidArgumentError("weights must have one above 0")
+    return checked
+
+
+Ranking: TypeAlias = RankingName | Bm25 | Embedding | Hybrid
+"""What a packer takes for its ranking."""
+
+
+class Ranked(NamedTuple):
+    """
+    A ranking as a packer prepares it.
+
+    Attributes:
+        name: The name of the ranking; of an object its short form.
+        code: Its number for the backends.
+        bm25: What BM25 counts, where anything asks for it.
+        hybrid: The weights of a hybrid ranking, else None.
+        embedder: What makes vectors, if anything.
+        fallback: What ranks where that fails, if anything.
+
+    """
+
+    name: str
+    code: int
+    bm25: Bm25
+    hybrid: HybridWire | None = None
+    embedder: Embedder | None = None
+    fallback: Bm25 | None = None
+
+    @property
+    def needs(self) -> Needs:
+        """What it needs to know of query and chunks."""
+        return needs_of(self.code, self.hybrid)
+
+    @property
+    def shown(self) -> str:
+        """How errors name it where it takes no vectors."""
+        weightless = "" if self.hybrid is None else " without a weight for 'embedding'"
+        return f"ranking={self.name!r}{weightless}"
+
+    @property
+    def wire(self) -> tuple[int, Bm25Wire, HybridWire | None]:
+        """What a backend takes."""
+        bm25 = self.bm25
+        return self.code, (bm25.k1, bm25.b, *bm25._words), self.hybrid  # noqa: SLF001
+
+
+def ranked(value: object) -> Ranked:
+    """Return what *value*, a ranking or the name of one, says."""
+    if isinstance(value, str):
+        name = _validate.choice("ranking", value, NAMES)
+        short = {"bm25": Bm25, "embedding": Embedding, "hybrid": Hybrid}.get(name)
+        if short is None:
+            return Ranked(name, NAMES.index(name), Bm25())
+        value = short()
+    if isinstance(value, Bm25):
+        return Ranked("bm25", _codes.BM25, value)
+    if isinstance(value, Embedding):
+        fallback = Bm25() if value.fallback == "bm25" else value.fallback
+        return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, fallback)  # type: ignore[arg-type]
+    if isinstance(value, Hybrid):
+        embedding = value.embedding
+        fallback = value.bm25 if embedding.fallback == "bm25" else embedding.fallback
+        return Ranked(
+            "hybrid",
+            _codes.HYBRID,
+            value.bm25,
+            value._wire,  # noqa: SLF001 - a part of the ranking
+            embedding.embedder,
+            fallback,  # type: ignore[arg-type]  # no name but that one
+        )
+    raise InvalidArgumentError(
+        f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Bm25, Embedding or Hybrid, "
+        f"not {_validate.type_name(value)}"
+    )
+
+
+def with_own(ranking: Ranking, embedder: Embedder) -> Ranking:
+    """Return a ranking by vectors that has none to make them, with *embedder*."""
+    ranking = (
+        {"embedding": Embedding, "hybrid": Hybrid}[ranking]()
+        if isinstance(ranking, str)
+        else ranking
+    )
+    if isinstance(ranking, Hybrid):
+        return replace(ranking, embedding=replace(ranking.embedding, embedder=embedder))
+    assert isinstance(ranking, Embedding)  # noqa: S101 - no other ranks by vectors
+    return replace(ranking, embedder=embedder)

@@ -1,0 +1,248 @@
+"""Vectors: those that callers give or an embedder makes, and their cosines."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from budgeteer import _validate
+from budgeteer._backend import backend
+from budgeteer._chunk.chunk import refusal
+from budgeteer.errors import EmbeddingError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[np.float32]]
+
+_CHUNKS, _QUERY = "the embedder's vectors", "the embedder's vector of the query"
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """
+    Turns texts into vectors, for packers, services and retrievers.
+
+    `budgeteer.embedding.OpenAIEmbedder` is one. Where there are coroutines ``aembed`` and
+    ``aembed_query``, which do the same, asynchronous callers await them. What goes wrong is an
+    `EmbeddingError`. A packer asks an object without ``embed_query`` by ``embed``; a service and
+    a retriever ask for the query alone, and do without ``embed``.
+    """
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        """Return the vectors of *texts*: float32, shape ``(n, d)``."""
+        ...
+
+    def embed_query(self, text: str, /) -> Any:
+        """Return the vector of *text*: floats, shape ``(d,)``."""
+        ...
+
+
+def cosine_scores(query: Array, vectors: Array, names: tuple[str, str]) -> bytearray:
+    """Return the cosines as float64; *names* are those of *query* and *vectors* in errors."""
+    if query.shape[-1] != vectors.shape[1]:
+        raise InvalidArgumentError(
+            f"{names[1]} must have as many dimensions as {names[0]}, {query.shape[-1]}, "
+            f"not {vectors.shape[1]}"
+        )
+    scores: bytearray | int = backend.cosine_scores(query, vectors)
+    if isinstance(scores, int):
+        raise _not_finite(names[scores >= 0], query if scores < 0 else vectors[scores], scores)
+    return scores
+
+
+def _not_finite(name: str, row: Array, index: int) -> InvalidArgumentError:
+    import numpy as np
+
+    place = int(np.isfinite(row).argmin())
+    at = f"[{index}, {place}]" if index >= 0 else f"[{place}]"
+    return InvalidArgumentError(f"{name}{at} must be a finite float32, not {float(row[place])!r}")
+
+
+def query_vector(name: str, value: object) -> Array:
+    """Return the vector of a query, shape ``(d,)``; a list of numbers is one too."""
+    if isinstance(value, (list, tuple)):
+        try:
+            value = array("f", value)
+        except TypeError:
+            raise InvalidArgumentError(f"{name} must hold numbers alone") from None
+    found = _array(name, value)
+    if found.ndim == 2 and found.shape[0] == 1:
+        found = found[0]
+    if found.ndim != 1 or not found.size:
+        raise InvalidArgumentError(f"{name} must have the shape (d,), not {_shape(found)}")
+    return found
+
+
+def chunk_vectors(name: str, value: object, count: int | None = None) -> Array:
+    """Return the vectors of chunks, shape ``(n, d)``; of *count* of them where that is known."""
+    if isinstance(value, (list, tuple)):
+        raise InvalidArgumentError(
+            f"{name} must be an array of float32 of the shape (n, d), not "
+            f"{_validate.type_name(value)}; numpy.asarray(..., dtype='float32') makes one"
+        )
+    found = _array(name, value)
+    if found.ndim != 2 or not found.shape[1]:
+        raise InvalidArgumentError(f"{name} must have the shape (n, d), not {_shape(found)}")
+    if count is not None and found.shape[0] != count:
+        raise InvalidArgumentError(
+            f"{name} must have a row for each of {count} chunks, not {found.shape[0]}"
+        )
+    return found
+
+
+def _shape(found: Array) -> str:
+    return str(tuple(map(int, found.shape)))
+
+
+def _array(name: str, value: object) -> Array:
+    """Return *value* as float32 numbers in one piece: itself where it is that, else a copy."""
+    import numpy as np
+
+    found = np.asarray(_of_arrow(name, value))
+    if found.dtype.kind in "OSUV":
+        raise InvalidArgumentError(
+            f"{name} must be an array of float32, not {_validate.type_name(value)}"
+        )
+    if found.dtype.kind != "f":
+        raise InvalidArgumentError(f"{name} must be float32, not {found.dtype}")
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told later
+        return np.require(found, np.float32, ["C", "A"])
+
+
+def _of_arrow(name: str, value: Any) -> Any:
+    """Return the numbers of a fixed-size list of Arrow; anything else as it is."""
+    if hasattr(value, "combine_chunks"):
+        value = value.combine_chunks()
+    size = getattr(getattr(value, "type", None), "list_size", None)
+    if not isinstance(size, int):
+        return value
+    numbers = value.flatten()  # leaves out lists that are null
+    nulls = value.null_count + numbers.null_count
+    if nulls:
+        raise InvalidArgumentError(f"{name} must have no nulls, but has {nulls}")
+    return numbers.to_numpy().reshape(len(value), size)
+
+
+class Vectors:
+    """
+    The vectors of a query and of chunks, where some may have to be embedded first.
+
+    ``texts`` are those to embed, None where the caller gave vectors; ``query`` is the query, None
+    likewise.
+    """
+
+    def __init__(self, query: str, chunks: Sequence[object], given: object, embedder: Any) -> None:
+        self.count = len(chunks)
+        self.query: str | None = query
+        self.texts: list[str] | None = None
+        self._vectors: Array | None = None
+        self._wanted: Array | None = None
+        self._embedder = embedder
+        self._names = ("vectors[0]", "vectors[1]")
+        if isinstance(given, (list, tuple)) and len(given) == 2:
+            self.query = None
+            self._wanted = query_vector("vectors[0]", given[0])
+            self._vectors = chunk_vectors("vectors[1]", given[1], self.count)
+        elif embedder is None:
+            raise InvalidArgumentError(
+                "vectors must be a pair, the query's and the chunks', where there is no embedder, "
+                f"not {_validate.type_name(given)}"
+            )
+        elif given is not None:
+            self._names = (_QUERY, "vectors")
+            self._vectors = chunk_vectors("vectors", given, self.count)
+        else:
+            self._names = (_QUERY, _CHUNKS)
+            self.texts = _texts(chunks)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether something is to be embedded: nothing is for an empty query or no chunks."""
+        return bool(self.query) and self.count > 0
+
+    def know_query(self, vector: Any) -> None:
+        """Take the query's vector, which the same embedder made before."""
+        self._wanted = _answered(_QUERY, vector, None)
+
+    def embed(self) -> None:
+        """
+        Ask the embedder for what is missing.
+
+        Raises:
+            EmbeddingError: From the embedder, or it answered what are no such vectors.
+
+        """
+        if self.texts is not None:
+            self._add_chunks(self._embedder.embed(self.texts))
+        if not self.query:
+            return
+        if self._wanted is not None:
+            self._add_query(self._wanted)
+        elif hasattr(self._embedder, "embed_query"):
+            self._add_query(self._embedder.embed_query(self.query))
+        else:
+            self._add_query(self._embedder.embed([self.query]))
+
+    async def aembed(self) -> None:
+        """Do what `embed` does, without blocking the event loop."""
+        if self.texts is not None:
+            self._add_chunks(await self._embedder.aembed(self.texts))
+        if not self.query:
+            return
+        if self._wanted is not None:
+            self._add_query(self._wanted)
+        elif hasattr(self._embedder, "aembed_query"):
+            self._add_query(await self._embedder.aembed_query(self.query))
+        else:
+            self._add_query(await self._embedder.aembed([self.query]))
+
+    def _add_chunks(self, answer: Any) -> None:
+        if getattr(answer, "shape", None) == (self.count, 0):
+            self.query = ""  # no text was worth asking for: all are empty
+            return
+        self._vectors = _answered(_CHUNKS, answer, self.count)
+
+    def _add_query(self, answer: Any) -> None:
+        self._wanted = _answered(_QUERY, answer, None)
+        if self.texts is not None and self._vectors is not None:
+            size, wanted = self._vectors.shape[1], self._wanted.shape[0]
+            if size != wanted:
+                raise EmbeddingError(
+                    f"the embedder's vectors have {size} dimensions, that of the query {wanted}"
+                )
+
+    def cosines(self) -> bytes:
+        """Return the cosines as float64; 0 for all where the query is empty."""
+        if self._wanted is None or self._vectors is None:
+            return bytes(8 * self.count)
+        return bytes(cosine_scores(self._wanted, self._vectors, self._names))
+
+
+def _answered(name: str, answer: object, count: int | None) -> Array:
+    """Return an embedder's answer as vectors that can be used."""
+    import numpy as np
+
+    try:
+        found = query_vector(name, answer) if count is None else chunk_vectors(name, answer, count)
+    except InvalidArgumentError as error:
+        message = str(error)
+    else:
+        if np.isfinite(found).all():
+            return found
+        message = f"{name} must be finite"
+    raise EmbeddingError(message)
+
+
+def _texts(chunks: Sequence[object]) -> list[str]:
+    """Return what is embedded of each chunk: its title on a line of its own, and its text."""
+    from budgeteer._reference._chunk.chunk import read  # either backend reads alike
+
+    texts, titles = read(chunks, True)
+    if isinstance(texts, int) or isinstance(titles, int):
+        raise refusal(chunks, texts, titles)  # type: ignore[arg-type]
+    return [
+        f"{title}\n{text}" if title and text else text
+        for text, title in zip(texts, titles, strict=True)
+    ]

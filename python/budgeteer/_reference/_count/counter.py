@@ -1,0 +1,59 @@
+"""Reference of ``rust/core/src/count.rs``."""
+
+from array import array
+from collections.abc import Sequence
+from math import ceil
+
+from budgeteer._codes import CHARS_DIV4, FRESH, WORDS
+from budgeteer._reference._count import exact as _exact
+
+
+def measure(kind: int, text: str) -> int:
+    """Return what adds up when texts are joined by whitespace: code points, or words."""
+    return len(text.split()) if kind == WORDS else len(text)
+
+
+def tokens(kind: int, ratio: float, measured: int) -> int:
+    """Return the tokens of a text that is not empty, from its measure."""
+    if kind == WORDS:
+        return max(1, measured)
+    if kind == CHARS_DIV4:
+        return (measured + 3) // 4
+    return ceil(measured / ratio)
+
+
+def count(kind: int, ratio: float, text: str) -> int:
+    """Count the tokens of *text*."""
+    return count_till_limit(kind, ratio, text, 2**63 - 1) or 0
+
+
+def count_till_limit(kind: int, ratio: float, text: str, limit: int) -> int | None:
+    """Count the tokens of *text*, or return None if there are more than *limit*."""
+    text = str.__str__(text)  # what a subclass redefines does not count
+    if _exact.is_exact(kind):
+        return _exact.count_till_limit(kind, text, limit)
+    counted = tokens(kind, ratio, measure(kind, text)) if text else 0
+    return counted if counted <= limit else None
+
+
+def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray | int:
+    """Count each of *texts*, as int64; or return the index of the first that is no str."""
+    counts = array("q")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            return i
+        counts.append(count(kind, ratio, text))
+    return bytearray(counts.tobytes())
+
+
+def cache_info(kind: int) -> tuple[int, int, int, int, int]:
+    """Return the hits, misses, entries, bytes and most bytes of the counts remembered."""
+    remembered = _exact.REMEMBERED[kind & ~FRESH]
+    entries = len(remembered.counts)
+    size = entries * _exact.ENTRY_BYTES
+    return remembered.hits, remembered.misses, entries, size, _exact.MAX_BYTES
+
+
+def clear_cache(kind: int) -> None:
+    """Forget the counts that are remembered."""
+    _exact.REMEMBERED[kind & ~FRESH].clear()

@@ -1,0 +1,154 @@
+"""Reference of ``rust/core/src/truncate.rs``."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+
+from budgeteer._codes import CALLABLE, END, LOOSE, START
+from budgeteer._reference._count import exact as _exact
+from budgeteer._reference._count.counter import count as count_tokens
+from budgeteer._reference._count.graphemes import grapheme_boundaries
+
+SINGLE_TRIES = 8
+"""So many times a piece that is still over loses one cluster; then twice as many each time."""
+
+
+LONGEST_TOKEN = 128
+"""No token has more bytes."""
+
+SLACK = 256
+"""So many code points more than can stay are looked at."""
+
+
+def last_plain_pair(text: str, start: int) -> int:
+    """Return the last place up to *start* between two characters that are clusters anywhere."""
+    for place in range(min(start, len(text) - 1), 0, -1):
+        if is_plain(text[place - 1]) and is_plain(text[place]):
+            return place
+    return 0
+
+
+def is_plain(char: str) -> bool:
+    """Return whether *char* is a cluster by itself, whatever stands beside it."""
+    return char == "\n" or " " <= char <= "~" or "\u4e00" <= char <= "\u9fff"
+
+
+class Cut:
+    """A text, and the pieces of it that a cut may leave."""
+
+    def __init__(self, text: str, keep: int, marker: str) -> None:
+        """Find the places where *text* may be cut."""
+        self.text = text
+        self.keep = keep
+        self.marker = marker
+        self.boundaries = grapheme_boundaries(text)
+
+    def piece(self, size: int) -> str | None:
+        """
+        Return the marker and at most *size* code points of the text, whole graphemes only.
+
+        Where both ends are kept the start gets the odd one. None where nothing is left.
+        """
+        n = len(self.text)
+        head = self.head_of(size)
+        tail = size - head
+        head = self.boundaries[bisect_right(self.boundaries, head) - 1]
+        tail_start = self.boundaries[bisect_left(self.boundaries, n - tail)]
+        if head == 0 and tail_start == n:
+            return None
+        return self.text[:head] + self.marker + self.text[tail_start:]
+
+    def head_of(self, size: int) -> int:
+        """Return how many of *size* units the start gets: the odd one too."""
+        return {START: size, END: 0}.get(self.keep, size - size // 2)
+
+    def longest_exact(self, kind: int, max_tokens: int) -> tuple[str, int] | None:
+        """
+        Return a long piece of at most *max_tokens* tokens of an encoding, and its count.
+
+        It ends where a token of the text does, or the cluster before, and is made shorter where
+        what is left still counts more. Only so much of the text is looked at as may stay.
+        """
+        n = len(self.text)
+        room = max_tokens - _exact.count(kind, self.marker)
+        most = n - len(self.marker)
+        if room <= 0 or most <= 0:
+            return None
+        reach = room * LONGEST_TOKEN + SLACK
+        head, tail = 0, n
+        if self.keep != END:
+            head = _exact.Tokens(kind, self.text[:reach]).head(self.head_of(room))
+        if self.keep != START:
+            back = last_plain_pair(self.text, max(0, n - reach))
+            tokens = _exact.Tokens(kind, self.text[back:])
+            tail = max(head, back + tokens.tail(room - self.head_of(room)))
+        if head + n - tail > most:  # never longer than the text
+            head = min(head, self.head_of(most))
+            tail = max(tail, n - (most - self.head_of(most)))
+        at_head = bisect_right(self.boundaries, head) - 1
+        at_tail = bisect_left(self.boundaries, tail)
+        last = len(self.boundaries) - 1
+        tries, clusters = 0, 1
+        while at_head > 0 or at_tail < last:
+            head, tail = self.boundaries[at_head], self.boundaries[at_tail]
+            piece = self.text[:head] + self.marker + self.text[tail:]
+            counted = _exact.count(kind, piece)
+            if counted <= max_tokens:
+                return piece, counted
+            tries += 1
+            if tries > SINGLE_TRIES:
+                clusters *= 2
+            for _ in range(clusters):
+                if at_head > 0 and self.boundaries[at_head] >= n - self.boundaries[at_tail]:
+                    at_head -= 1
+                elif at_tail < last:
+                    at_tail += 1
+        return None
+
+    def longest(self, count: Callable[[str], int], max_tokens: int) -> tuple[str, int] | None:
+        """
+        Return the longest piece of at most *max_tokens* tokens, and its count.
+
+        It is never longer than the text. Bisection takes it that a longer piece costs no less;
+        where that is not so, the answer still fits, but a longer one might have.
+        """
+        best = None
+        low, high = 0, len(self.text) - len(self.marker)
+        while low < high:
+            middle = low + (high - low + 1) // 2
+            piece = self.piece(middle)
+            if piece is None:
+                low = middle
+                continue
+            tokens = count(piece)
+            if tokens <= max_tokens:
+                low, best = middle, (piece, tokens)
+            else:
+                high = middle - 1
+        return best
+
+
+def truncate(
+    kind: int,
+    ratio: float,
+    ask: Callable[[str, int], int] | None,
+    text: str,
+    max_tokens: int,
+    keep: int,
+    marker: str,
+) -> str:
+    """Cut *text* to at most *max_tokens* tokens, marker included."""
+    if _exact.is_exact(kind):
+        if _exact.count_till_limit(kind, text, max_tokens) is not None:
+            return text
+        best = Cut(text, keep, marker).longest_exact(kind, max_tokens)
+        return "" if best is None else best[0]
+
+    def count(piece: str) -> int:
+        if kind == CALLABLE and ask is not None:
+            return ask(piece, LOOSE)
+        return count_tokens(kind, ratio, piece)
+
+    if count(text) <= max_tokens:
+        return text
+    best = Cut(text, keep, marker).longest(count, max_tokens)
+    return "" if best is None else best[0]

@@ -1,0 +1,235 @@
+"""Reference of ``rust/core/src/pipeline.rs``: what a packer does, in the order of its stages."""
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from budgeteer._codes import (
+    BM25,
+    CALLABLE,
+    COVERAGE,
+    EMBEDDING,
+    HYBRID,
+    INPUT,
+    OUT_OF_SCOPE,
+    RECENCY,
+    SCORE,
+    SUM_OF_PARTS,
+)
+from budgeteer._needs import HybridWire, needs_of
+from budgeteer._reference._chunk.chunk import read
+from budgeteer._reference._count import exact
+from budgeteer._reference._pack.corpus import Index
+from budgeteer._reference._pack.gate import Gate
+from budgeteer._reference._pack.outcome import Outcome
+from budgeteer._reference._pack.packer import Packer
+from budgeteer._reference._pack.selection import by_coverage
+from budgeteer._reference._pack.template import Template
+from budgeteer._reference._rank import bm25 as _bm25
+from budgeteer._reference._rank.hybrid import fuse
+from budgeteer._reference._rank.keywords import keywords
+from budgeteer._reference._rank.score import overlap
+from budgeteer._reference._rank.terms import DEFAULT_WORDS, Words
+
+Bm25Options: TypeAlias = tuple[float, float, str | None, str | tuple[str, ...] | None]
+Layout: TypeAlias = tuple[int, str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What became of a batch, as columns that ``budgeteer.Packing`` wraps."""
+
+    text: str
+    total_tokens: int
+    kept: bytes
+    token_counts: bytes
+    citation_tokens: bytes
+    spans: bytes
+    cut: int
+    scores: bytes
+    unseen: None
+    dropped: bytes
+    reasons: bytes
+    needed: bytes
+    available: bytes
+    duplicates: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """
+    What a packer does, in the numbers of ``budgeteer._codes``: the same in each of its calls.
+
+    Attributes:
+        counter: The kind of counter, and the characters for a token where it counts by these.
+        ranking: The ranking; k1, b, stems and stopwords of BM25; what a hybrid one weighs.
+        min_score: Below it a chunk is out of scope.
+        overflow: What happens to a chunk that does not fit.
+        max_chunks: How many chunks are kept at most.
+        dedupe: Which duplicates are dropped.
+        selection: In which order chunks are admitted.
+        order: How the kept chunks stand in the text.
+        template: Style or format, separator, header and footer.
+        notice: What stands around the number of chunks that were left out.
+        policy: What only presets do, and how many documents a gate considers.
+
+    """
+
+    counter: tuple[int, float]
+    ranking: tuple[int, Bm25Options | None, HybridWire | None]
+    min_score: float | None
+    overflow: int
+    max_chunks: int | None
+    dedupe: int
+    selection: int
+    order: int
+    template: Layout
+    notice: tuple[str, ...] | None
+    policy: tuple[int, int]
+
+    def pack(
+        self,
+        query: str,
+        chunks: Sequence[object] | Index,
+        budget: int,
+        *,
+        keys: bytes | None = None,
+        previous: tuple[str, ...] = (),
+        template: Layout | None = None,
+        ask: Callable[[str, int], int] | None = None,
+        tag: Callable[[int], tuple[str, str, str, str, float]] | None = None,
+        cite: Callable[[int], int] | None = None,
+        gate: tuple[tuple[str, ...], tuple[str, ...], bytes] | None = None,
+    ) -> Packed | tuple[int, int]:
+        """Return the packing of *chunks*; or a code and the index of one that cannot be read."""
+        kind, ratio = self.counter
+        ranking, bm25, hybrid = self.ranking
+        policy, max_docs = self.policy
+        needs = needs_of(ranking, hybrid, self.selection)
+        k1, b, *words = bm25 or (_bm25.K1, _bm25.B, *DEFAULT_WORDS)
+        texts: list[str] | int
+        titles: list[str] | int
+        if isinstance(chunks, Index):
+            texts, titles = chunks.texts, chunks.titles
+        else:
+            texts, titles = read(chunks, needs.titles and gate is None)
+        if isinstance(texts, int) or isinstance(titles, int):
+            return texts, titles  # type: ignore[return-value]  # both are numbers, or neither
+        gated = None
+        if gate is not None:
+            gated = Gate(*gate, max_docs)
+            query, titles, ranking = gated.question(texts, query), [""] * len(texts), INPUT
+
+        key = list(memoryview(keys).cast("d")) if keys is not None else []
+        pairs = list(zip(texts, titles, strict=True))
+        terms = (k1, b, (words[0], words[1]))
+        if ranking in (SCORE, EMBEDDING):
+            scores = key
+        elif ranking == BM25:
+            scores = _bm25.score(query, pairs, *terms)
+        elif ranking == HYBRID and hybrid is not None:
+            scores = hybrid_scores(query, pairs, key, terms, hybrid)
+        else:
+            wanted = frozenset(keywords(query))
+            scores = [overlap(wanted, *pair) for pair in pairs]
+
+        # The sum of parts breaks the law, and so holds for estimates only.
+        is_estimate = kind != CALLABLE and not exact.is_exact(kind)
+        is_sum = policy == SUM_OF_PARTS and is_estimate
+        outcome = Outcome()
+        ranked = rank(ranking, scores, key, self.min_score, outcome)
+        if gated is not None:
+            ranked = gated.rank(scores, ranked, outcome)
+        if self.selection == COVERAGE and not is_sum:
+            ranked = by_coverage(query, pairs, ranked, *terms)
+        packer = Packer(
+            texts, budget, kind, ratio, ask or _never, self.overflow, self.max_chunks,
+            self.dedupe, self.order, previous, Template(*(template or self.template)),
+            self.notice, tag or _never, outcome, cite, gated,
+        )  # fmt: skip
+        if is_sum:
+            total = packer.pack_sum_of_parts(ranked)
+        elif kind == CALLABLE:
+            total = packer.pack_callable(ranked)
+        elif exact.is_exact(kind):
+            total = packer.pack_exact(ranked)
+        else:
+            total = packer.pack_formula(ranked)
+        return _columns(packer, total, scores)
+
+
+def _never(*_: object) -> Any:
+    raise AssertionError("nobody is asked")  # pragma: no cover
+
+
+def hybrid_scores(
+    query: str,
+    pairs: Sequence[tuple[str, str]],
+    keys: Sequence[float],
+    terms: tuple[float, float, Words],
+    hybrid: HybridWire,
+) -> list[float]:
+    """Return one score of several; *keys* has the cosines, then the scores, where they weigh."""
+    bm25, embedding, score, k = hybrid
+    columns: list[tuple[float, Sequence[float]]] = []
+    if bm25 > 0:
+        columns.append((bm25, _bm25.score(query, pairs, *terms)))
+    for weight in (embedding, score):
+        if weight > 0:
+            columns.append((weight, keys[: len(pairs)]))
+            keys = keys[len(pairs) :]
+    return fuse(len(pairs), columns, k)
+
+
+def rank(
+    ranking: int,
+    scores: Sequence[float],
+    key: Sequence[float],
+    min_score: float | None,
+    outcome: Outcome,
+) -> list[int]:
+    """Return the indices, best first; what scores below *min_score* is out of scope."""
+    order = []
+    for i, score in enumerate(scores):
+        # A chunk without a score of its own (NaN) ranks and filters as the lowest there is.
+        if min_score is not None and (-math.inf if math.isnan(score) else score) < min_score:
+            outcome.drop(i, OUT_OF_SCOPE)
+        else:
+            order.append(i)
+    if ranking == INPUT:
+        return order
+    by = key if ranking == RECENCY else scores
+    order.sort(key=lambda i: (math.isnan(by[i]), -by[i] if by[i] == by[i] else 0))
+    return order
+
+
+def _columns(packer: Packer, total: int, scores: Sequence[float]) -> Packed:
+    spans = array("q")
+    place = len(packer.template.header)
+    kept = packer.in_text_order()
+    cut = -1
+    for nth, piece in enumerate(kept):
+        place += len(piece.front)
+        spans.extend((place, place + len(piece.text)))
+        place += len(piece.text) + len(piece.back) + len(packer.template.separator)
+        if piece.was_cut:
+            cut = nth
+    dropped = packer.outcome.dropped
+    return Packed(
+        text=packer.assembled(packer.tail()),
+        total_tokens=total,
+        kept=array("I", [piece.index for piece in kept]).tobytes(),
+        token_counts=array("q", [piece.tokens for piece in kept]).tobytes(),
+        citation_tokens=array("q", [piece.citation for piece in kept]).tobytes(),
+        spans=spans.tobytes(),
+        cut=cut,
+        scores=array("d", scores).tobytes(),
+        unseen=None,
+        dropped=array("I", [index for index, _, _, _ in dropped]).tobytes(),
+        reasons=bytes([reason for _, reason, _, _ in dropped]),
+        needed=array("q", [needed for _, _, needed, _ in dropped]).tobytes(),
+        available=array("q", [available for _, _, _, available in dropped]).tobytes(),
+        duplicates=packer.outcome.duplicates,
+    )

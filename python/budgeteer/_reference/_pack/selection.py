@@ -1,0 +1,94 @@
+"""Reference of ``rust/core/src/selection.rs``: which chunks are admitted first."""
+
+import heapq
+import math
+from collections.abc import Sequence
+
+from budgeteer._reference._rank import bm25 as _bm25
+from budgeteer._reference._rank.terms import Words
+
+CANDIDATES = 512
+"""So many chunks that rank best are looked at."""
+
+CELLS = 1 << 22
+"""So many numbers the table of a knapsack has at most."""
+
+RELEVANCE = 2.0
+"""How much more than one word of the query a chunk's rank counts."""
+
+
+def by_coverage(
+    query: str,
+    pairs: Sequence[tuple[str, str]],
+    order: Sequence[int],
+    k1: float,
+    b: float,
+    words: Words,
+) -> list[int]:
+    """Return *order*, which is by rank, with the best covering *query* first."""
+    candidates = order[:CANDIDATES]
+    texts = [pairs[i] for i in candidates]
+    weights, parts = _bm25.parts(query, texts, k1, b, words)
+    return [candidates[place] for place in cover(weights, parts)] + list(order[CANDIDATES:])
+
+
+def cover(weights: Sequence[float], parts: Sequence[Sequence[tuple[int, float]]]) -> list[int]:
+    """
+    Return the places of texts in the order in which the greedy method takes them.
+
+    Lazily: what a text would add is looked at again only where it seems to be the most. The order
+    of the operations is part of the result: the native backend has the same.
+    """
+    most = 0.0
+    for found in parts:
+        whole = 0.0
+        for _, part in found:
+            whole += part
+        most = max(most, whole)
+    covered = [0.0] * len(weights)
+
+    def gain(place: int) -> float:
+        gain = 0.0
+        for term, part in parts[place]:
+            weight, before = weights[term], covered[term]
+            gain += math.sqrt(weight * (before + part)) - math.sqrt(weight * before)
+        return RELEVANCE * (most / math.sqrt(place + 1)) + gain
+
+    chosen: list[int] = []
+    offers = [(-gain(place), place, 0) for place in range(len(parts))]
+    heapq.heapify(offers)
+    while offers:
+        _, place, had = heapq.heappop(offers)
+        if had < len(chosen):
+            heapq.heappush(offers, (-gain(place), place, len(chosen)))
+            continue
+        for term, part in parts[place]:
+            covered[term] += part
+        chosen.append(place)
+    return chosen
+
+
+def knapsack_candidates(capacity: int) -> int:
+    """Return how many chunks are looked at for a knapsack of such a capacity."""
+    return min(CELLS // (capacity + 1), CANDIDATES)
+
+
+def knapsack(items: Sequence[tuple[float, int]], capacity: int) -> list[bool]:
+    """
+    Return which items, each with value and cost, have the highest sum of values that fits.
+
+    Of those that have the same the ones with earlier items. Values are added from the last item
+    to the first, and so does the native backend.
+    """
+    best = [0.0] * (capacity + 1)
+    takes: list[list[bool]] = []
+    for value, cost in reversed(items):
+        with_it = [value + less for less in best[: max(0, capacity + 1 - cost)]]
+        takes.append([new >= old for new, old in zip(with_it, best[cost:], strict=True)])
+        best[cost:] = [max(new, old) for new, old in zip(with_it, best[cost:], strict=True)]
+    taken = []
+    room = capacity
+    for (_, cost), take in zip(items, reversed(takes), strict=True):
+        taken.append(cost <= room and take[room - cost])
+        room -= cost if taken[-1] else 0
+    return taken

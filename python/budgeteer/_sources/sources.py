@@ -1,0 +1,375 @@
+"""The sources of a configuration, read into chunks in an order that no machine changes."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from budgeteer import _validate
+from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk
+from budgeteer._codes import TEXT_KEYS
+from budgeteer._files import decode, json_lines, mapping
+from budgeteer.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PATTERN = "**/*.md"
+"""Which files of a directory are read, where the configuration does not say."""
+
+_KEYS = {
+    "directory": ("type", "path", "name", "priority", "pattern"),
+    "jsonl": ("type", "path", "name", "priority"),
+    "inline": ("type", "text", "name", "priority"),
+    "qdrant": (
+        *("type", "collection", "path", "url", "name", "priority"),
+        *("api_key_env", "vector_name", "fields", "embedding", "limit"),
+    ),
+}
+_EMBEDDING = ("model", "url", "api_key_env")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """
+    The Markdown files under *path* whose relative path matches *pattern*, a chunk per section.
+
+    Hidden files and directories are read like all others. Links to files are followed, links to
+    directories are not, and what is neither a file nor a link to one is left out.
+    """
+
+    path: Path
+    name: str
+    priority: float = 0.0
+    pattern: str = PATTERN
+
+    def read(self) -> list[Chunk]:
+        """Return the sections of all files, by the files' relative paths."""
+        chunks = []
+        for relative in sorted(self._files()):
+            path = self.path / relative
+            text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+            mtime = path.stat().st_mtime
+            chunks += [
+                Chunk(
+                    section,
+                    id=f"{relative}#{n}",
+                    source=self.name,
+                    title=title,
+                    metadata={"mtime": mtime, "path": relative},
+                )
+                for n, (title, section) in enumerate(split_markdown(text, path.stem))
+            ]
+        return chunks
+
+    def _files(self) -> Iterator[str]:
+        """Yield the relative paths of the files that match, in no order."""
+        pattern = [part for part in self.pattern.split("/") if part not in ("", ".")]
+        for folder, _, names in os.walk(self.path, onerror=_raise):
+            for name in names:
+                path = Path(folder, name)
+                relative = path.relative_to(self.path)
+                if matches(relative.parts, pattern) and path.is_file():
+                    yield relative.as_posix()
+
+
+@dataclass(frozen=True, slots=True)
+class Jsonl:
+    """
+    A file with a JSON object per line: ``text`` or ``content``, and what else a `Chunk` has.
+
+    Keys that a chunk does not have are passed over, as are blank lines.
+    """
+
+    path: Path
+    name: str
+    priority: float = 0.0
+
+    def read(self) -> list[Chunk]:
+        """Return a chunk for each line."""
+        data = self.path.read_bytes()
+        try:
+            return [_chunk(row, n, self.name) for n, row in json_lines(decode(data))]
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{self.path}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A text that stands in the configuration itself."""
+
+    text: str
+    name: str
+    priority: float = 0.0
+
+    def read(self) -> list[Chunk]:
+        """Return the text as one chunk."""
+        return [Chunk(self.text, source=self.name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Qdrant:
+    """
+    A collection of Qdrant, in a folder or on a server.
+
+    With *embedding*, or else the embedder of the configuration, the *limit* chunks that are
+    nearest to the query are read; else, or where *is_whole*, the first *limit* by their ids. None
+    is 500 of the nearest, or all.
+    """
+
+    collection: str
+    name: str
+    priority: float = 0.0
+    path: Path | None = None
+    url: str | None = None
+    api_key_env: str | None = None
+    vector_name: str | None = None
+    fields: Mapping[str, str] | None = None
+    embedding: Mapping[str, str | None] | None = None
+    limit: int | None = None
+    is_whole: bool = False
+
+    def read(self, query: str | None = None, embedder: Any = None) -> list[Chunk]:
+        """
+        Return the chunks for *query*; without one, or without embedding, whatever it is.
+
+        Args:
+            query: What is looked for. To an empty one everything is as near.
+            embedder: That of the configuration.
+
+        """
+        from budgeteer._guard import Guard
+        from budgeteer._sources.qdrant import QdrantRetriever  # an extra, for few
+
+        own = None
+        with Guard(self.name):
+            if not query or self.is_whole:
+                embedder = None
+            elif self.embedding is not None:
+                own = import_module("budgeteer.embedding").OpenAIEmbedder(**self.embedding)
+                embedder = own
+            retriever = QdrantRetriever(
+                self.collection,
+                embedder=embedder,
+                path=self.path,
+                url=self.url,
+                api_key_env=self.api_key_env,
+                vector_name=self.vector_name,
+                fields=self.fields,
+                name=self.name,
+            )
+            try:
+                if embedder is None or not query:
+                    found = retriever.read(_ALL if self.limit is None else self.limit)
+                else:
+                    found = retriever.retrieve(
+                        query, _NEAREST if self.limit is None else self.limit
+                    )
+            finally:
+                retriever.close()
+                if own is not None:
+                    own.close()
+        return [chunk if chunk.source else replace(chunk, source=self.name) for chunk in found]
+
+
+_ALL, _NEAREST = _validate.MAX_TOKENS, 500
+
+Source = Directory | Jsonl | Inline | Qdrant
+
+
+def source_of(key: str, value: object, base: Path) -> Source:
+    """
+    Return the source that the entry *value* of a configuration describes.
+
+    Args:
+        key: The entry's own key, for messages.
+        value: The entry.
+        base: What relative paths are relative to.
+
+    Raises:
+        InvalidArgumentError: The entry says what it must not, or its path is not there.
+
+    """
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"{key} must be a mapping, not {_validate.type_name(value)}")
+    kind = _validate.choice(f"{key}.type", _required(key, "type", value), tuple(_KEYS))
+    entry = mapping(key, value, _KEYS[kind])
+    priority = _validate.number(f"{key}.priority", entry.get("priority", 0))
+    if kind == "inline":
+        text = _validate.text(f"{key}.text", _required(key, "text", entry))
+        return Inline(text, _validate.text(f"{key}.name", entry.get("name", "inline")), priority)
+    if kind == "qdrant":
+        return _qdrant(key, entry, base, priority)
+    written = _validate.text(f"{key}.path", _required(key, "path", entry))
+    name = _validate.text(f"{key}.name", entry.get("name", written))
+    path = _existing(f"{key}.path", written, base, kind)
+    if kind == "jsonl":
+        return Jsonl(path, name, priority)
+    pattern = _validate.text(f"{key}.pattern", entry.get("pattern", PATTERN))
+    if not pattern or pattern.startswith("/") or ".." in PurePosixPath(pattern).parts:
+        raise InvalidArgumentError(
+            f"{key}.pattern must be a glob below the directory, such as {PATTERN!r}, "
+            f"not {pattern[:80]!r}"
+        )
+    return Directory(path, name, priority, pattern)
+
+
+def _qdrant(key: str, entry: dict[str, Any], base: Path, priority: float) -> Qdrant:
+    collection = _validate.text(f"{key}.collection", _required(key, "collection", entry))
+    texts = {
+        name: _validate.text(f"{key}.{name}", entry[name])
+        for name in ("name", "path", "url", "api_key_env", "vector_name")
+        if entry.get(name) is not None
+    }
+    if ("path" in texts) == ("url" in texts):
+        raise InvalidArgumentError(f"{key} must have a path or a url, and not both")
+    if "api_key_env" in texts and "url" not in texts:
+        raise InvalidArgumentError(f"{key}.api_key_env needs a url to go with")
+    path = texts.pop("path", None)
+    fields = entry.get("fields")
+    if fields is not None:
+        for name, value in mapping(f"{key}.fields", fields, CHUNK_FIELDS).items():
+            _validate.text(f"{key}.fields.{name}", value)
+    embedding = entry.get("embedding")
+    if embedding is not None:
+        for name, value in mapping(f"{key}.embedding", embedding, _EMBEDDING).items():
+            if value is not None or name != "api_key_env":
+                _validate.text(f"{key}.embedding.{name}", value)
+    limit = entry.get("limit")
+    return Qdrant(
+        collection=collection,
+        priority=priority,
+        path=None if path is None else _existing(f"{key}.path", path, base, "directory"),
+        fields=fields,
+        embedding=embedding,
+        limit=None if limit is None else _validate.tokens(f"{key}.limit", limit, minimum=1),
+        is_whole="embedding" in entry and embedding is None,
+        **{"name": collection, **texts},
+    )
+
+
+def _existing(key: str, written: str, base: Path, kind: str) -> Path:
+    """Return the path that is *written* in a configuration and must fit *kind*."""
+    if not written:
+        raise InvalidArgumentError(f"{key} must not be empty")
+    path = base / written
+    if not path.exists():
+        raise InvalidArgumentError(f"{key}: {path} does not exist")
+    if path.is_dir() != (kind == "directory"):
+        allowed, found = ("directory", "file") if kind == "directory" else ("file", "directory")
+        raise InvalidArgumentError(f"{key} must be a {allowed}, but {path} is a {found}")
+    return path
+
+
+def _required(key: str, name: str, entry: Mapping[str, Any]) -> Any:
+    if name in entry:
+        return entry[name]
+    allowed = f": one of {', '.join(map(repr, _KEYS))}" if name == "type" else ""
+    raise InvalidArgumentError(f"{key}.{name} is required{allowed}")
+
+
+def split_markdown(text: str, stem: str) -> list[tuple[str, str]]:
+    r"""
+    Return title and text of each section of a Markdown file, the heading line included.
+
+    A section starts at a line that starts with ``## `` outside fenced code. What comes before the
+    first is a section too, under the title of the first H1 or *stem*. Sections of whitespace alone
+    are left out. Line ends become ``\n``.
+
+    Examples:
+        >>> split_markdown("# Tea\nA drink.\n## Green\nMild.\n", "drinks")
+        [('Tea', '# Tea\nA drink.'), ('Green', '## Green\nMild.')]
+
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    starts, titles, fence = [0], [""], ""
+    for i, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif mark and ("`" not in mark[1] or "`" not in mark[2]):
+            fence = mark[1]
+        elif line.startswith("## "):
+            starts.append(i)
+            titles.append(_heading(line[3:]))
+        elif line.startswith("# ") and len(starts) == 1 and not titles[0]:
+            titles[0] = _heading(line[2:])
+    titles[0] = titles[0] or stem
+    ends = [*starts[1:], len(lines)]
+    sections = ["\n".join(lines[i:j]).strip() for i, j in zip(starts, ends, strict=True)]
+    return [pair for pair in zip(titles, sections, strict=True) if pair[1]]
+
+
+def _heading(text: str) -> str:
+    """Return the text of a heading without the hashes that may close it."""
+    text = text.strip()
+    bare = text.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1].isspace() else text
+
+
+def matches(parts: tuple[str, ...], pattern: list[str]) -> bool:
+    """
+    Return whether a relative path matches a glob, both given in parts.
+
+    ``**`` stands for any number of parts, none included; case counts on every machine.
+
+    Examples:
+        >>> matches(("top.md",), ["**", "*.md"]), matches(("a", "b", "deep.md"), ["**", "*.md"])
+        (True, True)
+
+    """
+    places = _reach({0}, pattern)
+    for part in parts:
+        reached = set()
+        for i in places:
+            if i < len(pattern) and pattern[i] == "**":
+                reached.add(i)
+            elif i < len(pattern) and fnmatchcase(part, pattern[i]):
+                reached.add(i + 1)
+        places = _reach(reached, pattern)
+    return len(pattern) in places
+
+
+def _reach(places: set[int], pattern: list[str]) -> set[int]:
+    """Return *places* and those that follow when each ``**`` stands for nothing."""
+    reached = set(places)
+    for i, part in enumerate(pattern):
+        if i in reached and part == "**":
+            reached.add(i + 1)
+    return reached
+
+
+def _chunk(row: object, line: int, source: str) -> Chunk:
+    """Return the chunk that a JSON object describes; *source* stands where it names none."""
+    if not isinstance(row, dict):
+        found = _validate.type_name(row)
+        raise InvalidArgumentError(f"line {line}: must be a JSON object, not {found}")
+    key = next((key for key in TEXT_KEYS if key in row), None)
+    if key is None:
+        raise InvalidArgumentError(f"line {line}: must have a key 'text' or 'content'")
+    identifier: Any = row.get("id")
+    if isinstance(identifier, (int, float)) and not isinstance(identifier, bool):
+        identifier = str(identifier)
+    try:
+        return Chunk(
+            _validate.text(key, row[key]),
+            id=identifier,
+            source=source if row.get("source") is None else row["source"],
+            title="" if row.get("title") is None else row["title"],
+            score=row.get("score"),
+            metadata=row.get("metadata"),
+        )
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"line {line}: {error}") from None
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error

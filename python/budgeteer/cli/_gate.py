@@ -1,0 +1,37 @@
+"""What ``budgeteer gate`` answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from budgeteer._files import one_line
+from budgeteer.presets import gate_bundle
+
+_SPELT = {"cap": "doc_cap"}
+"""Reasons that the gate's document spells otherwise."""
+
+
+def gate(bundle: Any, output: str, **options: int) -> str:
+    """Return what became of a bundle, as the text of its document or as JSON."""
+    packing = gate_bundle(bundle, **options)
+    excluded = [
+        (dropped.chunk["id"], _SPELT.get(dropped.reason, dropped.reason))
+        for dropped in packing.dropped
+    ]
+    if output == "json":
+        answer = {
+            "text": packing.text,
+            "total_tokens": packing.total_tokens,
+            "budget_tokens": packing.budget_tokens,
+            "admitted": [kept.chunk["id"] for kept in packing.kept],
+            "excluded": [{"id": name, "reason": reason} for name, reason in excluded],
+        }
+        return json.dumps(answer, indent=2, ensure_ascii=False) + "\n"
+    lines = [
+        *([packing.text, ""] if packing.text else []),
+        f"Admitted: {len(packing.kept)}  Excluded: {len(excluded)}",
+        *(f"- {one_line(name)} ({reason})" for name, reason in excluded),
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,156 @@
+"""What one call has to embed: the distinct texts that the cache does not have, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from budgeteer import _validate
+from budgeteer._count.counter import get_counter
+from budgeteer.embedding._cache import Cache, Keys
+from budgeteer.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    from budgeteer.embedding._protocol import Settings, Vectors
+
+MAX_INPUT_TOKENS = 8_191
+SIZES = {
+    "text-embedding-3-small": 1_536,
+    "text-embedding-3-large": 3_072,
+    "text-embedding-ada-002": 1_536,
+}
+"""The models whose limit and size are known: the limit is the same for all of them."""
+
+
+class Job:
+    """
+    One call's texts and, row by row, their vectors.
+
+    Args:
+        embedder: The settings.
+        texts: The texts. An empty one is never sent: its row is zeros.
+        cache: Where vectors are kept; None for nowhere.
+        name: What errors call the texts.
+
+    """
+
+    def __init__(
+        self,
+        embedder: Settings,
+        texts: Sequence[object],
+        cache: Cache | None,
+        name: str = "texts[{}]",
+    ) -> None:
+        self._embedder = embedder
+        self._cache = cache
+        places: dict[str, int] = {}
+        # Checked to the last before any is counted or looked up.
+        clean = [_repaired(_validate.text(name.format(i), text)) for i, text in enumerate(texts)]
+        cut = [_fitting(embedder, text, i, name) for i, text in enumerate(clean)]
+        self._place = [places.setdefault(text, len(places)) if text else -1 for text in cut]
+        self._texts = list(places)
+        self._rows: list[Vectors | None] = [None] * len(places)
+        self._cached: set[int] = set()
+        self._keys: list[bytes] = []
+        if cache is not None:
+            make = Keys(embedder.url, embedder.model, embedder.dimensions)
+            self._keys = [make(text) for text in self._texts]
+            found = cache.get(self._keys)
+            for i, key in enumerate(self._keys):
+                if key in found:
+                    self._rows[i] = found[key]
+                    self._cached.add(i)
+
+    def batches(self) -> list[list[int]]:
+        """
+        Return which texts to embed now, in batches; none when all is there.
+
+        Rows of the cache are embedded again where their size is not that of the endpoint's
+        answers, which happens when another model is served under the same name.
+        """
+        sizes = {len(row) for row in self._rows if row is not None}
+        if self._embedder.dimensions is not None:
+            sizes.add(self._embedder.dimensions)
+        is_whole = all(row is not None for row in self._rows)
+        if is_whole and len(sizes) > 1:
+            for i in self._cached:
+                self._rows[i] = None
+            self._cached.clear()
+        missing = [i for i, row in enumerate(self._rows) if row is None]
+        batches: list[list[int]] = []
+        size = 0
+        for i in missing:
+            length = len(self._texts[i].encode())
+            is_full = not batches or len(batches[-1]) == self._embedder.batch_size
+            if is_full or size + length > self._embedder.max_batch_bytes:
+                batches.append([])
+                size = 0
+            batches[-1].append(i)
+            size += length
+        return batches
+
+    def texts(self, batch: Sequence[int]) -> list[str]:
+        """Return the texts of a batch."""
+        return [self._texts[i] for i in batch]
+
+    def add(self, batch: Sequence[int], vectors: Vectors) -> None:
+        """Take the vectors of a batch, and keep them for the next call."""
+        for i, row in zip(batch, vectors, strict=True):
+            self._rows[i] = row
+        if self._cache is not None:
+            self._cache.put([self._keys[i] for i in batch], vectors)
+
+    def result(self) -> Vectors:
+        """
+        Return all vectors in the order of the texts.
+
+        Raises:
+            EmbeddingError: The endpoint answered vectors of several sizes.
+
+        """
+        import numpy as np
+
+        rows = [row for row in self._rows if row is not None]
+        sizes = sorted({len(row) for row in rows})
+        if len(sizes) > 1:
+            raise EmbeddingError(
+                f"the embedding endpoint answered embeddings of {sizes[0]} and of {sizes[-1]} "
+                "dimensions"
+            )
+        known = SIZES.get(self._embedder.model, 0)
+        size = sizes[0] if sizes else self._embedder.dimensions or known
+        # One row more than there are texts, of zeros, is what -1 stands for.
+        table = np.zeros((len(rows) + 1, size), dtype=np.float32)
+        if rows:
+            np.stack(rows, out=table[:-1])
+        result: Vectors = table[np.array(self._place, dtype=np.intp)]
+        return result
+
+
+def _repaired(text: str) -> str:
+    """Return *text* as JSON can carry it: a lone surrogate becomes U+FFFD, as under tiktoken."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _fitting(embedder: Settings, text: str, i: int, name: str) -> str:
+    """Return *text*, cut to what the model takes if that is wanted."""
+    limit = embedder.max_input_tokens
+    if limit is None and embedder.model in SIZES:
+        limit = MAX_INPUT_TOKENS
+    # No token is shorter than a byte, no code point longer than four.
+    if limit is None or len(text) * 4 <= limit or len(text.encode()) <= limit:
+        return text
+    counter = get_counter("cl100k_base")
+    if counter.count_till_limit(text, limit) is not None:
+        return text
+    if embedder.truncate:
+        return counter.truncate(text, limit)
+    raise EmbeddingError(
+        f"{name.format(i)} has more than the {limit} tokens that {embedder.model[:80]!r} takes; "
+        "truncate=True cuts it",
+        index=i,
+    )

@@ -1,0 +1,348 @@
+"""Asks retrievers, rerankers and embedders: under a deadline, and with errors that name them."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import threading
+import time
+from collections.abc import (
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import Any, NamedTuple
+
+from budgeteer import _telemetry, _validate
+from budgeteer._chunk.chunk import texts_of
+from budgeteer._count.counter import TokenCounter
+from budgeteer._guard import Guard, name_of
+from budgeteer.errors import (
+    InvalidArgumentError,
+    RetrievalError,
+    RetrievalTimeoutError,
+)
+from budgeteer.service._threads import Threads
+
+PAGED_MAX = 100_000
+"""So many chunks are read in pages at most, whatever fits: texts may count nothing."""
+
+_GRACE_SECONDS = 0.5  # for what was cancelled to tidy up
+_LOOK_EVERY = 256
+_NAMES_MAX = 5
+
+
+class Deadline:
+    """When a request must be answered, if there is such a time."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self._ends = None if seconds is None else time.monotonic() + seconds
+
+    def left(self) -> float | None:
+        """Return the seconds that are left, at least 0, or None where there is no deadline."""
+        if self._ends is None:
+            return None
+        return min(max(0.0, self._ends - time.monotonic()), threading.TIMEOUT_MAX)
+
+    def error(self, sources: Sequence[str], *, was_asked: bool = True) -> RetrievalTimeoutError:
+        """Return the error that names what was not done in time, or not even begun."""
+        names = ", ".join(sources[:_NAMES_MAX])
+        if len(sources) > _NAMES_MAX:
+            names += f" and {len(sources) - _NAMES_MAX} more"
+        what = f"{names} answered" if was_asked else f"a thread was free to ask {names}"
+        return RetrievalTimeoutError(
+            f"the deadline of {self.seconds:g} seconds passed before {what}", source=sources[0]
+        )
+
+
+class Wanted(NamedTuple):
+    """
+    What a packer wants of a retriever that has pages.
+
+    Attributes:
+        tokens: So many have room.
+        at_least: So many chunks are wanted in any case: 0 where the packer takes chunks as they
+            come, and else the limit of the service, since they compete.
+        at_most: Of chunks that go in so many are enough, None where that is no bound. 0 where
+            something else than the room bounds how many of those that compete are kept.
+        is_skipping: Whether what does not fit is passed over for what does.
+        is_deduping: Whether a text is packed once only.
+
+    """
+
+    tokens: int
+    at_least: int
+    at_most: int | None
+    is_skipping: bool
+    is_deduping: bool
+
+
+class Room:
+    """
+    What a paged retriever may fill.
+
+    It is full when a chunk does not fit; where such chunks are skipped, when not even one as small
+    as the smallest so far would fit. It takes no further page either behind one of which nothing
+    goes in: all of it is too large, or, where a text is packed once, repeats what came before.
+    Where chunks compete it takes so many in any case.
+    """
+
+    def __init__(self, counter: TokenCounter, wanted: Wanted, is_over: threading.Event) -> None:
+        self._counter = counter
+        self._wanted = wanted
+        self._left = wanted.tokens
+        self._chunks = 0
+        self._fitting = 0
+        self._is_over = is_over
+        self._is_tight = False  # one did not fit
+        self._smallest = 0  # of the chunks so far, empty ones aside
+        self._seen: set[str] | None = set() if wanted.is_deduping else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits any more."""
+        return self._is_over.is_set()
+
+    def is_full(self, page: Sequence[Any]) -> bool:
+        """Take a page in, and return whether no further one is wanted."""
+        self._chunks += len(page)
+        if self.is_over or self._chunks >= PAGED_MAX:
+            return True
+        has_gained = False
+        if not self._is_full:
+            try:
+                texts = texts_of(page)
+                has_gained = self._takes([texts(i) for i in range(len(page))])
+            except Exception:  # noqa: BLE001 - whoever packs meets it too, and says what it is
+                return True
+        return self._chunks >= self._wanted.at_least and (self._is_full or not has_gained)
+
+    @property
+    def _is_enough(self) -> bool:
+        return self._wanted.at_most is not None and self._fitting >= self._wanted.at_most
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether nothing goes in any more."""
+        is_below = not self._wanted.is_skipping or self._left < self._smallest
+        return self._is_enough or (self._is_tight and is_below)
+
+    def _takes(self, texts: Sequence[str]) -> bool:
+        """Take the texts of a page in, and return whether any went in."""
+        has_gained = False
+        for i, text in enumerate(texts):
+            if self._seen is not None:
+                if text in self._seen:
+                    continue
+                self._seen.add(text)
+            tokens = self._counter._count_chunk(text, i)
+            self._smallest = min(self._smallest or tokens, tokens or self._smallest)
+            if tokens <= self._left:
+                self._left -= tokens
+                self._fitting += bool(text)
+                has_gained = True
+            else:
+                self._is_tight = True
+            if self._is_enough or (self._is_tight and not self._wanted.is_skipping):
+                break
+        return has_gained
+
+
+class Source:
+    """A retriever, and what it can do."""
+
+    def __init__(self, retriever: Any, where: str) -> None:
+        self.retriever = retriever
+        self.name = name_of(retriever)
+        self.takes_vector = getattr(retriever, "takes_vector", False) is True
+        self._pages = _method(retriever, "pages")
+        self._apages = _method(retriever, "apages")
+        self._one = _method(retriever, "retrieve")
+        self._aone = _method(retriever, "aretrieve")
+        if self._one is not None and inspect.iscoroutinefunction(self._one):
+            self._one, self._aone = None, self._aone or self._one
+        if self._one is None and self._aone is None:
+            raise InvalidArgumentError(
+                f"{where} must have retrieve(query, limit), and "
+                f"{_validate.type_name(retriever)} has not"
+            )
+
+    @property
+    def is_async_only(self) -> bool:
+        """Whether only a coroutine can ask it."""
+        return self._one is None and self._pages is None
+
+    def ask(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
+        """Return its chunks for *query*."""
+        guard = Guard(self.name, is_awaited=False)
+        with guard, _telemetry.retrieval(self.name, query) as operation:
+            chunks = self._asked(query, limit, vector, room)
+            operation.tell({"budgeteer.chunks": len(chunks)})
+            return chunks
+
+    def _asked(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
+        options = {"vector": vector} if self.takes_vector else {}
+        if self._pages is None:
+            assert self._one is not None  # noqa: S101 - is_async_only was asked before
+            return self._listed(self._one(query, limit, **options), room)
+        chunks: list[Any] = []
+        pages = iter(self._pages(query, **options))
+        try:
+            for found in pages:
+                page = self._listed(found, room)
+                chunks += page
+                if not page or room.is_full(page):
+                    break
+        finally:
+            close = getattr(pages, "close", None)
+            if close is not None:
+                close()
+        return chunks
+
+    def aask(
+        self, query: str, limit: int, vector: Any, room: Room, threads: Threads
+    ) -> Coroutine[Any, Any, list[Any]]:
+        """Return the coroutine that answers as `ask` does."""
+        if self._apages is not None or (self._aone is not None and self._pages is None):
+            return self._aask(query, limit, vector, room)
+        return in_thread(threads, lambda: self.ask(query, limit, vector, room))
+
+    async def _aask(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
+        with Guard(self.name), _telemetry.retrieval(self.name, query) as operation:
+            chunks = await self._aasked(query, limit, vector, room)
+            operation.tell({"budgeteer.chunks": len(chunks)})
+            return chunks
+
+    async def _aasked(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
+        options = {"vector": vector} if self.takes_vector else {}
+        if self._apages is None:
+            assert self._aone is not None  # noqa: S101 - aask has looked
+            return self._listed(await self._aone(query, limit, **options), room)
+        chunks: list[Any] = []
+        pages: AsyncIterable[Any] = self._apages(query, **options)
+        iterator = aiter_of(pages)
+        try:
+            async for found in iterator:
+                page = self._listed(found, room)
+                chunks += page
+                if not page or room.is_full(page):
+                    break
+                await asyncio.sleep(0)  # one that never waits would pass its deadline
+        finally:
+            close = getattr(iterator, "aclose", None)
+            if close is not None:
+                await close()
+        return chunks
+
+    def _listed(self, found: Any, room: Room) -> list[Any]:
+        """Return an answer as a list; one without an end stops when nobody waits any more."""
+        if isinstance(found, (list, tuple)):
+            return list(found)
+        if isinstance(found, (str, bytes, bytearray, Mapping)) or not isinstance(found, Iterable):
+            if inspect.iscoroutine(found):
+                found.close()
+            raise RetrievalError(
+                f"{self.name} must answer a sequence of chunks, not {_validate.type_name(found)}",
+                source=self.name,
+            )
+        chunks: list[Any] = []
+        for chunk in found:
+            chunks.append(chunk)
+            if len(chunks) % _LOOK_EVERY == 0 and room.is_over:
+                break
+        return chunks
+
+
+def aiter_of(pages: AsyncIterable[Any]) -> Any:
+    """Return the asynchronous iterator of *pages*."""
+    return pages.__aiter__()
+
+
+def _method(component: object, name: str) -> Callable[..., Any] | None:
+    method = getattr(component, name, None)
+    return method if callable(method) else None
+
+
+def run(
+    jobs: Sequence[tuple[str, Callable[[], Any]]], deadline: Deadline, threads: Threads
+) -> list[Any]:
+    """
+    Return what the named *jobs* answer, in their order.
+
+    Without a deadline they run one after another in the caller's thread, else in others at once.
+    """
+    if deadline.seconds is None:
+        return [job() for _, job in jobs]
+    futures = [threads.submit(job) for _, job in jobs]
+    try:
+        done, _ = concurrent.futures.wait(
+            futures, deadline.left(), concurrent.futures.FIRST_EXCEPTION
+        )
+        _raise_first(futures, done)
+        if len(done) < len(futures):
+            late = [pair for pair in zip(jobs, futures, strict=True) if pair[1] not in done]
+            asked = [name for (name, _), future in late if future.running() or future.done()]
+            raise deadline.error(asked or [name for (name, _), _ in late], was_asked=bool(asked))
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+async def arun(
+    jobs: Sequence[tuple[str, Coroutine[Any, Any, Any]]], deadline: Deadline
+) -> list[Any]:
+    """Return what the named coroutines answer, in their order; all at once."""
+    tasks = [asyncio.ensure_future(job) for _, job in jobs]
+    try:
+        done, _ = await asyncio.wait(
+            tasks, timeout=deadline.left(), return_when=asyncio.FIRST_EXCEPTION
+        )
+        _raise_first(tasks, done)
+        if len(done) < len(tasks):
+            late = [name for (name, _), task in zip(jobs, tasks, strict=True) if task not in done]
+            raise deadline.error(late)
+        for (name, _), task in zip(jobs, tasks, strict=True):
+            if task.cancelled():  # not by us, nor by whoever awaits us: then we were not here
+                raise RetrievalError(f"{name} was cancelled", source=name)
+        return [task.result() for task in tasks]
+    finally:
+        pending = [task for task in tasks if not task.done()]
+        for task in pending:
+            task.cancel()
+        if pending:  # so that they tidy up before the caller goes on
+            await asyncio.wait(pending, timeout=_GRACE_SECONDS)
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # looked at: of several errors the first is raised
+
+
+async def in_thread(threads: Threads, function: Callable[[], Any]) -> Any:
+    """Return what *function* answers in a thread; cancelling gives it up, and does not wait."""
+    given_up = threading.Event()
+    try:
+        return await asyncio.wrap_future(threads.submit(function, given_up))
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
+
+
+async def awaited(source: str, function: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what a component's coroutine answers."""
+    with Guard(source):
+        return await function()
+
+
+def _raise_first(futures: Sequence[Any], done: Any) -> None:
+    """Raise the error of the first of *futures* that has one."""
+    for future in futures:
+        if future in done and not future.cancelled():
+            error = future.exception()
+            if error is not None:
+                raise error

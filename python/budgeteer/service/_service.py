@@ -1,0 +1,580 @@
+"""The service: budget, retrieve, rerank, pack, answer; each stage is a method of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from budgeteer import _telemetry, _validate
+from budgeteer._messages.messages import count_messages
+from budgeteer._pack.call import Call
+from budgeteer._pack.options import REASONS
+from budgeteer._pack.packer import Packer, begin, finish, prepared_of
+from budgeteer._pack.packing import Packing
+from budgeteer._rank.similarity import Embedder
+from budgeteer.errors import (
+    BudgeteerError,
+    InputValidationError,
+    InvalidArgumentError,
+    RetrievalError,
+    RetrievalTimeoutError,
+)
+from budgeteer.service._asking import Deadline, Room, Source, arun, in_thread, run
+from budgeteer.service._components import Components
+from budgeteer.service._openai import chat_messages
+from budgeteer.service._plan import Active, Plan, activated, wanted, with_embedder
+from budgeteer.service._result import Message, RetrievalResult, RetrievalTokens
+from budgeteer.service._retrievers import Reranker, Retriever
+from budgeteer.service._settings import LlmSettings
+from budgeteer.service._stats import Outcome, Packed, Recorder, ServiceStats, packed
+from budgeteer.service._threads import Threads
+from budgeteer.window._retrieval_budget import retrieval_budget
+
+T = TypeVar("T")
+
+LOG = logging.getLogger("budgeteer")
+
+LIMIT = 500
+"""How many chunks a retriever without pages is asked for."""
+
+MessageBuilder = Callable[[str, str, str], Sequence[Message]]
+
+_BUDGET = REASONS.index("budget")
+_PROBE = "x"  # a context of one token, to see what stands around a context
+_TRIES = 8
+_THREADS, _OWN_THREADS = 64, 4
+_MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on packing would hold an event loop up
+
+
+@dataclasses.dataclass(slots=True)
+class _Request:
+    """What is observed of a request, and what the figures gain by its answer."""
+
+    operation: _telemetry.Operation = _telemetry.UNOBSERVED
+    packed: Packed | None = None
+    is_over: bool = False  # cancelled, perhaps, while a thread packs
+
+
+class RetrievalService:
+    r"""
+    Answers a query with the best chunks that provably fit a model's window.
+
+    For each request it counts the system prompt and the query, takes them and the answer's reserve
+    off the window, and refuses what leaves nothing, before any retriever or model is asked. Then
+    it retrieves, reranks, packs, and answers with the messages, ready to send. For every input
+
+        ``count_messages(result.messages) + reserved output <= context window``
+
+    holds under the counter of the settings. A service is safe to share between threads and event
+    loops.
+
+    Args:
+        retriever: A `Retriever`, or a sequence of them, whose chunks are merged in that order.
+        settings: The model. Assign to `settings` to change it while requests are under way.
+        system_prompt: The system prompt.
+        packer: A `budgeteer.Packer`, whose options apply: its ``max_tokens`` is an upper bound
+            beside the window, and the model's counter takes the place of its own. None is
+            `budgeteer.presets.retrieval_service`, the top N that fit: by the chunks' own scores,
+            by the reranker's order where there is one, and in the merged order where some chunks
+            have a score and others have none. One that ranks by embeddings has the retrieved
+            chunks embedded for each request.
+        reranker: Puts the retrieved chunks into a better order.
+        embedder: Makes the query's vector, once, for the retrievers that take one, and the
+            vectors that a packer ranks by which has no embedder of its own.
+        message_builder: Makes the messages of system prompt, context and query; the context is
+            empty where nothing was found. What it adds is counted. It is called several times for
+            a request, also with the context ``x``, so that it must be pure: the same messages for
+            the same texts, and nothing else done.
+        limit: How many chunks a retriever is asked for. One that has ``pages`` is read instead
+            until the budget is full, or a page brings nothing that goes into it; and until there
+            are as many, where chunks compete: by a reranker, or a packer that ranks them anew.
+        timeout: The seconds that retrieving, embedding and reranking may take together. Retrievers
+            then run in threads, at the same time; one that does not end keeps its thread, of which
+            there are at most 64. None waits for as long as it takes, in the caller's thread.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range, or a retriever or
+            the packer needs an embedder and there is none.
+
+    Examples:
+        >>> from budgeteer.service import ChunkRetriever
+        >>> service = RetrievalService(
+        ...     ChunkRetriever(["Rye bread.", "Green tea is mild."]),
+        ...     LlmSettings(model="gpt-4", context_window=4096, max_output_tokens=500),
+        ...     system_prompt="Answer from the context.",
+        ... )
+        >>> result = service.retrieve("How is green tea?")
+        >>> result.messages[1]["content"]
+        'Green tea is mild.\n\nRye bread.\n\nHow is green tea?'
+        >>> result.tokens.input + result.tokens.output <= result.tokens.context_window
+        True
+
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever | Sequence[Retriever],
+        settings: LlmSettings,
+        *,
+        system_prompt: str = "",
+        packer: Packer | None = None,
+        reranker: Reranker | None = None,
+        embedder: Embedder | None = None,
+        message_builder: MessageBuilder = chat_messages,
+        limit: int = LIMIT,
+        timeout: float | None = None,
+    ) -> None:
+        self._sources = _sources(retriever)
+        self._system_prompt = _validate.text("system_prompt", system_prompt)
+        if packer is not None and not isinstance(packer, Packer):
+            raise InvalidArgumentError(
+                f"packer must be a Packer or None, not {_validate.type_name(packer)}"
+            )
+        self._threads = Threads(_THREADS)
+        # No retriever that hangs can hold these up.
+        self._own_threads = Threads(_OWN_THREADS, is_waited_for=True)
+        self._components = Components(embedder, reranker, self._threads)
+        takers = [source.name for source in self._sources if source.takes_vector]
+        if embedder is None and takers:
+            raise InvalidArgumentError(
+                f"embedder is required: {takers[0]} takes the query's vector"
+            )
+        self._needs_vector = bool(takers)
+        self._packer = with_embedder(packer, embedder)
+        if not callable(message_builder):
+            raise InvalidArgumentError(
+                f"message_builder must be callable, not {_validate.type_name(message_builder)}"
+            )
+        self._message_builder = message_builder
+        self._limit = _validate.tokens("limit", limit, minimum=1)
+        self._timeout = _seconds(timeout)
+        self._recorder = Recorder()
+        self._active = activated(settings, self._packer, self._system_prompt)
+
+    @property
+    def settings(self) -> LlmSettings:
+        """
+        The model's settings.
+
+        Assigning others changes window, encoding and reserve for the requests that begin
+        afterwards, and for no other; safe while requests are under way.
+
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever
+            >>> service = RetrievalService(ChunkRetriever([]), LlmSettings(model="gpt-4"))
+            >>> service.settings = LlmSettings(model="gpt-4o")
+            >>> service.retrieve("tea").tokens.context_window
+            128000
+
+        """
+        return self._active.settings
+
+    @settings.setter
+    def settings(self, settings: LlmSettings) -> None:
+        active = activated(settings, self._packer, self._system_prompt)
+        self._active = active  # one reference, which each request reads once
+        LOG.info(
+            "retrieval service: the model is now %.80r",
+            active.model.name,
+            extra={"model": active.model.name, "context_window": active.model.context_window},
+        )
+
+    def retrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
+        """
+        Answer *query*.
+
+        Args:
+            query: What the user asks.
+            timeout: Seconds, instead of the service's own.
+
+        Raises:
+            InputValidationError: Nothing is left for retrieval; neither a retriever nor a model
+                was asked.
+            RetrievalError: A retriever, the reranker or the embedder failed; its own error is the
+                cause. Or what it answered cannot be packed.
+            RetrievalTimeoutError: The deadline passed.
+            InvalidArgumentError: An argument has a wrong type, a retriever is asynchronous only,
+                or what the message builder answers are no messages, or others for the same texts.
+            CounterError: As for `budgeteer.TokenCounter.count`.
+
+        """
+        with self._recorded() as request:
+            for source in self._sources:
+                if source.is_async_only:
+                    raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
+            seconds = self._timeout if timeout is None else _seconds(timeout)
+            plan = self._plan(query, request)
+            deadline = Deadline(seconds)
+            is_over = threading.Event()
+            try:
+                vector = None
+                if self._needs_vector:
+                    vector = self._components.vector(plan.query, deadline)
+                jobs = [
+                    (source.name, self._job(source, plan, vector, is_over))
+                    for source in self._sources
+                ]
+                parts = run(jobs, deadline, self._threads)
+                chunks = self._components.reranked(plan.query, _merged(parts), deadline)
+            finally:
+                is_over.set()
+            call = self._call(plan, parts, chunks)
+            self._components.embed(call, vector, deadline)
+            return self._answer(plan, parts, call, request)
+
+    async def aretrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
+        """
+        Answer *query* as `retrieve` does, without holding asyncio's event loop up.
+
+        Retrievers are asked at the same time; those without ``aretrieve`` in threads, as is a
+        counter of the caller's own. Cancelling it cancels what is under way; what runs in a thread
+        ends by itself and is forgotten.
+
+        Raises:
+            InputValidationError: As from `retrieve`, and so on.
+
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever
+            >>> service = RetrievalService(ChunkRetriever(["Tea."]), LlmSettings(model="gpt-4o"))
+            >>> import asyncio
+            >>> asyncio.run(service.aretrieve("tea")).packing.text
+            'Tea.'
+
+        """
+        with self._recorded() as request:
+            seconds = self._timeout if timeout is None else _seconds(timeout)
+            is_long = isinstance(query, str) and len(query) > _LONG_QUERY
+            is_long = is_long or self._active.is_slow
+            plan = await self._apart(is_long, lambda: self._plan(query, request))
+            deadline = Deadline(seconds)
+            is_over = threading.Event()
+            try:
+                vector = None
+                if self._needs_vector:
+                    vector = await self._components.avector(plan.query, deadline)
+                jobs = [
+                    (
+                        source.name,
+                        source.aask(
+                            *(plan.query, self._limit, vector, _room(plan, is_over)),
+                            self._threads,
+                        ),
+                    )
+                    for source in self._sources
+                ]
+                parts = await arun(jobs, deadline)
+                chunks = _merged(parts)
+                chunks = await self._components.areranked(plan.query, chunks, deadline)
+            finally:
+                is_over.set()
+
+            async def apart(work: Callable[[], T]) -> T:
+                is_much = len(chunks) >= _MANY_CHUNKS or plan.active.is_slow
+                return await self._apart(is_much, work)
+
+            call = await apart(lambda: self._call(plan, parts, chunks))
+            await self._components.aembed(call, vector, deadline)
+            return await apart(lambda: self._answer(plan, parts, call, request))
+
+    def stats(self, *, reset: bool = False) -> ServiceStats:
+        """
+        Return what became of the requests so far.
+
+        Args:
+            reset: Whether the figures begin anew; none is lost or told twice.
+
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever
+            >>> service = RetrievalService(ChunkRetriever(["Tea."]), LlmSettings(model="gpt-4o"))
+            >>> _ = service.retrieve("tea")
+            >>> service.stats(reset=True).answered, service.stats().answered
+            (1, 0)
+
+        """
+        return self._recorder.stats(reset=reset)
+
+    # The stages, in the order in which they run.
+
+    def _plan(self, query: str, request: _Request) -> Plan:
+        """Return the budget, or raise where there is none."""
+        query = _validate.text("query", query)
+        active = self._active
+        model, system = active.model, active.system_tokens
+        asked = model.counter.count(query)
+        request.operation.tell(
+            {
+                "tokens.system": system,
+                "tokens.query": asked,
+                "budgeteer.model": model.name,
+                "budgeteer.context_window": model.context_window,
+            }
+        )
+        budget = retrieval_budget(
+            context_window=model.context_window,
+            system_tokens=system,
+            max_output_tokens=model.max_output_tokens,
+            query_tokens=asked,
+        )
+        most = model.context_window - model.max_output_tokens
+        is_input_bounded = model.max_input_tokens < most
+        if is_input_bounded:
+            most = model.max_input_tokens
+            budget = most - system - asked
+        bare = self._count(active, self._messages("", query))
+        around = self._count(active, self._messages(_PROBE, query)) - model.counter.count(_PROBE)
+        fixed = max(bare, around)
+        if budget <= 0 or most - fixed <= 0:
+            limit = (
+                f"max_input_tokens {most}"
+                if is_input_bounded
+                else f"context_window {model.context_window} - "
+                f"max_output_tokens {model.max_output_tokens}"
+            )
+            raise InputValidationError(
+                f"nothing is left for retrieval: {limit} - system_tokens {system} - query_tokens "
+                f"{asked} - message_tokens {fixed - system - asked} = {most - fixed}"
+            )
+        room, reserve = min(most - fixed, active.packer.max_tokens), active.packer.reserve_tokens
+        if room <= reserve:
+            raise InputValidationError(
+                f"nothing is left for retrieval: max_tokens {room} - reserve_tokens {reserve} = "
+                f"{room - reserve}"
+            )
+        found = wanted(
+            active.packer,
+            room - reserve,
+            is_reranking=self._components.is_reranking,
+            limit=self._limit,
+        )
+        return Plan(query, active, asked, most, budget, most - fixed, found)
+
+    def _job(
+        self, source: Source, plan: Plan, vector: Any, is_over: threading.Event
+    ) -> Callable[[], list[Any]]:
+        return lambda: source.ask(plan.query, self._limit, vector, _room(plan, is_over))
+
+    async def _apart(self, is_much: bool, work: Callable[[], T]) -> T:
+        """Return what *work* answers, in a thread where it would hold the event loop up."""
+        if not is_much:
+            return work()
+        answer: T = await in_thread(self._own_threads, work)
+        return answer
+
+    def _call(self, plan: Plan, parts: Sequence[list[Any]], chunks: list[Any]) -> Call:
+        """Return the call that packs *chunks*, of which *parts* are from each retriever."""
+        packer = plan.active.packer
+        with self._blaming(packer, parts, chunks):
+            return begin(packer, plan.query, chunks)
+
+    def _answer(
+        self, plan: Plan, parts: Sequence[list[Any]], call: Call, request: _Request
+    ) -> RetrievalResult:
+        """Pack, say what was left out, and return the messages."""
+        packing, messages, total = self._pack(plan, parts, call)
+        model = plan.active.model
+        overhead = total - plan.active.system_tokens - plan.query_tokens - packing.total_tokens
+        tokens = RetrievalTokens(
+            system=plan.active.system_tokens,
+            query=plan.query_tokens,
+            retrieved=packing.total_tokens,
+            budget=plan.budget,
+            overhead=overhead,
+            remaining=plan.most - total,
+            input=total,
+            output=model.max_output_tokens,
+            context_window=model.context_window,
+            is_exact=model.counter.is_exact,
+        )
+        result = RetrievalResult(packing, messages, tokens, model.name)
+        if request.is_over:
+            return result
+        # Without making an object for each chunk:
+        dropped, cut = packing._reasons.count(_BUDGET), packing._cut_places()  # noqa: SLF001
+        _log(result, dropped, len(cut))
+        with suppress(Exception):  # a figure that cannot be had must not cost the answer
+            request.packed = packed(packing, dropped, cut, model.counter)
+        request.operation.tell_result(result)
+        return result
+
+    def _pack(
+        self, plan: Plan, parts: Sequence[list[Any]], call: Call
+    ) -> tuple[Packing[Any], Sequence[Message], int]:
+        """Return a packing, its messages, and what these count: at most what the prompt may."""
+        active = plan.active
+        is_free = self._packer is None  # to choose the order
+        packer = active.packer
+        by_input = call.with_prepared(prepared_of(active.by_input))
+        is_by_input = is_free and self._components.is_reranking
+        room = plan.room
+        for attempt in range(_TRIES):
+            limit = min(packer.max_tokens, room)
+            with self._blaming(packer, parts, call.items):
+                packing = _packed(packer, plan, by_input if is_by_input else call, limit)
+            if is_free and not is_by_input and _are_some_unscored(packing):
+                is_by_input = True
+                packing = _packed(packer, plan, by_input, limit)
+            messages = self._messages(packing.text, plan.query)
+            total = self._count(active, messages)
+            if total <= plan.most:
+                return packing, messages, total
+            # The text counts more beside the query than on its own: by so many tokens, or, where
+            # the messages have it twice or escaped, by such a share.
+            less = packing.total_tokens - (total - plan.most)
+            share = packing.total_tokens * plan.room // (total - plan.most + plan.room)
+            room = max(0, min(room - 1, max(less, share)))
+            room = room if attempt < _TRIES // 2 else room // 2
+        packing = _packed(packer, plan, by_input if is_by_input else call, 0)
+        if packing.text:  # of a counter that counts some texts as nothing
+            nothing = dataclasses.replace(call.prepared, max_chunks=0).with_plan()
+            packing = _packed(packer, plan, call.with_prepared(nothing), 0)
+        messages = self._messages("", plan.query)
+        total = self._count(active, messages)
+        if total > plan.most:
+            raise InvalidArgumentError(
+                f"the messages count {total} tokens without a context, and {plan.most} fit: the "
+                "counter or the message builder does not answer alike for the same texts"
+            )
+        return packing, messages, total
+
+    @contextmanager
+    def _blaming(
+        self, packer: Packer, parts: Sequence[list[Any]], chunks: Sequence[Any]
+    ) -> Iterator[None]:
+        """Turn an error about chunks into one that names who answered what cannot be packed."""
+        try:
+            yield
+        except Exception:
+            for source, part in zip(self._sources, parts, strict=True):
+                _check_chunks(packer, source.name, part)
+            _check_chunks(packer, self._components.reranker, chunks)
+            raise
+
+    def _messages(self, context: str, query: str) -> Sequence[Message]:
+        return _validate.batch(
+            "the messages of message_builder",
+            self._message_builder(self._system_prompt, context, query),
+        )
+
+    def _count(self, active: Active, messages: Sequence[Message]) -> int:
+        model = active.model
+        try:
+            return count_messages(messages, counter=model.counter, model=model.name)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"message_builder: {error}") from None
+
+    @contextmanager
+    def _recorded(self) -> Iterator[_Request]:
+        """Record what becomes of a request."""
+        self._recorder.begin()
+        outcome: Outcome = "cancelled"
+        request = _Request()
+        try:
+            with _telemetry.request() as request.operation:
+                yield request
+            outcome = "answered"
+        except InputValidationError:
+            outcome = "rejected"
+            raise
+        except RetrievalTimeoutError:
+            outcome = "timed_out"
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            request.is_over = True
+            self._recorder.end(outcome, request.packed if outcome == "answered" else None)
+
+
+def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
+    """Say how many chunks the budget dropped, or of how many it cut something."""
+    packing, tokens = result.packing, result.tokens
+    extra = {
+        "model": result.model,
+        "tokens.system": tokens.system,
+        "tokens.query": tokens.query,
+        "tokens.retrieved": tokens.retrieved,
+        "tokens.budget": tokens.budget,
+        "tokens.budget_remaining": tokens.remaining,
+        "chunks.kept": len(packing.kept),
+        "chunks.cut": cut,
+        "chunks.dropped": packing.dropped_count,
+    }
+    if not dropped and not cut:
+        LOG.debug("retrieval: everything fits", extra=extra)
+        return
+    what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
+    count = dropped or cut
+    LOG.warning(
+        f"Token budget exceeded: {what}",  # noqa: G004 - one of two
+        *(count, "" if count == 1 else "s"),
+        extra=extra,
+    )
+
+
+def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
+    """Raise the error of chunks that cannot be packed, if it is theirs."""
+    packer = dataclasses.replace(packer, counter="chars_div4")  # no caller's own has a part in it
+    try:
+        finish(begin(packer, "", chunks), 0)
+    except Exception as error:
+        # Our own messages hold no texts; what a property of a chunk raises may say anything.
+        found = error if isinstance(error, BudgeteerError) else _validate.type_name(error)
+        raise RetrievalError(
+            f"{name} answered what cannot be packed: {found}", source=name
+        ) from error
+
+
+def _packed(packer: Packer, plan: Plan, call: Call, limit: int) -> Packing[Any]:
+    """Return a packing, observed with what is known of the request."""
+    observer = _telemetry.observer()
+    if observer is None:
+        return finish(call, limit, packer.reserve_tokens)
+    told = {"tokens.system": plan.active.system_tokens, "tokens.query": plan.query_tokens}
+    name, counter = call.prepared.ranking.name, call.prepared.counter.name
+    with observer.packing(name, counter, plan.query, told) as operation:
+        packing: Packing[Any] = finish(call, limit, packer.reserve_tokens)
+        operation.tell_packing(packing)
+        return packing
+
+
+def _sources(retriever: object) -> tuple[Source, ...]:
+    with_text = (str, bytes, bytearray)
+    if (
+        not isinstance(retriever, Sequence)
+        or isinstance(retriever, with_text)
+        or callable(getattr(retriever, "retrieve", None))
+    ):
+        return (Source(retriever, "retriever"),)
+    if not retriever:
+        raise InvalidArgumentError("retriever must have at least one retriever")
+    return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is None:
+        return None
+    seconds = _validate.number("timeout", value)
+    if not 0 < seconds < math.inf:
+        raise InvalidArgumentError(f"timeout must be a number of seconds above 0, not {seconds:g}")
+    return seconds
+
+
+def _room(plan: Plan, is_over: threading.Event) -> Room:
+    return Room(plan.active.model.counter, plan.wanted, is_over)
+
+
+def _merged(parts: Sequence[list[Any]]) -> list[Any]:
+    return parts[0] if len(parts) == 1 else [chunk for part in parts for chunk in part]
+
+
+def _are_some_unscored(packing: Packing[Any]) -> bool:
+    """Return whether some chunks have a score and others have none."""
+    scores = packing._scores.tolist()  # noqa: SLF001 - NaN, which is not itself, stands for none
+    unscored = sum([score != score for score in scores])  # noqa: PLR0124 - by far the fastest
+    return 0 < unscored < len(scores)

@@ -1,0 +1,277 @@
+"""What a service remembers of its requests: how often the budget cut, and what more would do."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from budgeteer import _validate
+from budgeteer._chunk.chunk import texts_of
+from budgeteer._pack.options import REASONS
+from budgeteer._process import renew
+from budgeteer.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._count.counter import TokenCounter
+    from budgeteer._pack.packing import Packing
+
+Outcome = Literal["answered", "rejected", "failed", "timed_out", "cancelled"]
+
+_COUNTS = (
+    *("requests", "answered", "rejected", "failed", "timed_out", "cancelled", "cut"),
+    *("kept_chunks", "cut_chunks", "retrieved_tokens", "dropped_chunks", "dropped_tokens"),
+)
+_BUDGET = REASONS.index("budget")
+_SAMPLE = 32  # so many of a request's dropped chunks are counted, and of those that were cut
+_LONGEST = 1 << 12  # none of them beyond so many tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStats:
+    """
+    What became of the requests since the service began, or since the figures were reset.
+
+    One that was under way at a reset is a request of the figures before and an outcome of those
+    after. All else is added at once, when it ends.
+
+    Attributes:
+        requests: How many there were. Each is one of the next five, or still under way.
+        answered: How many were answered.
+        rejected: How many had nothing left for retrieval.
+        failed: How many ended with another error.
+        timed_out: How many passed their deadline.
+        cancelled: How many were cancelled.
+        cut: How many answers the budget cut: left chunks out for it, or parts of chunks.
+        kept_chunks: How many chunks were kept.
+        cut_chunks: How many of these were kept in part.
+        retrieved_tokens: What the packed texts took.
+        dropped_chunks: How many chunks were left out for the budget.
+        dropped_tokens: How many tokens these had, and what was left out of those kept in part.
+        is_dropped_exact: Whether all of them were counted. Of a request that drops more than 32
+            chunks, that many are counted, evenly spaced, and stand for the others; so it is with
+            those kept in part. Of none more than 4,096 tokens are counted.
+        next_budgets: About the smallest budget under which the first chunk that was left out would
+            have been kept too, or the one that was cut before it kept whole, for each answer that
+            was cut: upper bound to number of answers. A budget here is what the texts take, joined
+            by the plain template; what the messages cost beside them and what is reserved is not
+            in it.
+        full_budgets: About the smallest budget under which everything would have been kept whole,
+            for each answer, the ones that were not cut included; of texts alone, as above.
+
+    """
+
+    requests: int = 0
+    answered: int = 0
+    rejected: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    cut: int = 0
+    kept_chunks: int = 0
+    cut_chunks: int = 0
+    retrieved_tokens: int = 0
+    dropped_chunks: int = 0
+    dropped_tokens: int = 0
+    is_dropped_exact: bool = True
+    next_budgets: Mapping[int, int] = field(default_factory=dict)
+    full_budgets: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def cut_rate(self) -> float:
+        """The share of answers that the budget cut, from 0 to 1."""
+        return self.cut / max(1, self.answered)
+
+    def budget_for(self, share: float) -> int | None:
+        """
+        Return a budget under which *share* of the answers would have kept every chunk whole.
+
+        It is the upper bound of a bucket, at most an eighth above the smallest that would do, and
+        of texts alone, as `full_budgets`.
+
+        Args:
+            share: From 0 to 1, such as 0.95.
+
+        Returns:
+            Tokens for chunks, None where nothing was answered yet.
+
+        Raises:
+            InvalidArgumentError: *share* is not a number from 0 to 1.
+
+        Examples:
+            >>> ServiceStats(full_budgets={1024: 90, 4096: 10}).budget_for(0.95)
+            4096
+
+        """
+        share = _validate.number("share", share)
+        if not 0 <= share <= 1:
+            raise InvalidArgumentError(f"share must be from 0 to 1, not {share!r}")
+        total = sum(self.full_budgets.values())
+        seen = 0
+        for budget, answers in sorted(self.full_budgets.items()):
+            seen += answers
+            if seen >= math.ceil(share * total):
+                return budget
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return every figure by its name.
+
+        Examples:
+            >>> ServiceStats(answered=4, cut=1).to_dict()["cut_rate"]
+            0.25
+
+        """
+        figures = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            **figures,
+            "next_budgets": dict(self.next_budgets),
+            "full_budgets": dict(self.full_budgets),
+            "cut_rate": self.cut_rate,
+        }
+
+
+class Packed(NamedTuple):
+    """What a packing adds to the figures."""
+
+    counts: Mapping[str, int]
+    next_budget: int | None  # where something was cut
+    full_budget: int
+    is_exact: bool
+
+
+def packed(
+    packing: Packing[Any], dropped: int, cut: Sequence[int], counter: TokenCounter
+) -> Packed:
+    """
+    Return what a packing adds, of which so many chunks were *dropped* for the budget.
+
+    Of these, and of the kept ones at the places *cut*, a bounded sample is counted.
+    """
+    total = packing.total_tokens
+    counts = {"kept_chunks": len(packing.kept), "retrieved_tokens": total}
+    if not dropped and not cut:
+        return Packed(counts, None, max(1, total), is_exact=True)
+    # What is cut stands before everything that is dropped, and its rest is the first to gain.
+    sample = [(packing._kept[at], packing._counts[at]) for at in _spread(cut)]  # noqa: SLF001
+    rests = _lost(packing, sample, len(cut), counter)
+    sample = [(packing._dropped[at], 0) for at in _spread(_places(packing, dropped))]  # noqa: SLF001
+    whole = _lost(packing, sample, dropped, counter)
+    separator = counter.count("\n\n") if dropped else 0
+    tokens = rests.tokens + whole.tokens
+    counts |= {"cut": 1, "cut_chunks": len(cut)}
+    counts |= {"dropped_chunks": dropped, "dropped_tokens": tokens}
+    return Packed(
+        counts,
+        total + (rests.first if cut else separator + whole.first),
+        max(1, total + dropped * separator + tokens),
+        is_exact=rests.is_exact and whole.is_exact,
+    )
+
+
+class _Lost(NamedTuple):
+    """What is not in a text of chunks that were dropped, or cut."""
+
+    first: int
+    tokens: int
+    is_exact: bool
+
+
+def _lost(
+    packing: Packing[Any], sample: Sequence[tuple[int, int]], chunks: int, counter: TokenCounter
+) -> _Lost:
+    """Return what *chunks* chunks lost, of a sample of which there are indices and kept tokens."""
+    texts = texts_of([packing._chunks[index] for index, _ in sample])  # noqa: SLF001
+    first = total = 0
+    is_exact = len(sample) == chunks
+    for place, (_, kept) in enumerate(sample):
+        count = counter.count_till_limit(texts(place), kept + _LONGEST)
+        tokens = _LONGEST if count is None else max(0, count - kept)
+        first = tokens if place == 0 else first
+        total += tokens
+        is_exact &= count is not None
+    if len(sample) < chunks:
+        total = round(total / len(sample) * chunks)
+    return _Lost(first, total, is_exact)
+
+
+def _places(packing: Packing[Any], dropped: int) -> Sequence[int]:
+    """Return the places of the chunks that were dropped for the budget."""
+    if dropped == packing.dropped_count:
+        return range(dropped)
+    reasons = packing._reasons  # noqa: SLF001
+    return [place for place, reason in enumerate(reasons) if reason == _BUDGET]
+
+
+def _spread(places: Sequence[int]) -> Sequence[int]:
+    """Return some of *places*, evenly spaced, or all where they are few."""
+    size = min(len(places), _SAMPLE)
+    return [places[i * len(places) // size] for i in range(size)]
+
+
+class Recorder:
+    """Adds figures up. Its memory is bounded: there are at most some 500 buckets."""
+
+    def __init__(self) -> None:
+        self.begin_anew()
+        self._begin()
+        renew(self)
+
+    def begin_anew(self) -> None:
+        """Make a lock that no thread of another process holds."""
+        self._lock = threading.RLock()  # a handler of signals may ask in the middle of it
+
+    def _begin(self) -> None:
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._is_exact = True
+        self._next: dict[int, int] = {}
+        self._full: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """Add a request."""
+        with self._lock:
+            self._counts["requests"] += 1
+
+    def end(self, outcome: Outcome, packed: Packed | None) -> None:
+        """Add what became of it, all at once, so that no figure is ahead of another."""
+        with self._lock:
+            self._counts[outcome] += 1
+            if packed is None:
+                return
+            for name, count in packed.counts.items():
+                self._counts[name] += count
+            self._is_exact &= packed.is_exact
+            budgets = (self._next, packed.next_budget), (self._full, packed.full_budget)
+            for histogram, budget in budgets:
+                if budget is not None:
+                    bound = bucket(budget)
+                    histogram[bound] = histogram.get(bound, 0) + 1
+
+    def stats(self, *, reset: bool) -> ServiceStats:
+        """Return the figures, and begin anew on request; no request is lost between the two."""
+        with self._lock:
+            stats = ServiceStats(
+                **self._counts,
+                is_dropped_exact=self._is_exact,
+                next_budgets=dict(sorted(self._next.items())),
+                full_budgets=dict(sorted(self._full.items())),
+            )
+            if reset:
+                self._begin()
+            return stats
+
+
+def bucket(tokens: int) -> int:
+    """
+    Return the upper bound of the bucket of *tokens*; eight lead from a power of two to the next.
+
+    Examples:
+        >>> [bucket(tokens) for tokens in (1, 8, 9, 17, 1000, 1025)]
+        [1, 8, 9, 18, 1024, 1152]
+
+    """
+    step = 1 << max(0, (tokens - 1).bit_length() - 4)
+    return -(-tokens // step) * step

@@ -1,0 +1,390 @@
+"""
+Divides a model's window between the input and the answer, as flexbox does with a line.
+
+The input takes what it needs, the answer shrinks to what is left, and never below a floor. This is
+the second of two dimensions; the first is how many messages there may be.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+from budgeteer import _validate
+from budgeteer._count.counter import get_counter
+from budgeteer._count.limits import LOG, ModelLimits, model_limits
+from budgeteer._messages.messages import Counter, count_messages, count_tools, has_system
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+
+KNOWN_MARGIN, UNKNOWN_MARGIN = 50, 200
+_DAY = 86_400.0
+_TIMES = ("created_at", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiation:
+    """
+    How a window was divided.
+
+    Attributes:
+        model: The name of the model.
+        context_window: Its window.
+        input_token_count: What the input takes: messages, system prompt, memories and tools.
+        available_tokens: The window less the input and the margin; negative where they overrun.
+        adjusted_max_output_tokens: What the answer may have.
+        requested_max_output_tokens: What was asked for it.
+        was_reduced: Whether it may have less than that.
+        overflows_window: Whether input, answer and margin are more than the window, because the
+            floor was enforced, or the input more than the model takes as input.
+        message_count: How many messages there are.
+        memory_count: How many memories were chosen.
+        memory_indices: Their places in *memories*, ascending; empty where a number was given.
+        safety_margin: What is kept free.
+        system_tokens: What the system prompt takes.
+        memory_tokens: What the chosen memories take.
+        tool_tokens: What the tool schemas take.
+        is_exact: Whether everything was counted, by a counter that is exact.
+
+    Examples:
+        >>> negotiate(model="gpt-4o", messages=4, max_output_tokens=1_000).input_token_count
+        1500
+
+    """
+
+    model: str
+    context_window: int
+    input_token_count: int
+    available_tokens: int
+    adjusted_max_output_tokens: int
+    requested_max_output_tokens: int
+    was_reduced: bool
+    overflows_window: bool
+    message_count: int
+    memory_count: int
+    memory_indices: tuple[int, ...]
+    safety_margin: int
+    system_tokens: int
+    memory_tokens: int
+    tool_tokens: int
+    is_exact: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return every attribute by its name, as JSON can hold it.
+
+        Examples:
+            >>> answer = negotiate(model="gpt-4", messages=1, max_output_tokens=600).to_dict()
+            >>> answer["adjusted_max_output_tokens"], answer["memory_indices"]
+            (600, [])
+
+        """
+        return {**asdict(self), "memory_indices": list(self.memory_indices)}
+
+
+def negotiate(
+    *,
+    model: str | ModelLimits,
+    messages: int | Sequence[Mapping[str, Any]],
+    max_output_tokens: int,
+    system_tokens: int | str = 500,
+    memories: int | Sequence[Any] = (),
+    tools: Sequence[Mapping[str, Any]] = (),
+    safety_margin: int | Literal["auto"] = 100,
+    min_output_tokens: int = 500,
+    tokens_per_message: int = 250,
+    counter: Counter | None = None,
+    min_importance: float = 0.6,
+    max_memory_age_days: float = 7.0,
+    max_memory_tokens: int | None = None,
+    cap_output: bool = False,
+    now: float | datetime | None = None,
+    strict: bool = False,
+) -> Negotiation:
+    """
+    Return how many tokens the answer may have, beside an input, in the window of a model.
+
+    The answer may have what is asked, or what the window has left beside the input and the margin
+    if that is less, and at least *min_output_tokens* in any case: where the floor is more than
+    what is left, or the input alone is more than the model takes, ``overflows_window`` says so.
+    A request below the floor is raised to it, which is no reduction.
+
+    What was decided is logged by the logger ``budgeteer``: at INFO, or as a WARNING with
+    ``REDUCED``.
+
+    Args:
+        model: A name, as for `model_limits`, or limits of your own.
+        messages: The messages, or how many there are.
+        max_output_tokens: What is asked for the answer.
+        system_tokens: What the system prompt takes beside *messages*, or its text. 0 where
+            *messages* has it.
+        memories: Texts, or mappings with ``content`` or ``text`` and, if you like, ``importance``
+            and an age: ``age_days``, or ``created_at`` or ``timestamp`` as a datetime, its ISO
+            form or seconds since 1970. Those are chosen whose importance is above
+            *min_importance* and whose age is at most *max_memory_age_days*; what a memory does
+            not state does not exclude it. A number is how many there are, at no cost.
+        tools: Tool schemas, as for `count_tools`.
+        safety_margin: What is kept free; ``auto`` is 50 for a model that is known, 200 otherwise.
+        min_output_tokens: The floor.
+        tokens_per_message: What a message takes where it is not counted.
+        counter: Counts messages, memories, tools and a text given as *system_tokens*. None takes
+            *tokens_per_message* for each message and ``chars_div4`` for all else.
+        min_importance: See *memories*.
+        max_memory_age_days: See *memories*.
+        max_memory_tokens: What all memories may take; the most important that fit are chosen.
+            None is no limit.
+        cap_output: Whether the answer is bounded by the model's own ``max_output_tokens`` too.
+        now: The time that ages are counted from; None is the present.
+        strict: Whether to raise where ``overflows_window`` would be true.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+        BudgetExhaustedError: *strict*, and the window overflows; the message has the arithmetic.
+        CounterError: As for `get_counter` and `TokenCounter.count`.
+
+    Examples:
+        >>> reduced = negotiate(model="gpt-3.5-turbo", messages=50, max_output_tokens=5_000)
+        >>> reduced.input_token_count, reduced.available_tokens
+        (13000, 3285)
+        >>> reduced.adjusted_max_output_tokens, reduced.was_reduced, reduced.overflows_window
+        (3285, True, False)
+        >>> messages = [{"role": "user", "content": "Hello, world!"}]
+        >>> counted = negotiate(
+        ...     model="gpt-4o",
+        ...     messages=messages,
+        ...     max_output_tokens=900,
+        ...     system_tokens="Be brief.",
+        ...     counter="gpt-4o",
+        ... )
+        >>> counted.input_token_count, counted.system_tokens, counted.is_exact
+        (14, 3, True)
+
+    """
+    limits = model_limits(model)
+    requested = _validate.tokens("max_output_tokens", max_output_tokens)
+    margin = _margin(safety_margin, limits)
+    floor = _validate.tokens("min_output_tokens", min_output_tokens)
+    per_message = _validate.tokens("tokens_per_message", tokens_per_message)
+    for name, flag in (("cap_output", cap_output), ("strict", strict)):
+        if not isinstance(flag, bool):
+            raise InvalidArgumentError(f"{name} must be a bool, not {_validate.type_name(flag)}")
+    counting = get_counter("chars_div4" if counter is None else counter)
+    system = text_or_tokens("system_tokens", system_tokens, counting)
+    message_count, message_tokens = _messages(messages, per_message, counter, limits)
+    chosen, memory_tokens, memory_count = _memories(
+        memories,
+        counting.count,
+        _validate.number("min_importance", min_importance),
+        _validate.number("max_memory_age_days", max_memory_age_days),
+        None
+        if max_memory_tokens is None
+        else _validate.tokens("max_memory_tokens", max_memory_tokens),
+        _seconds("now", time.time() if now is None else now),
+    )
+    stated = not _is_number(messages) and has_system(messages)  # type: ignore[arg-type]
+    tool_tokens = count_tools(tools, counter=counting, has_system_message=stated or system > 0)
+
+    taken = message_tokens + system + memory_tokens + tool_tokens
+    available = limits.context_window - taken - margin
+    adjusted = min(requested, available)
+    if cap_output and limits.max_output_tokens is not None:
+        adjusted = min(adjusted, limits.max_output_tokens)
+    adjusted = max(floor, adjusted)
+    overflows = adjusted > available or taken > limits.max_input_tokens
+    is_counted = counter is not None and not _is_number(messages) and not _is_number(memories)
+    if strict and overflows:
+        raise BudgetExhaustedError(
+            f"model {limits.name[:80]!r} has a window of {limits.context_window} tokens "
+            f"({limits.max_input_tokens} of input): {taken} of input ({message_tokens} messages + "
+            f"{system} system + {memory_tokens} memories + {tool_tokens} tools) + {adjusted} of "
+            f"output + {margin} of margin = {taken + adjusted + margin}"
+        )
+    negotiation = Negotiation(
+        model=limits.name,
+        context_window=limits.context_window,
+        input_token_count=taken,
+        available_tokens=available,
+        adjusted_max_output_tokens=adjusted,
+        requested_max_output_tokens=requested,
+        was_reduced=adjusted < requested,
+        overflows_window=overflows,
+        message_count=message_count,
+        memory_count=memory_count,
+        memory_indices=chosen,
+        safety_margin=margin,
+        system_tokens=system,
+        memory_tokens=memory_tokens,
+        tool_tokens=tool_tokens,
+        is_exact=is_counted and counting.is_exact,
+    )
+    _log(negotiation)
+    return negotiation
+
+
+def safe_message_count(
+    *,
+    model: str | ModelLimits,
+    max_output_tokens: int = 3000,
+    system_tokens: int | str = 500,
+    safety_margin: int | Literal["auto"] = 100,
+    tokens_per_message: int = 250,
+    counter: Counter | None = None,
+) -> int:
+    """
+    Return how many messages leave room for the answer, the system prompt and the margin.
+
+    At least 1, however small the window.
+
+    Args:
+        model: As for `negotiate`, and so are the others.
+        max_output_tokens: What the answer shall have.
+        system_tokens: What the system prompt takes, or its text.
+        safety_margin: What is kept free.
+        tokens_per_message: What a message takes, from 1 on.
+        counter: What counts a text given as *system_tokens*; None is ``chars_div4``.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+        CounterError: As for `get_counter` and `TokenCounter.count`.
+
+    Examples:
+        >>> safe_message_count(model="gpt-4"), safe_message_count(model="llama3.2:3b")
+        (18, 497)
+
+    """
+    limits = model_limits(model)
+    output = _validate.tokens("max_output_tokens", max_output_tokens)
+    margin = _margin(safety_margin, limits)
+    per_message = _validate.tokens("tokens_per_message", tokens_per_message, minimum=1)
+    counting = get_counter("chars_div4" if counter is None else counter)
+    system = text_or_tokens("system_tokens", system_tokens, counting)
+    room = min(limits.context_window - output - margin, limits.max_input_tokens) - system
+    return max(1, room // per_message)
+
+
+def text_or_tokens(name: str, value: object, counter: Any) -> int:
+    """Return a number of tokens, that of a text where one is given."""
+    if isinstance(value, str):
+        return int(counter.count(value))
+    if _validate.as_int(value) is None:
+        raise InvalidArgumentError(
+            f"{name} must be an int or a str, not {_validate.type_name(value)}"
+        )
+    return _validate.tokens(name, value)
+
+
+def _is_number(value: object) -> bool:
+    return _validate.as_int(value) is not None
+
+
+def _margin(value: object, limits: ModelLimits) -> int:
+    if isinstance(value, str):
+        _validate.choice("safety_margin", value, ("auto",))
+        return KNOWN_MARGIN if limits.known else UNKNOWN_MARGIN
+    return _validate.tokens("safety_margin", value)
+
+
+def _messages(
+    messages: Any, per_message: int, counter: Counter | None, limits: ModelLimits
+) -> tuple[int, int]:
+    """Return how many messages there are and what they take."""
+    if _is_number(messages):
+        number = _validate.tokens("messages", messages)
+        return number, number * per_message
+    items = _validate.batch("messages", messages)
+    for i, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            raise InvalidArgumentError(
+                f"messages[{i}] must be a mapping, not {_validate.type_name(item)}"
+            )
+    if counter is None:
+        return len(items), len(items) * per_message
+    return len(items), count_messages(items, counter=counter, model=limits)
+
+
+def _memories(
+    memories: Any,
+    count: Any,
+    min_importance: float,
+    max_age_days: float,
+    max_tokens: int | None,
+    now: float,
+) -> tuple[tuple[int, ...], int, int]:
+    """Return the places of the chosen memories, what they take, and how many they are."""
+    if _is_number(memories):
+        return (), 0, _validate.tokens("memories", memories)
+    found = []
+    for i, memory in enumerate(_validate.batch("memories", memories)):
+        where = f"memories[{i}]"
+        importance, age = math.inf, -math.inf
+        if isinstance(memory, str):
+            text = memory
+        elif isinstance(memory, Mapping):
+            key = "content" if "content" in memory else "text"
+            text = _validate.text(f"{where}[{key!r}]", memory.get(key))
+            if memory.get("importance") is not None:
+                importance = _validate.number(f"{where}['importance']", memory["importance"])
+            age = _age(where, memory, now)
+        else:
+            raise InvalidArgumentError(
+                f"{where} must be a str or a mapping, not {_validate.type_name(memory)}"
+            )
+        if importance > min_importance and age <= max_age_days:
+            found.append((-importance, i, text))
+    chosen, total = [], 0
+    for _, i, text in sorted(found):
+        tokens = count(text)
+        if max_tokens is None or total + tokens <= max_tokens:
+            chosen.append(i)
+            total += tokens
+    return tuple(sorted(chosen)), total, len(chosen)
+
+
+def _age(where: str, memory: Mapping[str, Any], now: float) -> float:
+    """Return the age of a memory in days, less than any where none is stated."""
+    if memory.get("age_days") is not None:
+        return _validate.number(f"{where}['age_days']", memory["age_days"])
+    for key in _TIMES:
+        if memory.get(key) is not None:
+            return (now - _seconds(f"{where}[{key!r}]", memory[key])) / _DAY
+    return -math.inf
+
+
+def _seconds(name: str, value: object) -> float:
+    """Return a time in seconds since 1970; without a zone it is in UTC."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except ValueError:
+            raise InvalidArgumentError(
+                f"{name} must be an ISO 8601 time where it is text"
+            ) from None
+    if isinstance(value, datetime):
+        zoned = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
+        return zoned.timestamp()
+    return _validate.number(name, value)
+
+
+def _log(negotiation: Negotiation) -> None:
+    LOG.log(
+        30 if negotiation.was_reduced else 20,
+        "two-dimensional budget for %.80r: context window %d, input %d%s (%d messages + %d system "
+        "+ %d memories + %d tools), margin %d, available for completion %d, requested maximum %d, "
+        "adjusted maximum %d%s",
+        negotiation.model,
+        negotiation.context_window,
+        negotiation.input_token_count,
+        "" if negotiation.is_exact else " (estimated)",
+        negotiation.message_count,
+        negotiation.system_tokens,
+        negotiation.memory_tokens,
+        negotiation.tool_tokens,
+        negotiation.safety_margin,
+        negotiation.available_tokens,
+        negotiation.requested_max_output_tokens,
+        negotiation.adjusted_max_output_tokens,
+        " REDUCED" if negotiation.was_reduced else "",
+    )
