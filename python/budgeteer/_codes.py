@@ -19,7 +19,7 @@ SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)
 REPEATS, EXACT, NEAR = range(3)
 """Which duplicates are dropped: none, equal texts, near ones too."""
 
-RANK, COVERAGE, KNAPSACK = range(3)
+RANK, COVERAGE = range(2)
 """In which order chunks are admitted."""
 
 BY_RANK, BY_INPUT, BY_DOCUMENT, BY_EDGES, STICKY = range(5)

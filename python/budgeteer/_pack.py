@@ -23,7 +23,7 @@ RANKINGS = ("bm25", "keyword", "recency", "input", "score", "embedding", "hybrid
 FALLBACKS = ("bm25",)
 UNITS = ("chunk", "sentence")
 DEDUPES = (None, "exact", "near")
-SELECTIONS = ("rank", "coverage", "knapsack")
+SELECTIONS = ("rank", "coverage")
 OVERFLOWS = ("skip", "stop", "truncate_end", "truncate_middle")
 _DEFAULT_WORDS: _terms.Words = (None, "english")
 _ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
@@ -74,12 +74,8 @@ class Packer:
             submodular ``2 * sum(C / sqrt(r)) + sum(sqrt(w * x))``, with r being the places of the
             chunks by rank, from 1 on; w the weight of each word of the query and x what the chunks
             have of it together, by BM25 over those looked at; and C the most that one chunk has of
-            all words. ``"knapsack"`` begins with those of the highest sum of scores that fits, by
-            dynamic programming, each with a separator and counted by itself; for small batches.
-            Both look at the 512 chunks that rank best, a knapsack at fewer where their number
-            times the budget is above 4,194,304, and at no score of 0 or less; the others follow by
-            rank. Coverage moved recall by a point or two, up or down; a knapsack gained up to six
-            points among ten chunks and lost 23 among thousands: see the README.
+            all words. It looks at the 512 chunks that rank best; the others follow by rank. It
+            moved recall by a point or two, up or down: see the README.
         order: How the kept chunks stand in the text; what is kept is chosen by rank in any case.
             ``"rank"`` is best first, as they were admitted, ``"input"`` as they came.
             ``"document"`` is by source, the one that came first first; within a source by the

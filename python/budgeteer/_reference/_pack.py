@@ -12,7 +12,6 @@ from budgeteer._codes import (
     BUDGET,
     BY_DOCUMENT,
     BY_INPUT,
-    CALLABLE,
     CAP,
     DUPLICATE,
     EMPTY,
@@ -25,7 +24,7 @@ from budgeteer._codes import (
     TRUNCATE_MIDDLE,
     WORDS,
 )
-from budgeteer._reference import _exact, _gate, _near, _selection
+from budgeteer._reference import _exact, _gate, _near
 from budgeteer._reference._assemble import Piece, Tag, Template, arranged
 from budgeteer._reference._count import count as count_tokens
 from budgeteer._reference._count import measure, tokens
@@ -66,10 +65,6 @@ class Packer:
     seen: dict[str, int] = field(default_factory=dict)
     shingles: list[_near.Shingles] = field(default_factory=list)
     """Of the kept texts, where those that nearly repeat one are dropped."""
-    known: dict[int, int] = field(default_factory=dict)
-    """What a callable has counted of chunks before their turn."""
-    known_around: int | None = None
-    """And of header and footer."""
     rest: int = 0
     may_cut: bool = False
     has_notice: bool = False
@@ -202,54 +197,6 @@ class Packer:
         notice = self.notice(len(self.texts)) if self.has_notice and self.texts else ""
         return notice + self.template.footer
 
-    def by_knapsack(self, order: Sequence[int], scores: Sequence[float]) -> list[int]:
-        """Return *order* with those first that fit and have the highest sum of scores."""
-        template = self.template
-        self.known_around = self.count_part(template.header + template.footer)
-        room = max(0, self.budget - self.known_around)
-        separator = self.count_part(template.separator)
-        capacity = room + separator
-        chosen: list[int] = []
-        items: list[tuple[float, int]] = []
-        seen: set[str] = set()
-        for i in order[: _selection.knapsack_candidates(capacity)]:
-            text = self.texts[i]
-            if not scores[i] > 0 or not text or text in seen:
-                continue
-            if self.dedupe != REPEATS:
-                seen.add(text)
-            counted = self.part(i, room)
-            if counted is not None:
-                chosen.append(i)
-                items.append((scores[i], counted + separator))
-        capacity = min(capacity, sum(cost for _, cost in items))
-        taken = _selection.knapsack(items, capacity)
-        first = {i for i, is_taken in zip(chosen, taken, strict=True) if is_taken}
-        return [i for i in order if i in first] + [i for i in order if i not in first]
-
-    def part(self, i: int, room: int) -> int | None:
-        """Return the tokens of chunk *i* as it stands in the text, alone; None: over *room*."""
-        if _exact.is_exact(self.kind):
-            fitting = self.fit_exact(i, room)
-            return None if fitting is None else fitting[1]
-        if self.kind == CALLABLE:
-            counted = self.known[i] = self.ask(self.texts[i], i)
-            if counted > room:
-                return None
-            counted = self.with_frame(counted, self.framed(i))
-        else:
-            counted = count_tokens(self.kind, self.ratio, self.framed(i).rendered)
-        return counted if counted <= room else None
-
-    def count_part(self, text: str) -> int:
-        """Return the tokens of a text beside the chunks."""
-        if self.kind == CALLABLE:
-            return self.ask_around(text)
-        if _exact.is_exact(self.kind):
-            return _exact.count(self.kind, text)
-        measured = measure(self.kind, text)  # what has no word adds none
-        return tokens(self.kind, self.ratio, measured) if measured else 0
-
     def pack_formula(self, order: Sequence[int]) -> int:
         """Admit what fits beside everything before it; the sum bounds the measure of all."""
         kept = self.outcome.kept
@@ -355,13 +302,10 @@ class Packer:
         rest = self.considered(order)
         for i in rest:
             if used is None:
-                used = self.known_around
-            if used is None:
                 used = self.ask_around(self.template.header + self.template.footer)
             if self.wants_notice():
                 used += self.ask_around(self.set_notice())
-            counted = self.known.pop(i, None)
-            needed = counted = self.ask(self.texts[i], i) if counted is None else counted
+            needed = counted = self.ask(self.texts[i], i)
             available = max(0, self.budget - used)
             piece = Piece(i, "", self.texts[i], "", 0)
             if needed <= available:

@@ -12,7 +12,6 @@ from budgeteer._codes import (
     EMBEDDING,
     HYBRID,
     INPUT,
-    KNAPSACK,
     OUT_OF_SCOPE,
     RECENCY,
     SCORE,
@@ -94,8 +93,6 @@ def pack(
         texts, budget, kind, ratio, ask or _never, overflow, max_chunks, dedupe, order, previous,
         Template(*template), notice, tag, outcome, cite, gated,
     )  # fmt: skip
-    if selection == KNAPSACK and not sum_of_parts:
-        ranked = packer.by_knapsack(ranked, scores)
     if sum_of_parts:
         total = packer.pack_sum_of_parts(ranked)
     elif kind == CALLABLE:
