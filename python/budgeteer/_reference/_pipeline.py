@@ -20,11 +20,14 @@ from budgeteer._reference import _bm25, _exact, _gate, _selection
 from budgeteer._reference._assemble import Template
 from budgeteer._reference._chunk import read
 from budgeteer._reference._corpus import Index
+from budgeteer._reference._draft import Draft
 from budgeteer._reference._hybrid import fuse
 from budgeteer._reference._keywords import keywords
+from budgeteer._reference._measure import measure_of
 from budgeteer._reference._outcome import Outcome
 from budgeteer._reference._pack import Packer
 from budgeteer._reference._score import overlap
+from budgeteer._reference._sum_of_parts import pack_sum_of_parts
 from budgeteer._reference._terms import Words
 
 
@@ -89,19 +92,14 @@ def pack(
         ranked = gated.rank(scores, ranked, outcome)
     if selection == COVERAGE and not sum_of_parts:
         ranked = _selection.by_coverage(query, pairs, ranked, words)
-    packer = Packer(
-        texts, budget, kind, ratio, ask or _never, overflow, max_chunks, dedupe, order, previous,
-        Template(*template), notice, tag, outcome, cite, gated,
-    )  # fmt: skip
+    draft = Draft(texts, Template(*template), order, previous, notice, tag, outcome)
     if sum_of_parts:
-        total = packer.pack_sum_of_parts(ranked)
-    elif kind == CALLABLE:
-        total = packer.pack_callable(ranked)
-    elif _exact.is_exact(kind):
-        total = packer.pack_exact(ranked)
+        total = pack_sum_of_parts(draft, ranked, budget, kind, ratio, overflow)
     else:
-        total = packer.pack_formula(ranked)
-    return _columns(packer, total, scores)
+        measure = measure_of(draft, budget, kind, ratio, ask or _never)
+        packer = Packer(draft, measure, budget, overflow, max_chunks, dedupe, cite, gated)
+        total = packer.pack(ranked)
+    return _columns(draft, total, scores)
 
 
 def _never(_text: str, _index: int) -> int:
@@ -151,21 +149,21 @@ def rank(
     return order
 
 
-def _columns(packer: Packer, total: int, scores: Sequence[float]) -> tuple[Any, ...]:
+def _columns(draft: Draft, total: int, scores: Sequence[float]) -> tuple[Any, ...]:
     """Return the packing as the columns that ``budgeteer._packing.Packing`` wraps."""
     spans = array("q")
-    place = len(packer.template.header)
-    kept = packer.in_text_order()
+    place = len(draft.template.header)
+    kept = draft.in_text_order()
     cut = -1
     for nth, piece in enumerate(kept):
         place += len(piece.front)
         spans.extend((place, place + len(piece.text)))
-        place += len(piece.text) + len(piece.back) + len(packer.template.separator)
+        place += len(piece.text) + len(piece.back) + len(draft.template.separator)
         if piece.was_cut:
             cut = nth
-    dropped = packer.outcome.dropped
+    dropped = draft.outcome.dropped
     return (
-        packer.assembled(packer.tail()),
+        draft.assembled(draft.tail()),
         total,
         array("I", [piece.index for piece in kept]).tobytes(),
         (
@@ -179,5 +177,5 @@ def _columns(packer: Packer, total: int, scores: Sequence[float]) -> tuple[Any, 
         bytes([reason for _, reason, _, _ in dropped]),
         array("q", [needed for _, _, needed, _ in dropped]).tobytes(),
         array("q", [available for _, _, _, available in dropped]).tobytes(),
-        packer.outcome.duplicates,
+        draft.outcome.duplicates,
     )
