@@ -1,5 +1,5 @@
 """
-What dedupe="near", selection="coverage" and selection="knapsack" gain and lose: budgeted recall.
+What dedupe="near" and selection="coverage" gain and lose: budgeted recall.
 
     python benches/eval_diversity.py FILE... [--max N] [--odd] [--budgets 256,512,1024]
                                     [--skip-time | --smoke]
@@ -43,7 +43,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rank": {},
     "near": {"dedupe": "near"},
     "coverage": {"selection": "coverage"},
-    "knapsack": {"selection": "knapsack"},
 }
 WINDOW, STEP = 40, 20
 REPEATED = 0.3

@@ -309,7 +309,7 @@ options = st.fixed_dictionaries(
         "overflow": st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": st.none() | st.integers(0, 6),
         "dedupe": st.sampled_from(["exact", "near", None]),
-        "selection": st.sampled_from(["rank", "coverage", "knapsack"]),
+        "selection": st.sampled_from(["rank", "coverage"]),
         "order": orders,
         "template": templates,
         "notice": notices,

@@ -105,7 +105,7 @@ def test_good_min_score(backend, good):
     assert expected == [kept.index for kept in packing.kept]
 
 
-CHOICES = {"ranking": "keyword", "overflow": "stop", "selection": "knapsack"}
+CHOICES = {"ranking": "keyword", "overflow": "stop", "selection": "coverage"}
 CHOICES |= {"order": "input", "template": "tagged"}
 
 

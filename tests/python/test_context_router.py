@@ -293,7 +293,7 @@ changes = st.fixed_dictionaries(
         "min_score": st.sampled_from([0.0, 0.5]),
         "max_chunks": st.integers(0, 6),
         "dedupe": st.sampled_from(["exact", "near"]),
-        "selection": st.sampled_from(["coverage", "knapsack"]),
+        "selection": st.just("coverage"),
         "order": orders,
         "template": templates,
         "notice": notices,

@@ -112,7 +112,7 @@ def test_unseen(backend, ranking, counter):
             "max_chunks": rng.choice([None, None, 0, 3, 150]),
             "min_score": rng.choice([None, None, 0.0, 0.4, 2.0]),
             "dedupe": rng.choice(["exact", "near", None]),
-            "selection": rng.choice(["rank", "rank", "coverage", "knapsack"]),
+            "selection": rng.choice(["rank", "rank", "coverage"]),
             "order": rng.choice(["rank", "input"]),
             "template": rng.choice(["plain", "tagged"]),
         }
@@ -144,7 +144,7 @@ def framed_options(rng):
         "max_chunks": rng.choice([None, None, 3, 150]),
         "min_score": rng.choice([None, None, 0.0, 0.4]),
         "dedupe": rng.choice(["exact", "near", None]),
-        "selection": rng.choice(["rank", "rank", "coverage", "knapsack"]),
+        "selection": rng.choice(["rank", "rank", "coverage"]),
         "order": rng.choice(["rank", "input", "document", "edges", "sticky"]),
         "template": rng.choice(TEMPLATES),
         "notice": rng.choice([None, True, "{count} more"]),

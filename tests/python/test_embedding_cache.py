@@ -19,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from budgeteer.embedding._cache import FILE, MIN_BYTES, Cache, Keys
 from budgeteer.embedding import OpenAIEmbedder
+from budgeteer.embedding._cache import FILE, MIN_BYTES, Cache, Keys
 
 TEXTS = ["green tea", "black tea", "日本のお茶"]
 

@@ -1,12 +1,7 @@
 """The structure of the package: who imports whom, and where public names live."""
 
 import ast
-import typing
-from graphlib import CycleError, TopologicalSorter
-from importlib import import_module
 from pathlib import Path
-
-import pytest
 
 import budgeteer
 

@@ -375,8 +375,7 @@ def test_how_often_a_callable_is_asked(name, call):
     """
     A callable is asked once per chunk considered and once per assembling, never for "".
 
-    What stands around all, and the notice, is asked for once. Near-duplicates are considered; so
-    is by a knapsack what a cap drops, and it asks for the separator.
+    What stands around all, and the notice, is asked for once. Near-duplicates are considered.
     """
     if call.options.get("overflow", "skip").startswith("truncate"):
         call.options["overflow"] = "skip"
@@ -384,9 +383,8 @@ def test_how_often_a_callable_is_asked(name, call):
     with using(name):
         packing = call(counter=recorder)
 
-    is_knapsack = call.options.get("selection") == "knapsack"
     is_near = call.options.get("dedupe") == "near"
-    reasons = ["budget", *["cap"] * is_knapsack, *["duplicate"] * is_near]
+    reasons = ["budget", *["duplicate"] * is_near]
     considered = [
         chunk
         for chunk in (*packing.kept, *packing.dropped)
@@ -394,7 +392,7 @@ def test_how_often_a_callable_is_asked(name, call):
     ]
     left = sum(dropped.reason == "budget" for dropped in packing.dropped)
     assert "" not in recorder.asked
-    assert len(recorder.asked) <= len(considered) + 1 + left + 2 + is_knapsack
+    assert len(recorder.asked) <= len(considered) + 1 + left + 2
 
 
 @on_both

@@ -1,14 +1,12 @@
-"""Selection: coverage and knapsack admit other chunks first, on both backends."""
+"""Selection: coverage admits other chunks first, on both backends."""
 
 import math
-from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
-    Recorder,
     budgets,
     chunk_lists,
     compared,
@@ -98,79 +96,9 @@ def test_coverage_looks_at_512(backend):
     assert 511 in among[:9]
 
 
-items = st.lists(
-    st.tuples(st.integers(1, 7), st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.25, None, -1.0])),
-    max_size=8,
-)
-
-
-@on_both
-@given(items, st.integers(0, 20), st.sampled_from(["words", "own"]))
-def test_no_other_set_is_worth_more(name, items, budget, counter):
-    """What is kept has the highest sum of scores of all that fits, found by trying all."""
-    sizes = [count if counter == "words" else 2 * count - 1 for count, _ in items]
-    chunks = [
-        Chunk(" ".join("abcdefgh"[i] * count), score=score)
-        for i, (count, score) in enumerate(items)
-    ]
-    gap = 0 if counter == "words" else 2
-    with using(name):
-        packing = pack(
-            "", chunks, budget, counter="words" if counter == "words" else len,
-            ranking="score", selection="knapsack",
-        )  # fmt: skip
-
-    def worth(places):
-        return sum(max(0.0, items[i][1] or 0.0) for i in places)
-
-    best = 0.0
-    for count in range(len(items) + 1):
-        for places in combinations(range(len(items)), count):
-            if sum(sizes[i] for i in places) + gap * (count - 1) <= budget:
-                best = max(best, worth(places))
-    assert best == worth(kept(packing))
-
-
-def test_knapsack_or_rank(backend):
-    """Two that fit together are worth more than the best; ties go to those that rank better."""
-    chunks = scored(("a b c", 3), ("d e", 2), ("f g", 2), ("h i", 2))
-    options = {"counter": "words", "ranking": "score"}
-    assert [0] == kept(pack("", chunks, 4, **options))
-    assert [1, 2] == kept(pack("", chunks, 4, selection="knapsack", **options))
-    assert [0, 1] == kept(pack("", chunks, 5, selection="knapsack", **options))
-
-
-def test_knapsack_takes_a_text_once(backend):
-    """Equal texts are one item, unless duplicates are kept."""
-    chunks = scored(("a b", 2), ("a b", 2), ("c", 1))
-    options = {"counter": "words", "ranking": "score", "selection": "knapsack"}
-    assert [0, 2] == kept(pack("", chunks, 4, **options))
-    assert [0, 1] == kept(pack("", chunks, 4, dedupe=None, **options))
-
-
-def test_a_large_budget_is_by_rank(backend):
-    """Where the table would be too large for one chunk, nothing is solved."""
-    chunks = scored(("a b", 1), ("c", 3), ("d", 2))
-    for budget in (4_194_304, 10**9, 2**63 - 1):
-        packer = Packer(budget, ranking="score", selection="knapsack")
-        assert [1, 2, 0] == kept(packer.pack("", chunks))
-
-
-def test_a_callable_is_asked_once(backend):
-    """Under a knapsack too, a callable is asked once for each chunk considered."""
-    counter = Recorder(len, [])
-    chunks = scored(("aa", 3), ("b", 2), ("cccc", 1), ("d", None))
-    pack("", chunks, 6, counter=counter, ranking="score", selection="knapsack")
-    asked = [text for text in counter.asked if text in {"aa", "b", "cccc", "d"}]
-    assert sorted({*asked}) == sorted(asked)
-
-
-selecting = st.fixed_dictionaries({"selection": st.sampled_from(["coverage", "knapsack"])})
-
-
 @compared
-@given(queries, chunk_lists(), budgets, counters, options, selecting)
-def test_identity(query, chunks, max_tokens, counter, options, selecting):
+@given(queries, chunk_lists(), budgets, counters, options)
+def test_identity(query, chunks, max_tokens, counter, options):
     """Both backends answer alike, for a list and for a corpus, under every option."""
     answers = []
     for name in BACKENDS:
@@ -178,7 +106,7 @@ def test_identity(query, chunks, max_tokens, counter, options, selecting):
             for given_chunks in (chunks, Corpus(chunks)):
                 answer = outcome(
                     pack, query, given_chunks, max_tokens, counter=counter,
-                    **{**options, **selecting},
+                    **{**options, "selection": "coverage"},
                 )  # fmt: skip
                 answers.append(answer if isinstance(answer, tuple) else answer.to_dict())
 
@@ -186,9 +114,8 @@ def test_identity(query, chunks, max_tokens, counter, options, selecting):
 
 
 @compared
-@pytest.mark.parametrize("selection", ["coverage", "knapsack"])
 @pytest.mark.parametrize("ranking", ["bm25", "keyword", "input", "score"])
-def test_identity_of_many(selection, ranking):
+def test_identity_of_many(ranking):
     """Packings of a thousand chunks are equal in every field."""
     vocabulary = ["green", "tea", "rye", "bread", "spring", "caf\u00e9", "\u8336", "the"]
     chunks = [
@@ -205,7 +132,7 @@ def test_identity_of_many(selection, ranking):
             with using(name):
                 packing = pack(
                     "green tea in spring", chunks, max_tokens, counter=counter,
-                    ranking=ranking, selection=selection,
+                    ranking=ranking, selection="coverage",
                 )  # fmt: skip
                 answers.append(packing.to_dict())
         assert answers[0] == answers[1]

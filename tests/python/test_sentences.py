@@ -380,9 +380,7 @@ def test_presets_pack_chunks():
         dataclasses.replace(agentic_rag(99), units="sentence")
 
 
-@pytest.mark.parametrize(
-    "option", ["dedupe='near'", "selection='coverage'", "selection='knapsack'"]
-)
+@pytest.mark.parametrize("option", ["dedupe='near'", "selection='coverage'"])
 def test_what_sentences_do_not_go_with(option):
     """What compares or chooses whole chunks is refused, and the message names it."""
     name, value = option.split("=")

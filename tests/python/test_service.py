@@ -228,7 +228,6 @@ BY_VECTORS = {"ranking": "embedding", "embedder": Arrays()}
         {"ranking": "score", "min_score": 0.2},
         {"units": "sentence", "stemming": "english"},
         {"selection": "coverage"},
-        {"selection": "knapsack"},
         {"order": "edges", "notice": True, "template": "xml"},
     ],
     ids=" ".join,

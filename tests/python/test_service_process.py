@@ -11,8 +11,8 @@ import time
 import pytest
 from service_support import Fake, service_of
 
-from budgeteer.service._threads import Threads
 from budgeteer.service import LlmSettings, RetrievalTimeoutError
+from budgeteer.service._threads import Threads
 
 COMMON = """
 import asyncio, os, signal, sys, threading

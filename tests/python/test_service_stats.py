@@ -8,8 +8,8 @@ import pytest
 from service_support import COUNT, service_of, text_of
 
 from budgeteer import Packer
-from budgeteer.service._stats import Packed, Recorder, bucket
 from budgeteer.service import InputValidationError, LlmSettings
+from budgeteer.service._stats import Packed, Recorder, bucket
 
 
 def test_stats():

@@ -23,10 +23,10 @@ from support import (
 )
 
 from budgeteer import BudgeteerError, Corpus, InvalidArgumentError, Packer, ranking
+from budgeteer._rank.terms import LISTED, STEMMED
 from budgeteer._reference._rank.stem import MAX_CHARS, stemmer
 from budgeteer._reference._rank.stopword_table import STOPWORDS
 from budgeteer._reference._rank.terms import Terms, terms
-from budgeteer._rank.terms import LISTED, STEMMED
 
 ENDINGS = {
     "english": "s es ed ing ies ly ness fulness ation ational izer y e eed edly al ment 's",

@@ -5,20 +5,30 @@ from dataclasses import dataclass, field
 from budgeteer._codes import BUDGET, DUPLICATE
 from budgeteer._reference._pack.template import Piece
 
+Left = dict[int, tuple[int, int]]
+"""Of each chunk that had been kept and left: the tokens that it needed, and those available."""
+
 
 @dataclass(slots=True)
 class Outcome:
     """What became of the chunks."""
 
     kept: list[Piece] = field(default_factory=list)
+    """Best first."""
     dropped: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """Index, reason, and the tokens needed and available, in the order of the decisions."""
     duplicates: dict[int, int] = field(default_factory=dict)
+    """The kept chunk that each dropped duplicate repeats."""
 
     def drop(self, index: int, reason: int, needed: int = 0, available: int = 0) -> None:
         self.dropped.append((index, reason, needed, available))
 
-    def drop_repeated(self, left: dict[int, tuple[int, int]]) -> None:
-        """Let what repeated a chunk that left go for the same reason; *left* has the figures."""
+    def drop_repeated(self, left: Left) -> None:
+        """
+        Turn the duplicates of chunks that have left into chunks dropped for the budget.
+
+        They keep their places among the dropped, and get the figures of the chunk they repeat.
+        """
         for place, (index, reason, _, _) in enumerate(self.dropped):
             if reason == DUPLICATE and self.duplicates[index] in left:
                 self.dropped[place] = (index, BUDGET, *left[self.duplicates.pop(index)])

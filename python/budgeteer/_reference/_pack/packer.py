@@ -1,540 +1,291 @@
-"""Reference of ``rust/core/src/pack.rs``."""
+"""
+Reference of ``rust/core/src/pack.rs``: which of the ranked chunks stand in the text.
+
+The chunks have their turn one after another, best first. Each is asked, in this order: is it
+empty, is it beyond a cap, is it a duplicate of a kept chunk, is there room for it in the budget?
+(Out of scope was asked before, when the chunks were ranked.) The first question that excludes a
+chunk is the reason for which it is dropped. What a chunk costs is for its measure to say: see
+``measure.py``. At the end the text is counted as a whole, and settled if that is too much.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
 
 from budgeteer._codes import (
-    ASSEMBLED,
     BOTH,
     BUDGET,
-    BY_DOCUMENT,
-    BY_INPUT,
-    CALLABLE,
     CAP,
     DUPLICATE,
     EMPTY,
     NEAR,
-    PLAIN,
     REPEATS,
     START,
     STOP,
     TRUNCATE_END,
     TRUNCATE_MIDDLE,
-    WORDS,
 )
-from budgeteer._reference._count import exact as _exact
-from budgeteer._reference._count.counter import count as count_tokens
-from budgeteer._reference._count.counter import measure, tokens
 from budgeteer._reference._count.truncate import Cut
-from budgeteer._reference._pack import near as _near
+from budgeteer._reference._pack import near
+from budgeteer._reference._pack.draft import Draft
 from budgeteer._reference._pack.gate import Gate
-from budgeteer._reference._pack.outcome import Outcome
-from budgeteer._reference._pack.selection import knapsack, knapsack_candidates
-from budgeteer._reference._pack.template import Piece, Tag, Template, arranged
+from budgeteer._reference._pack.measure import Measure, Offer
+from budgeteer._reference._pack.outcome import Left, Outcome
+from budgeteer._reference._pack.template import Piece
 
 MARKERS = {TRUNCATE_END: " [...]", TRUNCATE_MIDDLE: "\n[...truncated...]\n"}
-SINGLE_TRIES = 8
-"""So many chunks leave an over-full text one by one."""
-
-SHARE_TRIES = 8
-"""So many times after that as many as weigh what is too much; then half of the rest at a time."""
+"""What stands for the part of a text that was cut out."""
 
 CUT_TRIES = 8
-"""So many times a cut is made shorter where the assembled text is still over."""
+"""How often a cut is made at most, shorter each time."""
+
+SINGLE_TRIES = 8
+"""How often one chunk at a time leaves a text that is over the budget."""
+
+SHARE_TRIES = 8
+"""How often, after that, the chunks that together make up the excess leave."""
+
+MOST = 2**63 - 1
+"""No figure is higher."""
 
 
 @dataclass(slots=True)
 class Packer:
-    """Admits chunks in rank order."""
+    """Admits the chunks of one call."""
 
-    texts: Sequence[str]
+    draft: Draft
+    measure: Measure
     budget: int
-    kind: int
-    ratio: float
-    ask: Callable[[str, int], int]
     overflow: int
     max_chunks: int | None
     dedupe: int
-    order: int
-    previous: Sequence[str]
-    template: Template
-    pieces_of_notice: Sequence[str] | None
-    tag: Callable[[int], tuple[str, str, str, str, float]]
-    outcome: Outcome
     cite: Callable[[int], int] | None
+    """Returns the tokens of a chunk's citation, where chunks are kept with room for one."""
     gate: Gate | None
-    seen: dict[str, int] = field(default_factory=dict)
-    shingles: list[_near.Shingles] = field(default_factory=list)
-    """Of the kept texts, where those that nearly repeat one are dropped."""
-    known: dict[int, int] = field(default_factory=dict)
-    """What a callable has counted of chunks before their turn."""
-    known_around: int | None = None
-    """And of header and footer."""
-    rest: int = 0
+
     may_cut: bool = False
-    has_notice: bool = False
-    around: int = 0
-    joined: int = 0
-    parts: int = 0
-    """Kept texts and their citations, each counted by itself."""
-    considered_docs: int = 0
+    """Whether the next chunk that does not fit is cut: only one is."""
+    stopped_at: int | None = None
+    """The tokens that were left when ``overflow="stop"`` ended admission; None: it goes on."""
+    cited: int = 0
+    """The tokens of the kept texts and their citations, each counted by itself."""
+    documents: int = 0
+    """How many documents a gate has considered."""
+    kept_texts: dict[str, int] = field(default_factory=dict)
+    """The kept chunk that has a text."""
+    kept_shingles: list[near.Shingles] = field(default_factory=list)
+    """Those of each kept text, where near-duplicates are dropped."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.draft.outcome
+
+    def pack(self, order: Sequence[int]) -> int:
+        """Admit the chunks in that order, and return the tokens of the text."""
+        # What is cited stands whole or not at all.
+        self.may_cut = self.overflow in MARKERS and self.cite is None
+        for place, i in enumerate(order, 1):
+            if self.is_refused(i):
+                continue
+            if self.stopped_at is not None:
+                self.outcome.drop(i, BUDGET, 0, self.stopped_at)
+            else:
+                self.admit(i, len(order) - place)
+        # The last chunk may be the first that was left out. What adds up needs no settling, if the
+        # notice has room; under other measures settling finds out.
+        if self.measure.adds_up and self.wants_notice():
+            self.make_room_for_notice()
+        return self.settle()
+
+    # The questions that cost no counting.
+
+    def is_refused(self, i: int) -> bool:
+        """Drop chunk *i* if it is empty, beyond a cap or the duplicate of a kept chunk."""
+        text = self.draft.texts[i]
+        if not text:
+            self.outcome.drop(i, EMPTY)
+        elif self.is_beyond_gate(i) or self.is_beyond_cap():
+            self.outcome.drop(i, CAP)
+        elif self.dedupe != REPEATS and text in self.kept_texts:
+            self.drop_duplicate(i, self.kept_texts[text])
+        else:
+            return False
+        return True
 
     def is_beyond_gate(self, i: int) -> bool:
-        """Return whether *i* is a document that a gate considers no more, counting documents."""
+        """Return whether a gate considers *i* no more; it counts the documents it is shown."""
         if self.gate is None or not self.gate.is_document(i):
             return False
-        self.considered_docs += 1
-        return self.considered_docs > self.gate.max_docs
+        self.documents += 1
+        return self.documents > self.gate.max_docs
 
     def is_beyond_cap(self) -> bool:
+        """Return whether as many chunks are kept as may be."""
         return self.max_chunks is not None and len(self.outcome.kept) >= self.max_chunks
-
-    def cited(self, i: int, tokens: int, needed: int, available: int) -> int | tuple[int, int]:
-        """Return what citing chunk *i* costs; else what it would need, and what is left."""
-        if needed > available:
-            return needed, available
-        if self.cite is None:
-            return 0
-        room = self.budget - self.parts
-        if tokens > room:
-            return tokens, room
-        citation = self.cite(i)
-        if tokens + citation > room:
-            return min(tokens + citation, 2**63 - 1), room
-        self.parts += tokens + citation
-        return citation
-
-    def considered(self, order: Sequence[int]) -> Any:
-        """Yield what is neither empty, beyond the cap nor a duplicate, and drop the rest."""
-        self.rest = len(order)
-        for i in order:
-            self.rest -= 1
-            if not self.texts[i]:
-                self.outcome.drop(i, EMPTY)
-            elif self.is_beyond_gate(i) or self.is_beyond_cap():
-                self.outcome.drop(i, CAP)
-            elif self.dedupe != REPEATS and self.texts[i] in self.seen:
-                self.drop_duplicate(i, self.seen[self.texts[i]])
-            else:
-                yield i
 
     def drop_duplicate(self, i: int, original: int) -> None:
         self.outcome.duplicates[i] = original
         self.outcome.drop(i, DUPLICATE)
 
-    def is_near(self, i: int, fits: bool) -> bool:
-        """
-        Return whether chunk *i* nearly repeats a kept one, after dropping it.
+    # The budget.
 
-        That is not asked where it does not fit, unless it would be cut or be the end.
+    def admit(self, i: int, behind: int) -> None:
         """
-        if self.dedupe != NEAR or not (fits or self.may_cut or self.overflow == STOP):
+        Keep chunk *i* whole, or what a cut leaves of it, or drop it; *behind* is how many follow.
+
+        It is kept whole if there is room for it as it would stand in the text, and, where chunks
+        are cited, for its citation. The first that does not fit is cut where that is asked for.
+        """
+        if self.wants_notice():
+            self.make_room_for_notice()
+        offer = self.measure.offer(i, self.room_for_citation(), self.may_cut)
+        if self.drop_near_duplicate(offer):
+            return
+        # A cut fills the budget, and what follows it is likely to be left out.
+        if not offer.fits and self.may_cut and self.wants_notice(behind):
+            self.make_room_for_notice()
+            self.measure.revise(offer)
+        if offer.fits and self.reserve_citation(offer):
+            self.measure.spend(offer)
+            self.keep(offer.piece)
+        elif not (self.may_cut and self.keep_cut(offer)):
+            self.outcome.drop(i, BUDGET, offer.needed, offer.available)
+            if self.overflow == STOP:
+                self.stopped_at = offer.available
+
+    def drop_near_duplicate(self, offer: Offer) -> bool:
+        """
+        Drop the chunk if it nearly repeats a kept one, and return whether it did.
+
+        That takes long to find out. It is not asked of a chunk that is dropped for the budget in
+        any case: one that does not fit, unless it would be cut or would end admission.
+        """
+        may_matter = offer.fits or self.may_cut or self.overflow == STOP
+        if self.dedupe != NEAR or not may_matter:
             return False
-        place = _near.find(_near.shingles(self.texts[i]), self.shingles)
-        if place is not None:
-            self.drop_duplicate(i, self.outcome.kept[place].index)
-        return place is not None
+        i = offer.piece.index
+        place = near.find(near.shingles(self.draft.texts[i]), self.kept_shingles)
+        if place is None:
+            return False
+        self.drop_duplicate(i, self.outcome.kept[place].index)
+        return True
 
-    def stop(self, rest: Any, available: int) -> None:
-        """Drop everything behind the chunk that did not fit, without counting it."""
-        for i in rest:
-            self.outcome.drop(i, BUDGET, 0, available)
+    def room_for_citation(self) -> int:
+        """Return what the kept texts and their citations leave of the budget."""
+        return self.budget - self.cited
+
+    def reserve_citation(self, offer: Offer) -> bool:
+        """
+        Set room aside for the citation of a chunk that fits; return whether there was any.
+
+        Text and citation are counted by themselves, and all of these must fit into the budget. If
+        these do not, the offer says what they need, as far as its measure tells such things.
+        """
+        if self.cite is None:
+            return True
+        piece, room = offer.piece, self.room_for_citation()
+        needed = piece.tokens
+        if needed <= room:
+            piece.citation = self.cite(piece.index)
+            needed += piece.citation
+        if needed <= room:
+            self.cited += needed
+            return True
+        if self.measure.is_lazy:
+            offer.needed = offer.available + 1
+        else:
+            offer.needed, offer.available = min(needed, MOST), room
+        return False
 
     def keep(self, piece: Piece) -> None:
-        self.seen[self.texts[piece.index]] = piece.index
+        """Let a chunk into the text; its whole text counts as kept even if it was cut."""
+        text = self.draft.texts[piece.index]
+        self.kept_texts[text] = piece.index
         if self.dedupe == NEAR:
-            self.shingles.append(_near.shingles(self.texts[piece.index]))
+            self.kept_shingles.append(near.shingles(text))
         self.outcome.kept.append(piece)
 
     def take_out(self) -> Piece:
-        """Remove the kept chunk of lowest rank."""
+        """Remove the kept chunk of lowest rank from the text."""
         piece = self.outcome.kept.pop()
-        self.parts -= piece.tokens + piece.citation if self.cite is not None else 0
-        self.seen.pop(self.texts[piece.index], None)
+        self.measure.take_back(piece)
+        if self.cite is not None:
+            self.cited -= piece.tokens + piece.citation
+        self.kept_texts.pop(self.draft.texts[piece.index], None)
         if self.dedupe == NEAR:
-            self.shingles.pop()
+            self.kept_shingles.pop()
         return piece
 
-    @property
-    def is_framed(self) -> bool:
-        """Whether it matters what a chunk says of itself."""
-        return self.template.style != PLAIN or self.order == BY_DOCUMENT
+    # Cutting.
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether there is nothing in the text but chunks and separators."""
-        template = self.template
-        around = template.header or template.footer or self.pieces_of_notice is not None
-        return not (self.is_framed or around)
+    def keep_cut(self, offer: Offer) -> bool:
+        """
+        Cut a chunk that does not fit and keep what is left; return False if nothing is.
 
-    def framed(self, i: int) -> Piece:
-        """Return chunk *i* as it would stand in the text, uncounted."""
-        if not self.is_framed:
-            return Piece(i, "", self.texts[i], "", 0)
-        tag = Tag(*self.tag(i))
-        front, back = self.template.around(tag, i)
-        text = self.template.escaped(self.texts[i])
-        return Piece(i, front, text, back, 0, tag.source, tag.position)
-
-    def wants_notice(self, rest: int = 0) -> bool:
-        """Return whether it is time to set room aside for the notice."""
-        wanted = self.pieces_of_notice is not None and not self.has_notice
-        return wanted and (rest > 0 or bool(self.outcome.dropped))
-
-    def notice(self, count: int) -> str:
-        """Return separator and notice, if there is one to be."""
-        if self.pieces_of_notice is None:
-            return ""
-        return self.template.separator + self.template.notice(self.pieces_of_notice, count)
-
-    def set_notice(self) -> str:
-        """Return the longest notice there may be, from now on with room for it."""
-        self.has_notice = True
-        return self.notice(len(self.texts))
-
-    def tail(self) -> str:
-        """Return what stands behind the last chunk."""
-        count = len(self.outcome.dropped)
-        return (self.notice(count) if count else "") + self.template.footer
-
-    def longest_tail(self) -> str:
-        """Return the most that may stand behind the last chunk."""
-        notice = self.notice(len(self.texts)) if self.has_notice and self.texts else ""
-        return notice + self.template.footer
-
-    def by_knapsack(self, order: Sequence[int], scores: Sequence[float]) -> list[int]:
-        """Return *order* with those first that fit and have the highest sum of scores."""
-        template = self.template
-        self.known_around = self.count_part(template.header + template.footer)
-        room = max(0, self.budget - self.known_around)
-        separator = self.count_part(template.separator)
-        capacity = room + separator
-        chosen: list[int] = []
-        items: list[tuple[float, int]] = []
-        seen: set[str] = set()
-        for i in order[: knapsack_candidates(capacity)]:
-            text = self.texts[i]
-            if not scores[i] > 0 or not text or text in seen:
-                continue
-            if self.dedupe != REPEATS:
-                seen.add(text)
-            counted = self.part(i, room)
-            if counted is not None:
-                chosen.append(i)
-                items.append((scores[i], counted + separator))
-        capacity = min(capacity, sum(cost for _, cost in items))
-        taken = knapsack(items, capacity)
-        first = {i for i, is_taken in zip(chosen, taken, strict=True) if is_taken}
-        return [i for i in order if i in first] + [i for i in order if i not in first]
-
-    def part(self, i: int, room: int) -> int | None:
-        """Return the tokens of chunk *i* as it stands in the text, alone; None: over *room*."""
-        if _exact.is_exact(self.kind):
-            fitting = self.fit_exact(i, room)
-            return None if fitting is None else fitting[1]
-        if self.kind == CALLABLE:
-            counted = self.known[i] = self.ask(self.texts[i], i)
-            if counted > room:
-                return None
-            counted = self.with_frame(counted, self.framed(i))
-        else:
-            counted = count_tokens(self.kind, self.ratio, self.framed(i).rendered)
-        return counted if counted <= room else None
-
-    def count_part(self, text: str) -> int:
-        """Return the tokens of a text beside the chunks."""
-        if self.kind == CALLABLE:
-            return self.ask_around(text)
-        if _exact.is_exact(self.kind):
-            return _exact.count(self.kind, text)
-        measured = measure(self.kind, text)  # what has no word adds none
-        return tokens(self.kind, self.ratio, measured) if measured else 0
-
-    def pack_formula(self, order: Sequence[int]) -> int:
-        """Admit what fits beside everything before it; the sum bounds the measure of all."""
-        kept = self.outcome.kept
-        template = self.template
-        total = partial(tokens, self.kind, self.ratio)
-        size_of = partial(measure, self.kind)
-        gap = size_of(template.separator)
-        self.around = size_of(template.header) + size_of(template.footer)
-        self.may_cut = self.overflow in MARKERS and self.cite is None
-
-        before = 0
-        rest = self.considered(order)
-        for i in rest:
-            if self.wants_notice():
-                before = self.make_room()
-            size = whole = size_of(self.texts[i])
-            start = self.around + (self.joined + gap if kept else 0)
-            needed = total(start + size) - before
-            piece = Piece(i, "", self.texts[i], "", 0)
-            if not self.is_bare and (needed <= self.budget - before or self.may_cut):
-                piece = self.framed(i)
-                whole = size_of(piece.rendered)
-                needed = total(start + whole) - before
-            if self.is_near(i, needed <= self.budget - before):
-                continue
-            if needed > self.budget - before and self.may_cut and self.wants_notice(self.rest):
-                before = self.make_room()
-                start = self.around + (self.joined + gap if kept else 0)
-                needed = total(start + whole) - before
-            cited = self.cited(i, total(size), needed, self.budget - before)
-            if isinstance(cited, int):
-                piece.tokens, piece.citation = total(size), cited
+        A cut is the longest piece that the room for it holds. It is kept only if the whole text,
+        with the longest notice, is then within the budget; if not, a shorter one is tried. One
+        chunk is cut in a call at most: no other is tried, even if nothing of this one is kept.
+        """
+        self.may_cut = False
+        room = self.measure.cut_room(offer)
+        whole = offer.piece
+        sides = START if self.overflow == TRUNCATE_END else BOTH
+        cut = Cut(self.draft.texts[whole.index], sides, MARKERS[self.overflow])
+        for _ in range(CUT_TRIES):
+            found = self.measure.longest(cut, whole, room) if room > 0 else None
+            if found is None:
+                return False
+            piece = self.draft.cut_to(whole, *found)
+            total = self.measure.count(self.draft.assembled_with(piece))
+            if total <= self.budget:
+                self.measure.spend_cut(piece, total)
                 self.keep(piece)
-            elif self.may_cut and self.cut_formula(piece, start):
-                whole = size_of(kept[-1].rendered)
-            else:
-                self.outcome.drop(i, BUDGET, *cited)
-                if self.overflow == STOP:
-                    self.stop(rest, cited[1])
-                continue
-            self.joined = start + whole - self.around
-            before = total(start + whole)
-        if self.wants_notice():
-            self.make_room()
-        return total(size_of(self.assembled(self.tail()))) if kept else 0
+                return True
+            is_escaped = piece.text != found[0]
+            room = self.measure.less(room, total - self.budget, is_escaped)
+        return False
 
-    def make_room(self) -> int:
-        """Set room aside for the notice, for which some may leave; return the tokens so far."""
-        kept = self.outcome.kept
-        size_of = partial(measure, self.kind)
-        self.around += size_of(self.set_notice())
-        left: dict[int, tuple[int, int]] = {}
-        total = self.tokens_so_far()
+    # The notice.
+
+    def wants_notice(self, behind: int = 0) -> bool:
+        """Return whether a notice needs room now: chunks were left out, or *behind* may be."""
+        is_wanted = self.draft.notice_pieces is not None and not self.draft.has_room_for_notice
+        return is_wanted and (behind > 0 or bool(self.outcome.dropped))
+
+    def make_room_for_notice(self) -> None:
+        """
+        Set room aside for the notice; this is done once, with the highest number it may name.
+
+        While the text so far is over the budget with it, the kept chunks of lowest rank leave.
+        Only a measure that adds up knows that by now; else it is found when the text is settled.
+        """
+        self.draft.has_room_for_notice = True
+        self.measure.set_aside(self.draft.longest_notice())
+        left: Left = {}
+        total = self.measure.so_far()
         while total > self.budget:
             piece = self.take_out()
-            self.joined -= size_of(piece.rendered)
-            self.joined -= size_of(self.template.separator) if kept else 0
-            others = self.tokens_so_far()
+            others = self.measure.so_far()
             self.drop_kept(piece, total - others, total, left)
             total = others
         self.outcome.drop_repeated(left)
-        return total
 
-    def tokens_so_far(self) -> int:
-        if not self.outcome.kept:
-            return 0
-        return tokens(self.kind, self.ratio, self.around + self.joined)
+    # Settling.
 
-    def drop_kept(
-        self, piece: Piece, added: int, total: int, left: dict[int, tuple[int, int]]
-    ) -> None:
-        """Drop what was kept and *added* so many tokens to a text of *total*."""
-        left[piece.index] = max(1, added), max(0, self.budget - max(0, total - added))
-        self.outcome.drop(piece.index, BUDGET, *left[piece.index])
+    def settle(self) -> int:
+        """
+        Count the text as a whole, and return that once it is within the budget.
 
-    def cut_formula(self, piece: Piece, start: int) -> bool:
-        """Cut a chunk so that the text fits, and keep it; False: no cut."""
-        self.may_cut = False
-
-        def total(text: str) -> int:
-            rendered = piece.front + self.template.escaped(text) + piece.back
-            return tokens(self.kind, self.ratio, start + measure(self.kind, rendered))
-
-        best = self.cut(piece.index).longest(total, self.budget)
-        if best is None:
-            return False
-        counted = tokens(self.kind, self.ratio, measure(self.kind, best[0]))
-        self.keep(self.cut_to(piece, best[0], counted))
-        return True
-
-    def cut_to(self, piece: Piece, text: str, counted: int) -> Piece:
-        """Return the piece with what a cut left of it, which counts so much."""
-        return replace(piece, text=self.template.escaped(text), tokens=counted, was_cut=True)
-
-    def cut(self, i: int) -> Cut:
-        keep = START if self.overflow == TRUNCATE_END else BOTH
-        return Cut(self.texts[i], keep, MARKERS[self.overflow])
-
-    def pack_callable(self, order: Sequence[int]) -> int:
-        """Admit by the sum of the counts; then count the text, and take out while it is over."""
-        used: int | None = None
-        self.may_cut = self.overflow in MARKERS and self.cite is None
-        rest = self.considered(order)
-        for i in rest:
-            if used is None:
-                used = self.known_around
-            if used is None:
-                used = self.ask_around(self.template.header + self.template.footer)
-            if self.wants_notice():
-                used += self.ask_around(self.set_notice())
-            counted = self.known.pop(i, None)
-            needed = counted = self.ask(self.texts[i], i) if counted is None else counted
-            available = max(0, self.budget - used)
-            piece = Piece(i, "", self.texts[i], "", 0)
-            if needed <= available:
-                piece = self.framed(i)
-                needed = self.with_frame(counted, piece)
-            if self.is_near(i, needed <= available):
-                continue
-            if needed > available and self.may_cut and self.wants_notice(self.rest):
-                used += self.ask_around(self.set_notice())
-                available = max(0, self.budget - used)
-            cited = self.cited(i, counted, needed, available)
-            if isinstance(cited, int):
-                used += needed
-                piece.tokens, piece.citation = counted, cited
-                self.keep(piece)
-                continue
-            if self.may_cut:
-                self.may_cut = False
-                cut_used = self.cut_callable(i)
-                if cut_used is not None:
-                    used = cut_used
-                    continue
-            self.outcome.drop(i, BUDGET, *cited)
-            if self.overflow == STOP:
-                self.stop(rest, cited[1])
-        return self.settle(lambda: self.ask(self.assembled(self.tail()), ASSEMBLED))
-
-    def with_frame(self, counted: int, piece: Piece) -> int:
-        """Return the tokens of a chunk and what stands around it, as if all counted alike."""
-        if self.template.style == PLAIN:
-            return counted
-        return -(-counted * len(piece.rendered) // len(self.texts[piece.index]))
-
-    def ask_around(self, text: str) -> int:
-        return self.ask(text, ASSEMBLED) if text else 0
-
-    def pack_exact(self, order: Sequence[int]) -> int:
-        """Admit by what each costs with separators between them; then settle as for a callable."""
-        count = partial(_exact.count, self.kind)
-        used = 0
-        around = count(self.template.header) + count(self.template.footer)
-        self.may_cut = self.overflow in MARKERS and self.cite is None
-        rest = self.considered(order)
-        for i in rest:
-            if self.wants_notice():
-                around += count(self.set_notice())
-            available = max(0, max(0, self.budget - used) - around)
-            if self.cite is not None:
-                available = min(available, self.budget - self.parts)
-            fitting = self.fit_exact(i, available)
-            if self.is_near(i, fitting is not None):
-                continue
-            cost = None if fitting is None else self.keep_exact(*fitting, available)
-            if cost is None and self.may_cut:
-                self.may_cut = False
-                if self.wants_notice(self.rest):
-                    around += count(self.set_notice())
-                    available = max(0, max(0, self.budget - used) - around)
-                cost = self.cut_exact(i, available)
-            if cost is not None:
-                used += cost
-                continue
-            # How much more it needs nobody has counted.
-            self.outcome.drop(i, BUDGET, available + 1, available)
-            if self.overflow == STOP:
-                self.stop(rest, available)
-        return self.settle(lambda: count(self.assembled(self.tail())))
-
-    def fit_exact(self, i: int, available: int) -> tuple[Piece, int] | None:
-        """Return chunk *i* as it stands in the text and what it costs; None: it does not fit."""
-        counted = _exact.count(self.kind, self.texts[i])
-        if counted > available:
-            return None
-        piece = self.framed(i)
-        piece.tokens = counted
-        cost = self.cost(piece)
-        if _exact.count(self.kind, piece.text) > available or cost > available:
-            return None
-        return piece, cost
-
-    def keep_exact(self, piece: Piece, cost: int, available: int) -> int | None:
-        """Keep what fits, unless its citation does not, and return what it costs."""
-        cited = self.cited(piece.index, piece.tokens, cost, available)
-        if not isinstance(cited, int):
-            return None
-        piece.citation = cited
-        count_tokens(self.kind, self.ratio, self.texts[piece.index])  # to be remembered
-        self.keep(piece)
-        return cost
-
-    def cost(self, piece: Piece) -> int:
-        """Return what *piece* costs in the text, and one more separator if it is not the first."""
-        kept = self.outcome.kept
-        cost = _exact.count(self.kind, piece.rendered)
-        if not kept:
-            return cost
-        last = self.last()
-        if self.order == BY_INPUT and piece.index < last.index:
-            return cost + self.separator_behind(piece)
-        return cost + self.separator_behind(last)
-
-    def last(self) -> Piece:
-        """Return the kept chunk that a separator is reckoned to stand behind."""
-        kept = self.outcome.kept
-        return max(kept, key=lambda p: p.index) if self.order == BY_INPUT else kept[-1]
-
-    def separator_behind(self, piece: Piece) -> int:
-        """Return what a separator adds to the count of *piece*."""
-        with_it = _exact.count(self.kind, piece.rendered + self.template.separator)
-        return with_it - _exact.count(self.kind, piece.rendered)
-
-    def cut_exact(self, i: int, available: int) -> int | None:
-        """Cut chunk *i* so that the text fits, and return what it costs; None: no cut."""
-        count = partial(_exact.count, self.kind)
-        whole = self.framed(i)
-        room = available - count(whole.front) - count(whole.back)
-        if self.outcome.kept:
-            room -= self.separator_behind(self.last())
-        cut = self.cut(i)
-        for _ in range(CUT_TRIES):
-            best = cut.longest_exact(self.kind, room) if room > 0 else None
-            if best is None:
-                return None
-            piece = self.cut_to(whole, *best)
-            cost = self.cost(piece)
-            self.keep(piece)
-            over = count(self.assembled(self.longest_tail())) - self.budget
-            if over <= 0:
-                return cost
-            self.take_out()
-            room = room * room // (room + over) if piece.text != best[0] else room - over
-        return None
-
-    def cut_callable(self, i: int) -> int | None:
-        """Cut chunk *i* so that the assembled text fits, and return its count; None: no cut."""
-        ask, template = self.ask, self.template
-        whole = self.framed(i)
-        kept = self.outcome.kept
-        front = self.assembled("") + template.separator if kept else template.header
-        around = self.ask_around(front + whole.front + whole.back + self.longest_tail())
-        room = self.budget - around
-        cut = self.cut(i)
-        for _ in range(CUT_TRIES):
-            best = (
-                cut.longest(lambda piece: ask(template.escaped(piece), i), room)
-                if room > 0
-                else None
-            )
-            if best is None:
-                return None
-            piece = self.cut_to(whole, *best)
-            if piece.text != best[0]:
-                piece.tokens = ask(best[0], i)
-            self.keep(piece)
-            total = ask(self.assembled(self.longest_tail()), ASSEMBLED)
-            if total <= self.budget:
-                return total
-            self.take_out()
-            room -= total - self.budget
-        return None
-
-    def settle(self, count_assembled: Callable[[], int]) -> int:
-        """Count the assembled text; while it is over, the lowest-ranked kept chunks leave."""
+        While it is over, the kept chunks of lowest rank leave, and it is counted again. Nothing
+        comes in for them. Under a measure that adds up the first count is within the budget.
+        """
         kept = self.outcome.kept
         tries = 0
         while kept:
-            total = count_assembled()
+            total = self.measure.count(self.draft.assembled(self.draft.tail()))
             if total <= self.budget:
                 return total
-            left: dict[int, tuple[int, int]] = {}
+            left: Left = {}
             for _ in range(self.leaving(tries, total)):
                 piece = self.take_out()
                 self.drop_kept(piece, piece.tokens, total, left)
@@ -543,7 +294,13 @@ class Packer:
         return 0
 
     def leaving(self, tries: int, total: int) -> int:
-        """Return how many leave a text of *total* tokens; each weighs its share, half at most."""
+        """
+        Return how many chunks leave a text of *total* tokens.
+
+        It is one at first. Later it is as many as make up the excess, each chunk being taken to
+        have its share of the whole text, separators included, but half of them at most. At last,
+        and where the chunks count nothing by themselves, it is half of them.
+        """
         counts = [piece.tokens for piece in reversed(self.outcome.kept)]
         excess = (total - self.budget) * sum(counts)
         if tries < SINGLE_TRIES:
@@ -551,53 +308,10 @@ class Packer:
         half = max(1, len(counts) // 2)
         if tries >= SINGLE_TRIES + SHARE_TRIES or not excess:
             return half
-        weights = enumerate(accumulate(counts), 1)
-        return min(half, next(n for n, weight in weights if weight * total >= excess))
+        sums = enumerate(accumulate(counts), 1)
+        return min(half, next(n for n, weight in sums if weight * total >= excess))
 
-    def pack_sum_of_parts(self, order: Sequence[int]) -> int:
-        """Admit as theaios-context-router does: see ``presets.context_router``."""
-        count = partial(count_tokens, self.kind, self.ratio)
-        used = 0
-        for place, i in enumerate(order):
-            left = self.budget - used
-            if left <= 0:
-                self.stop(order[place:], 0)
-                break
-            counted = count(self.texts[i])
-            if counted > left and self.overflow not in MARKERS:
-                self.outcome.drop(i, BUDGET, counted, left)
-                if self.overflow == STOP:
-                    self.stop(order[place + 1 :], left)
-                    break
-                continue
-            piece = self.framed(i)
-            piece.tokens = counted
-            if counted > left:
-                text = cut_sum_of_parts(self.kind, self.overflow, self.texts[i], left)
-                piece = self.cut_to(piece, text, count(text))
-            used += piece.tokens
-            self.outcome.kept.append(piece)
-        return used
-
-    def in_text_order(self) -> list[Piece]:
-        return arranged(self.order, self.outcome.kept, self.previous, self.template)
-
-    def assembled(self, tail: str) -> str:
-        """Return the text, with *tail* behind the last chunk."""
-        if not self.outcome.kept:
-            return ""
-        pieces = (piece.rendered for piece in self.in_text_order())
-        return self.template.header + self.template.separator.join(pieces) + tail
-
-
-def cut_sum_of_parts(kind: int, overflow: int, text: str, max_tokens: int) -> str:
-    """Cut *text*, the marker on top of *max_tokens*; words are joined by single spaces."""
-    marker = MARKERS[overflow]
-    parts: Sequence[str] = text.split() if kind == WORDS else text
-    unit, glue = (1, " ") if kind == WORDS else (4, "")
-    units = min(unit * max_tokens, len(parts))
-    if overflow == TRUNCATE_END:
-        return glue.join(parts[:units]) + marker
-    head = units // 2
-    tail = len(parts) - (units - head)
-    return glue.join(parts[:head]) + marker + glue.join(parts[tail:])
+    def drop_kept(self, piece: Piece, added: int, total: int, left: Left) -> None:
+        """Drop a chunk that had been kept, and had *added* those tokens to a text of *total*."""
+        left[piece.index] = max(1, added), max(0, self.budget - max(0, total - added))
+        self.outcome.drop(piece.index, BUDGET, *left[piece.index])

@@ -22,10 +22,13 @@ from budgeteer._needs import HybridWire, needs_of
 from budgeteer._reference._chunk.chunk import read
 from budgeteer._reference._count import exact
 from budgeteer._reference._pack.corpus import Index
+from budgeteer._reference._pack.draft import Draft
 from budgeteer._reference._pack.gate import Gate
+from budgeteer._reference._pack.measure import measure_of
 from budgeteer._reference._pack.outcome import Outcome
 from budgeteer._reference._pack.packer import Packer
 from budgeteer._reference._pack.selection import by_coverage
+from budgeteer._reference._pack.sum_of_parts import pack_sum_of_parts
 from budgeteer._reference._pack.template import Template
 from budgeteer._reference._rank import bm25 as _bm25
 from budgeteer._reference._rank.hybrid import fuse
@@ -144,20 +147,17 @@ class Plan:
             ranked = gated.rank(scores, ranked, outcome)
         if self.selection == COVERAGE and not is_sum:
             ranked = by_coverage(query, pairs, ranked, *terms)
-        packer = Packer(
-            texts, budget, kind, ratio, ask or _never, self.overflow, self.max_chunks,
-            self.dedupe, self.order, previous, Template(*(template or self.template)),
-            self.notice, tag or _never, outcome, cite, gated,
-        )  # fmt: skip
+        layout = Template(*(template or self.template))
+        draft = Draft(texts, layout, self.order, previous, self.notice, tag or _never, outcome)
         if is_sum:
-            total = packer.pack_sum_of_parts(ranked)
-        elif kind == CALLABLE:
-            total = packer.pack_callable(ranked)
-        elif exact.is_exact(kind):
-            total = packer.pack_exact(ranked)
+            total = pack_sum_of_parts(draft, ranked, budget, kind, ratio, self.overflow)
         else:
-            total = packer.pack_formula(ranked)
-        return _columns(packer, total, scores)
+            measure = measure_of(draft, budget, kind, ratio, ask or _never)
+            packer = Packer(
+                draft, measure, budget, self.overflow, self.max_chunks, self.dedupe, cite, gated
+            )
+            total = packer.pack(ranked)
+        return _columns(draft, total, scores)
 
 
 def _never(*_: object) -> Any:
@@ -205,20 +205,20 @@ def rank(
     return order
 
 
-def _columns(packer: Packer, total: int, scores: Sequence[float]) -> Packed:
+def _columns(draft: Draft, total: int, scores: Sequence[float]) -> Packed:
     spans = array("q")
-    place = len(packer.template.header)
-    kept = packer.in_text_order()
+    place = len(draft.template.header)
+    kept = draft.in_text_order()
     cut = -1
     for nth, piece in enumerate(kept):
         place += len(piece.front)
         spans.extend((place, place + len(piece.text)))
-        place += len(piece.text) + len(piece.back) + len(packer.template.separator)
+        place += len(piece.text) + len(piece.back) + len(draft.template.separator)
         if piece.was_cut:
             cut = nth
-    dropped = packer.outcome.dropped
+    dropped = draft.outcome.dropped
     return Packed(
-        text=packer.assembled(packer.tail()),
+        text=draft.assembled(draft.tail()),
         total_tokens=total,
         kept=array("I", [piece.index for piece in kept]).tobytes(),
         token_counts=array("q", [piece.tokens for piece in kept]).tobytes(),
@@ -231,5 +231,5 @@ def _columns(packer: Packer, total: int, scores: Sequence[float]) -> Packed:
         reasons=bytes([reason for _, reason, _, _ in dropped]),
         needed=array("q", [needed for _, _, needed, _ in dropped]).tobytes(),
         available=array("q", [available for _, _, _, available in dropped]).tobytes(),
-        duplicates=packer.outcome.duplicates,
+        duplicates=draft.outcome.duplicates,
     )

@@ -8,10 +8,7 @@ from budgeteer._reference._rank import bm25 as _bm25
 from budgeteer._reference._rank.terms import Words
 
 CANDIDATES = 512
-"""So many chunks that rank best are looked at."""
-
-CELLS = 1 << 22
-"""So many numbers the table of a knapsack has at most."""
+"""How many chunks are looked at, those that rank best."""
 
 RELEVANCE = 2.0
 """How much more than one word of the query a chunk's rank counts."""
@@ -66,29 +63,3 @@ def cover(weights: Sequence[float], parts: Sequence[Sequence[tuple[int, float]]]
             covered[term] += part
         chosen.append(place)
     return chosen
-
-
-def knapsack_candidates(capacity: int) -> int:
-    """Return how many chunks are looked at for a knapsack of such a capacity."""
-    return min(CELLS // (capacity + 1), CANDIDATES)
-
-
-def knapsack(items: Sequence[tuple[float, int]], capacity: int) -> list[bool]:
-    """
-    Return which items, each with value and cost, have the highest sum of values that fits.
-
-    Of those that have the same the ones with earlier items. Values are added from the last item
-    to the first, and so does the native backend.
-    """
-    best = [0.0] * (capacity + 1)
-    takes: list[list[bool]] = []
-    for value, cost in reversed(items):
-        with_it = [value + less for less in best[: max(0, capacity + 1 - cost)]]
-        takes.append([new >= old for new, old in zip(with_it, best[cost:], strict=True)])
-        best[cost:] = [max(new, old) for new, old in zip(with_it, best[cost:], strict=True)]
-    taken = []
-    room = capacity
-    for (_, cost), take in zip(items, reversed(takes), strict=True):
-        taken.append(cost <= room and take[room - cost])
-        room -= cost if taken[-1] else 0
-    return taken

@@ -1,0 +1,84 @@
+"""Reference of the text so far in ``rust/core/src/assemble``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from budgeteer._codes import BY_DOCUMENT, PLAIN
+from budgeteer._reference._pack.outcome import Outcome
+from budgeteer._reference._pack.template import Piece, Tag, Template, arranged
+
+
+@dataclass(slots=True)
+class Draft:
+    """
+    The text as it would be with the chunks that are kept so far.
+
+    It is the header, the kept chunks with separators between them, the notice where chunks were
+    left out, and the footer. With no chunk kept it is empty.
+    """
+
+    texts: Sequence[str]
+    template: Template
+    order: int
+    previous: Sequence[str]
+    notice_pieces: Sequence[str] | None
+    """The notice, split where its number stands; None: there is to be none."""
+    tag: Callable[[int], tuple[str, str, str, str, float]]
+    """Returns what a chunk says of itself. It may raise, and is called for few chunks only."""
+    outcome: Outcome
+    has_room_for_notice: bool = False
+
+    def bare(self, i: int, tokens: int) -> Piece:
+        """Return chunk *i* without its frame: nothing around it, nothing escaped."""
+        return Piece(i, "", self.texts[i], "", tokens)
+
+    def framed(self, i: int, tokens: int) -> Piece:
+        """Return chunk *i* as it would stand in the text; *tokens* are those of its own text."""
+        if self.template.style == PLAIN and self.order != BY_DOCUMENT:
+            return self.bare(i, tokens)
+        tag = Tag(*self.tag(i))
+        front, back = self.template.around(tag, i)
+        text = self.template.escaped(self.texts[i])
+        return Piece(i, front, text, back, tokens, tag.source, tag.position)
+
+    def cut_to(self, piece: Piece, text: str, tokens: int) -> Piece:
+        """Return *piece* with the *text* that a cut left of it, in the same frame."""
+        return replace(piece, text=self.template.escaped(text), tokens=tokens, was_cut=True)
+
+    def notice(self, count: int) -> str:
+        """Return a separator and the notice that *count* chunks were left out, if wanted."""
+        if self.notice_pieces is None:
+            return ""
+        return self.template.separator + self.template.notice(self.notice_pieces, count)
+
+    def longest_notice(self) -> str:
+        """Return the notice that all chunks were left out: no other number is longer."""
+        return self.notice(len(self.texts))
+
+    def tail(self) -> str:
+        """Return what stands behind the last chunk."""
+        count = len(self.outcome.dropped)
+        return (self.notice(count) if count else "") + self.template.footer
+
+    def longest_tail(self) -> str:
+        """Return the longest text that may yet stand behind the last chunk."""
+        notice = self.longest_notice() if self.has_room_for_notice else ""
+        return notice + self.template.footer
+
+    def in_text_order(self) -> list[Piece]:
+        """Return the kept chunks in the order of the text."""
+        return arranged(self.order, self.outcome.kept, self.previous, self.template)
+
+    def assembled(self, tail: str) -> str:
+        """Return the text, with *tail* behind the last chunk."""
+        if not self.outcome.kept:
+            return ""
+        pieces = (piece.rendered for piece in self.in_text_order())
+        return self.template.header + self.template.separator.join(pieces) + tail
+
+    def assembled_with(self, piece: Piece) -> str:
+        """Return the text if *piece* were kept too, with the longest tail there may be."""
+        self.outcome.kept.append(piece)
+        text = self.assembled(self.longest_tail())
+        self.outcome.kept.pop()
+        return text

@@ -1,0 +1,365 @@
+"""
+What a chunk costs: under an estimate, under an encoding, and under a caller's own counter.
+
+Packing (``packer.py``) asks all three the same questions in the same order. They differ in what
+they know before the whole text is counted. Reference of what is below ``rust/core/src/pack``.
+"""
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from budgeteer._codes import ASSEMBLED, BY_INPUT, CALLABLE
+from budgeteer._reference._count import exact
+from budgeteer._reference._count.counter import measure as size_of
+from budgeteer._reference._count.counter import tokens
+from budgeteer._reference._count.truncate import Cut
+from budgeteer._reference._pack.draft import Draft
+from budgeteer._reference._pack.template import Piece
+
+
+@dataclass(slots=True)
+class Offer:
+    """A chunk whose turn it is: how it would stand, what it would add, and what is left."""
+
+    piece: Piece
+    needed: int
+    available: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for the chunk in the text."""
+        return self.needed <= self.available
+
+
+class Measure(ABC):
+    """Counts what is offered, and keeps account of what is spent."""
+
+    adds_up: ClassVar[bool] = False
+    """Whether the text so far never counts more than `so_far`."""
+
+    is_lazy: ClassVar[bool] = False
+    """Whether it is counted only that a chunk does not fit, not how much more it would need."""
+
+    def __init__(self, draft: Draft, budget: int) -> None:
+        """Begin with nothing spent."""
+        self.draft = draft
+        self.budget = budget
+
+    @abstractmethod
+    def offer(self, i: int, room: int, may_cut: bool) -> Offer:
+        """
+        Return what chunk *i* would add; *room* is what kept texts and their citations leave.
+
+        The frame of a chunk is asked for only if its text fits without one. An estimate, which
+        measures it for nothing, also has it where the chunk may be cut.
+        """
+
+    @abstractmethod
+    def revise(self, offer: Offer) -> None:
+        """Correct the figures of an offer after room was set aside."""
+
+    @abstractmethod
+    def set_aside(self, text: str) -> None:
+        """Set room aside for a notice."""
+
+    @abstractmethod
+    def spend(self, offer: Offer) -> None:
+        """Take account of a chunk that is about to be kept whole."""
+
+    @abstractmethod
+    def cut_room(self, offer: Offer) -> int:
+        """Return the tokens that a cut may leave of the chunk, after it got its frame."""
+
+    @abstractmethod
+    def longest(self, cut: Cut, whole: Piece, room: int) -> tuple[str, int] | None:
+        """Return the longest text that a cut may leave within *room*, and its tokens."""
+
+    @abstractmethod
+    def spend_cut(self, piece: Piece, total: int) -> None:
+        """Take account of a cut that is about to be kept; the text then counts *total*."""
+
+    @abstractmethod
+    def count(self, text: str) -> int:
+        """Return the tokens of an assembled text."""
+
+    def so_far(self) -> int:
+        """Return the most that the text so far may count; 0 where the measure does not add up."""
+        return 0
+
+    def take_back(self, piece: Piece) -> None:  # noqa: B027  # not needed to settle
+        """Take account of a chunk that has left."""
+
+    def less(self, room: int, over: int, _is_escaped: bool) -> int:
+        """Return a smaller *room*, after a cut with which the text was that much *over*."""
+        return room - over
+
+
+class Estimate(Measure):
+    """
+    An estimate: the tokens follow from a size, in code points or words, that adds up.
+
+    The size of a text is at most the sum of the sizes of its parts, so that what was admitted
+    fits, in whatever order it stands. Tokens are rounded up, once, for the text as a whole.
+    """
+
+    adds_up = True
+
+    def __init__(self, draft: Draft, budget: int, kind: int, ratio: float) -> None:
+        """Measure what stands around all chunks."""
+        super().__init__(draft, budget)
+        self.kind = kind
+        self.ratio = ratio
+        template = draft.template
+        self.around = self.size(template.header) + self.size(template.footer)
+        self.joined = 0
+        """The size of the kept chunks with their separators."""
+
+    def size(self, text: str) -> int:
+        """Return the code points or words of *text*."""
+        return size_of(self.kind, text)
+
+    def total(self, size: int) -> int:
+        """Return the tokens of a text of that size."""
+        return tokens(self.kind, self.ratio, size)
+
+    def joining(self, rendered: str) -> int:
+        """Return the size of one more chunk, with a separator in front if it is not the first."""
+        gap = self.size(self.draft.template.separator) if self.draft.outcome.kept else 0
+        return gap + self.size(rendered)
+
+    def so_far(self) -> int:
+        """Return the tokens of the text so far; of no text there are none."""
+        return self.total(self.around + self.joined) if self.draft.outcome.kept else 0
+
+    def with_next(self, rendered: str) -> int:
+        """Return the tokens of the text so far with one more chunk."""
+        return self.total(self.around + self.joined + self.joining(rendered))
+
+    def offer(self, i: int, _room: int, may_cut: bool) -> Offer:
+        """Return what chunk *i* adds to the tokens of the text so far."""
+        counted = self.total(self.size(self.draft.texts[i]))
+        offer = Offer(self.draft.bare(i, counted), 0, 0)
+        self.revise(offer)
+        if offer.fits or may_cut:
+            offer.piece = self.draft.framed(i, counted)
+            self.revise(offer)
+        return offer
+
+    def revise(self, offer: Offer) -> None:
+        """Reckon with the text so far anew: chunks may have left it."""
+        before = self.so_far()
+        offer.needed = self.with_next(offer.piece.rendered) - before
+        offer.available = self.budget - before
+
+    def set_aside(self, text: str) -> None:
+        """Reckon with *text* as with header and footer."""
+        self.around += self.size(text)
+
+    def spend(self, offer: Offer) -> None:
+        """Add the size of the chunk and of the separator in front of it."""
+        self.joined += self.joining(offer.piece.rendered)
+
+    def take_back(self, piece: Piece) -> None:
+        """Subtract what `spend` added."""
+        self.joined -= self.joining(piece.rendered)
+
+    def cut_room(self, _offer: Offer) -> int:
+        """Return the whole budget: `longest` reckons with the whole text."""
+        return self.budget
+
+    def longest(self, cut: Cut, whole: Piece, room: int) -> tuple[str, int] | None:
+        """Return the longest text with which the whole text is within the budget."""
+
+        def total(text: str) -> int:
+            return self.with_next(whole.front + self.draft.template.escaped(text) + whole.back)
+
+        best = cut.longest(total, room)
+        return best and (best[0], self.total(self.size(best[0])))
+
+    def spend_cut(self, piece: Piece, _total: int) -> None:
+        """Add the size of what the cut left."""
+        self.joined += self.joining(piece.rendered)
+
+    def count(self, text: str) -> int:
+        """Return the tokens of an assembled text."""
+        return self.total(self.size(text))
+
+
+class Exact(Measure):
+    """
+    An encoding: what stands at a joint may count more or less than on its own.
+
+    A chunk costs what it counts as it stands in the text, by itself, and what one more separator
+    adds to the chunk in front. Counts of parts do not add up to that of the text, and packing
+    settles the difference at the end.
+    """
+
+    is_lazy = True
+
+    def __init__(self, draft: Draft, budget: int, kind: int) -> None:
+        """Count what stands around all chunks."""
+        super().__init__(draft, budget)
+        self.kind = kind
+        self.used = self.count(draft.template.header) + self.count(draft.template.footer)
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text*."""
+        return exact.count(self.kind, text)
+
+    def left(self) -> int:
+        """Return the tokens that are left."""
+        return max(0, self.budget - self.used)
+
+    def offer(self, i: int, room: int, _may_cut: bool) -> Offer:
+        """Return what chunk *i* costs; one token more than are left if it does not fit."""
+        available = min(room, self.left())
+        counted = self.count(self.draft.texts[i])
+        if counted <= available:
+            piece = self.draft.framed(i, counted)
+            cost = self.cost(piece)
+            if cost <= available and self.count(piece.text) <= available:
+                return Offer(piece, cost, available)
+        return Offer(self.draft.bare(i, counted), available + 1, available)
+
+    def revise(self, offer: Offer) -> None:
+        """Reckon with less room for a chunk that did not fit before."""
+        offer.available = self.left()
+        offer.needed = offer.available + 1
+
+    def cost(self, piece: Piece) -> int:
+        """Return what *piece* costs, and one more separator if it is not the first."""
+        cost = self.count(piece.rendered)
+        if not self.draft.outcome.kept:
+            return cost
+        last = self.last()
+        is_last = self.draft.order != BY_INPUT or piece.index >= last.index
+        return cost + self.separator_behind(last if is_last else piece)
+
+    def last(self) -> Piece:
+        """Return the kept chunk behind which one more separator is taken to stand."""
+        kept = self.draft.outcome.kept
+        return max(kept, key=lambda p: p.index) if self.draft.order == BY_INPUT else kept[-1]
+
+    def separator_behind(self, piece: Piece) -> int:
+        """Return what a separator adds to the count of *piece*."""
+        with_it = self.count(piece.rendered + self.draft.template.separator)
+        return with_it - self.count(piece.rendered)
+
+    def set_aside(self, text: str) -> None:
+        """Spend what the notice counts by itself."""
+        self.used += self.count(text)
+
+    def spend(self, offer: Offer) -> None:
+        """Spend the cost of the chunk; the count of its text is remembered for the process."""
+        self.used += offer.needed
+        exact.count_till_limit(self.kind, self.draft.texts[offer.piece.index], sys.maxsize)
+
+    def cut_room(self, offer: Offer) -> int:
+        """Return what is left beside the frame and a separator."""
+        offer.piece = whole = self.draft.framed(offer.piece.index, 0)
+        room = offer.available - self.count(whole.front) - self.count(whole.back)
+        return room - (self.separator_behind(self.last()) if self.draft.outcome.kept else 0)
+
+    def longest(self, cut: Cut, _whole: Piece, room: int) -> tuple[str, int] | None:
+        """Return a text that ends where a token does; what escaping adds shows afterwards."""
+        return cut.longest_exact(self.kind, room)
+
+    def spend_cut(self, piece: Piece, _total: int) -> None:
+        """Spend the cost of what the cut left."""
+        self.used += self.cost(piece)
+
+    def less(self, room: int, over: int, is_escaped: bool) -> int:
+        """Return a smaller *room*: in proportion where escaping made the text longer."""
+        return room * room // (room + over) if is_escaped else room - over
+
+
+class Counted(Measure):
+    """
+    A caller's own counter: nothing is known but its answers.
+
+    It is asked once for each chunk considered, once for header and footer, and once for the
+    notice; admission goes by the sum of the answers. What it then answers for the whole text may
+    be anything, and packing settles that at the end. To cut a chunk it is asked for pieces of it.
+    """
+
+    def __init__(self, draft: Draft, budget: int, ask: Callable[[str, int], int]) -> None:
+        """Ask nothing yet: there may be no chunk to pack."""
+        super().__init__(draft, budget)
+        self.ask = ask
+        self.used: int | None = None
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text that is no chunk; the counter is not shown an empty one."""
+        return self.ask(text, ASSEMBLED) if text else 0
+
+    def spent(self) -> int:
+        """Return the sum so far; the counter is asked for header and footer the first time."""
+        if self.used is None:
+            self.used = self.count(self.draft.template.header + self.draft.template.footer)
+        return self.used
+
+    def left(self) -> int:
+        """Return the tokens that are left, by the sum."""
+        return max(0, self.budget - self.spent())
+
+    def offer(self, i: int, _room: int, _may_cut: bool) -> Offer:
+        """
+        Return what the counter answers for chunk *i*.
+
+        Its frame, and what escaping adds, are taken to count as much for each code point as the
+        text does: to ask for them would be one question more for each chunk.
+        """
+        available = self.left()
+        counted = self.ask(self.draft.texts[i], i)
+        if counted > available:
+            return Offer(self.draft.bare(i, counted), counted, available)
+        piece = self.draft.framed(i, counted)
+        needed = -(-counted * len(piece.rendered) // len(self.draft.texts[i]))
+        return Offer(piece, needed, available)
+
+    def revise(self, offer: Offer) -> None:
+        """Reckon with less room."""
+        offer.available = self.left()
+
+    def set_aside(self, text: str) -> None:
+        """Add what the counter answers for the notice."""
+        self.used = self.spent() + self.count(text)
+
+    def spend(self, offer: Offer) -> None:
+        """Add what the chunk was taken to count."""
+        self.used = self.spent() + offer.needed
+
+    def cut_room(self, offer: Offer) -> int:
+        """Return what the text so far leaves, with the frame and the longest tail behind it."""
+        draft, template = self.draft, self.draft.template
+        offer.piece = whole = draft.framed(offer.piece.index, 0)
+        front = template.header
+        if draft.outcome.kept:
+            front = draft.assembled("") + template.separator
+        return self.budget - self.count(front + whole.front + whole.back + draft.longest_tail())
+
+    def longest(self, cut: Cut, whole: Piece, room: int) -> tuple[str, int] | None:
+        """Return the longest text that counts at most *room* once it is escaped."""
+        escaped = self.draft.template.escaped
+        best = cut.longest(lambda text: self.ask(escaped(text), whole.index), room)
+        if best is None or escaped(best[0]) == best[0]:
+            return best
+        return best[0], self.ask(best[0], whole.index)
+
+    def spend_cut(self, _piece: Piece, total: int) -> None:
+        """Go on from the count of the text, which is better than the sum."""
+        self.used = total
+
+
+def measure_of(
+    draft: Draft, budget: int, kind: int, ratio: float, ask: Callable[[str, int], int]
+) -> Measure:
+    """Return the measure of a counter."""
+    if kind == CALLABLE:
+        return Counted(draft, budget, ask)
+    if exact.is_exact(kind):
+        return Exact(draft, budget, kind)
+    return Estimate(draft, budget, kind, ratio)
