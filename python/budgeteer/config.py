@@ -59,10 +59,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
-from budgeteer._external import HF
+from budgeteer._codes import HF
 from budgeteer._files import decode, join, mapping, one_line, reason
 from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Embedding
+from budgeteer._rank.similarity import Embedder
 from budgeteer._sources.sources import Qdrant, Source, source_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError, RetrievalError
 
@@ -127,7 +128,7 @@ class Config:
     path: Path
     packer: Packer
     sources: tuple[Source, ...]
-    embedder: OpenAIEmbedder | None = None
+    embedder: Embedder | None = None
 
     def chunks(self, query: str | None = None) -> list[Chunk]:
         """

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _codes, _validate
 from budgeteer._needs import HybridWire, Needs, needs_of
+from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
 from budgeteer._rank.terms import Words, words_of
 from budgeteer.errors import InvalidArgumentError
@@ -27,6 +28,7 @@ Bm25Wire: TypeAlias = tuple[float, float, str | None, str | tuple[str, ...] | No
 """What a backend takes of BM25: k1, b, the language of stems, and stopwords."""
 
 
+@public("budgeteer.ranking")
 @dataclass(frozen=True, slots=True)
 class Bm25:
     """
@@ -79,6 +81,7 @@ class Bm25:
         return self.stemming, self.stopwords  # type: ignore[return-value]  # checked above
 
 
+@public("budgeteer.ranking")
 @dataclass(frozen=True, slots=True)
 class Embedding:
     """
@@ -127,6 +130,7 @@ class Embedding:
             raise InvalidArgumentError("fallback must be None where there is no embedder")
 
 
+@public("budgeteer.ranking")
 @dataclass(frozen=True, slots=True)
 class Hybrid:
     """
