@@ -2,15 +2,14 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, RwLock};
 
-use budgeteer::pipeline::{self, Counting, Host, Plan, Subject, Tag};
+use budgeteer::pipeline::{self, Counting, Host, Plan, Policy, Subject, Tag};
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Chunk, Corpus, Dedupe, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate,
-    Exact, Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Selection, Stored,
-    Template, Terms, Vectors,
+    Chunk, Corpus, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact,
+    Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Stored, Template, Vectors,
 };
 use proptest::prelude::*;
 
@@ -47,43 +46,28 @@ fn rows(columns: &DroppedColumns) -> Vec<(u32, budgeteer::Reason, u64, u64)> {
 }
 
 /// Asserts that packing by the index is packing.
-fn assert_same(plan: &Plan<'_>, query: &str, batch: &impl budgeteer::Batch, index: &Index) {
-    let Ok(expected) = pipeline::run(plan, query.into(), batch, &mut Program);
-    let Ok(found) = pipeline::run_indexed(plan, query.into(), batch, index, &mut Program);
-    assert_eq!(expected.text(plan, batch), found.text(plan, batch));
+fn assert_same(
+    plan: &Plan,
+    budget: u64,
+    query: &str,
+    batch: &impl budgeteer::Batch,
+    index: &Index,
+) {
+    let call = &plan.call(query.into(), budget);
+    let Ok(expected) = pipeline::run(call, batch, &mut Program);
+    let Ok(found) = pipeline::run_indexed(call, batch, index, &mut Program);
+    assert_eq!(expected.text(call, batch), found.text(call, batch));
     assert_eq!(expected.total_tokens, found.total_tokens);
     assert_eq!(expected.scores, found.scores);
     assert_eq!(expected.duplicates(), found.duplicates());
     let measures = index.measures(plan.counting);
-    let dropped = found.dropped_of(plan.ranking, plan.keys, plan.min_score, measures);
+    let dropped = found.dropped_of(measures);
     assert_eq!(rows(expected.dropped()), rows(&dropped));
 }
 
-static PLAIN: Template = Template::plain();
-
-static TERMS: LazyLock<Terms> = LazyLock::new(Terms::default);
-
-fn plan(budget: u64, counting: Counting, overflow: Overflow) -> Plan<'static> {
-    Plan {
-        budget,
-        counting,
-        ranking: Ranking::Bm25,
-        keys: &[],
-        hybrid: Hybrid { bm25: 1.0, embedding: 0.0, score: 0.0, ..Hybrid::default() },
-        terms: &TERMS,
-        min_score: None,
-        overflow,
-        max_chunks: None,
-        dedupe: Dedupe::Exact,
-        selection: Selection::Rank,
-        order: Order::Rank,
-        previous: &[],
-        template: &PLAIN,
-        notice: None,
-        sum_of_parts: false,
-        is_cited: false,
-        gate: None,
-    }
+fn plan(counting: Counting, overflow: Overflow) -> Plan {
+    let hybrid = Hybrid { bm25: 1.0, embedding: 0.0, score: 0.0, ..Hybrid::default() };
+    Plan { overflow, hybrid, ..Plan::new(counting) }
 }
 
 proptest! {
@@ -129,19 +113,19 @@ proptest! {
         let batch = Documents::new(&texts);
         let first = Index::new(&Documents::new(&texts[..split.min(size)]));
         let index = first.extended(&batch);
-        let notice = ["Left out: ".to_owned(), ".".to_owned()];
+        let notice = vec!["Left out: ".to_owned(), ".".to_owned()];
         let plan = Plan {
             max_chunks,
             min_score,
             ranking,
             order,
-            template: &template,
-            notice: has_notice.then_some(&notice),
-            is_cited,
-            ..plan(budget, counting, overflow)
+            template,
+            notice: has_notice.then_some(notice),
+            policy: if is_cited { Policy::Cite } else { Policy::None },
+            ..plan(counting, overflow)
         };
-        assert_same(&plan, "green tea \u{8336}", &batch, &index);
-        assert_same(&plan, "green tea \u{8336}", &batch, &index);
+        assert_same(&plan, budget, "green tea \u{8336}", &batch, &index);
+        assert_same(&plan, budget, "green tea \u{8336}", &batch, &index);
 
         let folder = std::env::temp_dir().join(format!("budgeteer-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -149,7 +133,7 @@ proptest! {
         index.save(&path, &batch, |_| b"record").unwrap();
         let stored = Stored::open(&path).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_same(&plan, "green tea \u{8336}", &stored, stored.index());
+        assert_same(&plan, budget, "green tea \u{8336}", &stored, stored.index());
         prop_assert!((0..size).all(|i| stored.record(i) == b"record"));
     }
 }
@@ -180,8 +164,8 @@ fn threads_share_an_index() {
             let (batch, index) = (&batch, &index);
             scope.spawn(move || {
                 for budget in [0, 20, 300] {
-                    let plan = plan(budget, counting, Overflow::Skip);
-                    assert_same(&plan, &format!("tea {number}"), batch, index);
+                    let plan = plan(counting, Overflow::Skip);
+                    assert_same(&plan, budget, &format!("tea {number}"), batch, index);
                 }
             });
         }

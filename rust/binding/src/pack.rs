@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::pipeline::{self, Gate, Host, Outcome, Plan, Subject, Tag};
+use budgeteer::pipeline::{self, Call, Gate, Host, Outcome, Plan, Policy, Subject, Tag};
 use budgeteer::{Ranking, Selection};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -82,38 +82,43 @@ pub(crate) fn pack<'py>(
             _ => true,
         };
         let keys: Vec<f64> = floats(keys.unwrap_or_default()).collect();
+        let max_docs = gate.as_ref().map(|(_, _, _, max_docs)| *max_docs);
         let gate = gate.map(gate_of).transpose()?;
         let previous: Vec<Vec<u8>> =
             previous.iter_borrowed().map(|link| utf8(&link)).collect::<PyResult<_>>()?;
-        let template = codes::template(template);
-        let terms = terms(words)?;
+        let policy = match (cite.is_some(), max_docs) {
+            (true, _) => Policy::Cite,
+            (false, Some(max_docs)) => Policy::Gate { max_docs },
+            _ if sum_of_parts => Policy::SumOfParts,
+            _ => Policy::None,
+        };
         let plan = Plan {
-            budget,
             counting: codes::counting(kind, ratio),
             ranking,
-            keys: &keys,
             hybrid,
-            terms: &terms,
+            terms: terms(words)?,
             min_score,
             overflow: codes::overflow(overflow),
             max_chunks,
             dedupe: codes::dedupe(dedupe),
             selection,
             order: codes::order(order),
-            previous: &previous,
-            template: &template,
-            notice: notice.as_deref(),
-            sum_of_parts,
-            is_cited: cite.is_some(),
-            gate: gate.as_ref(),
+            template: codes::template(template),
+            notice,
+            policy,
         };
-        let query = text(query)?;
+        let call = Call {
+            keys: &keys,
+            previous: &previous,
+            gate: gate.as_ref(),
+            ..plan.call(text(query)?, budget)
+        };
         if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
             let CorpusIndex { index, texts } = corpus.get();
             let mut caller = Caller { py, chunks: texts, ask, tag, cite };
-            let outcome = pipeline::run_indexed(&plan, query, texts, index, &mut caller)?;
-            let (head, duplicates) = head(py, &outcome, texts, &plan)?;
-            let unseen = Unseen::new(outcome, &plan, index);
+            let outcome = pipeline::run_indexed(&call, texts, index, &mut caller)?;
+            let (head, duplicates) = head(py, &outcome, texts, &call)?;
+            let unseen = Unseen::new(outcome, plan.counting, index);
             let nothing = (py.None(), py.None(), py.None(), py.None());
             let rest = (unseen,).into_pyobject(py)?;
             let result = head.add(rest)?.add(nothing.into_pyobject(py)?)?;
@@ -124,8 +129,8 @@ pub(crate) fn pack<'py>(
             Err((code, index)) => return (code as u8, index).into_pyobject(py),
         };
         let mut caller = Caller { py, chunks: &texts, ask, tag, cite };
-        let outcome = pipeline::run(&plan, query, &texts, &mut caller)?;
-        let (head, duplicates) = head(py, &outcome, &texts, &plan)?;
+        let outcome = pipeline::run(&call, &texts, &mut caller)?;
+        let (head, duplicates) = head(py, &outcome, &texts, &call)?;
         let (scores, dropped) = outcome.into_columns();
         let scores = (column(py, scores.into_iter())?,).into_pyobject(py)?;
         let dropped = dropped_columns(py, dropped)?.into_pyobject(py)?;
@@ -137,8 +142,8 @@ pub(crate) fn pack<'py>(
 /// considered.
 type GateColumns<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>, Bound<'py, PyBytes>, u64);
 
-fn gate_of((kinds, authorities, priorities, max_docs): GateColumns<'_>) -> PyResult<Gate> {
-    let mut gate = Gate::new(max_docs);
+fn gate_of((kinds, authorities, priorities, _): GateColumns<'_>) -> PyResult<Gate> {
+    let mut gate = Gate::default();
     let priorities = floats(priorities.as_bytes());
     for ((kind, authority), priority) in kinds.iter().zip(authorities.iter()).zip(priorities) {
         // What is not UTF-8 is as unknown as what stands in its place.
@@ -213,17 +218,17 @@ fn head<'py>(
     py: Python<'py>,
     outcome: &Outcome,
     texts: &impl Strings,
-    plan: &Plan<'_>,
+    call: &Call<'_>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
     let mut joiner = Joiner::with_capacity(outcome.parts().len());
-    let gap = PyString::new(py, plan.template.between());
+    let gap = PyString::new(py, call.template().between());
     let mut spans = Vec::with_capacity(2 * outcome.parts().len());
     let mut cut = -1;
     for (place, part) in outcome.parts().enumerate() {
         if place > 0 {
             joiner.push(gap.as_any().clone())?;
         } else {
-            joiner.push_utf8(py, plan.template.front().as_bytes())?;
+            joiner.push_utf8(py, call.template().front().as_bytes())?;
         }
         joiner.push_utf8(py, part.front)?;
         spans.push(signed(joiner.chars() as u64));
@@ -238,7 +243,7 @@ fn head<'py>(
         joiner.push_utf8(py, part.back)?;
     }
     if !spans.is_empty() {
-        joiner.push_utf8(py, &outcome.tail(plan))?;
+        joiner.push_utf8(py, &outcome.tail(call))?;
     }
     let text = joiner.join(py)?;
     let duplicates = PyDict::new(py);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::chunk::Batch;
 use crate::count::Exact;
 use crate::keywords::keywords;
-use crate::pipeline::Counting;
+use crate::plan::Counting;
 use crate::score::bm25::Bm25;
 use crate::terms::Terms;
 use crate::text::Text;

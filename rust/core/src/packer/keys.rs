@@ -19,19 +19,19 @@ impl Packer {
     }
 
     /// Returns what the chunks are ranked by, where they or vectors say it.
-    pub(crate) fn keys(
+    pub(super) fn keys(
         &self,
         count: usize,
         score: impl Fn(usize) -> Option<f64>,
         mtime: impl Fn(usize) -> f64,
         vectors: Option<Vectors<'_>>,
     ) -> Result<Vec<f64>, Error> {
-        if self.ranking == Ranking::Hybrid {
-            self.hybrid.check()?;
+        if self.plan.ranking == Ranking::Hybrid {
+            self.plan.hybrid.check()?;
         }
-        let takes_vectors = match self.ranking {
+        let takes_vectors = match self.plan.ranking {
             Ranking::Embedding => true,
-            Ranking::Hybrid => self.hybrid.embedding > 0.0,
+            Ranking::Hybrid => self.plan.hybrid.embedding > 0.0,
             _ => false,
         };
         if takes_vectors != vectors.is_some() {
@@ -50,7 +50,7 @@ impl Packer {
         let check = |index: usize, key: f64, field: &'static str| {
             if key.is_nan() { Err(Error::nan(index, field)) } else { Ok(key) }
         };
-        match self.ranking {
+        match self.plan.ranking {
             Ranking::Score => (0..count)
                 .map(|i| score(i).map_or(Ok(f64::NAN), |key| check(i, key, "score")))
                 .collect(),
@@ -58,7 +58,7 @@ impl Packer {
             Ranking::Embedding => Ok(cosines),
             Ranking::Hybrid => {
                 let mut keys = cosines;
-                if self.hybrid.score > 0.0 {
+                if self.plan.hybrid.score > 0.0 {
                     for index in 0..count {
                         let score = score(index).map_or(Ok(f64::NAN), |score| {
                             match check(index, score, "score")? {
