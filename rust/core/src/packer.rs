@@ -10,11 +10,8 @@ use crate::gate::Gate;
 use crate::packing::{Packing, packing};
 use crate::pipeline;
 use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Policy, Selection, Units};
-use crate::rank::Ranking;
-use crate::score::hybrid::Hybrid;
+use crate::ranking::RankBy;
 use crate::similarity::Vectors;
-use crate::stem::Stemming;
-use crate::stopwords::Stopwords;
 use crate::template::Template;
 
 use caller::Caller;
@@ -119,43 +116,23 @@ impl Packer {
         self
     }
 
-    /// Sets what comes first.
-    #[must_use]
-    pub fn ranking(mut self, ranking: Ranking) -> Self {
-        self.plan.ranking = ranking;
-        self
-    }
-
-    /// Sets what [`Ranking::Hybrid`] weighs.
-    #[must_use]
-    pub fn hybrid(mut self, hybrid: Hybrid) -> Self {
-        self.plan.hybrid = hybrid;
-        self
-    }
-
-    /// Has BM25 take the forms of a word for one, where it ranks.
+    /// Sets what comes first: a [`Ranking`](crate::Ranking), or a [`Bm25`](crate::Bm25) or a
+    /// [`Hybrid`](crate::Hybrid) with options.
     ///
     /// ```
     /// # #[cfg(feature = "stemming")] {
-    /// use budgeteer::{Packer, Stemming};
+    /// use budgeteer::{Bm25, Packer, Stemming};
     ///
-    /// let packer = Packer::new(5).stemming(Stemming::of("english"));
+    /// let bm25 = Bm25 { stemming: Stemming::of("english"), ..Bm25::default() };
+    /// let packer = Packer::new(5).ranking(bm25);
     /// let packing = packer.pack("remote working", &["Lunch is at noon.", "We work remotely."])?;
     /// assert_eq!(packing.text, "We work remotely.");
     /// # }
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     #[must_use]
-    pub fn stemming(mut self, stemming: Option<Stemming>) -> Self {
-        self.plan.terms.stemming = stemming;
-        self
-    }
-
-    /// Sets which words BM25 leaves out, where it ranks; English ones unless
-    /// told otherwise.
-    #[must_use]
-    pub fn stopwords(mut self, stopwords: Stopwords) -> Self {
-        self.plan.terms.stopwords = stopwords;
+    pub fn ranking(mut self, ranking: impl Into<RankBy>) -> Self {
+        self.plan.ranking = ranking.into();
         self
     }
 
@@ -297,7 +274,7 @@ impl Packer {
     /// Returns whether chunks that come best first are taken one after another,
     /// whatever comes behind them.
     pub(crate) fn takes_as_they_come(&self) -> bool {
-        matches!(self.plan.ranking, Ranking::Input | Ranking::Score)
+        matches!(self.plan.ranking, RankBy::Input | RankBy::Score)
             && !self.chooses()
             && self.plan.dedupe != Dedupe::Near
             && self.units == Units::Chunk
@@ -341,8 +318,9 @@ impl Packer {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
     /// score, time or minimum that is NaN, for a ratio of
-    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000, and under
-    /// rankings that need vectors; see [`pack_with_vectors`](Self::pack_with_vectors).
+    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000, for an
+    /// option of a ranking that is out of range, and under rankings that need
+    /// vectors; see [`pack_with_vectors`](Self::pack_with_vectors).
     ///
     /// # Panics
     ///
@@ -399,7 +377,7 @@ impl Packer {
     }
 
     /// Packs the best of `chunks` for `query` by their vectors: under
-    /// [`Ranking::Embedding`], or under [`Ranking::Hybrid`] where the embedding
+    /// [`Ranking::Embedding`](crate::Ranking::Embedding), or under [`Ranking::Hybrid`](crate::Ranking::Hybrid) where the embedding
     /// weighs something.
     ///
     /// # Errors
@@ -457,7 +435,7 @@ impl Packer {
         {
             return Err(Error::shape(SENTENCES.into()));
         }
-        Ok(())
+        self.plan.ranking.check()
     }
 
     /// Returns what `pack` answers for the call and the program that it needs.

@@ -15,12 +15,15 @@ use crate::pack;
 use crate::pack::indexed::{Ranks, Trail, may_skip};
 pub use crate::plan::{Call, Counting, Host, Order, Plan, Policy, Subject};
 use crate::plan::{Dedupe, Selection};
-use crate::rank::{Ranking, sort_descending};
+use crate::rank::sort_descending;
+pub use crate::ranking::Needs;
+use crate::ranking::{Bm25, Hybrid, RankBy, SortKey, Weights, Words};
 use crate::reading::{Measures, Reading};
-use crate::score::bm25::{Bm25, Bm25Scorer};
-use crate::score::hybrid::{Hybrid, fuse};
+use crate::score::bm25::Bm25Scorer;
+use crate::score::hybrid::fuse;
 use crate::selection;
 pub use crate::template::Tag;
+use crate::text::Text;
 
 use read::{overlaps, read, read_slices};
 
@@ -44,8 +47,8 @@ pub struct Outcome {
 #[derive(Debug)]
 struct Unseen {
     trail: Trail,
-    ranking: Ranking,
-    /// Empty where the scores are the keys.
+    sorting: SortKey,
+    /// What [`SortKey::Own`] sorts by, else empty.
     keys: Vec<f64>,
     min_score: Option<f64>,
 }
@@ -82,8 +85,8 @@ impl Outcome {
     #[must_use]
     pub fn dropped_of(&self, measures: &[u32]) -> Cow<'_, DroppedColumns> {
         let Some(unseen) = &self.unseen else { return Cow::Borrowed(&self.admitted.dropped) };
-        let Unseen { trail, ranking, keys, min_score } = unseen;
-        let ranks = ranks(*ranking, keys, *min_score, &self.scores);
+        let Unseen { trail, sorting, keys, min_score } = unseen;
+        let ranks = ranks(*sorting, keys, *min_score, &self.scores);
         Cow::Owned(trail.columns(&ranks, measures, &self.admitted.dropped))
     }
 
@@ -123,7 +126,8 @@ pub fn run<B: Batch, H: Host>(
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
     let call = &asked(call, batch);
-    let (scores, reading) = read(call, batch, host)?;
+    let (found, reading) = read(call, batch, host)?;
+    let scores = scores(call, batch.len(), found);
     pack_all(call, batch, scores, reading, host)
 }
 
@@ -154,30 +158,13 @@ pub fn run_indexed<B: Batch, H: Host>(
     if call.gate().is_some() {
         return run(call, batch, host); // it asks for words without titles
     }
-    let terms = &plan.terms;
-    let mut bm25 = || {
-        let lists = match index.query_cost(terms) {
-            0 => index.query(query, terms),
-            cost => host.work(cost, |_| index.query(query, terms))?,
-        };
-        if let Some(query) = lists {
-            return host.work(query.cost(), |_| query.scores(Bm25::default()));
-        }
-        let mut scorer = Bm25Scorer::new(query, terms, Bm25::default());
-        read_slices(batch, index.total_chars(), host, |at| {
-            scorer.read(batch.text(at), batch.title(at));
-        })?;
-        Ok(scorer.scores())
+    let needs = plan.needs();
+    let found = match needs.words {
+        Words::None => Vec::new(),
+        Words::Keywords => overlaps(query, batch, index, host)?,
+        Words::Terms(bm25) => bm25_scores(bm25, query, batch, index, host)?,
     };
-    let scores = match plan.ranking {
-        Ranking::Score | Ranking::Embedding => call.keys.to_vec(),
-        Ranking::Bm25 => bm25()?,
-        Ranking::Hybrid => {
-            let bm25 = if plan.hybrid.bm25 > 0.0 { bm25()? } else { Vec::new() };
-            hybrid_scores(call, batch.len(), &bm25)
-        }
-        _ => overlaps(query, batch, index, host)?,
-    };
+    let scores = scores(call, batch.len(), found);
     let reading = Reading {
         measures: match plan.counting {
             Counting::Exact(exact) => Measures::Bounds(index.bounds(exact)),
@@ -190,15 +177,66 @@ pub fn run_indexed<B: Batch, H: Host>(
     }
     let packer = pack::Packer::new(call, batch, reading, host, DroppedColumns::default());
     let (admitted, total_tokens, trail) =
-        packer.pack_indexed(&ranks(plan.ranking, call.keys, plan.min_score, &scores))?;
+        packer.pack_indexed(&ranks(needs.sorting, call.keys, plan.min_score, &scores))?;
     let places = assemble::arrange(&admitted, call, batch);
-    let keys = if plan.ranking == Ranking::Recency { call.keys.to_vec() } else { Vec::new() };
-    let unseen = Unseen { trail, ranking: plan.ranking, keys, min_score: plan.min_score };
+    let sorting = needs.sorting;
+    let keys = if sorting == SortKey::Own { call.keys.to_vec() } else { Vec::new() };
+    let unseen = Unseen { trail, sorting, keys, min_score: plan.min_score };
     Ok(Outcome { total_tokens, scores, admitted, places, unseen: Some(unseen) })
 }
 
+/// Returns the scores of a corpus by BM25.
+fn bm25_scores<B: Batch, H: Host>(
+    bm25: &Bm25,
+    query: Text<'_>,
+    batch: &B,
+    index: &Index,
+    host: &mut H,
+) -> Result<Vec<f64>, H::Error> {
+    let lists = match index.query_cost(bm25) {
+        0 => index.query(query, bm25),
+        cost => host.work(cost, |_| index.query(query, bm25))?,
+    };
+    if let Some(query) = lists {
+        return host.work(query.cost(), |_| query.scores());
+    }
+    let mut scorer = Bm25Scorer::new(query, bm25);
+    read_slices(batch, index.total_chars(), host, |at| {
+        scorer.read(batch.text(at), batch.title(at));
+    })?;
+    Ok(scorer.scores())
+}
+
+/// Returns the scores of all chunks, with what was `found` in the texts where
+/// something was looked for.
+fn scores(call: &Call<'_>, count: usize, found: Vec<f64>) -> Vec<f64> {
+    match &call.plan.ranking {
+        RankBy::Hybrid(hybrid) if call.gate().is_none() => fused(call, hybrid, count, &found),
+        _ if call.plan.needs().words == Words::None => call.keys.to_vec(),
+        _ => found,
+    }
+}
+
+/// Returns one score of those that the ranking weighs.
+fn fused(call: &Call<'_>, hybrid: &Hybrid, count: usize, found: &[f64]) -> Vec<f64> {
+    let Weights { bm25, embedding, score } = hybrid.weights;
+    let mut keys = call.keys;
+    let mut columns = Vec::with_capacity(3);
+    if bm25 > 0.0 {
+        columns.push((bm25, found));
+    }
+    for weight in [embedding, score] {
+        if weight > 0.0 {
+            let (column, rest) = keys.split_at(count);
+            columns.push((weight, column));
+            keys = rest;
+        }
+    }
+    fuse(count, &columns, hybrid.fusion)
+}
+
 fn ranks<'a>(
-    ranking: Ranking,
+    sorting: SortKey,
     keys: &'a [f64],
     min_score: Option<f64>,
     scores: &'a [f64],
@@ -206,12 +244,18 @@ fn ranks<'a>(
     Ranks {
         count: u32::try_from(scores.len()).expect("no corpus has 2^32 chunks"),
         scores,
-        keys: match ranking {
-            Ranking::Input => None,
-            Ranking::Recency => Some(keys),
-            _ => Some(scores),
-        },
+        keys: sort_keys(sorting, keys, scores),
         min_score,
+    }
+}
+
+/// Returns the numbers by which chunks are sorted; None where they stay as they
+/// came.
+fn sort_keys<'a>(sorting: SortKey, keys: &'a [f64], scores: &'a [f64]) -> Option<&'a [f64]> {
+    match sorting {
+        SortKey::Place => None,
+        SortKey::Score => Some(scores),
+        SortKey::Own => Some(keys),
     }
 }
 
@@ -250,43 +294,21 @@ fn pack_all<B: Batch, H: Host>(
             is_related
         });
         sort_descending(&mut order, gate.weights());
-    } else {
-        match plan.ranking {
-            Ranking::Input => {}
-            Ranking::Recency => sort_descending(&mut order, call.keys),
-            _ => sort_descending(&mut order, &scores),
-        }
+    } else if let Some(keys) = sort_keys(plan.needs().sorting, call.keys, &scores) {
+        sort_descending(&mut order, keys);
     }
 
     if plan.selection == Selection::Coverage && !plan.is_sum_of_parts() {
         let candidates = &order[..order.len().min(selection::CANDIDATES)];
         let chars = candidates.iter().map(|&index| batch.text(index as usize).chars()).sum();
-        let with_titles = gate.is_none();
-        order = host.work(chars, |_| {
-            selection::by_coverage(query, &plan.terms, batch, with_titles, &order)
-        })?;
+        let with_titles = plan.needs().has_titles;
+        let bm25 = plan.ranking.bm25();
+        order =
+            host.work(chars, |_| selection::by_coverage(query, &bm25, batch, with_titles, &order))?;
     }
 
     let packer = pack::Packer::new(call, batch, reading, host, dropped);
     let (admitted, total_tokens) = packer.pack(&order, &scores)?;
     let places = assemble::arrange(&admitted, call, batch);
     Ok(Outcome { total_tokens, scores, admitted, places, unseen: None })
-}
-
-/// Returns one score of those that the ranking weighs.
-fn hybrid_scores(call: &Call<'_>, count: usize, bm25: &[f64]) -> Vec<f64> {
-    let Hybrid { bm25: weight, embedding, score, fusion } = call.plan.hybrid;
-    let mut keys = call.keys;
-    let mut columns = Vec::with_capacity(3);
-    if weight > 0.0 {
-        columns.push((weight, bm25));
-    }
-    for weight in [embedding, score] {
-        if weight > 0.0 {
-            let (column, rest) = keys.split_at(count);
-            columns.push((weight, column));
-            keys = rest;
-        }
-    }
-    fuse(count, &columns, fusion)
 }

@@ -6,10 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use crate::count::{Estimate, Exact};
 use crate::gate::Gate;
-use crate::rank::Ranking;
-use crate::score::hybrid::Hybrid;
+use crate::ranking::{Needs, RankBy, Words};
 use crate::template::{Tag, Template};
-use crate::terms::Terms;
 use crate::text::Text;
 use crate::truncate::Keep;
 
@@ -164,11 +162,7 @@ pub struct Plan {
     /// How texts are counted.
     pub counting: Counting,
     /// What comes first.
-    pub ranking: Ranking,
-    /// What [`Ranking::Hybrid`] weighs.
-    pub hybrid: Hybrid,
-    /// What BM25 counts.
-    pub terms: Terms,
+    pub ranking: RankBy,
     /// Chunks that score below it are out of scope.
     pub min_score: Option<f64>,
     /// What happens to a chunk that does not fit.
@@ -196,9 +190,7 @@ impl Plan {
     pub fn new(counting: Counting) -> Self {
         Self {
             counting,
-            ranking: Ranking::default(),
-            hybrid: Hybrid::default(),
-            terms: Terms::default(),
+            ranking: RankBy::default(),
             min_score: None,
             overflow: Overflow::default(),
             max_chunks: None,
@@ -215,6 +207,19 @@ impl Plan {
     #[must_use]
     pub fn call<'a>(&'a self, query: Text<'a>, budget: u64) -> Call<'a> {
         Call { plan: self, query, budget, keys: &[], previous: &[], gate: None, template: None }
+    }
+
+    /// Returns what is needed to know of the chunks: what the ranking needs, but
+    /// that a gate looks for keywords in texts alone, whatever the ranking, and
+    /// coverage reads titles too.
+    #[must_use]
+    pub fn needs(&self) -> Needs<'_> {
+        let needs = self.ranking.needs();
+        match self.policy {
+            Policy::Gate { .. } => Needs { words: Words::Keywords, has_titles: false, ..needs },
+            _ if self.selection == Selection::Coverage => Needs { has_titles: true, ..needs },
+            _ => needs,
+        }
     }
 
     /// Returns whether separators and markers go uncounted.
@@ -237,10 +242,8 @@ pub struct Call<'a> {
     pub query: Text<'a>,
     /// Upper bound for the assembled text, in tokens; below 2^63.
     pub budget: u64,
-    /// A key for each chunk under [`Ranking::Recency`], [`Ranking::Score`] and
-    /// [`Ranking::Embedding`], where it is the cosine; NaN stands for none.
-    /// Under [`Ranking::Hybrid`] the cosines, then the chunks' own scores, each
-    /// where it weighs something. Not needed otherwise.
+    /// The cosine of each chunk, then what each says of itself, where
+    /// [`Plan::needs`] has these; NaN stands for none.
     pub keys: &'a [f64],
     /// Under [`Order::Sticky`], the text before: split behind the text of each
     /// chunk, without what stands behind the last one. Each is encoded as in

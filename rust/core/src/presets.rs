@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::packer::Packer;
 use crate::packing::Packing;
 use crate::plan::{Overflow, Policy, Units};
-use crate::rank::Ranking;
+use crate::ranking::Ranking;
 use crate::{Order, Selection, Template};
 
 /// The budget of an agentic RAG skill, in tokens.

@@ -4,8 +4,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::chunk::Batch;
-use crate::score::bm25::{Bm25, Bm25Scorer, Parts};
-use crate::terms::Terms;
+use crate::ranking::Bm25;
+use crate::score::bm25::{Bm25Scorer, Parts};
 use crate::text::Text;
 
 /// So many chunks that rank best are looked at.
@@ -26,12 +26,12 @@ pub(crate) fn knapsack_candidates(capacity: u64) -> usize {
 /// Returns `order`, which is by rank, with the best covering `query` first.
 pub(crate) fn by_coverage<B: Batch>(
     query: Text<'_>,
-    terms: &Terms,
+    bm25: &Bm25,
     batch: &B,
     with_titles: bool,
     order: &[u32],
 ) -> Vec<u32> {
-    let mut scorer = Bm25Scorer::new(query, terms, Bm25::default());
+    let mut scorer = Bm25Scorer::of_terms(query, bm25);
     let (candidates, rest) = order.split_at(order.len().min(CANDIDATES));
     for &index in candidates {
         let index = index as usize;

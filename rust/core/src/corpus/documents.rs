@@ -8,8 +8,8 @@ use super::file::Stored;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
-use crate::score::bm25::{Bm25, batch_bm25_scores};
-use crate::terms::Terms;
+use crate::ranking::Bm25;
+use crate::score::bm25::batch_bm25_scores;
 use crate::text::Text;
 
 /// Chunks that are indexed once and packed many times.
@@ -188,10 +188,10 @@ impl<D: Document + Sync> Corpus<D> {
 
     /// Returns the chunks' BM25 scores for `query`, as packing has them.
     pub(crate) fn bm25(&self, query: &str) -> Vec<f64> {
-        let (query, terms) = (query.into(), Terms::default());
-        match self.index.query(query, &terms) {
-            Some(query) => query.scores(Bm25::default()),
-            None => batch_bm25_scores(query, &self.batch(), &terms, Bm25::default()),
+        let (query, bm25) = (query.into(), Bm25::default());
+        match self.index.query(query, &bm25) {
+            Some(query) => query.scores(),
+            None => batch_bm25_scores(query, &self.batch(), &bm25),
         }
     }
 

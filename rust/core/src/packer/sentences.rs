@@ -15,8 +15,8 @@ use crate::count::Estimate;
 use crate::outcome::Reason;
 use crate::pipeline;
 use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Selection};
-use crate::rank::Ranking;
-use crate::score::bm25::{Bm25, batch_bm25_scores};
+use crate::ranking::RankBy;
+use crate::score::bm25::Bm25Scorer;
 use crate::sentences::sentence_spans;
 use crate::template::Template;
 
@@ -177,7 +177,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let Ok(outcome) = pipeline::run(&call, &Documents::new(chunks), &mut host);
         let order = outcome.dropped().iter().map(|dropped| dropped.index as usize).collect();
         let scores = outcome.scores;
-        let plan = Plan { ranking: Ranking::Score, min_score: Some(0.0), ..packer.plan.clone() };
+        let plan = Plan { ranking: RankBy::Score, min_score: Some(0.0), ..packer.plan.clone() };
         let fitting = Plan { overflow: Overflow::Skip, dedupe: Dedupe::Off, ..plan.clone() };
         let mut sentences = Self {
             packer,
@@ -308,8 +308,8 @@ impl<'a, D: Document> Sentences<'a, D> {
         });
         let titled: Vec<_> = titled.collect();
         let documents = Documents::new(&titled);
-        let terms = &self.packer.plan.terms;
-        let scores = batch_bm25_scores(self.query.into(), &documents, terms, Bm25::default());
+        let bm25 = self.packer.plan.ranking.bm25();
+        let scores = Bm25Scorer::of_terms(self.query.into(), &bm25).scores_of(&documents);
         let highest = scores.iter().copied().fold(0.0, f64::max);
         let values = sentences.iter().zip(&scores).map(|(&(place, _), score)| {
             let share = if highest > 0.0 { score / highest } else { 0.0 };
