@@ -274,7 +274,7 @@ def ranked(value: object) -> Ranked:
         return Ranked("bm25", _codes.BM25, value)
     if isinstance(value, Embedding):
         fallback = Bm25() if value.fallback == "bm25" else value.fallback
-        return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, fallback)  # type: ignore[arg-type]
+        return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, fallback)
     if isinstance(value, Hybrid):
         embedding = value.embedding
         fallback = value.bm25 if embedding.fallback == "bm25" else embedding.fallback
@@ -284,7 +284,7 @@ def ranked(value: object) -> Ranked:
             value.bm25,
             value._wire,  # noqa: SLF001 - a part of the ranking
             embedding.embedder,
-            fallback,  # type: ignore[arg-type]  # no name but that one
+            fallback,
         )
     raise InvalidArgumentError(
         f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Bm25, Embedding or Hybrid, "
