@@ -39,7 +39,11 @@ DEFAULT_CITATION_SAFETY_BUFFER_TOKENS = 64
 """Tokens that `agentic_rag` keeps back for the footer of sources."""
 
 _ESTIMATORS = ("chars_div4", "words", "whitespace")
-_RANKINGS: dict[str, RankingName] = {"relevance": "keyword", "recency": "recency", "manual": "input"}
+_RANKINGS: dict[str, RankingName] = {
+    "relevance": "keyword",
+    "recency": "recency",
+    "manual": "input",
+}
 _TRUNCATIONS: dict[str, Overflow] = {
     "drop": "skip",
     "truncate_end": "truncate_end",

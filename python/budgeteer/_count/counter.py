@@ -365,7 +365,6 @@ def _by_encoding(
     name: str, encoding: str | None, factor: float | None, *, cache: bool
 ) -> TokenCounter:
     """Return the counter of a model that has this encoding, None where it is not native."""
-
     if encoding is None:
         raise InvalidArgumentError(
             f"counter {name[:80]!r} has a tokenizer that is not native; "

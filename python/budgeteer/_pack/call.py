@@ -137,13 +137,13 @@ class Call:
     def template(self) -> tuple[int, str, str, str, str] | None:
         """Return the template of this call alone, which has a nonce; None: that of the plan."""
         template = self.prepared.template
-        return template._wire(self.query, self.items)  # noqa: SLF001 - for the backend alone
+        return template._wire(self.query, self.items)
 
 
 def asked(prepared: Prepared) -> Callable[[str, int], int] | None:
     """Return the caller's own counter as a backend asks it, None where there is none."""
     counter = prepared.counter
-    return None if counter._function is None else counter._ask  # noqa: SLF001 - likewise
+    return None if counter._function is None else counter._ask
 
 
 def begun(
@@ -161,7 +161,7 @@ def begun(
 
     """
     query = _validate.text("query", query)
-    state = chunks._state if isinstance(chunks, Indexed) else None  # noqa: SLF001
+    state = chunks._state if isinstance(chunks, Indexed) else None
     items = _validate.batch("chunks", chunks) if state is None else state.chunks
     if state is None and type(items) is not tuple:
         items = tuple(items)  # the caller's list may change while we or a packing use it
@@ -189,4 +189,4 @@ def _links(previous: object, order: int) -> tuple[str, ...]:
         raise InvalidArgumentError(
             f"previous must be None under order={ORDERS[order]!r}: it is for order='sticky'"
         )
-    return previous._links()  # noqa: SLF001 - a part of the packing
+    return previous._links()

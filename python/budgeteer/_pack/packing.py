@@ -193,8 +193,8 @@ class Packing(Generic[T]):
         self._max_chunks = prepared.max_chunks
         self._max_docs = prepared.max_docs
         self._is_citing = prepared.is_citing
-        self._is_needed_a_bound = counter._is_encoding or prepared.is_citing  # noqa: SLF001
-        self._style = prepared.template._style  # noqa: SLF001 - a number, for `unescape`
+        self._is_needed_a_bound = counter._is_encoding or prepared.is_citing
+        self._style = prepared.template._style
         self._is_near = prepared.dedupe == NEAR
         self._stable = 0
         self._counter: TokenCounter | None = counter

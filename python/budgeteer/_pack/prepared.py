@@ -76,7 +76,7 @@ class Prepared:
         """Return it with the backend's plan made anew."""
         counter, template = self.counter, self.template
         plan = backend.Plan(
-            counter=(counter._kind, counter._ratio),  # noqa: SLF001 - for the backend alone
+            counter=(counter._kind, counter._ratio),
             ranking=self.ranking.wire,
             min_score=self.min_score,
             overflow=self.overflow,
@@ -85,7 +85,7 @@ class Prepared:
             selection=self.selection,
             order=self.order,
             # With a nonce each call brings its own.
-            template=(template if template.nonce is False else _PLAIN)._fixed,  # noqa: SLF001
+            template=(template if template.nonce is False else _PLAIN)._fixed,
             notice=self.notice,
             policy=self.policy,
         )
@@ -142,7 +142,7 @@ def prepared(packer: Any) -> Prepared:
         max_chunks=None if max_chunks is None else _validate.tokens("max_chunks", max_chunks),
         dedupe=_dedupe(packer.dedupe),
         units=_validate.choice("units", packer.units, UNITS),
-        policy=packer._policy,  # noqa: SLF001 - a preset's
+        policy=packer._policy,
     )
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:

@@ -170,8 +170,8 @@ class Hybrid:
     _: KW_ONLY
     fusion: Fusion = "minmax"
     k: float = DEFAULT_K
-    bm25: Bm25 = Bm25()  # noqa: RUF009 - immutable
-    embedding: Embedding = Embedding()  # noqa: RUF009 - likewise
+    bm25: Bm25 = Bm25()
+    embedding: Embedding = Embedding()
 
     def __post_init__(self) -> None:
         _validate.choice("fusion", self.fusion, FUSIONS)

@@ -512,7 +512,7 @@ def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
     what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
     count = dropped or cut
     log().warning(
-        f"Token budget exceeded: {what}",  # noqa: G004 - one of two
+        f"Token budget exceeded: {what}",
         *(count, "" if count == 1 else "s"),
         extra=extra,
     )
