@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,8 +127,8 @@ class Call:
             budget,
             keys=None if gate is not None else self.keys(),
             previous=self.links,
-            template=self.template(),
-            ask=asked(prepared),
+            template=None if prepared.template.nonce is False else self.template(),
+            ask=prepared.ask,
             tag=tagger(items),
             cite=cite,
             gate=gate,
@@ -138,12 +138,6 @@ class Call:
         """Return the template of this call alone, which has a nonce; None: that of the plan."""
         template = self.prepared.template
         return template._wire(self.query, self.items)
-
-
-def asked(prepared: Prepared) -> Callable[[str, int], int] | None:
-    """Return the caller's own counter as a backend asks it, None where there is none."""
-    counter = prepared.counter
-    return None if counter._function is None else counter._ask
 
 
 def begun(
@@ -165,13 +159,13 @@ def begun(
     items = _validate.batch("chunks", chunks) if state is None else state.chunks
     if state is None and type(items) is not tuple:
         items = tuple(items)  # the caller's list may change while we or a packing use it
-    ranking = prepared.ranking
     found = None
-    if ranking.needs.cosines:
-        found = Vectors(query, items, vectors, ranking.embedder)
+    if prepared.needs.cosines:
+        found = Vectors(query, items, vectors, prepared.ranking.embedder)
     elif vectors is not None:
         raise InvalidArgumentError(
-            f"vectors must be None under {ranking.shown}, not {_validate.type_name(vectors)}"
+            f"vectors must be None under {prepared.ranking.shown}, "
+            f"not {_validate.type_name(vectors)}"
         )
     if previous is None:
         return Call(prepared, query, items, state, found)

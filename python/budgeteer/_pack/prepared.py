@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +37,10 @@ class Prepared:
         notice: What stands around the number of chunks that were left out, if that is said.
         policy: The code of what only presets do, and how many documents a gate considers.
         units: What is packed: ``"chunk"`` or ``"sentence"``.
+        needs: What ranking and selection need to know of query and chunks.
+        ask: The caller's own counter as a backend asks it, None where a backend counts.
+        max_docs: How many documents a gate considers, None where there is no gate.
+        is_citing: Whether each chunk is cited.
         plan: All this as the backend takes it.
         steps: Where sentences are packed, what ranks the chunks, what tells whether sentences fit,
             and what packs those that were chosen, with whole chunks behind them.
@@ -54,26 +59,15 @@ class Prepared:
     notice: tuple[str, ...] | None
     policy: tuple[int, int]
     units: str
+    needs: Needs = Needs()  # noqa: RUF009 - immutable, and so below
+    ask: Callable[[str, int], int] | None = None
+    max_docs: int | None = None
+    is_citing: bool = False
     plan: Any = None
     steps: tuple[Prepared, ...] = ()
 
-    @property
-    def needs(self) -> Needs:
-        """What ranking and selection need to know of query and chunks."""
-        return needs_of(self.ranking.code, self.ranking.hybrid, self.selection)
-
-    @property
-    def is_citing(self) -> bool:
-        """Whether each chunk is cited."""
-        return self.policy[0] == CITE
-
-    @property
-    def max_docs(self) -> int | None:
-        """How many documents a gate considers, None where there is no gate."""
-        return self.policy[1] if self.policy[0] == GATE else None
-
     def with_plan(self) -> Prepared:
-        """Return it with the backend's plan made anew."""
+        """Return it with what follows from its options made anew, the backend's plan among it."""
         counter, template = self.counter, self.template
         plan = backend.Plan(
             counter=(counter._kind, counter._ratio),
@@ -89,7 +83,16 @@ class Prepared:
             notice=self.notice,
             policy=self.policy,
         )
-        return replace(self, plan=plan, steps=self._steps() if self.units == "sentence" else ())
+        policy, max_docs = self.policy
+        return replace(
+            self,
+            needs=needs_of(self.ranking.code, self.ranking.hybrid, self.selection),
+            ask=None if counter._function is None else counter._ask,
+            max_docs=max_docs if policy == GATE else None,
+            is_citing=policy == CITE,
+            plan=plan,
+            steps=self._steps() if self.units == "sentence" else (),
+        )
 
     def _steps(self) -> tuple[Prepared, Prepared, Prepared]:
         chunks = replace(self, units="chunk", dedupe=REPEATS)
