@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from budgeteer._reference._rank import terms
+from budgeteer._reference._rank.terms import terms
 
 SHINGLE = 5
 """So many terms make a shingle; all of them where a text has fewer."""

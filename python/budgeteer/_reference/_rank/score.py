@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 
 from budgeteer._codes import TEXT_TYPE, TITLE_TYPE
-from budgeteer._reference._rank import keywords
+from budgeteer._reference._rank.keywords import keywords
 
 
 def overlap(wanted: frozenset[str], text: str, title: str) -> float:
