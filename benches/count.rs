@@ -36,7 +36,7 @@ fn real_text() -> String {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found: Vec<_> =
-        ["README.md", "DESIGN.md", "CHANGELOG.md"].iter().map(|name| root.join(name)).collect();
+        ["README.md", "DECISIONS.md", "CHANGELOG.md"].iter().map(|name| root.join(name)).collect();
     for folder in ["rust", "python", "examples"] {
         find(&root.join(folder), &mut found);
     }

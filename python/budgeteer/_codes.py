@@ -7,6 +7,9 @@ The native backend has its own copy in ``rust/binding/src/codes.rs``; a test com
 CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE, CL100K, O200K = range(6)
 """Counters."""
 
+TIKTOKEN, HF = "tiktoken:", "hf:"
+"""What the names of counters start with that other packages make."""
+
 FRESH = 8
 """Added to an encoding: nothing is remembered."""
 

@@ -14,14 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from budgeteer import _validate
+from budgeteer._codes import HF, TIKTOKEN
 from budgeteer._models import NATIVE
 from budgeteer.errors import CounterError, InvalidArgumentError
-
-TIKTOKEN = "tiktoken:"
-"""What the name of a counter starts with that tiktoken makes; its encoding's name follows."""
-
-HF = "hf:"
-"""What the name of a counter starts with that tokenizers makes; a path follows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ Nothing that is raised there passes: whatever fails of it is left out, and said 
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import sys
 import time
@@ -23,14 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from budgeteer._external import HF
+from budgeteer._codes import HF
+from budgeteer._log import log
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     Told = Mapping[str, str | bool | int | float]
 
-LOG = logging.getLogger("budgeteer")
 SCOPE = "budgeteer"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable that opts in to content, as for OpenTelemetry's instrumentations of GenAI."""
@@ -96,7 +95,7 @@ class _Guard:
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> bool:
         if kind is None or not issubclass(kind, Exception):  # Ctrl-C passes
             return False
-        LOG.debug("telemetry failed: %s", kind.__name__)  # the message may quote anything
+        log().debug("telemetry failed: %s", kind.__name__)  # the message may quote anything
         return True
 
 

@@ -6,7 +6,6 @@ runs. A message names the argument, the type or number found, and what is allowe
 a retrieved text.
 """
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -103,6 +102,8 @@ def choice(name: str, value: object, allowed: Sequence[str]) -> str:
 
 def did_you_mean(value: str, allowed: Iterable[str]) -> str:
     """Return a hint at the nearest of *allowed*, or nothing where none is near."""
+    import difflib  # for those who misspell
+
     near = difflib.get_close_matches(value[:80], list(allowed), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 

@@ -59,10 +59,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
-from budgeteer._external import HF
+from budgeteer._codes import HF
 from budgeteer._files import decode, join, mapping, one_line, reason
+from budgeteer._pack.options import Overflow
 from budgeteer._pack.packer import Packer
-from budgeteer._rank.rankings import Embedding
+from budgeteer._rank.rankings import Embedding, RankingName
 from budgeteer._sources.sources import Qdrant, Source, source_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError, RetrievalError
 
@@ -75,13 +76,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "ConfigError", "load"]
 
-_RANKINGS = {
+_RANKINGS: dict[str, RankingName] = {
     "relevance": "keyword",
     "recency": "recency",
     "manual": "input",
     "embedding": "embedding",
 }
-_TRUNCATIONS = {
+_TRUNCATIONS: dict[str, Overflow] = {
     "drop": "skip",
     "truncate_end": "truncate_end",
     "truncate_middle": "truncate_middle",

@@ -9,8 +9,10 @@ from budgeteer._codes import CITE, GATE, SUM_OF_PARTS
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.citation import Citation, citations, estimate_citation_tokens, sources_footer
 from budgeteer._pack.gate import artifacts_of
+from budgeteer._pack.options import Overflow
 from budgeteer._pack.packer import Packer
 from budgeteer._pack.packing import Packing
+from budgeteer._rank.rankings import RankingName
 
 __all__ = [
     "APPROX_CHARS_PER_TOKEN",
@@ -37,8 +39,8 @@ DEFAULT_CITATION_SAFETY_BUFFER_TOKENS = 64
 """Tokens that `agentic_rag` keeps back for the footer of sources."""
 
 _ESTIMATORS = ("chars_div4", "words", "whitespace")
-_RANKINGS = {"relevance": "keyword", "recency": "recency", "manual": "input"}
-_TRUNCATIONS = {
+_RANKINGS: dict[str, RankingName] = {"relevance": "keyword", "recency": "recency", "manual": "input"}
+_TRUNCATIONS: dict[str, Overflow] = {
     "drop": "skip",
     "truncate_end": "truncate_end",
     "truncate_middle": "truncate_middle",

@@ -162,7 +162,13 @@ def files_of_the_machine():
     """Return files that hold texts: of this project, Python, its packages and the system."""
     project = [
         path
-        for name in ("README.md", "CHANGELOG.md", "DESIGN.md", "CONTRIBUTING.md", "pyproject.toml")
+        for name in (
+            "README.md",
+            "CHANGELOG.md",
+            "DECISIONS.md",
+            "CONTRIBUTING.md",
+            "pyproject.toml",
+        )
         if (path := REPOSITORY / name).is_file()
     ]
     for name in ("python", "rust", "tests"):

@@ -1,7 +1,14 @@
 """The structure of the package: who imports whom, and where public names live."""
 
 import ast
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
+
+import pytest
+from support import BACKENDS
 
 import budgeteer
 
@@ -13,68 +20,133 @@ MODULES = {
     for path in ROOT.rglob("*.py")
 }
 FLOORS = (
-    {"_codes", "_process", "errors"},
-    {"_files", "_validate"},
+    {"_codes", "_log", "_process", "_public", "errors"},
+    {"_models", "_needs", "_telemetry", "_validate"},
+    {"_external", "_files", "_guard"},
     {"_reference"},
-    {"_backend", "_telemetry"},
+    {"_backend"},
     {"_chunk"},
     {"_count"},
     {"_messages", "_rank"},
-    {"_pack", "ranking", "window"},
-    {"_layout", "embedding", "presets"},
+    {"_pack", "ranking"},
+    {"_layout", "embedding", "presets", "window"},
     {"_sources"},
     {"config"},
     {"service"},
+    {"budgeteer"},
     {"cli"},
-    {"", "__main__"},
+    {"__main__"},
 )
 """
-The wings and the single modules, from the ground up.
+The wings, and the modules that are none, from the ground up.
 
-An import goes to a lower floor, or stays within its wing. The root names the public names of all
-wings and loads them when asked; only the command line takes it as a program would.
+An import goes to a lower floor or stays within its wing. The root is high up: it names the public
+names of the wings, and loads them when they are asked for.
 """
 
-FLOOR_OF = {name: height for height, names in enumerate(FLOORS) for name in names}
+FLOOR_OF = {wing: floor for floor, wings in enumerate(FLOORS) for wing in wings}
 
 
-def imports(name):
-    """Return the modules that module *name* imports anywhere in its text, lazily or for types."""
+def wing_of(module):
+    """Return the wing that a module stands in, or its own name on shared ground."""
+    return module.removeprefix("budgeteer.").partition(".")[0]
+
+
+def packages_of(module):
+    """Return the packages that run before *module*, but for the root."""
+    parts = module.split(".")
+    return {".".join(parts[:size]) for size in range(2, len(parts))}
+
+
+def imports(module):
+    """Return the modules that *module* imports anywhere in its text: lazily and for types, too."""
     found = set()
-    is_package = MODULES[name].name == "__init__.py"
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{name} has a relative import"
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-        elif is_package and isinstance(node, ast.Assign | ast.AnnAssign) and name == "budgeteer":
-            continue
-    own = name if is_package else name.rpartition(".")[0]
-    targets = {target for target in found if target in MODULES} - {name}
-    # What stands in a package runs the package first.
-    for target in list(targets):
-        package = target.rpartition(".")[0]
-        while package not in ("", "budgeteer"):
-            if not f"{own}.".startswith(f"{package}."):
-                targets.add(package)
-            package = package.rpartition(".")[0]
-    return {t for t in targets if t != "budgeteer" or "budgeteer" in found_roots(name)}
+            assert node.level == 0, f"{module} has a relative import"
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & {*MODULES}
+            if not inner <= {*MODULES, "budgeteer._native"}:
+                found.add(node.module)
+    found &= {*MODULES}
+    for name in [*found]:  # what stands in a package runs the package first
+        found |= packages_of(name) - packages_of(module)
+    return found - {module}
 
 
-def found_roots(name):
-    """Return the root where module *name* takes public names from it."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import) and any(a.name == "budgeteer" for a in node.names):
-            return {"budgeteer"}
-        if isinstance(node, ast.ImportFrom) and node.module == "budgeteer":
-            names = {f"budgeteer.{alias.name}" for alias in node.names}
-            if not names <= {*MODULES, "budgeteer._native"}:
-                return {"budgeteer"}
-    return set()
+GRAPH = {module: imports(module) for module in MODULES}
 
 
-def wing(name):
-    """Return the wing that a module belongs to, or the module itself on shared ground."""
-    return name.removeprefix("budgeteer").removeprefix(".").partition(".")[0]
+def test_no_cycle():
+    """No module imports another that imports it, directly or over others, lazily or for types."""
+    try:
+        tuple(TopologicalSorter(GRAPH).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_floors():
+    """Each import goes to a lower floor, or stays within its wing."""
+    upward = [
+        f"{module} -> {target}"
+        for module, targets in GRAPH.items()
+        for target in targets
+        if wing_of(module) != wing_of(target)
+        and FLOOR_OF[wing_of(target)] >= FLOOR_OF[wing_of(module)]
+    ]
+
+    assert [] == upward
+
+
+def test_every_wing_has_a_floor():
+    """The picture above has every wing, and no other."""
+    assert {wing_of(module) for module in MODULES} == {*FLOOR_OF}
+
+
+def test_the_graph_sees_lazy_imports():
+    """An import within a function, and one for types alone, counts like any other."""
+    assert "budgeteer._pack.sentences" in GRAPH["budgeteer._pack.packer"]
+    assert "budgeteer._pack.prepared" in GRAPH["budgeteer._pack.packing"]
+
+
+PUBLIC = [
+    import_module(name)
+    for name in (
+        *("budgeteer", "budgeteer.config", "budgeteer.embedding", "budgeteer.errors"),
+        *("budgeteer.presets", "budgeteer.ranking", "budgeteer.service", "budgeteer.window"),
+    )
+]
+
+
+@pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)
+def test_public_homes(module):
+    """A public class says the public module that it is imported from, and is found there."""
+    for name in vars(module).get("__all__", ()):
+        item = getattr(module, name)
+        if isinstance(item, type):
+            assert "_" not in item.__module__
+            assert item is getattr(import_module(item.__module__), item.__name__)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import budgeteer", "from budgeteer import Packer; Packer(8).pack('tea', ['Tea.'])"],
+)
+def test_the_import_is_light(statement):
+    """What is heavy is loaded when it is used, and not by packing."""
+    heavy = {"asyncio", "importlib.metadata", "json", "logging", "numpy", "pathlib", "ssl"}
+    code = f"import sys; before = {{*sys.modules}}; {statement}; print(*{{*sys.modules}} - before)"
+    if BACKENDS == ("reference",):
+        heavy -= {"json", "logging", "pathlib"}  # tiktoken's
+    loaded = {*subprocess.check_output([sys.executable, "-c", code], text=True).split()}
+
+    assert set() == heavy & loaded
+
+
+def test_the_root_imports_nothing():
+    """``import budgeteer`` loads no other module, of ours or of Python's."""
+    code = "import sys; before = {*sys.modules}; import budgeteer; print(*{*sys.modules} - before)"
+
+    assert "budgeteer" == subprocess.check_output([sys.executable, "-c", code], text=True).strip()

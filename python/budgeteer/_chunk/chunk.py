@@ -10,9 +10,11 @@ from typing import Any
 
 from budgeteer import _validate
 from budgeteer._codes import DEFAULT_KIND, NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
+from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
 
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """

@@ -12,6 +12,7 @@ from budgeteer._backend import backend
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
 from budgeteer._count.names import ENCODINGS, NAMES, meaning_of
 from budgeteer._models import MODELS, NATIVE
+from budgeteer._public import public
 from budgeteer.errors import CounterError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 KEEP = ("start", "end", "both")
 
 
+@public("budgeteer")
 class CacheInfo(NamedTuple):
     """
     How well the counts that are remembered for an encoding did, for the whole process.
@@ -51,6 +53,7 @@ class CacheInfo(NamedTuple):
         return self.hits / max(1, self.hits + self.misses)
 
 
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
     """

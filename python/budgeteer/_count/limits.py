@@ -12,22 +12,19 @@ for a line of code where here it is once for a name.
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from budgeteer import _models, _validate
 from budgeteer._count.names import NAMES, meaning_of
+from budgeteer._log import log
 from budgeteer._process import call_in_child
+from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
-
-LOG = logging.getLogger("budgeteer")
 
 UNKNOWN_WINDOW = 8192
 """The window of a model that nobody knows: the smallest that is usual."""
@@ -46,6 +43,7 @@ _KEYS = (
 )
 
 
+@public("budgeteer.window")
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
     """
@@ -172,7 +170,7 @@ def model_limits(name: str | ModelLimits) -> ModelLimits:
                 _warned.clear()
             _warned[name] = None
     if is_new:
-        LOG.warning(
+        log().warning(
             *("model %.80r is not known: its context window is taken to be 8192", name),
             extra={"model": name[:80], "context_window": UNKNOWN_WINDOW},
         )
@@ -330,6 +328,9 @@ def _add(read: Mapping[str, ModelLimits]) -> None:
 @cache
 def _table() -> tuple[dict[str, ModelLimits], dict[str, str], tuple[str, ...]]:
     """Return the models, aliases and prefixes that are shipped."""
+    import json  # with pathlib slow to load, and many programs ask for no model
+    from pathlib import Path
+
     document = json.loads(Path(__file__).with_name("models.json").read_text("utf-8"))
     models = {
         name: ModelLimits(name=name, known=True, **fields)
@@ -353,7 +354,9 @@ def _environment_file(path: str) -> dict[str, ModelLimits]:
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
-    from budgeteer._files import decode, parse_json, reason  # JSON, for those who have a file
+    from pathlib import Path  # likewise
+
+    from budgeteer._files import decode, parse_json, reason
 
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidArgumentError(

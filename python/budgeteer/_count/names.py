@@ -10,7 +10,9 @@ from budgeteer._codes import (
     CHARS_DIV4,
     CHARS_PER_TOKEN,
     CL100K,
+    HF,
     O200K,
+    TIKTOKEN,
     WORDS,
 )
 from budgeteer.errors import InvalidArgumentError
@@ -61,7 +63,7 @@ def meaning_of(name: str) -> Meaning | None:
         return Meaning(ENCODINGS[name], True)
     if name in _ESTIMATES:
         return Meaning(_ESTIMATES[name], False)
-    if name.startswith(("tiktoken:", "hf:")):
+    if name.startswith((TIKTOKEN, HF)):
         from budgeteer import _external  # other packages, which few programs need
 
         kind, _, rest = name.partition(":")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._count.counter import TokenCounter
+from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.section import Kind, Message, Part, Section
 from budgeteer._messages.messages import (
     PER_REPLY,
@@ -20,12 +21,11 @@ from budgeteer._messages.messages import (
     model_name,
     render_tools,
 )
+from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from budgeteer._count.limits import ModelLimits
 
-
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """
@@ -82,6 +82,7 @@ class Allocation:
         }
 
 
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class Layout:
     """
@@ -306,7 +307,6 @@ def _window(window: Any) -> tuple[int, int, ModelLimits | None]:
     if _validate.as_int(window) is not None:
         tokens = _validate.tokens("context_window", window)
         return tokens, tokens, None
-    from budgeteer._count.limits import ModelLimits, model_limits
 
     if not isinstance(window, (str, ModelLimits)):
         raise InvalidArgumentError(

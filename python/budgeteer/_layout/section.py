@@ -13,6 +13,7 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
 from budgeteer._messages.trim import History
 from budgeteer._pack.packing import Packing
+from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
 ROLES = ("system", "developer", "user", "assistant")
@@ -24,6 +25,7 @@ Message = Mapping[str, Any]
 Fill = Callable[[int], Packing[Any] | Sequence[Message] | str]
 
 
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class Section:
     """

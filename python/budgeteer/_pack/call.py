@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 from budgeteer import _telemetry, _validate
 from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger
 from budgeteer._codes import HYBRID, STICKY
+from budgeteer._log import log
 from budgeteer._pack.options import ORDERS
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared
 from budgeteer._pack.state import Indexed, State
 from budgeteer._rank.similarity import Vectors
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
-
-LOG = logging.getLogger("budgeteer")
 
 
 @dataclass(slots=True)
@@ -87,7 +85,7 @@ class Call:
         if stand_in is None:
             raise error
         self.prepared, self.vectors, self.fallback = stand_in, None, stand_in.ranking.name
-        LOG.warning(
+        log().warning(
             *("ranking by %s, as embedding failed: %s", self.fallback, error),
             extra={
                 "fallback": self.fallback,

@@ -14,6 +14,7 @@ from budgeteer._chunk.chunk import field_of, is_mapping, metadata_field, refusal
 from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES
 from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._pack.packing import KeptChunk, Packing
+from budgeteer._public import public
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 HEADING = "Sources: "
@@ -24,6 +25,7 @@ BLANK_LINE = "\n\n"
 """What stands between a text and its footer."""
 
 
+@public("budgeteer.presets")
 @dataclass(frozen=True, slots=True)
 class Citation:
     """

@@ -14,11 +14,13 @@ from budgeteer._chunk.chunk import Chunk, as_chunks, refusal
 from budgeteer._chunk.record import Stored, records_of
 from budgeteer._pack.packer import Packer, begin, finish
 from budgeteer._pack.state import Indexed, State
+from budgeteer._public import public
 from budgeteer.errors import BudgeteerError, CorpusError, InvalidArgumentError
 
 T = TypeVar("T")
 
 
+@public("budgeteer")
 class Corpus(Indexed[T]):
     r"""
     Chunks that are indexed once and packed many times.

@@ -14,6 +14,7 @@ from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
 from budgeteer._pack.state import Indexed
 from budgeteer._pack.template import Template
+from budgeteer._public import public
 from budgeteer._rank.rankings import Ranking
 from budgeteer.errors import InvalidArgumentError
 
@@ -42,6 +43,7 @@ T = TypeVar("T")
 _ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
 
 
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class Packer:
     r"""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
-from budgeteer._codes import NEAR
+from budgeteer._codes import FORMAT, NEAR, PLAIN
 from budgeteer._pack.options import REASONS
-from budgeteer._pack.template import unescape
+from budgeteer._public import public
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _LATE = ("_dropped", "_reasons", "_needed", "_available")
 """The attributes that a packing of a corpus has only once they were looked at."""
 
 
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class KeptChunk(Generic[T]):
     """
@@ -69,6 +70,7 @@ class KeptChunk(Generic[T]):
     was_cut: bool
 
 
+@public("budgeteer")
 @dataclass(frozen=True, slots=True)
 class DroppedChunk(Generic[T]):
     """
@@ -139,6 +141,7 @@ class _Lazy(Sequence[V]):
         return list, (list(self),)
 
 
+@public("budgeteer")
 class Packing(Generic[T]):
     """
     The best context that fits, and what became of every chunk.
@@ -316,13 +319,21 @@ class Packing(Generic[T]):
         score = self._scores[index]
         return None if math.isnan(score) else score
 
+    def _unescaped(self, text: str) -> str:
+        """Return the text of a chunk from what stands for it."""
+        if self._style in (PLAIN, FORMAT):
+            return text
+        from budgeteer._pack.parse import unescape  # patterns, which take long to compile
+
+        return unescape(self._style, text)
+
     def _kept_chunk(self, place: int) -> KeptChunk[T]:
         index = self._kept[place]
         start, end = self._spans[2 * place], self._spans[2 * place + 1]
         return KeptChunk(
             self._chunks[index],  # type: ignore[arg-type]
             index,
-            unescape(self._style, self.text[start:end]),
+            self._unescaped(self.text[start:end]),
             self._score(index),
             self._counts[place],
             self._citations[place],
@@ -483,7 +494,7 @@ class Packing(Generic[T]):
         chunks: list[Any] = [None] * count
         for place, index in enumerate(self._kept):
             text = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]
-            chunks[index] = unescape(self._style, text)
+            chunks[index] = self._unescaped(text)
         self._chunks = chunks
 
 

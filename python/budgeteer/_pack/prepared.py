@@ -159,6 +159,6 @@ def prepared(packer: Any) -> Prepared:
 def _dedupe(value: object) -> int:
     is_text = isinstance(value, str)
     if value is None or (is_text and value in DEDUPES):
-        return DEDUPES.index(value)  # type: ignore[arg-type]  # one of them
+        return DEDUPES.index(value)
     found = f"{value[:80]!r}" if isinstance(value, str) else _validate.type_name(value)
     raise InvalidArgumentError(f"dedupe must be 'exact', 'near' or None, not {found}")

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _codes, _validate
 from budgeteer._needs import HybridWire, Needs, needs_of
+from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
 from budgeteer._rank.terms import Words, words_of
 from budgeteer.errors import InvalidArgumentError
@@ -27,6 +28,7 @@ Bm25Wire: TypeAlias = tuple[float, float, str | None, str | tuple[str, ...] | No
 """What a backend takes of BM25: k1, b, the language of stems, and stopwords."""
 
 
+@public("budgeteer.ranking")
 @dataclass(frozen=True, slots=True)
 class Bm25:
     """
@@ -79,6 +81,7 @@ class Bm25:
         return self.stemming, self.stopwords  # type: ignore[return-value]  # checked above
 
 
+@public("budgeteer.ranking")
 @dataclass(frozen=True, slots=True)
 class Embedding:
     """
@@ -127,6 +130,7 @@ class Embedding:
             raise InvalidArgumentError("fallback must be None where there is no embedder")
 
 
+@public("budgeteer.ranking")
 @dataclass(frozen=True, slots=True)
 class Hybrid:
     """
@@ -273,7 +277,7 @@ def ranked(value: object) -> Ranked:
         return Ranked("bm25", _codes.BM25, value)
     if isinstance(value, Embedding):
         fallback = Bm25() if value.fallback == "bm25" else value.fallback
-        return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, fallback)  # type: ignore[arg-type]
+        return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, fallback)
     if isinstance(value, Hybrid):
         embedding = value.embedding
         fallback = value.bm25 if embedding.fallback == "bm25" else embedding.fallback
@@ -283,7 +287,7 @@ def ranked(value: object) -> Ranked:
             value.bm25,
             value._wire,  # noqa: SLF001 - a part of the ranking
             embedding.embedder,
-            fallback,  # type: ignore[arg-type]  # no name but that one
+            fallback,
         )
     raise InvalidArgumentError(
         f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Bm25, Embedding or Hybrid, "

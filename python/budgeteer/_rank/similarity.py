@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import refusal
+from budgeteer._public import public
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _CHUNKS, _QUERY = "the embedder's vectors", "the embedder's vector of the query"
 
 
+@public("budgeteer.embedding")
 @runtime_checkable
 class Embedder(Protocol):
     """

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from budgeteer import _validate
 from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, as_chunks
 from budgeteer._process import renew
+from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError, RetrievalError
 
 MEMORY = ":memory:"
@@ -34,6 +35,7 @@ def _turn_of(client: Any) -> threading.Lock:
     return locks.setdefault(os.getpid(), threading.Lock())
 
 
+@public("budgeteer.service")
 class QdrantRetriever:
     """
     Finds the chunks that are nearest to a query in a collection of Qdrant.

@@ -6,8 +6,9 @@ import json
 import logging
 from typing import Any
 
-from budgeteer._count.limits import LOG, ModelLimits, list_models, model_limits
+from budgeteer._count.limits import ModelLimits, list_models, model_limits
 from budgeteer._files import one_line
+from budgeteer._log import log
 from budgeteer.window._negotiation import Negotiation, negotiate
 
 
@@ -41,8 +42,8 @@ def inspect(output: str, **arguments: Any) -> str:
 
 def _keep_quiet() -> None:
     """Let no log record reach standard error: the answer says what it says."""
-    if not LOG.handlers:
-        LOG.addHandler(logging.NullHandler())
+    if not log().handlers:
+        log().addHandler(logging.NullHandler())
 
 
 def _line(limits: ModelLimits) -> str:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from budgeteer.embedding._protocol import LOG
+from budgeteer._log import log
 
 if TYPE_CHECKING:
     from budgeteer.embedding._protocol import Vectors
@@ -109,7 +109,7 @@ class Cache:
     def _tell(self, problem: str) -> None:
         """Log a problem, once for as long as it lasts."""
         if problem != self._told:
-            LOG.warning(
+            log().warning(
                 *("the embedding cache %s cannot be used: %s", self._path, problem),
                 extra={"cache": str(self._path)},
             )
@@ -155,12 +155,12 @@ class Cache:
             for end in ("-wal", "-shm"):
                 Path(f"{self._path}{end}").unlink(missing_ok=True)
         except OSError as error:
-            LOG.warning(
+            log().warning(
                 *("the corrupt embedding cache %s cannot be renamed: %s", self._path, error),
                 extra={"cache": str(self._path)},
             )
             return
-        LOG.warning(
+        log().warning(
             *("the embedding cache %s is corrupt; it is now %s", self._path, aside),
             extra={"cache": str(self._path), "renamed_to": aside},
         )
@@ -227,7 +227,7 @@ def _get(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, V
             else:
                 damaged.append((row,))
     if damaged:
-        LOG.warning(
+        log().warning(
             *("%d rows of the embedding cache are damaged; embedding again", len(damaged)),
             extra={"rows": len(damaged)},
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from budgeteer import _validate
+from budgeteer._public import public
 from budgeteer.embedding._cache import MIN_BYTES, Cache
 from budgeteer.embedding._job import SIZES, Job
 from budgeteer.embedding._protocol import exchange, where
@@ -77,6 +78,7 @@ class _Process:
                 self.close()
 
 
+@public("budgeteer.embedding")
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenAIEmbedder:
     """

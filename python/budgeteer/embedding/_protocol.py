@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import random
 import re
 import time
@@ -20,6 +19,7 @@ from datetime import timezone
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from budgeteer._log import log
 from budgeteer.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
-LOG = logging.getLogger("budgeteer")
 
 _MAX_BACKOFF = 8.0
 _MAX_WAIT = 60.0
@@ -174,7 +173,7 @@ def exchange(embedder: Settings, texts: Sequence[str], ends: float) -> Exchange:
         give_up = tries > embedder.max_retries or is_too_long
         if not answer.is_retryable or give_up:
             raise _error(embedder, answer, tries)
-        LOG.info(
+        log().info(
             *("an embedding request failed (%s); again in %.1f s", answer.message, wait),
             extra={"model": embedder.model, "http.status": answer.status, "wait_seconds": wait},
         )

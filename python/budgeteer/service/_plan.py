@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import Any, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._count.counter import Calibrated, TokenCounter
+from budgeteer._log import log
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.sentences import BUDGETS
 from budgeteer._rank.rankings import with_own
@@ -15,8 +15,6 @@ from budgeteer.errors import InvalidArgumentError
 from budgeteer.presets import retrieval_service
 from budgeteer.service._asking import Wanted
 from budgeteer.service._settings import ActiveModel, LlmSettings
-
-LOG = logging.getLogger("budgeteer")
 
 
 class Active(NamedTuple):
@@ -56,7 +54,7 @@ def activated(settings: object, packer: Packer | None, system_prompt: str) -> Ac
     system_tokens = model.counter.count(system_prompt)
     left = min(model.max_input_tokens, model.context_window - model.max_output_tokens)
     if left <= system_tokens:  # an error of whoever asks is what it would look like
-        LOG.warning(
+        log().warning(
             "retrieval service: every query will be refused, as %d tokens of output and %d of the "
             "system prompt leave nothing of the context window %d",
             *(model.max_output_tokens, system_tokens, model.context_window),

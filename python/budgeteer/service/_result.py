@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgeteer._pack.packing import Packing
+from budgeteer._public import public
 
 Message = Mapping[str, Any]
 
 
+@public("budgeteer.service")
 @dataclass(frozen=True, slots=True)
 class RetrievalTokens:
     """
@@ -46,6 +48,7 @@ class RetrievalTokens:
     is_exact: bool
 
 
+@public("budgeteer.service")
 @dataclass(frozen=True, slots=True, repr=False)
 class RetrievalResult:
     """

@@ -10,11 +10,13 @@ from typing import Any, Protocol, runtime_checkable
 from budgeteer import _validate
 from budgeteer._chunk.chunk import Chunk, as_chunks
 from budgeteer._files import reason
+from budgeteer._public import public
 from budgeteer._sources.sources import PATTERN, Directory, Jsonl, source_of
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.ranking import keyword_scores
 
 
+@public("budgeteer.service")
 @runtime_checkable
 class Retriever(Protocol):
     """
@@ -43,6 +45,7 @@ class Retriever(Protocol):
         ...
 
 
+@public("budgeteer.service")
 @runtime_checkable
 class PagedRetriever(Retriever, Protocol):
     """A retriever that brings more as long as there is room."""
@@ -52,6 +55,7 @@ class PagedRetriever(Retriever, Protocol):
         ...
 
 
+@public("budgeteer.service")
 class Reranker(Protocol):
     """
     Puts chunks into a better order. ``arerank``, a coroutine, is used where there is one.
@@ -64,6 +68,7 @@ class Reranker(Protocol):
         ...
 
 
+@public("budgeteer.service")
 class NoOpReranker:
     """
     Leaves the order of the retrievers as it is.
@@ -79,6 +84,7 @@ class NoOpReranker:
         return chunks
 
 
+@public("budgeteer.service")
 class ChunkRetriever:
     """
     Finds chunks among those given, by the share of the query's keywords that they have.
@@ -142,6 +148,7 @@ class _FileRetriever:
         return best(query, self._chunks, limit)
 
 
+@public("budgeteer.service")
 class FolderRetriever(_FileRetriever):
     r"""
     Finds sections of the Markdown files of a folder.
@@ -173,6 +180,7 @@ class FolderRetriever(_FileRetriever):
         super().__init__(_source(entry))
 
 
+@public("budgeteer.service")
 class JsonlRetriever(_FileRetriever):
     """
     Finds chunks of a file with a JSON object per line: ``text`` or ``content``, and more.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +10,13 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from budgeteer import _telemetry, _validate
+from budgeteer._log import log
 from budgeteer._messages.messages import count_messages
 from budgeteer._pack.call import Call
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.packer import Packer, begin, finish, prepared_of
 from budgeteer._pack.packing import Packing
+from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
 from budgeteer.errors import (
     BudgeteerError,
@@ -37,7 +38,6 @@ from budgeteer.window._retrieval_budget import retrieval_budget
 
 T = TypeVar("T")
 
-LOG = logging.getLogger("budgeteer")
 
 LIMIT = 500
 """How many chunks a retriever without pages is asked for."""
@@ -60,6 +60,7 @@ class _Request:
     is_over: bool = False  # cancelled, perhaps, while a thread packs
 
 
+@public("budgeteer.service")
 class RetrievalService:
     r"""
     Answers a query with the best chunks that provably fit a model's window.
@@ -178,7 +179,7 @@ class RetrievalService:
     def settings(self, settings: LlmSettings) -> None:
         active = activated(settings, self._packer, self._system_prompt)
         self._active = active  # one reference, which each request reads once
-        LOG.info(
+        log().info(
             "retrieval service: the model is now %.80r",
             active.model.name,
             extra={"model": active.model.name, "context_window": active.model.context_window},
@@ -506,11 +507,11 @@ def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
         "chunks.dropped": packing.dropped_count,
     }
     if not dropped and not cut:
-        LOG.debug("retrieval: everything fits", extra=extra)
+        log().debug("retrieval: everything fits", extra=extra)
         return
     what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
     count = dropped or cut
-    LOG.warning(
+    log().warning(
         f"Token budget exceeded: {what}",  # noqa: G004 - one of two
         *(count, "" if count == 1 else "s"),
         extra=extra,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._files import decode, join, mapping, reason
+from budgeteer._public import public
 from budgeteer.config import ConfigError, document_of
 from budgeteer.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ENVIRONMENT = "BUDGETEER_LLM_"
 """What the environment variables of `LlmSettings.from_env` start with."""
@@ -48,6 +46,7 @@ class ActiveModel(NamedTuple):
     counter: TokenCounter
 
 
+@public("budgeteer.service")
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
     """

@@ -12,6 +12,7 @@ from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._pack.options import REASONS
 from budgeteer._process import renew
+from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _SAMPLE = 32  # so many of a request's dropped chunks are counted, and of those 
 _LONGEST = 1 << 12  # none of them beyond so many tokens
 
 
+@public("budgeteer.service")
 @dataclass(frozen=True, slots=True)
 class ServiceStats:
     """

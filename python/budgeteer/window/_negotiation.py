@@ -16,8 +16,10 @@ from typing import Any, Literal
 
 from budgeteer import _validate
 from budgeteer._count.counter import get_counter
-from budgeteer._count.limits import LOG, ModelLimits, model_limits
+from budgeteer._count.limits import ModelLimits, model_limits
+from budgeteer._log import log
 from budgeteer._messages.messages import Counter, count_messages, count_tools, has_system
+from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
 KNOWN_MARGIN, UNKNOWN_MARGIN = 50, 200
@@ -25,6 +27,7 @@ _DAY = 86_400.0
 _TIMES = ("created_at", "timestamp")
 
 
+@public("budgeteer.window")
 @dataclass(frozen=True, slots=True)
 class Negotiation:
     """
@@ -369,7 +372,7 @@ def _seconds(name: str, value: object) -> float:
 
 
 def _log(negotiation: Negotiation) -> None:
-    LOG.log(
+    log().log(
         30 if negotiation.was_reduced else 20,
         "two-dimensional budget for %.80r: context window %d, input %d%s (%d messages + %d system "
         "+ %d memories + %d tools), margin %d, available for completion %d, requested maximum %d, "

@@ -7,14 +7,16 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::assemble::{self, Frame, escape};
+use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::Size;
 use crate::duplicate::Seen;
+use crate::gate::Gate;
 use crate::near::Near;
-use crate::pipeline::read::{Measures, Reading};
-use crate::pipeline::{Counting, Host, Plan, Tag};
-use crate::selection::Selection;
+use crate::outcome::{Admitted, Dropped, DroppedColumns, Frame, Kept, Reason};
+use crate::plan::{Call, Counting, Dedupe, Host, Overflow, Plan, Policy, Selection};
+use crate::reading::{Measures, Reading};
+use crate::template::{Tag, Template, escape};
 use crate::text::Text;
 use crate::truncate::Keep;
 
@@ -25,183 +27,16 @@ pub(crate) mod indexed;
 mod knapsack;
 mod settle;
 
-/// What happens to a chunk that does not fit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Overflow {
-    /// It is dropped, and packing goes on: a smaller one may still fit.
-    #[default]
-    Skip,
-    /// It is dropped, and so is everything behind it.
-    Stop,
-    /// The first such chunk loses its end, and ` [...]` stands there.
-    TruncateEnd,
-    /// The first such chunk loses its middle, and `[...truncated...]` stands
-    /// there on a line of its own.
-    TruncateMiddle,
-}
-
-impl Overflow {
-    /// Returns what a cut keeps and its marker, or None where nothing is cut.
-    pub(crate) fn cut(self) -> Option<(Keep, &'static str)> {
-        match self {
-            Self::Skip | Self::Stop => None,
-            Self::TruncateEnd => Some((Keep::Start, " [...]")),
-            Self::TruncateMiddle => Some((Keep::Both, "\n[...truncated...]\n")),
-        }
-    }
-}
-
-/// Which chunks are dropped as duplicates of kept ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Dedupe {
-    /// None.
-    Off,
-    /// Those with the same text.
-    #[default]
-    Exact,
-    /// Those with the same text, and those that nearly repeat one.
-    ///
-    /// Texts are compared by their shingles: all runs of five words (of all words
-    /// where there are fewer), as BM25 knows words. A chunk that fits is a
-    /// duplicate where four fifths of the shingles that either has are in both,
-    /// or all of its own are in the kept text.
-    Near,
-}
-
-impl From<bool> for Dedupe {
-    /// Returns [`Dedupe::Exact`] or [`Dedupe::Off`].
-    fn from(dedupe: bool) -> Self {
-        if dedupe { Self::Exact } else { Self::Off }
-    }
-}
-
-/// Why a chunk is not in the packed text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
-    /// It scores below the minimum.
-    OutOfScope,
-    /// Its text is empty.
-    Empty,
-    /// As many chunks as allowed were kept.
-    Cap,
-    /// A kept chunk has the same text, or nearly: see [`Dedupe`].
-    Duplicate,
-    /// It did not fit.
-    Budget,
-}
-
-/// A chunk that is in, by rank.
-#[derive(Clone, Copy, Debug)]
-pub struct Kept {
-    /// Its place in the input.
-    pub index: u32,
-    /// Tokens of its text alone, cut where it was cut.
-    pub tokens: u64,
-    /// Tokens set aside for citing it.
-    pub citation: u64,
-}
-
-/// A chunk that is not in, in the order in which that was decided.
-#[derive(Clone, Copy, Debug)]
-pub struct Dropped {
-    /// Its place in the input.
-    pub index: u32,
-    /// Why it is not in.
-    pub reason: Reason,
-    /// Under [`Reason::Budget`], what it would have added, or a lower bound.
-    pub needed: u64,
-    /// Under [`Reason::Budget`], what was left.
-    pub available: u64,
-}
-
-/// All chunks that are not in, in the order in which that was decided, as
-/// columns: a million of them take no more than their figures.
-#[derive(Clone, Debug, Default)]
-pub struct DroppedColumns {
-    /// [`Dropped::index`] of each.
-    pub index: Vec<u32>,
-    /// [`Dropped::reason`] of each.
-    pub reason: Vec<Reason>,
-    /// [`Dropped::needed`] of each.
-    pub needed: Vec<u64>,
-    /// [`Dropped::available`] of each.
-    pub available: Vec<u64>,
-}
-
-impl DroppedColumns {
-    pub(crate) fn reserve(&mut self, count: usize) {
-        self.index.reserve_exact(count);
-        self.reason.reserve_exact(count);
-        self.needed.reserve_exact(count);
-        self.available.reserve_exact(count);
-    }
-
-    pub(crate) fn push(&mut self, dropped: Dropped) {
-        let Dropped { index, reason, needed, available } = dropped;
-        self.index.push(index);
-        self.reason.push(reason);
-        self.needed.push(needed);
-        self.available.push(available);
-    }
-
-    /// Returns the rows.
-    #[must_use]
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Dropped> {
-        (0..self.index.len()).map(|place| Dropped {
-            index: self.index[place],
-            reason: self.reason[place],
-            needed: self.needed[place],
-            available: self.available[place],
-        })
-    }
-}
-
 /// So many times a cut is made shorter where the assembled text is still over.
 const CUT_TRIES: usize = 8;
 
-/// What became of the chunks so far.
-#[derive(Debug, Default)]
-pub(crate) struct Admitted {
-    pub(crate) kept: Vec<Kept>,
-    /// What stands around each kept chunk; empty where nothing does.
-    pub(crate) frames: Vec<Frame>,
-    pub(crate) dropped: DroppedColumns,
-    /// Dropped duplicates, and the kept chunk that each one repeats.
-    pub(crate) duplicates: Vec<(u32, u32)>,
-    /// The index of the chunk that was cut, and what stands for what is left of
-    /// it.
-    pub(crate) cut: Option<(u32, Vec<u8>)>,
-}
-
-impl Admitted {
-    /// Lets what repeated a chunk that left go for the same reason. `left` has
-    /// the figures of each that left.
-    fn drop_repeated(&mut self, left: &HashMap<u32, (u64, u64)>) {
-        let Self { dropped, duplicates, .. } = self;
-        // Both lists are in the order of the decisions.
-        let mut repeated = std::mem::take(duplicates).into_iter();
-        for place in 0..dropped.index.len() {
-            if dropped.reason[place] != Reason::Duplicate {
-                continue;
-            }
-            let Some((index, original)) = repeated.next() else { break };
-            if let Some(&(needed, available)) = left.get(&original) {
-                dropped.reason[place] = Reason::Budget;
-                dropped.needed[place] = needed;
-                dropped.available[place] = available;
-            } else {
-                duplicates.push((index, original));
-            }
-        }
-    }
-}
-
 /// Admits chunks in rank order.
 pub(crate) struct Packer<'p, B, H> {
-    plan: &'p Plan<'p>,
+    plan: &'p Plan,
+    call: &'p Call<'p>,
+    template: &'p Template,
+    /// What a gate knows, and how many documents it considers.
+    gate: Option<(&'p Gate, u64)>,
     batch: &'p B,
     /// The measure of each text, where the counter is an estimate; `u32::MAX`
     /// stands for a larger one.
@@ -252,21 +87,25 @@ struct Progress {
 
 impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     pub(crate) fn new(
-        plan: &'p Plan<'p>,
+        call: &'p Call<'p>,
         batch: &'p B,
         Reading { measures, prints }: Reading<'p>,
         host: &'p mut H,
         dropped: DroppedColumns,
     ) -> Self {
+        let plan = call.plan;
         Self {
             plan,
+            call,
+            template: call.template(),
+            gate: call.gate(),
             batch,
             measures,
             prints,
             host,
             admitted: Admitted { dropped, ..Admitted::default() },
             // What is cited enters whole or not at all.
-            may_cut: plan.overflow.cut().filter(|_| !plan.is_cited),
+            may_cut: plan.overflow.cut().filter(|_| !plan.is_cited()),
             seen: Seen::default(),
             near: (plan.dedupe == Dedupe::Near).then(Box::default),
             known: HashMap::new(),
@@ -275,7 +114,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             costs: Vec::new(),
             sizes: Vec::new(),
             has_notice: false,
-            room: if plan.is_cited { plan.budget } else { u64::MAX },
+            room: if plan.is_cited() { call.budget } else { u64::MAX },
             considered: 0,
             scratch: Vec::new(),
         }
@@ -288,7 +127,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         scores: &[f64],
     ) -> Result<(Admitted, u64), H::Error> {
         let total = match self.plan.counting {
-            Counting::Estimate(estimate) if self.plan.sum_of_parts => {
+            Counting::Estimate(estimate) if self.plan.policy == Policy::SumOfParts => {
                 self.pack_sum_of_parts(estimate, order)?
             }
             _ if self.plan.selection == Selection::Knapsack => {
@@ -351,7 +190,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         left: &mut HashMap<u32, (u64, u64)>,
     ) {
         let others = total.saturating_sub(tokens);
-        let (needed, available) = (tokens.max(1), self.plan.budget.saturating_sub(others));
+        let (needed, available) = (tokens.max(1), self.call.budget.saturating_sub(others));
         left.insert(kept.index, (needed, available));
         self.drop(kept.index, Reason::Budget, needed, available);
     }
@@ -377,11 +216,12 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     /// Returns whether chunk `index` is a document that a gate considers no
     /// more. One that it considers counts, whatever becomes of it.
     fn is_beyond_gate(&mut self, index: u32) -> bool {
-        let Some(gate) = self.plan.gate.filter(|gate| gate.is_document(index)) else {
+        let Some((gate, max_docs)) = self.gate else { return false };
+        if !gate.is_document(index) {
             return false;
-        };
+        }
         self.considered += 1;
-        !gate.admits(self.considered - 1)
+        self.considered > max_docs
     }
 
     /// Sets aside what chunk `index` of so many tokens costs with its citation,
@@ -397,7 +237,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         if needed > available {
             return Ok(Err((needed, available)));
         }
-        if !self.plan.is_cited {
+        if !self.plan.is_cited() {
             return Ok(Ok(0));
         }
         let mut needed = tokens;
@@ -471,20 +311,20 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     /// Returns what stands around chunk `index` in the text.
     fn frame(&mut self, index: u32) -> Result<Frame, H::Error> {
-        if !self.plan.is_framed() {
+        if !self.call.is_framed() {
             return Ok(Frame::default());
         }
         let index = index as usize;
         let tag = self.host.tag(index)?;
-        let (front, back) = self.plan.template.around(&tag, index);
-        let escaped = escape::body(&self.plan.template.style, self.batch.text(index));
+        let (front, back) = self.template.around(&tag, index);
+        let escaped = escape::body(&self.template.style, self.batch.text(index));
         let Tag { source, position, .. } = tag;
         Ok(Frame { front, back, escaped, source, position })
     }
 
     /// Returns what stands in the text for `piece`, which a cut has left.
     fn escaped(&self, piece: Vec<u8>) -> Vec<u8> {
-        escape::body(&self.plan.template.style, Text::from_utf8(&piece)).unwrap_or(piece)
+        escape::body(&self.template.style, Text::from_utf8(&piece)).unwrap_or(piece)
     }
 
     fn keep(&mut self, index: u32, tokens: u64, citation: u64, frame: Frame) {
@@ -494,7 +334,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         if let Some(near) = &mut self.near {
             near.push();
         }
-        if self.plan.is_framed() {
+        if self.call.is_framed() {
             self.admitted.frames.push(frame);
         }
         self.admitted.kept.push(Kept { index, tokens, citation });
@@ -519,12 +359,12 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     /// with room for it.
     fn set_notice(&mut self) -> Vec<u8> {
         self.has_notice = true;
-        self.plan.notice(self.batch.len())
+        self.call.notice(self.batch.len())
     }
 
     /// Returns the most that may stand behind the last chunk.
     fn longest_tail(&self) -> Vec<u8> {
-        self.plan.tail(if self.has_notice { self.batch.len() } else { 0 })
+        self.call.tail(if self.has_notice { self.batch.len() } else { 0 })
     }
 
     /// Removes the kept chunk of lowest rank.
@@ -550,13 +390,13 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     /// Returns the assembled text, with `tail` behind the last chunk.
     fn assembled(&self, tail: &[u8]) -> Vec<u8> {
-        let places = self.admitted.arranged(self.plan, self.batch);
+        let places = assemble::arrange(&self.admitted, self.call, self.batch);
         let parts = places.iter().map(|&place| self.admitted.part(place as usize));
-        assemble::text(self.batch, self.plan, parts, tail)
+        assemble::text(self.batch, self.call, parts, tail)
     }
 
     /// Returns what stands behind the last chunk when no more are dropped.
     fn tail(&self) -> Vec<u8> {
-        self.plan.tail(self.admitted.dropped.index.len())
+        self.call.tail(self.admitted.dropped.index.len())
     }
 }

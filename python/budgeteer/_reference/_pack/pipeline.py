@@ -111,7 +111,7 @@ class Plan:
         ranking, bm25, hybrid = self.ranking
         policy, max_docs = self.policy
         needs = needs_of(ranking, hybrid, self.selection)
-        k1, b, *words = bm25 or (_bm25.K1, _bm25.B, *DEFAULT_WORDS)
+        k1, b, stemming, stopwords = bm25 or (_bm25.K1, _bm25.B, *DEFAULT_WORDS)
         texts: list[str] | int
         titles: list[str] | int
         if isinstance(chunks, Index):
@@ -127,7 +127,7 @@ class Plan:
 
         key = list(memoryview(keys).cast("d")) if keys is not None else []
         pairs = list(zip(texts, titles, strict=True))
-        terms = (k1, b, (words[0], words[1]))
+        terms = (k1, b, (stemming, stopwords))
         if ranking in (SCORE, EMBEDDING):
             scores = key
         elif ranking == BM25:

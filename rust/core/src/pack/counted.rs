@@ -1,9 +1,9 @@
 //! Admitting under a counter of the host's.
 
-use super::{CUT_TRIES, Overflow, Packer, Reason};
-use crate::assemble::Frame;
+use super::{CUT_TRIES, Packer};
 use crate::chunk::Batch;
-use crate::pipeline::{Host, Subject};
+use crate::outcome::{Frame, Reason};
+use crate::plan::{Host, Overflow, Subject};
 use crate::text::Text;
 use crate::truncate::{Cut, Piece};
 
@@ -18,7 +18,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 continue;
             }
             if std::mem::take(&mut is_first) {
-                let template = self.plan.template;
+                let template = self.template;
                 let around = [template.header.as_bytes(), template.footer.as_bytes()];
                 used = match self.known_around {
                     Some(tokens) => tokens,
@@ -33,7 +33,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 None => self.host.count(Subject::Chunk(index as usize))?,
             };
             let count = needed;
-            let mut available = self.plan.budget.saturating_sub(used);
+            let mut available = self.call.budget.saturating_sub(used);
             let mut frame = Frame::default();
             if needed <= available {
                 frame = self.frame(index)?;
@@ -47,7 +47,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 && self.wants_notice(order.len() - place - 1)
             {
                 used = used.saturating_add(self.count_notice()?);
-                available = self.plan.budget.saturating_sub(used);
+                available = self.call.budget.saturating_sub(used);
             }
             match self.cite(index, count, needed, available)? {
                 Ok(citation) => {
@@ -77,7 +77,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// and escapes, count as much for each code point as its text, which counts
     /// `tokens`. To ask would be one question more for each chunk.
     pub(super) fn with_frame(&self, tokens: u64, index: u32, frame: &Frame) -> u64 {
-        if self.plan.template.is_plain() {
+        if self.template.is_plain() {
             return tokens;
         }
         let text = self.batch.text(index as usize);
@@ -103,7 +103,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     fn cut_counted(&mut self, index: u32) -> Result<Option<u64>, H::Error> {
         let Some((keep, marker)) = self.may_cut.take() else { return Ok(None) };
         let frame = self.frame(index)?;
-        let template = self.plan.template;
+        let template = self.template;
         let tail = self.longest_tail();
         let mut around = if self.admitted.kept.is_empty() {
             template.header.as_bytes().to_vec()
@@ -116,7 +116,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         around.extend(&frame.back);
         around.extend(&tail);
         let taken = self.count_around(&[&around])?;
-        let Some(mut room) = self.plan.budget.checked_sub(taken) else { return Ok(None) };
+        let Some(mut room) = self.call.budget.checked_sub(taken) else { return Ok(None) };
 
         let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
         for _ in 0..CUT_TRIES {
@@ -138,11 +138,11 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             self.keep_cut(index, tokens, frame, escaped);
             let text = self.assembled(&tail);
             let total = self.host.count(Subject::Assembled(&text))?;
-            if total <= self.plan.budget {
+            if total <= self.call.budget {
                 return Ok(Some(total));
             }
             self.take_out();
-            room = room.saturating_sub(total - self.plan.budget);
+            room = room.saturating_sub(total - self.call.budget);
         }
         Ok(None)
     }

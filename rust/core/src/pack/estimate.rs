@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 
-use super::{Overflow, Packer, Reason};
-use crate::assemble::Frame;
+use super::Packer;
+use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::{Estimate, Size};
-use crate::pack::Kept;
-use crate::pipeline::Host;
+use crate::outcome::{Frame, Kept, Reason};
+use crate::plan::{Host, Overflow};
 use crate::text::{Cursor, Text};
 use crate::truncate::{Cut, Keep, Piece};
 
@@ -37,7 +37,7 @@ impl Used {
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Measures header, footer and separator.
     pub(super) fn begin_estimated(&mut self, estimate: Estimate) {
-        let template = self.plan.template;
+        let template = self.template;
         let mut measure = |text: &str| estimate.measure(text.into(), &mut self.scratch);
         self.progress.measured = Used {
             around: measure(&template.header) + measure(&template.footer),
@@ -52,8 +52,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         estimate: Estimate,
         order: &[u32],
     ) -> Result<(), H::Error> {
-        let budget = self.plan.budget;
-        let is_bare = self.plan.is_bare();
+        let budget = self.call.budget;
+        let is_bare = self.call.is_bare();
         for (place, &index) in order.iter().enumerate() {
             if self.is_refused(index) {
                 continue;
@@ -119,7 +119,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         if self.wants_notice(0) {
             self.make_room(estimate);
         }
-        if self.plan.is_bare() { self.progress.tokens } else { self.total(estimate) }
+        if self.call.is_bare() { self.progress.tokens } else { self.total(estimate) }
     }
 
     /// Returns what the text measures in front of the next chunk, and around
@@ -158,7 +158,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         used.around += estimate.measure(Text::from_utf8(&notice), &mut self.scratch);
         let mut left = HashMap::new();
         let mut total = self.tokens_so_far(estimate, used);
-        while total > self.plan.budget {
+        while total > self.call.budget {
             let size = self.sizes.last().map_or(0, |size| size.measured);
             let kept = self.take_out();
             used.joined -= size + if self.admitted.kept.is_empty() { 0 } else { used.gap };
@@ -182,10 +182,12 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         }
         let tail = self.tail();
         let mut size = |text: &[u8]| estimate.size(Text::from_utf8(text), &mut self.scratch);
-        let separator = size(self.plan.template.separator.as_bytes());
-        let mut whole = size(self.plan.template.header.as_bytes());
+        let separator = size(self.template.separator.as_bytes());
+        let mut whole = size(self.template.header.as_bytes());
         let tail = size(&tail);
-        for (i, place) in self.admitted.arranged(self.plan, self.batch).into_iter().enumerate() {
+        for (i, place) in
+            assemble::arrange(&self.admitted, self.call, self.batch).into_iter().enumerate()
+        {
             if i > 0 {
                 whole = whole.then(separator);
             }
@@ -205,7 +207,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     ) -> Option<Size> {
         let (keep, marker) = self.may_cut.take()?;
         let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
-        let is_bare = self.plan.is_bare();
+        let is_bare = self.call.is_bare();
         let size = |packer: &mut Self, head, tail| {
             if is_bare {
                 let measured = cut.measure(estimate, head, tail, &mut packer.scratch);
@@ -215,7 +217,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let body = estimate.size(Text::from_utf8(&piece), &mut packer.scratch);
             packer.framed(estimate, &frame, body)
         };
-        let best = cut.longest(self.plan.budget, |head, tail| {
+        let best = cut.longest(self.call.budget, |head, tail| {
             let size = size(self, head, tail);
             Ok::<_, std::convert::Infallible>(estimate.tokens(start + size.measured))
         });
@@ -237,7 +239,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     ) -> Result<u64, H::Error> {
         let mut used = 0;
         for (place, &index) in order.iter().enumerate() {
-            let available = self.plan.budget.saturating_sub(used);
+            let available = self.call.budget.saturating_sub(used);
             if available == 0 {
                 self.drop_rest(&order[place..], 0);
                 break;
@@ -261,7 +263,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
             used += tokens;
             self.admitted.kept.push(Kept { index, tokens, citation: 0 });
-            if self.plan.is_framed() {
+            if self.call.is_framed() {
                 self.admitted.frames.push(frame);
             }
         }

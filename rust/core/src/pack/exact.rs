@@ -7,12 +7,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{CUT_TRIES, Overflow, Packer, Reason};
-use crate::assemble::{Frame, Order, escape};
+use super::{CUT_TRIES, Packer};
+use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::exact::{GO_ON, count_text};
 use crate::count::{Exact, joint};
-use crate::pipeline::Host;
+use crate::outcome::{Frame, Reason};
+use crate::plan::{Host, Order, Overflow};
+use crate::template::escape;
 use crate::text::Text;
 
 /// What a kept chunk costs in the text.
@@ -104,7 +106,7 @@ impl Used {
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Counts header and footer.
     pub(super) fn begin_exact(&mut self, exact: Exact) {
-        let template = self.plan.template;
+        let template = self.template;
         self.progress.around = count(exact, template.header.as_bytes())
             .saturating_add(count(exact, template.footer.as_bytes()));
     }
@@ -176,7 +178,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Returns how many tokens are left.
     pub(super) fn available(&self) -> u64 {
         let used = self.progress.cost.total;
-        let left = self.plan.budget.saturating_add_signed(-used);
+        let left = self.call.budget.saturating_add_signed(-used);
         left.saturating_sub(self.progress.around).min(self.room)
     }
 
@@ -282,7 +284,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Returns what a text of so many tokens costs in its frame.
     fn cost(&self, exact: Exact, frame: &Frame, text: Text<'_>, body: u64) -> Cost {
         let Frame { front, back, .. } = frame;
-        let separator = &self.plan.template.separator;
+        let separator = &self.template.separator;
         let last = separator.chars().next_back();
         let tokens = rendered(exact, front, text, body, back);
         let behind = [back, separator.as_bytes()].concat();
@@ -321,7 +323,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
             let work = |stop: &AtomicBool| exact.cut(text, room, keep, marker.into(), stop);
             let Some((tokens, piece)) = self.host.work(cost, work)? else { break };
-            let escaped = escape::body(&self.plan.template.style, Text::from_utf8(&piece));
+            let escaped = escape::body(&self.template.style, Text::from_utf8(&piece));
             let is_escaped = escaped.is_some();
             let body = escaped.as_deref().map_or(tokens, |escaped| count(exact, escaped));
             let piece = escaped.unwrap_or(piece);
@@ -330,11 +332,11 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             self.costs.push(cost);
             self.keep_cut(index, tokens, frame, piece);
             let total = self.count_joined(exact, &tail);
-            if total <= self.plan.budget {
+            if total <= self.call.budget {
                 return Ok(Some(cost));
             }
             self.take_out();
-            let over = total - self.plan.budget;
+            let over = total - self.call.budget;
             room = if is_escaped { shrunk(room, over) } else { room.saturating_sub(over) };
         }
         Ok(None)
@@ -343,8 +345,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Returns the count of the assembled text, of which there must be some,
     /// with `tail` behind the last chunk.
     pub(super) fn count_joined(&mut self, exact: Exact, tail: &[u8]) -> u64 {
-        let places = self.admitted.arranged(self.plan, self.batch);
-        let template = self.plan.template;
+        let places = assemble::arrange(&self.admitted, self.call, self.batch);
+        let template = self.template;
         let separator = template.separator.as_bytes();
         let mut total: i64 = 0;
         let mut from = 0;

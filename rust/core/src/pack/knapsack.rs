@@ -3,7 +3,7 @@
 use super::{Packer, exact};
 use crate::chunk::Batch;
 use crate::duplicate::Seen;
-use crate::pipeline::{Counting, Host, Subject};
+use crate::plan::{Counting, Host, Subject};
 use crate::selection::{knapsack, knapsack_candidates};
 use crate::text::Text;
 
@@ -19,11 +19,11 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         order: &[u32],
         scores: &[f64],
     ) -> Result<Vec<u32>, H::Error> {
-        let template = self.plan.template;
+        let template = self.template;
         let around = [template.header.as_bytes(), template.footer.as_bytes()].concat();
         let around = self.count_part(&around)?;
         self.known_around = Some(around);
-        let room = self.plan.budget.saturating_sub(around);
+        let room = self.call.budget.saturating_sub(around);
         let separator = self.count_part(template.separator.as_bytes())?;
         let capacity = room.saturating_add(separator);
         let (mut places, mut items) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         let tokens = match self.plan.counting {
             Counting::Estimate(estimate) => {
                 let size = self.measure(estimate, index);
-                if self.plan.is_bare() {
+                if self.call.is_bare() {
                     estimate.tokens(size)
                 } else {
                     let frame = self.frame(index)?;

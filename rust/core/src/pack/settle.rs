@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Packer;
 use crate::chunk::Batch;
-use crate::pipeline::Host;
+use crate::plan::Host;
 
 /// So many chunks leave an over-full text one by one.
 const SINGLE_TRIES: usize = 8;
@@ -24,7 +24,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         let mut tries = 0;
         while !self.admitted.kept.is_empty() {
             let total = count_assembled(self)?;
-            if total <= self.plan.budget {
+            if total <= self.call.budget {
                 return Ok(total);
             }
             let leaving = match tries {
@@ -53,7 +53,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         if tries >= SINGLE_TRIES + SHARE_TRIES || sum == 0 {
             return half;
         }
-        let excess = u128::from(total - self.plan.budget).saturating_mul(sum);
+        let excess = u128::from(total - self.call.budget).saturating_mul(sum);
         let mut weight: u128 = 0;
         let last = kept.iter().rev().position(|kept| {
             weight += u128::from(kept.tokens);
