@@ -286,9 +286,7 @@ all_weights = st.none() | st.dictionaries(
 @given(
     queries,
     chunk_lists(odd_texts),
-    st.fixed_dictionaries(
-        {}, optional={"weights": all_weights, "fusion": st.just("minmax")}
-    )
+    st.fixed_dictionaries({}, optional={"weights": all_weights, "fusion": st.just("minmax")})
     | st.fixed_dictionaries(
         {"fusion": st.just("rrf")},
         optional={
