@@ -154,7 +154,7 @@ def test_kinds(backend, kind):
         memoryview(WANTED),
         np.array([9, 1, 8, 0, 7, 0], np.float32)[1::2],
     ],
-    ids=repr,
+    ids=lambda it: type(it).__name__,
 )
 def test_query_vectors(backend, wanted):
     """The query's vector may be a list of numbers, and an array of one row."""
