@@ -32,7 +32,8 @@ from theaios.context_router import budget as peer
 from theaios.context_router.types import ContextChunk
 
 import budgeteer
-from budgeteer import Packer, _native, _pack, _reference
+from budgeteer import Packer, _native, _reference
+from budgeteer._pack import prepared
 
 
 @dataclass
@@ -42,9 +43,17 @@ class Document:
     text: str
 
 
-def run_ours(packer: Packer, backend: Any, chunks: Sequence[Any]) -> int:
-    """Pack on a backend."""
-    _pack.backend = backend
+def packer_on(backend: Any) -> Packer:
+    """Return a packer that is prepared for a backend."""
+    prepared.backend = backend
+    try:
+        return Packer(MAX_TOKENS, counter="chars_div4", ranking="keyword")
+    finally:
+        prepared.backend = _native
+
+
+def run_ours(packer: Packer, chunks: Sequence[Any]) -> int:
+    """Pack."""
     return packer.pack(QUERY, chunks).total_tokens
 
 
@@ -63,14 +72,13 @@ def as_is(texts: list[str]) -> list[Any]:
     return texts
 
 
-PACKER = Packer(MAX_TOKENS, counter="chars_div4", ranking="keyword")
-NATIVE = partial(run_ours, PACKER, _native)
+NATIVE = partial(run_ours, packer_on(_native))
 CASES: dict[str, tuple[Callable[[Any], int], Callable[[list[str]], list[Any]]]] = {
     "native": (NATIVE, as_is),
     "native, dicts": (NATIVE, lambda texts: [{"text": text} for text in texts]),
     "native, dataclasses": (NATIVE, lambda texts: [Document(text) for text in texts]),
     "native, Chunk": (NATIVE, lambda texts: [budgeteer.Chunk(text) for text in texts]),
-    "reference": (partial(run_ours, PACKER, _reference), as_is),
+    "reference": (partial(run_ours, packer_on(_reference)), as_is),
     "theaios": (run_peer, lambda texts: [ContextChunk(content=t, source="") for t in texts]),
 }
 OURS_PER_ROUND = {500: 20, 5_000: 5}
@@ -93,7 +101,6 @@ def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
                     del chunks
     finally:
         gc.enable()
-        _pack.backend = _native
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -144,10 +151,7 @@ def test_pack(benchmark: Any, name: str, count: int) -> None:
     text = real_text()
     rounds = max(2, 10_000 // count) if name.startswith("native") else 2
     benchmark.group = f"pack {count}"
-    try:
-        benchmark.pedantic(run, setup=lambda: ((make(fresh(text, count)),), {}), rounds=rounds)
-    finally:
-        _pack.backend = _native
+    benchmark.pedantic(run, setup=lambda: ((make(fresh(text, count)),), {}), rounds=rounds)
 
 
 def main() -> None:

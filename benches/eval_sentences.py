@@ -27,6 +27,7 @@ from typing import Any
 from questions import records_of
 
 from budgeteer import Packer
+from budgeteer.ranking import Bm25
 
 ENVELOPE = 12
 SEPARATOR = "\n\n"
@@ -76,9 +77,8 @@ def main() -> None:
         for budget in map(int, arguments.budgets.split(",")):
             rows = {}
             for units in ("chunk", "sentence"):
-                packer = Packer(
-                    budget, counter=count, units=units, dedupe=None, stemming=arguments.stemming
-                )
+                bm25 = Bm25(stemming=arguments.stemming)
+                packer = Packer(budget, counter=count, units=units, dedupe=None, ranking=bm25)
                 start = time.perf_counter()
                 rows[units] = [measures(record, packer) for record in records]
                 taken = (time.perf_counter() - start) / len(records)

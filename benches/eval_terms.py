@@ -20,22 +20,23 @@ from typing import Any
 from questions import records_of
 
 from budgeteer import Packer
+from budgeteer.ranking import Bm25
 
 ENVELOPE = 12
 BUDGETS = (256, 512)
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "english": {"stemming": "english"},
-    "no stopwords": {"stopwords": None},
-    "english, no stopwords": {"stemming": "english", "stopwords": None},
+OPTIONS = {
+    "default": Bm25(),
+    "english": Bm25(stemming="english"),
+    "no stopwords": Bm25(stopwords=None),
+    "english, no stopwords": Bm25(stemming="english", stopwords=None),
 }
 
 
-def measures(record: dict[str, Any], options: dict[str, Any]) -> dict[str, float]:
-    """Return what a packer with *options* reaches for a question."""
+def measures(record: dict[str, Any], bm25: Bm25) -> dict[str, float]:
+    """Return what a packer by *bm25* reaches for a question."""
     chunks, gold = record["chunks"], set(record["gold_ids"])
-    packer = Packer(0, counter="chars_div4", dedupe=None, **options)
+    packer = Packer(0, counter="chars_div4", dedupe=None, ranking=bm25)
     ranked = [
         chunk.chunk["id"]
         for chunk in packer.pack(record["query"], chunks).dropped
@@ -65,7 +66,7 @@ def main() -> None:
     for path in arguments.files:
         records = [*records_of(path)]
         print(f"\n{path.name}: {len(records)} questions")
-        default = [measures(record, {}) for record in records]
+        default = [measures(record, OPTIONS["default"]) for record in records]
         for name in chosen:
             rows = [measures(record, OPTIONS[name]) for record in records]
             print(f"{name:24}", end="")

@@ -15,7 +15,7 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "python/budgeteer/_reference/_grapheme_table.py"
+TARGET = ROOT / "python/budgeteer/_reference/_count/grapheme_table.py"
 HANGUL = {"LV", "LVT"}  # a formula gives these
 SINGLE = {"CR", "LF", "ZWJ", "Any"}
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "python/budgeteer/models.json"
+TARGET = ROOT / "python/budgeteer/_count/models.json"
 RUST = ROOT / "rust/core/src/window/models.rs"
 sys.path.insert(0, str(ROOT / "python/budgeteer"))
 

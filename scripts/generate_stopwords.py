@@ -5,8 +5,8 @@ Write the stopwords of the languages that Snowball has lists for, for both backe
 
 PATH is a checkout of Snowball's website (https://github.com/snowballstem/snowball-website), whose
 ``algorithms/LANGUAGE/stop.txt`` are read. An entry becomes the terms that BM25 makes of it, so
-that ``b'`` is ``b``. English is not among them: its list is our own, in ``terms.rs`` and
-``_terms.py``.
+that ``b'`` is ``b``. English is not among them: its list is our own, in
+``stopwords.rs`` and ``_rank/terms.py``.
 """
 
 import argparse
@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from budgeteer._reference._rank import terms  # noqa: E402  # of this checkout
+from budgeteer._reference._rank.terms import terms  # noqa: E402  # of this checkout
 
-PYTHON = ROOT / "python/budgeteer/_reference/_stopword_table.py"
+PYTHON = ROOT / "python/budgeteer/_reference/_rank/stopword_table.py"
 RUST = ROOT / "rust/core/src/stopwords/table.rs"
 
 

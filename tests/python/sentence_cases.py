@@ -14,6 +14,7 @@ from cases import write
 
 from budgeteer import Packer
 from budgeteer._backend import backend
+from budgeteer.ranking import Bm25
 
 FILE = Path(__file__).parents[1] / "cases/sentences.json"
 
@@ -73,8 +74,9 @@ def packings():
             "stopwords": rng.choice([None, "english", "french", ["Tea", "e.g"]]),
             "units": rng.choice(["sentence", "sentence", "sentence", "chunk"]),
         }
-        options = {name: case[name] for name in case if name not in ("query", "chunks")}
-        packing = Packer(**options).pack(case["query"], chunks)
+        words = {name: case[name] for name in ("stemming", "stopwords")}
+        others = {name: case[name] for name in case if name not in ("query", "chunks", *words)}
+        packing = Packer(**others, ranking=Bm25(**words)).pack(case["query"], chunks)
         case["answer"] = {
             "text": packing.text,
             "total_tokens": packing.total_tokens,

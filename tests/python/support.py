@@ -5,7 +5,7 @@ import os
 import unicodedata
 import zlib
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from unittest import mock
 
 import pytest
@@ -53,6 +53,11 @@ def using(name):
         for user in (packer, _service):
             stack.enter_context(mock.patch.object(user, "prepared_of", prepared.prepared))
         yield module
+
+
+def options_of(packer):
+    """Return the options of a packer by their names."""
+    return {item.name: getattr(packer, item.name) for item in fields(packer) if item.init}
 
 
 class Liar(str):

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from support import EXACT, Liar, Pure, Recorder
+from support import EXACT, Liar, Pure, Recorder, options_of
 
 from budgeteer import (
     BudgeteerError,
@@ -24,6 +24,7 @@ from budgeteer import (
     pack,
     presets,
 )
+from budgeteer._codes import CITE, NO_POLICY
 from budgeteer.presets import (
     Citation,
     agentic_rag,
@@ -83,27 +84,28 @@ def test_constants_of_the_document():
 def test_every_option_is_fixed():
     """The presets say each option of Packer, so that changed defaults change none."""
     fixed = {"min_score": None, "max_chunks": None, "dedupe": None, "order": "rank"}
-    fixed["selection"] = "rank"
-    assert Packer(
-        9,
-        reserve_tokens=4,
-        counter="words",
-        ranking="score",
-        overflow="skip",
-        template="plain",
-        notice="Chunks left out: {count}.",
-        _is_citing=True,
+    fixed |= {"selection": "rank", "units": "chunk", "max_tokens": 9}
+    citing = agentic_rag(9, buffer_tokens=4, counter="words")
+    assert {
         **fixed,
-    ) == agentic_rag(9, buffer_tokens=4, counter="words")
-    assert Packer(
-        9,
-        reserve_tokens=0,
-        counter="o200k_base",
-        ranking="score",
-        overflow="stop",
-        template="plain",
+        "reserve_tokens": 4,
+        "counter": "words",
+        "ranking": "score",
+        "overflow": "skip",
+        "template": "plain",
+        "notice": "Chunks left out: {count}.",
+    } == options_of(citing)
+    assert (CITE, 0) == citing._policy
+    assert {
         **fixed,
-    ) == retrieval_service(9)
+        "reserve_tokens": 0,
+        "counter": "o200k_base",
+        "ranking": "score",
+        "overflow": "stop",
+        "template": "plain",
+        "notice": None,
+    } == options_of(retrieval_service(9))
+    assert (NO_POLICY, 0) == retrieval_service(9)._policy
 
 
 @pytest.mark.parametrize("budget", [300, 1_000, 8_000])

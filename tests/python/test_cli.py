@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import budgeteer
-from budgeteer._pack import packer as _pack
+from budgeteer._pack.options import ORDERS, OVERFLOWS, SELECTIONS, UNITS
 from budgeteer._pack.template import STYLES
+from budgeteer._rank.rankings import NAMES
+from budgeteer.ranking import Bm25
 
 CHUNKS = [
     {"text": "Rye bread.", "source": "kitchen", "title": "Bread", "metadata": {"path": "b.md"}},
@@ -88,12 +90,13 @@ def contents(answer):
         {"counter": "o200k_base"}, {"counter": "cl100k_base"}, {"counter": "gpt-4o-mini"},
         {"counter": "tiktoken:cl100k_base"},
         *({"ranking": name} for name in ("keyword", "recency", "input")),
-        {"min_score": 0.5}, *({"overflow": name} for name in _pack.OVERFLOWS),
+        {"min_score": 0.5}, *({"overflow": name} for name in OVERFLOWS),
         {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": "near"}, {"dedupe": None},
-        *({"selection": name} for name in _pack.SELECTIONS),
+        *({"selection": name} for name in SELECTIONS),
         {"ranking": "bm25", "stemming": "english"}, {"ranking": "bm25", "stopwords": None},
-        {"ranking": "bm25", "stopwords": "german"}, *({"units": name} for name in _pack.UNITS),
-        *({"order": name} for name in _pack.ORDERS),
+        {"ranking": "bm25", "stopwords": "german"},
+        {"ranking": "bm25", "stemming": "german", "stopwords": None}, *({"units": name} for name in UNITS),
+        *({"order": name} for name in ORDERS),
         *({"template": name} for name in STYLES),
     ],
 )  # fmt: skip
@@ -103,12 +106,32 @@ def test_each_option_of_pack_is_packers_own(packed, options):
     for name, value in options.items():
         arguments += [f"--{name.replace('_', '-')}", "none" if value is None else str(value)]
     options = {"counter": "chars_div4", "ranking": "keyword", **options}
+    bm25 = {name: options.pop(name) for name in ("stemming", "stopwords") if name in options}
+    if bm25:
+        options["ranking"] = Bm25(**bm25)
     for max_tokens in (5, 9, 40):
         expected = budgeteer.pack("tea", CHUNKS, max_tokens, **options)
         answer = packed("--max-tokens", str(max_tokens), *arguments)
         assert [kept.text for kept in expected.kept] == contents(answer)
         assert expected.total_tokens == answer["total_tokens"]
         assert [d.reason for d in expected.dropped] == [d["reason"] for d in answer["dropped"]]
+
+
+@pytest.mark.parametrize("name", ["keyword", "recency", "input", "score"])
+def test_options_of_bm25_need_it(refused, name):
+    """--stemming and --stopwords are for BM25, and an error beside another ranking."""
+    arguments = ("pack", "--query", "tea", "--max-tokens", 9, "--ranking", name)
+    for option, value in (("stemming", "english"), ("stopwords", "none"), ("stopwords", "dutch")):
+        message = refused(*arguments, f"--{option}", value, stdin='["tea"]')
+        assert f"--{option} is for --ranking bm25, not {name}" == message
+
+
+def test_bm25_is_the_ranking_of_its_options(run):
+    """--stemming alone ranks by BM25, the default, with stems."""
+    arguments = ("pack", "--query", "working", "--max-tokens", 5, "--stemming", "english")
+    chunks = '["Lunch is at noon.", "We work remotely."]'
+    assert (0, "We work remotely.", "") == run(*arguments, stdin=chunks)
+    assert "Lunch is at noon." == run(*arguments[:-2], stdin=chunks)[1]
 
 
 def test_the_notice_is_an_option(run):
@@ -123,8 +146,8 @@ def test_the_choices_are_the_facades(run):
     """Help lists what the facade takes, so that the two cannot drift."""
     status, out, err = run("pack", "--help")
     assert (0, "") == (status, err)
-    without_vectors = tuple(n for n in _pack.RANKINGS if n not in ("embedding", "hybrid"))
-    for names in (without_vectors, _pack.OVERFLOWS, _pack.ORDERS, STYLES):
+    without_vectors = tuple(n for n in NAMES if n not in ("embedding", "hybrid"))
+    for names in (without_vectors, OVERFLOWS, ORDERS, STYLES):
         assert "{" + ",".join(names) + "}" in out
     assert out.startswith("usage: budgeteer pack ")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import embedding_server as server
 import pytest
 
-from budgeteer import InvalidArgumentError, Packer, _pack, get_counter, ranking
+from budgeteer import InvalidArgumentError, Packer, get_counter, ranking
 from budgeteer.config import Config, load
 from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
 
@@ -50,11 +50,7 @@ def test_every_option_of_packer_is_given(configured, monkeypatch):
 
     monkeypatch.setattr("budgeteer.config.Packer", record)
     configured(NOTE)
-    public = {
-        option.name
-        for option in dataclasses.fields(_pack.Packer)
-        if option.init and not option.name.startswith("_")
-    }
+    public = {option.name for option in dataclasses.fields(Packer) if option.init}
     assert public == set(given)
 
 
@@ -164,7 +160,8 @@ def test_embedding_fails(configured):
     config = configured(f"budget: {{ranking: embedding, embedding: {said}}}\n{NOTE}")
     with pytest.raises(EmbeddingError):
         dataclasses.replace(
-            config.packer, embedder=dataclasses.replace(config.embedder, max_retries=0)
+            config.packer,
+            ranking=ranking.Embedding(dataclasses.replace(config.embedder, max_retries=0)),
         ).pack("tea", config.chunks())
 
 

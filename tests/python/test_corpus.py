@@ -39,6 +39,7 @@ from budgeteer import (
 )
 from budgeteer.errors import EmbeddingError
 from budgeteer.presets import agentic_rag, context_gate, context_router, retrieval_service
+from budgeteer.ranking import Embedding, Hybrid
 
 RANKINGS = ["bm25", "keyword", "recency", "input", "score"]
 
@@ -183,15 +184,18 @@ def test_every_option(backend, ranking, counter, tmp_path):
     for _ in range(16 if "_native" in backend.__name__ else 3):
         options = framed_options(rng)
         arguments = {}
+        by, takes_vectors = ranking, ranking == "embedding"
         if ranking == "hybrid":
-            options |= {"weights": rng.choice(WEIGHTS), "fusion": rng.choice(["minmax", "rrf"])}
-        if ranking == "embedding" or "embedding" in options.get("weights", ()):
+            weights = rng.choice(WEIGHTS)
+            by = Hybrid(weights, fusion=rng.choice(["minmax", "rrf"]))
+            takes_vectors = "embedding" in weights
+        if takes_vectors:
             arguments["vectors"] = [1, 0, 0.5, -1], vectors
         if options["order"] == "sticky":
             arguments["previous"] = previous
         budget = rng.choice([0, 1, 30, 200, 3_000])
         query = rng.choice(["green tea", "remote work policy", "", "x"])
-        packer = Packer(budget, counter=counter, ranking=ranking, **options)
+        packer = Packer(budget, counter=counter, ranking=by, **options)
         assert_packed_alike(packer, query, chunks, corpora, **arguments)
         previous = packer.pack(query, chunks, **arguments)
 
@@ -250,7 +254,8 @@ def test_embedder(backend, ranking, message, tmp_path):
     corpora = some_corpora(backend, chunks, tmp_path / "corpus")
     for fallback in None, "bm25":
         embedder = Embedder(message)
-        packer = Packer(60, ranking=ranking, embedder=embedder, fallback=fallback)
+        by = Embedding(embedder, fallback=fallback)
+        packer = Packer(60, ranking=Hybrid(embedding=by) if ranking == "hybrid" else by)
         assert_packed_alike(packer, "green tea", chunks, corpora)
 
         assert all(asked in embedder.asked[:2] for asked in embedder.asked)

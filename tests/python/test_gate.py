@@ -16,6 +16,7 @@ from support import (
     BACKENDS,
     counters,
     odd_texts,
+    options_of,
     on_both,
     options,
     outcome,
@@ -25,6 +26,7 @@ from support import (
 )
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, get_counter
+from budgeteer._codes import GATE
 from budgeteer.cli import main
 from budgeteer.presets import context_gate, gate_bundle
 from budgeteer.ranking import keyword_scores
@@ -413,19 +415,25 @@ def test_explain(backend):
 def test_every_option_is_fixed():
     """The preset says each option of Packer, so that changed defaults change none."""
     assert context_gate() == context_gate(120, max_docs=3)
-    assert Packer(
-        9,
-        reserve_tokens=0,
-        counter="chars_per_token:3",
-        ranking="input",
-        min_score=None,
-        overflow="skip",
-        max_chunks=None,
-        dedupe=None,
-        order="rank",
-        template="tagged",
-        _max_docs=4,
-    ) == context_gate(9, max_docs=4)
+    packer = context_gate(9, max_docs=4)
+    assert {
+        "max_tokens": 9,
+        "reserve_tokens": 0,
+        "counter": "chars_per_token:3",
+        "ranking": "input",
+        "min_score": None,
+        "overflow": "skip",
+        "max_chunks": None,
+        "dedupe": None,
+        "selection": "rank",
+        "units": "chunk",
+        "order": "rank",
+        "template": "tagged",
+        "notice": None,
+        "max_docs": 4,
+    } == options_of(packer)
+    assert (GATE, 4) == packer._policy
+    assert packer != context_gate(9)
 
 
 def test_packer_of_a_gate(backend):
@@ -562,11 +570,11 @@ def test_law(name, chunks, counter, max_tokens, max_docs):
 
 
 @pytest.mark.skipif(len(BACKENDS) < 2, reason="BUDGETEER_BACKEND=reference was asked for")
-@given(gated_chunks, counters, st.integers(0, 60), st.integers(0, 4), options, st.booleans())
-def test_identity(chunks, counter, max_tokens, max_docs, options, is_citing):
+@given(gated_chunks, counters, st.integers(0, 60), st.integers(0, 4), options)
+def test_identity(chunks, counter, max_tokens, max_docs, options):
     """Both backends gate alike, whatever other options a packer has."""
     packer = context_gate(max_tokens, max_docs=max_docs)
-    packer = replace(packer, counter=counter, _is_citing=is_citing, **options)
+    packer = replace(packer, counter=counter, **options)
     answers = []
     for name in BACKENDS:
         with using(name):

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from support import (
 )
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, ranking
+from budgeteer.embedding import EmbeddingError
+from budgeteer.ranking import Bm25, Embedding, Hybrid
 
 QUERY = "green tea"
 TEXTS = ["Green tea, green.", "Rye bread.", "Black tea.", "Coffee."]
@@ -30,9 +33,23 @@ GIVEN = [None, 7.0, -1.0, 3.0]
 CHUNKS = [Chunk(text, score=score) for text, score in zip(TEXTS, GIVEN, strict=True)]
 
 
+class Axes:
+    """An embedder of texts that are all alike."""
+
+    def embed(self, texts):
+        return np.ones((len(texts), 2), np.float32)
+
+
+class Failing:
+    """An embedder that answers nothing."""
+
+    def embed(self, texts):
+        raise EmbeddingError("it is away")
+
+
 def packed(chunks=CHUNKS, vectors=VECTORS, query=QUERY, **options):
-    """Return the score of each chunk, and their order."""
-    packer = Packer(10**6, ranking="hybrid", dedupe=None, **options)
+    """Return the score of each chunk, and their order, by a hybrid ranking of these options."""
+    packer = Packer(10**6, ranking=Hybrid(**options), dedupe=None)
     packing = packer.pack(query, chunks, vectors=vectors)
     scores = {chunk.index: chunk.score for chunk in (*packing.kept, *packing.dropped)}
     return [scores[i] for i in range(len(chunks))], [kept.index for kept in packing.kept]
@@ -104,12 +121,12 @@ def test_weights(backend, weights):
 @pytest.mark.parametrize("k", [60, 0, 1.5, 1_000_000])
 def test_reciprocal_ranks(backend, k):
     """The published fusion: 1 / (k + r) by each ranking, r from 1 on, ties by input order."""
-    scores, order = packed(fusion="rrf", rrf_k=k)
+    scores, order = packed(fusion="rrf", k=k)
     assert added((1, places(bm25(), k)), (1, places(COSINES, k))) == scores
     assert by_score(scores) == order
 
     weights = {"score": 1.0, "bm25": 1.0, "embedding": 1.0}
-    scores, _ = packed(fusion="rrf", rrf_k=k, weights=weights)
+    scores, _ = packed(fusion="rrf", k=k, weights=weights)
     columns = bm25(), COSINES, GIVEN
     assert added(*((1, places(column, k)) for column in columns)) == scores
 
@@ -117,7 +134,7 @@ def test_reciprocal_ranks(backend, k):
 def test_places_of_ties(backend):
     """Equal scores take their places in input order; -0.0 equals 0.0."""
     chunks = [Chunk("a", score=score) for score in (-0.0, 1, 0.0, 1, None)]
-    scores, order = packed(chunks, None, weights={"score": 1}, fusion="rrf", rrf_k=0)
+    scores, order = packed(chunks, None, weights={"score": 1}, fusion="rrf", k=0)
 
     assert [1 / 3, 1, 1 / 4, 1 / 2, 0.0] == scores
     assert [1, 3, 0, 2, 4] == order
@@ -205,53 +222,81 @@ def test_titles(backend):
         ({"weights": {"bm52": 1}}, "a key of weights must be one of .*; did you mean 'bm25'.*"),
         ({"weights": {3: 1}}, "a key of weights must be one of .*, not int"),
         ({"fusion": "rff"}, "fusion must be one of 'minmax', 'rrf', not 'rff'; did you mean .*"),
-        ({"rrf_k": -1}, "rrf_k must be from 0 to 1000000, not -1.0"),
-        ({"rrf_k": None}, "rrf_k must be a float, not None"),
+        ({"k": -1}, "k must be from 0 to 1000000, not -1.0"),
+        ({"k": None}, "k must be a float, not None"),
+        ({"k": 61}, "k must be 60 under fusion='minmax': it has none"),
+        ({"bm25": "bm25"}, "bm25 must be a Bm25, not str"),
+        ({"bm25": None}, "bm25 must be a Bm25, not None"),
+        ({"embedding": None}, "embedding must be an Embedding, not None"),
+        ({"embedding": Bm25()}, "embedding must be an Embedding, not Bm25"),
+        (
+            {"weights": {"score": 1}, "bm25": Bm25(k1=1)},
+            r"bm25 must be Bm25\(\) where weights has none for 'bm25'",
+        ),
+        (
+            {"weights": {"bm25": 0, "embedding": 1}, "bm25": Bm25(stemming="english")},
+            r"bm25 must be Bm25\(\) where weights has none for 'bm25'",
+        ),
+        (
+            {"weights": {"bm25": 1, "embedding": 0}, "embedding": Embedding(Axes())},
+            r"embedding must be Embedding\(\) where weights has none for 'embedding'",
+        ),
     ],
 )
-def test_bad_options(backend, options, message):
-    """What cannot be weighed is refused when the packer is made."""
+def test_bad_options(options, message):
+    """What cannot be weighed, and what would have no effect, is refused when it is made."""
     with pytest.raises(InvalidArgumentError, match=f"^{message}$"):
-        Packer(9, ranking="hybrid", **options)
+        Hybrid(**options)
 
 
-@pytest.mark.parametrize("name", ["bm25", "embedding", "score"])
-def test_weights_of_another_ranking(backend, name):
-    """Only a hybrid ranking weighs."""
-    with pytest.raises(
-        InvalidArgumentError, match=f"^weights must be None under ranking='{name}'"
-    ):
-        Packer(9, ranking=name, weights={"bm25": 1})
+def test_bm25_of_a_fallback(backend):
+    """The fallback by name is the ranking's own BM25, which may then have options."""
+    bm25 = Bm25(stemming="english")
+    embedding = Embedding(Failing(), fallback="bm25")
+    for weights in ({"embedding": 1}, {"embedding": 1, "bm25": 1}):
+        hybrid = Hybrid(weights, bm25=bm25, embedding=embedding)
+        packing = Packer(5, ranking=hybrid).pack("working", ["Lunch is at noon.", "We work."])
+
+        assert ("bm25", "We work.") == (packing.fallback, packing.kept[0].text)
+    with pytest.raises(InvalidArgumentError, match="^bm25 must be "):
+        Hybrid({"embedding": 1}, bm25=bm25, embedding=replace(embedding, fallback=Bm25(b=0)))
 
 
 def test_a_packer_stays_as_it_is(backend):
-    """A packer copies its weights, is equal to its like, hashes and pickles."""
+    """A ranking copies its weights; a packer by it is equal to its like, hashes and pickles."""
     weights = {"bm25": 1, "score": 2}
-    packer = Packer(9, ranking="hybrid", weights=weights)
+    packer = Packer(9, ranking=Hybrid(weights))
     weights["bm25"] = 0
     other = pickle.loads(pickle.dumps(packer))
 
-    assert {"bm25": 1.0, "score": 2.0} == packer.weights == other.weights
+    assert {"bm25": 1.0, "score": 2.0} == packer.ranking.weights == other.ranking.weights
     assert (packer, hash(packer)) == (other, hash(other))
-    assert packer != Packer(9, ranking="hybrid", weights={"bm25": 1, "score": 3})
-    assert packer._hybrid == other._hybrid
+    assert packer != Packer(9, ranking=Hybrid({"bm25": 1, "score": 3}))
+    assert packer.pack("tea", CHUNKS).to_dict() == other.pack("tea", CHUNKS).to_dict()
+
+
+all_weights = st.none() | st.dictionaries(
+    st.sampled_from(["bm25", "embedding", "score"]),
+    st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1e6),
+    min_size=1,
+)
 
 
 @compared
 @given(
     queries,
     chunk_lists(odd_texts),
+    st.fixed_dictionaries({}, optional={"weights": all_weights, "fusion": st.just("minmax")})
+    | st.fixed_dictionaries(
+        {"fusion": st.just("rrf")},
+        optional={
+            "weights": all_weights,
+            "k": st.sampled_from([0, 60]) | st.floats(0, 1e6),
+        },
+    ),
     st.fixed_dictionaries(
         {},
         optional={
-            "weights": st.none()
-            | st.dictionaries(
-                st.sampled_from(["bm25", "embedding", "score"]),
-                st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1e6),
-                min_size=1,
-            ),
-            "fusion": st.sampled_from(["minmax", "rrf"]),
-            "rrf_k": st.sampled_from([0, 60]) | st.floats(0, 1e6),
             "min_score": st.none() | st.floats(-1, 2),
             "max_chunks": st.none() | st.integers(0, 4),
             "order": st.sampled_from(["rank", "input"]),
@@ -261,13 +306,13 @@ def test_a_packer_stays_as_it_is(backend):
     st.integers(0, 60),
     st.randoms(use_true_random=False),
 )
-def test_backends_agree(query, chunks, options, size, max_tokens, random):
+def test_backends_agree(query, chunks, weighing, options, size, max_tokens, random):
     """Both backends answer alike to the bit, errors included, for every weight and fusion."""
     rows = [
         [random.choice([0, 1, -1, random.uniform(-9, 9)]) for _ in range(size)] for _ in chunks
     ]
     given_vectors = ([random.uniform(-1, 1) for _ in range(size)], np.array(rows, np.float32))
-    weights = options.get("weights")
+    weights = weighing.get("weights")
     weighs = weights is None or weights.get("embedding", 0) > 0
     answers = []
     for name in BACKENDS:
@@ -275,7 +320,12 @@ def test_backends_agree(query, chunks, options, size, max_tokens, random):
             answers.append(
                 outcome(
                     lambda: (
-                        Packer(max_tokens, ranking="hybrid", counter="chars_div4", **options)
+                        Packer(
+                            max_tokens,
+                            ranking=Hybrid(**weighing),
+                            counter="chars_div4",
+                            **options,
+                        )
                         .pack(query, chunks, vectors=given_vectors if weighs else None)
                         .to_dict()
                     )

@@ -20,11 +20,11 @@ from budgeteer import (
     Layout,
     Packer,
     Section,
-    _limits,
     _models,
     get_counter,
     trim_messages,
 )
+from budgeteer._count import limits as _limits
 from budgeteer.window import (
     ModelLimits,
     count_messages,

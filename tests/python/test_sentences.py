@@ -30,6 +30,7 @@ from budgeteer import Chunk, Corpus, CounterError, InvalidArgumentError, Packer,
 from budgeteer._pack.sentences import GAP, MAX_CHUNKS
 from budgeteer.embedding import EmbeddingError
 from budgeteer.presets import agentic_rag
+from budgeteer.ranking import Bm25, Embedding, Hybrid
 
 CASES = json.loads(sentence_cases.FILE.read_text("utf-8"))
 
@@ -289,7 +290,7 @@ def test_vectors(backend):
     chunks = [{"text": TEA, "score": 0.9}, {"text": "Green tea. Rye.", "score": 0.1}]
     for weights in (None, {"bm25": 0.2, "embedding": 1, "score": 1}, {"score": 1}):
         takes = weights is None or "embedding" in weights
-        shared = {"ranking": "hybrid", "weights": weights, "counter": "words"}
+        shared = {"ranking": Hybrid(weights), "counter": "words"}
         given = {"vectors": vectors} if takes else {}
         whole = Packer(99, **shared).pack("green tea", chunks, **given)
         packing = Packer(7, units="sentence", **shared).pack("green tea", chunks, **given)
@@ -308,7 +309,7 @@ def test_fallback(backend):
             raise EmbeddingError("down")
 
     packer = Packer(
-        6, ranking="embedding", embedder=Failing(), fallback="bm25", units="sentence", min_score=9
+        6, ranking=Embedding(Failing(), fallback="bm25"), units="sentence", min_score=9
     )
     packing = packer.pack("green tea", ["Rye.", TEA])
 
@@ -327,9 +328,9 @@ def test_sticky(backend):
 
 
 def test_stemming_goes_for_sentences(backend):
-    """Sentences are found by stems too, whatever ranks the chunks."""
+    """Sentences are found by stems too, where the chunks are."""
     chunks = ["Nothing here. We work remotely. Lunch is at noon."]
-    packing = Packer(5, units="sentence", ranking="input", stemming="english").pack(
+    packing = Packer(5, units="sentence", ranking=Bm25(stemming="english")).pack(
         "remote working", chunks
     )
 

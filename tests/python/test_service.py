@@ -12,6 +12,7 @@ from support import chunk_lists, counters, queries, texts
 from support import text_of as text_of_chunk
 
 from budgeteer import BudgetExhaustedError, Chunk, InvalidArgumentError, Packer, get_counter
+from budgeteer.ranking import Bm25, Embedding, Hybrid
 from budgeteer.service import (
     InputValidationError,
     LlmSettings,
@@ -209,24 +210,22 @@ class Arrays(Embedder):
         return np.array(super().embed(texts), dtype="float32")
 
 
-BY_VECTORS = {"ranking": "embedding", "embedder": Arrays()}
-
-
 @pytest.mark.parametrize("reranker", [None, NoOpReranker(), Counting()])
 @pytest.mark.parametrize(
     "options",
     [
-        {"stemming": "english"},
-        {"stopwords": None},
-        {"stopwords": "german"},
-        {"stopwords": ["tea"]},
-        {"ranking": "hybrid", "weights": {"bm25": 1, "score": 1}},
-        {"ranking": "hybrid", "weights": {"bm25": 1}, "stemming": "english"},
-        {"ranking": "hybrid", "embedder": Arrays(), "fusion": "rrf", "rrf_k": 1},
-        BY_VECTORS,
-        {**BY_VECTORS, "fallback": "bm25", "stopwords": None},
+        {"ranking": Bm25(stemming="english")},
+        {"ranking": Bm25(stopwords=None)},
+        {"ranking": Bm25(stopwords="german")},
+        {"ranking": Bm25(stopwords=["tea"])},
+        {"ranking": Bm25(k1=0.5, b=0)},
+        {"ranking": Hybrid({"bm25": 1, "score": 1})},
+        {"ranking": Hybrid({"bm25": 1}, bm25=Bm25(stemming="english"))},
+        {"ranking": Hybrid(fusion="rrf", k=1, embedding=Embedding(Arrays()))},
+        {"ranking": Embedding(Arrays())},
+        {"ranking": Embedding(Arrays(), fallback=Bm25(stopwords=None))},
         {"ranking": "score", "min_score": 0.2},
-        {"units": "sentence", "stemming": "english"},
+        {"units": "sentence", "ranking": Bm25(stemming="english")},
         {"selection": "coverage"},
         {"order": "edges", "notice": True, "template": "xml"},
     ],

@@ -10,6 +10,7 @@ from service_support import SETTINGS, Embedder, Fake, service_of, text_of
 
 from budgeteer import InvalidArgumentError, Packer
 from budgeteer.embedding import EmbeddingError
+from budgeteer.ranking import Embedding, Hybrid
 from budgeteer.service import LlmSettings, RetrievalError, RetrievalService, RetrievalTimeoutError
 
 CHUNKS = ["rye bread", "green tea", "black tea"]
@@ -39,8 +40,8 @@ class AsyncVectors(Vectors):
         return self.embed_query(text)
 
 
-def by_embedding(embedder=None, tokens=100, **options):
-    return Packer(tokens, ranking="embedding", embedder=embedder, **options)
+def by_embedding(embedder=None, tokens=100, fallback=None, **options):
+    return Packer(tokens, ranking=Embedding(embedder, fallback=fallback), **options)
 
 
 def answers(service, query="green tea", **options):
@@ -92,8 +93,8 @@ def test_no_embedder():
     with pytest.raises(InvalidArgumentError, match="embedder is required: packer ranks by vec"):
         service_of("tea", packer=by_embedding())
     with pytest.raises(InvalidArgumentError, match="embedder is required: packer ranks by vec"):
-        service_of("tea", packer=Packer(9, ranking="hybrid", weights={"embedding": 1}))
-    service_of("tea", packer=Packer(9, ranking="hybrid", weights={"embedding": 0, "bm25": 1}))
+        service_of("tea", packer=Packer(9, ranking=Hybrid({"embedding": 1})))
+    service_of("tea", packer=Packer(9, ranking=Hybrid({"embedding": 0, "bm25": 1})))
 
 
 def test_chunks_are_embedded_once():

@@ -19,6 +19,7 @@ from support import BACKENDS, Liar, backend_named, compared, outcome, using
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, pack, ranking
 from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
+from budgeteer.ranking import Embedding
 
 CHUNKS = ["Rye bread.", "Green tea.", "Coffee."]
 WANTED = np.array([1, 0, 0], dtype=np.float32)
@@ -153,7 +154,7 @@ def test_kinds(backend, kind):
         memoryview(WANTED),
         np.array([9, 1, 8, 0, 7, 0], np.float32)[1::2],
     ],
-    ids=repr,
+    ids=lambda it: type(it).__name__,
 )
 def test_query_vectors(backend, wanted):
     """The query's vector may be a list of numbers, and an array of one row."""
@@ -300,13 +301,10 @@ def test_no_pair(backend, given):
 
 @pytest.mark.parametrize("name", ["bm25", "keyword", "recency", "input", "score"])
 def test_no_vectors_are_taken(backend, name):
-    """Rankings that compare no vectors refuse them, and an embedder too."""
+    """Rankings that compare no vectors refuse them."""
     message = f"^vectors must be None under ranking='{name}', not tuple$"
     with pytest.raises(InvalidArgumentError, match=message):
         Packer(9, ranking=name).pack("tea", CHUNKS, vectors=(WANTED, FOUND))
-    message = f"^embedder must be None under ranking='{name}', not OpenAIEmbedder$"
-    with pytest.raises(InvalidArgumentError, match=message):
-        Packer(9, ranking=name, embedder=OpenAIEmbedder())
 
 
 def test_pack(backend):
@@ -370,7 +368,7 @@ class Table:
 def test_embedder(backend):
     """What is not given is embedded: titles with their texts, and the query."""
     table = Table()
-    packer = Packer(99, ranking="embedding", embedder=table)
+    packer = Packer(99, ranking=Embedding(table))
     chunks = [Chunk("Rye."), Chunk("Green.", title="Tea"), {"text": "Bread.", "title": ""}, ""]
     packing = packer.pack("tea?", chunks)
 
@@ -391,7 +389,7 @@ def test_embedder(backend):
 def test_nothing_to_embed(backend, query, chunks):
     """For an empty query, or no chunks, nothing is asked and every score is 0."""
     table = Table()
-    packing = Packer(99, ranking="embedding", embedder=table).pack(query, chunks)
+    packing = Packer(99, ranking=Embedding(table)).pack(query, chunks)
 
     assert ([], [0.0] * len(chunks)) == (table.asked, [kept.score for kept in packing.kept])
 
@@ -405,7 +403,7 @@ def test_query_of_its_own(backend):
             return [0, 1, 0]
 
     both = Both()
-    packing = Packer(99, ranking="embedding", embedder=both).pack("tea", CHUNKS)
+    packing = Packer(99, ranking=Embedding(both)).pack("tea", CHUNKS)
 
     assert ([CHUNKS, "tea"], 0) == (both.asked, packing.kept[0].index)
 
@@ -427,7 +425,7 @@ def test_bad_embedder(backend, caplog, answer, message, fallback):
         def embed(self, texts):
             return answer if len(texts) == 3 else np.ones((1, 3))
 
-    packer = Packer(99, ranking="embedding", embedder=Bad(), fallback=fallback)
+    packer = Packer(99, ranking=Embedding(Bad(), fallback=fallback))
     if fallback is None:
         with pytest.raises(EmbeddingError, match=f"^{message}$"):
             packer.pack("tea", CHUNKS)
@@ -442,11 +440,13 @@ def test_options_of_embedders(backend):
         if bad is not Table:
             found = f"^embedder must have a method embed, not {type(bad).__name__}$"
             with pytest.raises(InvalidArgumentError, match=found):
-                Packer(9, ranking="embedding", embedder=bad)
+                Embedding(bad)
     with pytest.raises(InvalidArgumentError, match=r"^fallback must be None where there is no"):
-        Packer(9, ranking="embedding", fallback="bm25")
-    with pytest.raises(InvalidArgumentError, match=r"^fallback must be one of 'bm25', not 'bm26'"):
-        Packer(9, ranking="embedding", embedder=Table(), fallback="bm26")
+        Embedding(fallback="bm25")
+    for bad, shown in (("bm26", "'bm26'"), (3, "int"), (ranking.Hybrid(), "Hybrid")):
+        message = f"^fallback must be 'bm25', a Bm25 or None, not {shown}$"
+        with pytest.raises(InvalidArgumentError, match=message):
+            Embedding(Table(), fallback=bad)
 
 
 @pytest.fixture
@@ -459,7 +459,7 @@ def embedder(endpoint, tmp_path):
 
 def test_endpoint(backend, embedder, endpoint):
     """The first packing embeds all, the next one its query alone; async gives the same."""
-    packer = Packer(99, ranking="embedding", embedder=embedder)
+    packer = Packer(99, ranking=Embedding(embedder))
     packing = packer.pack("green tea", CHUNKS)
 
     scores = ranking.cosine_scores(server.expected(["green tea"]), server.expected(CHUNKS))
@@ -476,7 +476,7 @@ def test_endpoint(backend, embedder, endpoint):
 def test_fallback(backend, embedder, endpoint, caplog):
     """When the endpoint fails, BM25 stands in, without min_score, and the packing says so."""
     endpoint.always = server.status(500)
-    packer = Packer(99, ranking="embedding", embedder=embedder, fallback="bm25", min_score=0.99)
+    packer = Packer(99, ranking=Embedding(embedder, fallback="bm25"), min_score=0.99)
     for packing in (packer.pack("tea", CHUNKS), asyncio.run(packer.apack("tea", CHUNKS))):
         expected = pack("tea", CHUNKS, 99)
         assert ("bm25", None) == (packing.fallback, expected.fallback)
@@ -485,7 +485,7 @@ def test_fallback(backend, embedder, endpoint, caplog):
         assert "bm25" == pickle.loads(pickle.dumps(packing)).fallback
     assert 2 == len(caplog.records)
 
-    strict = Packer(99, ranking="embedding", embedder=embedder)
+    strict = Packer(99, ranking=Embedding(embedder))
     with pytest.raises(EmbeddingError) as caught:
         strict.pack("tea", CHUNKS)
     assert 500 == caught.value.status
@@ -496,14 +496,14 @@ def test_fallback(backend, embedder, endpoint, caplog):
 def test_all_texts_empty(backend, embedder, endpoint):
     """Where no text is worth sending, nothing is sent, though no size is known."""
     local = OpenAIEmbedder("m", url=endpoint.url, api_key_env=None)
-    packing = Packer(99, ranking="embedding", embedder=local).pack("tea", ["", ""])
+    packing = Packer(99, ranking=Embedding(local)).pack("tea", ["", ""])
 
     assert (["empty", "empty"], []) == ([d.reason for d in packing.dropped], endpoint.questions)
 
 
 def test_async_without_async(backend):
     """An embedder without aembed cannot be asked by apack; nothing else needs one."""
-    packer = Packer(99, ranking="embedding", embedder=Table())
+    packer = Packer(99, ranking=Embedding(Table()))
     with pytest.raises(InvalidArgumentError, match=r"^embedder must have a method aembed, not Ta"):
         asyncio.run(packer.apack("tea", CHUNKS))
     packing = asyncio.run(packer.apack("tea", CHUNKS, vectors=(WANTED, FOUND)))
@@ -545,7 +545,8 @@ def test_numpy_only_for_arrays():
     """An embedding is ranked without a network library; other rankings load no numpy."""
     code = (
         "import sys, budgeteer\n"
-        "budgeteer.Packer(9, ranking='hybrid', weights={'bm25': 1}).pack('tea', ['tea'])\n"
+        "from budgeteer.ranking import Hybrid\n"
+        "budgeteer.Packer(9, ranking=Hybrid({'bm25': 1})).pack('tea', ['tea'])\n"
         "assert 'numpy' not in sys.modules\n"
         "import array\n"
         "vectors = memoryview(bytes(8)).cast('f', (1, 2))\n"

@@ -27,6 +27,7 @@ from budgeteer._rank.terms import LISTED, STEMMED
 from budgeteer._reference._rank.stem import MAX_CHARS, stemmer
 from budgeteer._reference._rank.stopword_table import STOPWORDS
 from budgeteer._reference._rank.terms import Terms, terms
+from budgeteer.ranking import Bm25, Hybrid
 
 ENDINGS = {
     "english": "s es ed ing ies ly ness fulness ation ational izer y e eed edly al ment 's",
@@ -106,7 +107,7 @@ def test_backends_agree(query, items, stemming, stopwords):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_corpus_scores_as_its_chunks(name, query, chunks, stemming, stopwords, budget):
     """What packs chunks packs a corpus of them alike, scores included, however it was built."""
-    packer = Packer(budget, stemming=stemming, stopwords=stopwords)
+    packer = Packer(budget, ranking=Bm25(stemming=stemming, stopwords=stopwords))
     query = f"{query} {text_of(chunks[0])}"
     with using(name):
         corpus = Corpus(chunks[:2])
@@ -121,13 +122,13 @@ def test_a_corpus_finds_every_form(backend):
     items = [f"{word} filler" for word in ("work", "works", "working", "worked working", "tea")]
     corpus = Corpus(items)
     for stopwords in ("english", None, ["working"], "german"):
-        packer = Packer(99, stemming="english", stopwords=stopwords)
+        packer = Packer(99, ranking=Bm25(stemming="english", stopwords=stopwords))
         for query in ("worked", "tea", "what is working", "the"):
             expected, found = packer.pack(query, items), packer.pack(query, corpus)
             assert expected.to_dict() == found.to_dict()
     scores = {
         kept.index: kept.score
-        for kept in Packer(99, stemming="english").pack("worked", corpus).kept
+        for kept in Packer(99, ranking=Bm25(stemming="english")).pack("worked", corpus).kept
     }
     assert 0.0 == scores[4] < scores[0] == scores[1] == scores[2] < scores[3]
 
@@ -192,7 +193,8 @@ def test_long_words_are_their_own_stems(backend):
 def test_hybrid_and_fallback(backend):
     """A hybrid ranking stems where BM25 weighs something."""
     chunks = [{"text": "We work.", "score": 0.1}, {"text": "Lunch.", "score": 0.2}]
-    packer = Packer(9, ranking="hybrid", weights={"bm25": 1, "score": 0.1}, stemming="english")
+    hybrid = Hybrid({"bm25": 1, "score": 0.1}, bm25=Bm25(stemming="english"))
+    packer = Packer(9, ranking=hybrid)
 
     assert [0, 1] == [kept.index for kept in packer.pack("working", chunks).kept]
 
@@ -210,8 +212,8 @@ def test_hybrid_and_fallback(backend):
     ],
 )
 def test_bad_options(backend, options, message):
-    """A wrong language or collection is named, by the packer and the function alike."""
-    for call in (lambda: Packer(9, **options), lambda: ranking.bm25_scores("", [], **options)):
+    """A wrong language or collection is named, by the ranking and the function alike."""
+    for call in (lambda: Bm25(**options), lambda: ranking.bm25_scores("", [], **options)):
         with pytest.raises(InvalidArgumentError, match=message):
             call()
 
@@ -219,24 +221,20 @@ def test_bad_options(backend, options, message):
 def test_options_that_contradict():
     """Neither option is for a ranking without BM25."""
     for options in ({"stemming": "english"}, {"stopwords": None}):
-        name = next(iter(options))
-        with pytest.raises(InvalidArgumentError, match=f"{name} must be .* under ranking='input'"):
-            Packer(9, ranking="input", **options)
-        weights = {"score": 1}
-        with pytest.raises(InvalidArgumentError, match="without a weight for 'bm25'"):
-            Packer(9, ranking="hybrid", weights=weights, **options)
+        with pytest.raises(InvalidArgumentError, match="where weights has none for 'bm25'"):
+            Hybrid({"score": 1}, bm25=Bm25(**options))
 
 
 def test_packers_with_own_stopwords_are_values():
-    """A packer keeps its own copy of the words, and is equal to one of the same words."""
+    """A ranking keeps its own copy of the words, and is equal to one of the same words."""
     words = {"tea", "green"}
-    packer = Packer(9, stopwords=words)
+    packer = Packer(9, ranking=Bm25(stopwords=words))
     words.add("rye")
 
-    assert ("green", "tea") == packer.stopwords
-    assert packer == Packer(9, stopwords=["tea", "green", "tea"])
-    assert hash(packer) == hash(Packer(9, stopwords=iter(["green", "tea"])))
-    assert Packer(9, stopwords=None) == Packer(9, stopwords=())
+    assert ("green", "tea") == packer.ranking.stopwords
+    assert packer == Packer(9, ranking=Bm25(stopwords=["tea", "green", "tea"]))
+    assert hash(packer) == hash(Packer(9, ranking=Bm25(stopwords=iter(["green", "tea"]))))
+    assert Packer(9, ranking=Bm25(stopwords=None)) == Packer(9, ranking=Bm25(stopwords=()))
 
 
 def test_without_snowballstemmer():

@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,7 @@ from support import BACKENDS, backend_named, compared
 import budgeteer
 from budgeteer import (
     _codes,
-    _count,
     _models,
-    _pack,
     _reference,
     embedding,
     presets,
@@ -23,13 +23,25 @@ from budgeteer import (
     service,
     window,
 )
+from budgeteer._count.names import ENCODINGS
+from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS
+from budgeteer._pack.template import STYLES
+from budgeteer._rank.rankings import NAMES
 
 PACKAGE = Path(budgeteer.__file__).parent
+BINDING = Path(__file__).parents[2] / "rust/binding/src"
 INTERNAL = {
+    "Packed": "what a plan answers",
     "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",
     "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
 }
-"""Functions of a backend that the facade does not call, each with its reason."""
+"""What a backend has and the facade does not call, each with its reason."""
+FUNCTIONS = [name for name in _reference.__all__ if name not in ("Packed", "Plan")]
+OPTIONS = ["max_tokens", "reserve_tokens", "counter", "ranking", "min_score", "overflow"]
+OPTIONS += ["max_chunks", "dedupe", "selection", "units", "order", "template", "notice"]
+"""Those of `Packer`, and no more."""
+PARTS = {item.name for item in fields(_reference.Plan)}
+"""What a plan of the reference is made of."""
 
 
 def public(module):
@@ -40,29 +52,89 @@ def public(module):
     }
 
 
+def variants(kind, names):
+    """Return how Rust names the choices of an option."""
+    return [f"{kind}::{name.title().replace('_', '')}" for name in names]
+
+
 @compared
 def test_every_native_function_has_a_reference():
-    """The native backend and the reference have the same functions."""
+    """The native backend and the reference have the same functions and classes."""
     native = backend_named("native")
 
     assert {*_reference.__all__} == public(native)
 
 
 @compared
-@pytest.mark.parametrize("name", _reference.__all__)
+@pytest.mark.parametrize("name", [*FUNCTIONS, "Plan", "Plan.pack"])
 def test_parameters(name):
     """A function has the same parameters in the same order on both backends."""
     native, reference = (
-        list(inspect.signature(getattr(backend_named(module), name)).parameters)
+        dict(inspect.signature(attrgetter(name)(backend_named(module))).parameters)
+        for module in ("native", "reference")
+    )
+    for found in (native, reference):
+        found.pop("self", None)
+
+    assert [*reference] == [*native]
+    assert [item.kind for item in reference.values()] == [item.kind for item in native.values()]
+    assert [item.default is item.empty for item in reference.values()] == [
+        item.default is item.empty for item in native.values()
+    ]
+
+
+@compared
+@pytest.mark.parametrize("name", ["Packed", "Plan"])
+def test_attributes(name):
+    """A class has the same attributes and methods on both backends; a native plan shows none."""
+    native, reference = (
+        {item for item in dir(getattr(backend_named(module), name)) if not item.startswith("_")}
         for module in ("native", "reference")
     )
 
-    assert reference == native
+    assert reference - (PARTS if name == "Plan" else set()) == native
+
+
+@pytest.mark.parametrize("kind", [_reference.Packed], ids=lambda kind: kind.__name__)
+def test_order_of_attributes(kind):
+    """The reference lists attributes in the order of the binding, which has no order at run time."""
+    rust = (BINDING / "pack.rs").read_text("utf-8")
+    struct = re.search(rf"struct {kind.__name__} {{\n(.*?)^}}", rust, re.DOTALL | re.MULTILINE)[1]
+
+    assert re.findall(r"^    (\w+): ", struct, re.MULTILINE) == [
+        item.name for item in fields(kind)
+    ]
+
+
+def test_options_of_a_plan():
+    """A plan of the reference takes the options that the binding's takes, in their order."""
+    rust = (BINDING / "pack.rs").read_text("utf-8")
+    struct = re.search(r"impl Plan {.*?signature = \((.*?)\n    \)\)\]", rust, re.DOTALL)[1]
+
+    assert re.findall(r'^ +(\w+): "', struct, re.MULTILINE) == [
+        item.name for item in fields(_reference.Plan)
+    ]
+
+
+def test_options_of_a_packer():
+    """A packer has the options of the contract and no other; `pack` takes the same."""
+    packer = inspect.signature(budgeteer.Packer).parameters
+
+    assert OPTIONS == [*packer]
+    assert "KEYWORD_ONLY" == {item.kind.name for item in [*packer.values()][1:]}.pop()
+    assert OPTIONS == [item.name for item in fields(budgeteer.Packer) if item.init]
+    assert ["query", "chunks", "max_tokens", "options"] == [
+        *inspect.signature(budgeteer.pack).parameters
+    ]
 
 
 def test_the_facade_uses_every_function():
     """Each function of a backend is used by the facade, but for the internal ones."""
-    sources = [path.read_text("utf-8") for path in PACKAGE.glob("*.py")]
+    sources = [
+        path.read_text("utf-8")
+        for path in PACKAGE.rglob("*.py")
+        if "_reference" not in path.relative_to(PACKAGE).parts
+    ]
     used = {name for source in sources for name in re.findall(r"\bbackend\.(\w+)\(", source)}
 
     assert {*_reference.__all__} - set(INTERNAL) == used
@@ -74,8 +146,8 @@ def test_an_encoding_is_no_other_counter():
 
     assert [*range(6)] == [getattr(_codes, kind) for kind in kinds]
     assert all(kind & _codes.FRESH == 0 for kind in range(6))
-    assert {"cl100k_base": _codes.CL100K, "o200k_base": _codes.O200K} == _count.ENCODINGS
-    assert {*_count.ENCODINGS} == {*_models.NATIVE.values()}
+    assert {"cl100k_base": _codes.CL100K, "o200k_base": _codes.O200K} == ENCODINGS
+    assert {*ENCODINGS} == {*_models.NATIVE.values()}
 
 
 def test_reference_is_sorted():
@@ -211,7 +283,7 @@ def test_unknown_backend(name, monkeypatch):
     """An unknown BUDGETEER_BACKEND is an ImportError that names the two there are."""
     monkeypatch.setenv("BUDGETEER_BACKEND", name)
     done = subprocess.run(
-        [sys.executable, "-c", "import budgeteer"],
+        [sys.executable, "-c", "from budgeteer import Packer"],
         capture_output=True,
         text=True,
         check=False,
@@ -232,7 +304,7 @@ def test_bad_number_of_threads(chosen, threads, monkeypatch):
     monkeypatch.setenv("BUDGETEER_BACKEND", chosen)
     monkeypatch.setenv("BUDGETEER_NUM_THREADS", threads)
     done = subprocess.run(
-        [sys.executable, "-c", "import budgeteer"],
+        [sys.executable, "-c", "from budgeteer import Packer"],
         capture_output=True,
         check=False,
         timeout=60,
@@ -277,8 +349,7 @@ def test_chosen_backend(monkeypatch):
 
 def test_codes_of_the_binding():
     """The binding names counters, and where a chunk holds its text, as the facade does."""
-    source = Path(__file__).parents[2] / "rust/binding/src/codes.rs"
-    rust = source.read_text("utf-8")
+    rust = (BINDING / "codes.rs").read_text("utf-8")
 
     for name in ("TEXT_KEYS", "TEXT_ATTRIBUTES"):
         listed = re.search(rf"{name}: .*= \[(.*)\];", rust)[1]
@@ -296,9 +367,17 @@ def test_codes_of_the_binding():
         assert str(getattr(_codes, constant)) == re.search(rf"\b{name} = (\d)", rust)[1]
     for kinds in (
         ["Estimate::CharsDiv4", "Estimate::Words", "Estimate::CharsPerToken", "Counting::Host"],
-        [f"Ranking::{name.capitalize()}" for name in _pack.RANKINGS],
-        ["Overflow::Skip", "Overflow::Stop", "Overflow::TruncateEnd", "Overflow::TruncateMiddle"],
+        ["bm25.into()", *(f"RankBy::{name.capitalize()}" for name in NAMES[1:-1]), "hybrid"],
+        variants("Overflow", OVERFLOWS),
+        ["Dedupe::Off", *variants("Dedupe", DEDUPES[1:])],
+        variants("Selection", SELECTIONS),
+        variants("Order", ORDERS),
+        [f"Template::{style}()" for style in STYLES],
         ["Keep::Start", "Keep::End", "Keep::Both"],
     ):
         for code, kind in enumerate(kinds):
-            assert re.search(rf"\b{code} => .*{kind}\b", rust), kind
+            assert re.search(rf"\b{code} => .*{re.escape(kind)}(?!\w)", rust), kind
+    for code, reason in enumerate(("OutOfScope", "Empty", "Cap", "Duplicate", "Budget")):
+        assert re.search(rf"Reason::{reason} => {code},", rust), reason
+    for name in ("NO_POLICY", "SUM_OF_PARTS", "CITE", "GATE"):
+        assert str(getattr(_codes, name)) == re.search(rf"\b{name}: u8 = (\d);", rust)[1]

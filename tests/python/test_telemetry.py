@@ -12,6 +12,7 @@ from service_support import SETTINGS, AsyncFake, Embedder, Fake
 
 from budgeteer import Packer, _telemetry, pack
 from budgeteer.errors import CounterError, EmbeddingError, InvalidArgumentError
+from budgeteer.ranking import Embedding
 from budgeteer.service import (
     InputValidationError,
     LlmSettings,
@@ -126,7 +127,7 @@ def test_nothing_is_counted_for_a_span(told, monkeypatch):
     packing = Packer(40, counter=count).pack("tea", CHUNKS)
     observed = asked.copy()
     asked.clear()
-    Packer(40, counter=count)._pack("tea", CHUNKS)
+    Packer(40, counter=count)._pack("tea", CHUNKS, None, None, None)
     assert asked == observed
     assert "dropped_total_tokens" not in vars(packing)
     assert "count" == told.only("budgeteer.pack").attributes["budgeteer.counter"]
@@ -231,7 +232,7 @@ class Vectors(Embedder):
 @pytest.mark.parametrize("is_async", [False, True])
 def test_embedding_is_a_stage(backend, told, is_async):
     """What an embedder takes is a child, with its model; a fallback is told."""
-    packer = Packer(9, ranking="embedding", embedder=Vectors(), fallback="bm25")
+    packer = Packer(9, ranking=Embedding(Vectors(), fallback="bm25"))
 
     def run():
         if is_async:
@@ -246,7 +247,7 @@ def test_embedding_is_a_stage(backend, told, is_async):
     assert figures == dict(embedded.attributes)
     assert "budgeteer.fallback" not in packed.attributes
 
-    packer.embedder.is_broken = True
+    packer.ranking.embedder.is_broken = True
     packed, embedded = run()
     assert failed_with(embedded, "EmbeddingError")
     assert "bm25" == packed.attributes["budgeteer.fallback"]
@@ -417,7 +418,7 @@ def of_secrets(told):
     broken = Vectors()
     broken.is_broken, broken.api_key = True, SECRET
     with pytest.raises(EmbeddingError):
-        Packer(30, ranking="embedding", embedder=broken).pack(SECRET, chunks)
+        Packer(30, ranking=Embedding(broken)).pack(SECRET, chunks)
     service = RetrievalService(
         [Fake(*chunks), Searched(*chunks)],
         SETTINGS,
@@ -556,8 +557,8 @@ def test_another_version_of_the_api(told, monkeypatch):
 
 def test_warnings_have_figures(caplog):
     """What is logged has its figures beside the message."""
-    packer = Packer(9, ranking="embedding", embedder=Vectors(), fallback="bm25")
-    packer.embedder.is_broken = True
+    packer = Packer(9, ranking=Embedding(Vectors(), fallback="bm25"))
+    packer.ranking.embedder.is_broken = True
     packer.pack(SECRET, CHUNKS)
     LlmSettings(model="nobody-knows-this")
     RetrievalService(Fake(*CHUNKS * 99), LlmSettings(context_window=400)).retrieve("tea")
@@ -586,8 +587,8 @@ def test_every_attribute_is_documented(told, monkeypatch):
     """The README names each span, attribute and histogram that there is."""
     monkeypatch.setenv(_telemetry.CONTENT, "true")
     of_secrets(told)
-    packer = Packer(9, ranking="embedding", embedder=Vectors(), fallback="bm25")
-    packer.embedder.is_broken = True
+    packer = Packer(9, ranking=Embedding(Vectors(), fallback="bm25"))
+    packer.ranking.embedder.is_broken = True
     packer.pack("tea", CHUNKS)
     spans = told.spans.get_finished_spans()
     names = {span.name for span in spans if not span.name.startswith("retrieval ")}

@@ -9,6 +9,7 @@ from service_support import SETTINGS, AsyncFake, Embedder, Fake
 
 from budgeteer import Packer
 from budgeteer.errors import InvalidArgumentError
+from budgeteer.ranking import Embedding
 from budgeteer.service import InputValidationError, RetrievalError, RetrievalService
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
@@ -171,7 +172,7 @@ class Broken(Fake):
 
 def test_packing(broken):
     """Packings are those that nobody observes, one by one and under asyncio."""
-    for options in ({}, {"ranking": "embedding", "embedder": Vectors()}):
+    for options in ({}, {"ranking": Embedding(Vectors())}):
         packer = Packer(9, **options)
         plain = unobserved(lambda packer=packer: packer.pack("tea", CHUNKS))
         for _ in range(2):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from cases import write
 
-from budgeteer import BudgeteerError, _limits, _models
+from budgeteer import BudgeteerError, _models
+from budgeteer._count import limits as _limits
 from budgeteer.window import (
     count_messages,
     count_tools,

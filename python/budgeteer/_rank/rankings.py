@@ -180,11 +180,14 @@ class Hybrid:
             object.__setattr__(self, "weights", _weights(self.weights))
         if self.k != DEFAULT_K and self.fusion != "rrf":
             raise InvalidArgumentError(f"k must be {DEFAULT_K} under fusion='minmax': it has none")
-        for name, kind in (("bm25", Bm25), ("embedding", Embedding)):
+        for name, kind, a_kind in (
+            ("bm25", Bm25, "a Bm25"),
+            ("embedding", Embedding, "an Embedding"),
+        ):
             value = getattr(self, name)
             if not isinstance(value, kind):
                 found = _validate.type_name(value)
-                raise InvalidArgumentError(f"{name} must be a {kind.__name__}, not {found}")
+                raise InvalidArgumentError(f"{name} must be {a_kind}, not {found}")
         bm25, embedding, _, _ = self._wire
         if not bm25 and self.bm25 != Bm25() and self.embedding.fallback != "bm25":
             raise InvalidArgumentError("bm25 must be Bm25() where weights has none for 'bm25'")
