@@ -16,8 +16,8 @@ use crate::pack::indexed::{Ranks, Trail, may_skip};
 pub use crate::plan::{Call, Counting, Host, Order, Plan, Policy, Subject};
 use crate::plan::{Dedupe, Selection};
 use crate::rank::sort_descending;
-pub use crate::ranking::Needs;
-use crate::ranking::{Bm25, Hybrid, RankBy, SortKey, Weights, Words};
+use crate::ranking::{Bm25, Hybrid, RankBy, Weights};
+pub use crate::ranking::{Needs, Own, SortKey, Words};
 use crate::reading::{Measures, Reading};
 use crate::score::bm25::Bm25Scorer;
 use crate::score::hybrid::fuse;
@@ -104,7 +104,7 @@ impl Outcome {
         call.tail(self.dropped().index.len())
     }
 
-    /// Returns the assembled text, encoded as in [`Text::Utf8`](crate::Text::Utf8).
+    /// Returns the assembled text, encoded as in [`Text::Utf8`].
     pub fn text<B: Batch>(&self, call: &Call<'_>, batch: &B) -> Vec<u8> {
         assemble::text(batch, call, self.parts(), &self.tail(call))
     }

@@ -31,7 +31,7 @@ pub(crate) fn by_coverage<B: Batch>(
     with_titles: bool,
     order: &[u32],
 ) -> Vec<u32> {
-    let mut scorer = Bm25Scorer::of_terms(query, bm25);
+    let mut scorer = Bm25Scorer::new(query, bm25);
     let (candidates, rest) = order.split_at(order.len().min(CANDIDATES));
     for &index in candidates {
         let index = index as usize;

@@ -309,7 +309,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let titled: Vec<_> = titled.collect();
         let documents = Documents::new(&titled);
         let bm25 = self.packer.plan.ranking.bm25();
-        let scores = Bm25Scorer::of_terms(self.query.into(), &bm25).scores_of(&documents);
+        let scores = Bm25Scorer::new(self.query.into(), &bm25).scores_of(&documents);
         let highest = scores.iter().copied().fold(0.0, f64::max);
         let values = sentences.iter().zip(&scores).map(|(&(place, _), score)| {
             let share = if highest > 0.0 { score / highest } else { 0.0 };
