@@ -90,7 +90,6 @@ pub(crate) fn selection(code: u8) -> Selection {
     match code {
         0 => Selection::Rank,
         1 => Selection::Coverage,
-        2 => Selection::Knapsack,
         _ => unreachable!("the facade names no such selection"),
     }
 }

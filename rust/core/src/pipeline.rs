@@ -15,7 +15,7 @@ use crate::corpus::Index;
 use crate::count::{Estimate, Exact};
 pub use crate::gate::Gate;
 use crate::pack::indexed::{Ranks, Trail, may_skip};
-use crate::pack::{self, Dedupe, Dropped, DroppedColumns, Kept, Overflow, Reason};
+use crate::pack::{self, Chunks, Dedupe, Dropped, DroppedColumns, Kept, Overflow, Reason};
 use crate::rank::{Ranking, sort_descending};
 use crate::score::bm25::{Bm25, Bm25Scorer};
 use crate::score::hybrid::{Hybrid, fuse};
@@ -336,10 +336,10 @@ pub fn run_indexed<B: Batch, H: Host>(
         return pack_all(plan, query, batch, scores, reading, host);
     }
     let packer = pack::Packer::new(plan, batch, reading, host, DroppedColumns::default());
-    let (admitted, total_tokens, trail) =
-        packer.pack_indexed(&ranks(plan.ranking, plan.keys, plan.min_score, &scores))?;
+    let ranks = ranks(plan.ranking, plan.keys, plan.min_score, &scores);
+    let (admitted, total_tokens, trail) = packer.pack(&Chunks::Ranked(&ranks))?;
     let places = admitted.arranged(plan, batch);
-    Ok(Outcome { total_tokens, scores, admitted, places, trail: Some(trail) })
+    Ok(Outcome { total_tokens, scores, admitted, places, trail })
 }
 
 fn ranks<'a>(
@@ -412,9 +412,9 @@ fn pack_all<B: Batch, H: Host>(
     }
 
     let packer = pack::Packer::new(plan, batch, reading, host, dropped);
-    let (admitted, total_tokens) = packer.pack(&order, &scores)?;
+    let (admitted, total_tokens, trail) = packer.pack(&Chunks::Listed(&order))?;
     let places = admitted.arranged(plan, batch);
-    Ok(Outcome { total_tokens, scores, admitted, places, trail: None })
+    Ok(Outcome { total_tokens, scores, admitted, places, trail })
 }
 
 /// Returns one score of those that the ranking weighs.

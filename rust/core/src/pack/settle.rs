@@ -3,27 +3,26 @@
 use std::collections::HashMap;
 
 use super::Packer;
+use super::admit::Meter;
 use crate::chunk::Batch;
 use crate::pipeline::Host;
 
-/// So many chunks leave an over-full text one by one.
+/// The first tries take one chunk each out of a text that is over the budget.
 const SINGLE_TRIES: usize = 8;
 
-/// So many times after that as many leave as weigh what is too much; after
-/// that, half of the rest at a time.
+/// Each of the tries after that takes out enough chunks to make up for the
+/// excess. Any later try takes out half of the rest.
 const SHARE_TRIES: usize = 8;
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Counts the assembled text; while it is over the budget, the kept chunks
     /// of lowest rank leave.
     #[inline(never)] // so that admitting, which goes through every chunk, stays small
-    pub(super) fn settle(
-        &mut self,
-        mut count_assembled: impl FnMut(&mut Self) -> Result<u64, H::Error>,
-    ) -> Result<u64, H::Error> {
+    pub(super) fn settle<M: Meter<B, H>>(&mut self, meter: &mut M) -> Result<u64, H::Error> {
         let mut tries = 0;
         while !self.admitted.kept.is_empty() {
-            let total = count_assembled(self)?;
+            let tail = self.tail();
+            let total = meter.total(self, &tail)?;
             if total <= self.plan.budget {
                 return Ok(total);
             }
@@ -33,7 +32,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             };
             let mut left = HashMap::new();
             for _ in 0..leaving {
-                let kept = self.take_out();
+                let kept = self.take_out(meter);
                 self.drop_kept(kept, kept.tokens, total, &mut left);
             }
             self.admitted.drop_repeated(&left);
