@@ -83,7 +83,7 @@ fn pack_words_and_truncate(bencher: Bencher<'_, '_>, chunks: usize) {
 #[divan::bench(args = CHUNKS)]
 fn score_bm25(bencher: Bencher<'_, '_>, chunks: usize) {
     let texts = texts(chunks);
-    let score = || bm25_scores(black_box(QUERY), black_box(&texts), Bm25::default());
+    let score = || bm25_scores(black_box(QUERY), black_box(&texts), &Bm25::default());
     bencher.counter(bytes(&texts)).bench(score);
 }
 

@@ -2,7 +2,99 @@
 Native backend of `budgeteer`. Private: import from `budgeteer`.
 """
 
-__all__ = ["bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "pack", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+from typing import Any, final
+
+__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+
+@final
+class Packed:
+    """
+    What became of chunks: the text, and columns of numbers, which a
+    `budgeteer.Packing` wraps.
+    """
+    @property
+    def available(self, /) -> bytes | None:
+        """
+        What was left, as int64.
+        """
+    @property
+    def citation_tokens(self, /) -> bytes:
+        """
+        The tokens set aside for citing each, as int64.
+        """
+    @property
+    def cut(self, /) -> int:
+        """
+        Which of the kept was cut, by its place in the text; -1 for none.
+        """
+    @property
+    def dropped(self, /) -> bytes | None:
+        """
+        The index of each dropped chunk, in the order in which that was decided,
+        as uint32; None of a corpus, and so are the next three.
+        """
+    @property
+    def duplicates(self, /) -> dict[int, int]:
+        """
+        The kept chunk that each dropped duplicate repeats, by the index of this.
+        """
+    @property
+    def kept(self, /) -> bytes:
+        """
+        The index of each kept chunk, in the order of the text, as uint32.
+        """
+    @property
+    def needed(self, /) -> bytes | None:
+        """
+        What each would have added, as int64.
+        """
+    @property
+    def reasons(self, /) -> bytes | None:
+        """
+        Why each was dropped, as uint8.
+        """
+    @property
+    def scores(self, /) -> bytes | None:
+        """
+        The score of each chunk, as float64; None of a corpus.
+        """
+    @property
+    def spans(self, /) -> bytes:
+        """
+        Where the text of each starts and ends, as int64.
+        """
+    @property
+    def text(self, /) -> str:
+        """
+        The assembled text.
+        """
+    @property
+    def token_counts(self, /) -> bytes:
+        """
+        The tokens of each kept chunk, as int64.
+        """
+    @property
+    def total_tokens(self, /) -> int:
+        """
+        Its tokens.
+        """
+    @property
+    def unseen(self, /) -> Any | None:
+        """
+        What has the scores and the dropped chunks of a corpus, else None.
+        """
+
+@final
+class Plan:
+    """
+    What a packer knows when it is made. It never changes.
+    """
+    def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None] | None, tuple[float, float, float, float | None] | None]", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
+    def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None) -> "Packed | tuple[int, int]":
+        """
+        Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
+        them; or returns a code and the index of a bad chunk.
+        """
 
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "bytearray | tuple[int, int]":
     """
@@ -68,13 +160,6 @@ def keywords(text: "str") -> "list[str]":
 def open_corpus(path: "str") -> "object":
     """
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
-    """
-
-def pack(query: "str", chunks: "object", budget: "int", kind: "int", ratio: "float", ask: "object | None", ranking: "int", keys: "bytes | None", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", previous: "tuple[str, ...]", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", tag: "object", sum_of_parts: "bool", cite: "object | None", gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None", hybrid: "tuple[float, float, float, float | None] | None", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "tuple[object, ...]":
-    """
-    Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
-    them, and returns the columns of a packing; or a code and the index of a bad
-    chunk.
     """
 
 def resolve_layout(space: "int", basis: "list[int]", grow: "list[float]", shrink: "list[float]", minimum: "list[int]", maximum: "list[int]", priority: "list[int]") -> "tuple[list[int], list[int], int]":

@@ -2,15 +2,15 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, RwLock};
 
-use budgeteer::pipeline::{self, Counting, Host, Plan, Subject, Tag};
+use budgeteer::pipeline::{self, Call, Counting, Host, Plan, Policy, Subject, Tag};
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Chunk, Corpus, Dedupe, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate,
-    Exact, Fusion, Hybrid, Index, Order, Overflow, Packer, Ranking, Saved, Selection, Stored,
-    Template, Terms, Vectors,
+    B, Bm25, Chunk, Corpus, Document, Documents, DroppedColumns, Encoding, ErrorKind, Estimate,
+    Exact, Hybrid, Index, K1, Order, Overflow, Packer, RankBy, Ranking, Saved, Stored, Template,
+    Vectors, Weights,
 };
 use proptest::prelude::*;
 
@@ -47,43 +47,31 @@ fn rows(columns: &DroppedColumns) -> Vec<(u32, budgeteer::Reason, u64, u64)> {
 }
 
 /// Asserts that packing by the index is packing.
-fn assert_same(plan: &Plan<'_>, query: &str, batch: &impl budgeteer::Batch, index: &Index) {
-    let Ok(expected) = pipeline::run(plan, query.into(), batch, &mut Program);
-    let Ok(found) = pipeline::run_indexed(plan, query.into(), batch, index, &mut Program);
-    assert_eq!(expected.text(plan, batch), found.text(plan, batch));
+fn assert_same(
+    plan: &Plan,
+    budget: u64,
+    query: &str,
+    batch: &impl budgeteer::Batch,
+    index: &Index,
+) {
+    let call = &plan.call(query.into(), budget);
+    let Ok(expected) = pipeline::run(call, batch, &mut Program);
+    let Ok(found) = pipeline::run_indexed(call, batch, index, &mut Program);
+    assert_eq!(expected.text(call, batch), found.text(call, batch));
     assert_eq!(expected.total_tokens, found.total_tokens);
     assert_eq!(expected.scores, found.scores);
     assert_eq!(expected.duplicates(), found.duplicates());
     let measures = index.measures(plan.counting);
-    let dropped = found.dropped_of(plan.ranking, plan.keys, plan.min_score, measures);
+    let dropped = found.dropped_of(measures);
     assert_eq!(rows(expected.dropped()), rows(&dropped));
 }
 
-static PLAIN: Template = Template::plain();
+fn weights(bm25: f64, score: f64) -> Weights {
+    Weights { bm25, embedding: 0.0, score }
+}
 
-static TERMS: LazyLock<Terms> = LazyLock::new(Terms::default);
-
-fn plan(budget: u64, counting: Counting, overflow: Overflow) -> Plan<'static> {
-    Plan {
-        budget,
-        counting,
-        ranking: Ranking::Bm25,
-        keys: &[],
-        hybrid: Hybrid { bm25: 1.0, embedding: 0.0, score: 0.0, ..Hybrid::default() },
-        terms: &TERMS,
-        min_score: None,
-        overflow,
-        max_chunks: None,
-        dedupe: Dedupe::Exact,
-        selection: Selection::Rank,
-        order: Order::Rank,
-        previous: &[],
-        template: &PLAIN,
-        notice: None,
-        sum_of_parts: false,
-        is_cited: false,
-        gate: None,
-    }
+fn plan(counting: Counting, overflow: Overflow) -> Plan {
+    Plan { overflow, ..Plan::new(counting) }
 }
 
 proptest! {
@@ -108,7 +96,8 @@ proptest! {
         ],
         max_chunks in prop_oneof![Just(None), (0_u64..200).prop_map(Some)],
         min_score in prop_oneof![Just(None), Just(Some(0.5))],
-        ranking in prop_oneof![3 => Just(Ranking::Bm25), 1 => Just(Ranking::Hybrid)],
+        is_hybrid in prop::bool::weighted(0.25),
+        (k1, b) in prop_oneof![2 => Just((K1, B)), 1 => (0.0..5.0, 0.0..=1.0)],
         order in prop_oneof![
             Just(Order::Rank),
             Just(Order::Input),
@@ -129,19 +118,25 @@ proptest! {
         let batch = Documents::new(&texts);
         let first = Index::new(&Documents::new(&texts[..split.min(size)]));
         let index = first.extended(&batch);
-        let notice = ["Left out: ".to_owned(), ".".to_owned()];
+        let notice = vec!["Left out: ".to_owned(), ".".to_owned()];
+        let bm25 = Bm25 { k1, b, ..Bm25::default() };
+        let ranking = if is_hybrid {
+            Hybrid { weights: weights(1.0, 0.0), bm25, ..Hybrid::default() }.into()
+        } else {
+            RankBy::from(bm25)
+        };
         let plan = Plan {
             max_chunks,
             min_score,
             ranking,
             order,
-            template: &template,
-            notice: has_notice.then_some(&notice),
-            is_cited,
-            ..plan(budget, counting, overflow)
+            template,
+            notice: has_notice.then_some(notice),
+            policy: if is_cited { Policy::Cite } else { Policy::None },
+            ..plan(counting, overflow)
         };
-        assert_same(&plan, "green tea \u{8336}", &batch, &index);
-        assert_same(&plan, "green tea \u{8336}", &batch, &index);
+        assert_same(&plan, budget, "green tea \u{8336}", &batch, &index);
+        assert_same(&plan, budget, "green tea \u{8336}", &batch, &index);
 
         let folder = std::env::temp_dir().join(format!("budgeteer-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -149,7 +144,7 @@ proptest! {
         index.save(&path, &batch, |_| b"record").unwrap();
         let stored = Stored::open(&path).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_same(&plan, "green tea \u{8336}", &stored, stored.index());
+        assert_same(&plan, budget, "green tea \u{8336}", &stored, stored.index());
         prop_assert!((0..size).all(|i| stored.record(i) == b"record"));
     }
 }
@@ -168,6 +163,56 @@ fn errors_have_kinds() {
     assert_eq!("the file is no corpus", foreign.to_string());
 }
 
+/// One plan serves calls of several threads, with one query and another, and
+/// answers what a plan made for each call does.
+#[test]
+fn a_plan_is_used_again_and_again() {
+    let texts: Vec<String> = (0..300).map(|i| format!("tea number {} <{i}>", i % 7)).collect();
+    let batch = Documents::new(&texts);
+    let made = || Plan {
+        template: Template::xml(),
+        notice: Some(vec!["Left out: ".into(), ".".into()]),
+        ..plan(Counting::Estimate(Estimate::CharsDiv4), Overflow::TruncateEnd)
+    };
+    let shared = made();
+    std::thread::scope(|scope| {
+        for budget in [0, 9, 60, 600] {
+            let (batch, shared) = (&batch, &shared);
+            scope.spawn(move || {
+                for number in 0..7 {
+                    let (query, plan) = (format!("number {number}"), made());
+                    let fresh = plan.call((*query).into(), budget);
+                    let again = shared.call((*query).into(), budget);
+                    let Ok(expected) = pipeline::run(&fresh, batch, &mut Program);
+                    let Ok(found) = pipeline::run(&again, batch, &mut Program);
+                    assert_eq!(expected.text(&fresh, batch), found.text(&again, batch));
+                    assert_eq!(rows(expected.dropped()), rows(found.dropped()));
+                }
+            });
+        }
+    });
+}
+
+/// A template of the call stands for that of the plan wherever the text is
+/// measured, arranged or made.
+#[test]
+fn a_call_brings_its_own_template() {
+    let texts = ["green tea", "rye <bread>", "black tea"];
+    let batch = Documents::new(&texts);
+    let plain = plan(Counting::Estimate(Estimate::CharsDiv4), Overflow::Skip);
+    let xml = Plan { template: Template::xml(), ..plain.clone() };
+    for budget in [0, 10, 20, 30, 99] {
+        let query = "tea".into();
+        let own = Call { template: Some(&xml.template), ..plain.call(query, budget) };
+        let expected = xml.call(query, budget);
+        let Ok(one) = pipeline::run(&own, &batch, &mut Program);
+        let Ok(other) = pipeline::run(&expected, &batch, &mut Program);
+        assert_eq!(other.text(&expected, &batch), one.text(&own, &batch));
+        assert_eq!(other.total_tokens, one.total_tokens);
+        assert!(one.text(&own, &batch).len().div_ceil(4) as u64 <= budget);
+    }
+}
+
 /// Queries take an index by reference: threads share it, while another is made.
 #[test]
 fn threads_share_an_index() {
@@ -180,8 +225,8 @@ fn threads_share_an_index() {
             let (batch, index) = (&batch, &index);
             scope.spawn(move || {
                 for budget in [0, 20, 300] {
-                    let plan = plan(budget, counting, Overflow::Skip);
-                    assert_same(&plan, &format!("tea {number}"), batch, index);
+                    let plan = plan(counting, Overflow::Skip);
+                    assert_same(&plan, budget, &format!("tea {number}"), batch, index);
                 }
             });
         }
@@ -246,12 +291,13 @@ proptest! {
         budget in prop_oneof![0_usize..40, 0_usize..2_000],
         counter in 0_usize..5,
         ranking in prop_oneof![
-            3 => Just(Ranking::Bm25),
-            1 => Just(Ranking::Keyword),
-            1 => Just(Ranking::Recency),
-            1 => Just(Ranking::Input),
-            1 => Just(Ranking::Score),
-            1 => Just(Ranking::Hybrid),
+            3 => Just(RankBy::from(Ranking::Bm25)),
+            1 => Just(Ranking::Keyword.into()),
+            1 => Just(Ranking::Recency.into()),
+            1 => Just(Ranking::Input.into()),
+            1 => Just(Ranking::Score.into()),
+            1 => Just(Hybrid { weights: weights(0.7, 0.3), ..Hybrid::default() }.into()),
+            1 => (0.0..5.0, 0.0..=1.0).prop_map(|(k1, b)| Bm25 { k1, b, ..Bm25::default() }.into()),
         ],
         overflow in prop_oneof![
             Just(Overflow::Skip),
@@ -280,8 +326,7 @@ proptest! {
             .overflow(overflow)
             .order(order)
             .template(template)
-            .dedupe(dedupe)
-            .hybrid(Hybrid { bm25: 0.7, embedding: 0.0, score: 0.3, fusion: Fusion::MinMax });
+            .dedupe(dedupe);
         if let Some(count) = max_chunks {
             packer = packer.max_chunks(count);
         }

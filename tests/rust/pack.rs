@@ -1,8 +1,8 @@
 //! Laws of packing that hold for every input.
 
 use budgeteer::{
-    Bm25, Chunk, Dedupe, ErrorKind, Estimate, Order, Overflow, Packer, Packing, Ranking, Reason,
-    Selection, Template, TokenCounter, bm25_scores,
+    Bm25, Chunk, Dedupe, ErrorKind, Estimate, Hybrid, Order, Overflow, Packer, Packing, RankBy,
+    Ranking, Reason, Selection, Stopwords, Template, TokenCounter, Weights, bm25_scores,
 };
 use proptest::prelude::*;
 
@@ -157,11 +157,44 @@ fn bm25_ranks_by_default() -> Result<(), budgeteer::Error> {
         ["rye", "tea", "black tea", "oolong", "oat"].map(|text| Chunk::new(text).title("Tea?"));
     let query = "What is oolong tea?";
     let packing = Packer::new(100).pack(query, &chunks)?;
-    let scores = bm25_scores(query, &chunks, Bm25::default())?;
+    let scores = bm25_scores(query, &chunks, &Bm25::default())?;
     let order: Vec<_> = packing.kept.iter().map(|kept| kept.index).collect();
     assert_eq!([3, 1, 2, 0, 4], *order);
     assert!(packing.kept.iter().all(|kept| kept.score == Some(scores[kept.index])));
     Ok(())
+}
+
+/// The options of BM25 are those of the packing: it scores as the function does,
+/// alone and in a hybrid ranking, and k1 and b decide what comes first.
+#[test]
+fn a_packing_honours_the_options_of_bm25() -> Result<(), budgeteer::Error> {
+    let chunks = ["tea", "tea tea rye oat bread butter jam", "rye", "the oat"];
+    let mut firsts = Vec::new();
+    for (k1, b) in [(0.0, 0.75), (1.2, 0.0), (1.2, 0.75), (1_000_000.0, 1.0)] {
+        let bm25 = Bm25 { stopwords: Stopwords::none(), k1, b, ..Bm25::default() };
+        let scores = bm25_scores("the tea", &chunks, &bm25)?;
+        let packing = Packer::new(100).ranking(bm25.clone()).pack("the tea", &chunks)?;
+        assert!(packing.kept.iter().all(|kept| kept.score == Some(scores[kept.index])));
+        let weights = Weights { bm25: 1.0, embedding: 0.0, score: 0.0 };
+        let hybrid = Hybrid { weights, bm25, ..Hybrid::default() };
+        let fused = Packer::new(100).ranking(hybrid).pack("the tea", &chunks)?;
+        let order = |packing: &Packing| -> Vec<usize> {
+            packing.kept.iter().map(|kept| kept.index).collect()
+        };
+        assert_eq!(order(&packing), order(&fused));
+        firsts.push(order(&packing).into_iter().find(|index| *index < 2).unwrap());
+    }
+    // Once is enough; twice is better; not in a long text; often is all that counts.
+    assert_eq!([0, 1, 0, 0], *firsts);
+    Ok(())
+}
+
+/// A ranking by its name is the same as with default options.
+#[test]
+fn short_forms_are_the_defaults() {
+    assert_eq!(RankBy::default(), Ranking::Bm25.into());
+    assert_eq!(RankBy::from(Bm25::default()), Ranking::Bm25.into());
+    assert_eq!(RankBy::from(Hybrid::default()), Ranking::Hybrid.into());
 }
 
 #[test]
@@ -171,9 +204,16 @@ fn parameters_of_bm25_are_checked() {
         (f64::NAN, 0.5, "k1 must be from 0 to 1000000, not NaN"),
         (1.2, 1.5, "b must be from 0 to 1, not 1.5"),
     ] {
-        let error = bm25_scores("tea", &["tea"], Bm25 { k1, b }).unwrap_err();
-        assert_eq!(ErrorKind::InvalidArgument, error.kind());
-        assert_eq!(message, error.to_string());
+        let bm25 = Bm25 { k1, b, ..Bm25::default() };
+        let hybrid = Hybrid { bm25: bm25.clone(), ..Hybrid::default() };
+        for error in [
+            bm25_scores("tea", &["tea"], &bm25).unwrap_err(),
+            Packer::new(9).ranking(bm25).pack("tea", &["tea"]).unwrap_err(),
+            Packer::new(9).ranking(hybrid).pack("tea", &["tea"]).unwrap_err(),
+        ] {
+            assert_eq!(ErrorKind::InvalidArgument, error.kind());
+            assert_eq!(message, error.to_string());
+        }
     }
 }
 

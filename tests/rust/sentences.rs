@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use budgeteer::{
-    Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Overflow, Packer, Reason, Selection,
-    Stemming, Stopwords, Template, Text, Units, sentence_spans,
+    Bm25, Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Overflow, Packer, Reason,
+    Selection, Stemming, Stopwords, Template, Text, Units, sentence_spans,
 };
 use serde_json::Value;
 
@@ -33,9 +33,18 @@ fn spans() {
 
 fn packer(case: &Value) -> Packer {
     let name = |field: &str| case[field].as_str();
+    let stopwords = match &case["stopwords"] {
+        Value::Null => Stopwords::none(),
+        Value::String(language) => Stopwords::of(language).unwrap(),
+        words => {
+            let words = words.as_array().unwrap().iter();
+            Stopwords::words(words.map(|word| Text::from(word.as_str().unwrap())))
+        }
+    };
+    let stemming = name("stemming").map(|language| Stemming::of(language).unwrap());
+    let bm25 = Bm25 { stemming, stopwords, ..Bm25::default() };
     let mut packer = Packer::new(number(&case["max_tokens"]).unwrap())
         .dedupe(name("dedupe").is_some())
-        .stemming(name("stemming").map(|language| Stemming::of(language).unwrap()))
         .units(if name("units") == Some("sentence") { Units::Sentence } else { Units::Chunk })
         .template(match name("template") {
             Some("plain") => Template::plain(),
@@ -48,14 +57,7 @@ fn packer(case: &Value) -> Packer {
             Some("truncate_end") => Overflow::TruncateEnd,
             _ => Overflow::TruncateMiddle,
         })
-        .stopwords(match &case["stopwords"] {
-            Value::Null => Stopwords::none(),
-            Value::String(language) => Stopwords::of(language).unwrap(),
-            words => {
-                let words = words.as_array().unwrap().iter();
-                Stopwords::words(words.map(|word| Text::from(word.as_str().unwrap())))
-            }
-        });
+        .ranking(bm25);
     packer = match name("counter") {
         Some("chars_div4") => packer.estimate(Estimate::CharsDiv4),
         Some("words") => packer.estimate(Estimate::Words),

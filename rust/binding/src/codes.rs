@@ -1,9 +1,9 @@
 //! The numbers by which the facade names things; see `budgeteer/_codes.py`.
 
-use budgeteer::pipeline::Counting;
+use budgeteer::pipeline::{Counting, Policy};
 use budgeteer::{
-    Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Order, Overflow, Ranking, Reason,
-    Selection, Template,
+    Bm25, Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Order, Overflow, RankBy, Reason,
+    Selection, Template, Weights,
 };
 
 /// Why a chunk cannot be read.
@@ -48,23 +48,52 @@ pub(crate) fn exact(kind: u8) -> Exact {
     if kind & FRESH == 0 { exact } else { exact.without_cache() }
 }
 
-pub(crate) fn ranking(code: u8) -> Ranking {
+/// Returns the ranking of that code, with the options that it has.
+pub(crate) fn ranking(code: u8, bm25: Bm25, weights: Option<HybridOptions>) -> RankBy {
     match code {
-        0 => Ranking::Bm25,
-        1 => Ranking::Keyword,
-        2 => Ranking::Recency,
-        3 => Ranking::Input,
-        4 => Ranking::Score,
-        5 => Ranking::Embedding,
-        6 => Ranking::Hybrid,
+        0 => bm25.into(),
+        1 => RankBy::Keyword,
+        2 => RankBy::Recency,
+        3 => RankBy::Input,
+        4 => RankBy::Score,
+        5 => RankBy::Embedding,
+        6 => hybrid(bm25, weights).into(),
         _ => unreachable!("the facade names no such ranking"),
     }
 }
 
-/// Returns what a hybrid ranking weighs; without a `k` scores are scaled.
-pub(crate) fn hybrid((bm25, embedding, score, k): (f64, f64, f64, Option<f64>)) -> Hybrid {
+/// What BM25, the cosine and the chunk's own score weigh, and the k of
+/// reciprocal ranks; without it scores are scaled.
+pub(crate) type HybridOptions = (f64, f64, f64, Option<f64>);
+
+fn hybrid(bm25: Bm25, options: Option<HybridOptions>) -> Hybrid {
+    let defaults = Hybrid { bm25, ..Hybrid::default() };
+    let Some((bm25, embedding, score, k)) = options else { return defaults };
     let fusion = k.map_or(Fusion::MinMax, |k| Fusion::ReciprocalRank { k });
-    Hybrid { bm25, embedding, score, fusion }
+    Hybrid { weights: Weights { bm25, embedding, score }, fusion, ..defaults }
+}
+
+/// Nothing that only presets ask for.
+const NO_POLICY: u8 = 0;
+
+/// Separators and markers go uncounted.
+const SUM_OF_PARTS: u8 = 1;
+
+/// Texts and citations stay within the budget together.
+const CITE: u8 = 2;
+
+/// A gate ranks, and refuses documents.
+const GATE: u8 = 3;
+
+/// Returns the policy of that code; a gate considers at most `max_docs` documents.
+pub(crate) fn policy((code, max_docs): (u8, u64)) -> Policy {
+    match code {
+        NO_POLICY => Policy::None,
+        SUM_OF_PARTS => Policy::SumOfParts,
+        CITE => Policy::Cite,
+        GATE => Policy::Gate { max_docs },
+        _ => unreachable!("the facade names no such policy"),
+    }
 }
 
 pub(crate) fn overflow(code: u8) -> Overflow {
@@ -105,11 +134,10 @@ pub(crate) fn order(code: u8) -> Order {
     }
 }
 
-/// Returns the template of that style, or format, with separator, header and
-/// footer.
-pub(crate) fn template(
-    (style, format, separator, header, footer): (u8, String, String, String, String),
-) -> Template {
+/// A style, or the last of them and a format; separator, header and footer.
+pub(crate) type TemplateOptions = (u8, String, String, String, String);
+
+pub(crate) fn template((style, format, separator, header, footer): TemplateOptions) -> Template {
     let template = match style {
         0 => Template::plain(),
         1 => Template::tagged(),

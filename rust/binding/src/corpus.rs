@@ -5,8 +5,8 @@ use std::os::raw::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use budgeteer::pipeline::{Outcome, Plan};
-use budgeteer::{Batch, DroppedColumns, ErrorKind, Index, Ranking, Stored, Text};
+use budgeteer::pipeline::{Counting, Outcome};
+use budgeteer::{Batch, DroppedColumns, ErrorKind, Index, Stored, Text};
 use pyo3::exceptions::PyOSError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -245,22 +245,12 @@ fn refusal(error: &budgeteer::Error, path: &Path) -> PyErr {
 pub(crate) struct Unseen {
     outcome: Outcome,
     index: Arc<Index>,
-    keys: Vec<f64>,
-    counting: budgeteer::pipeline::Counting,
-    ranking: Ranking,
-    min_score: Option<f64>,
+    counting: Counting,
 }
 
 impl Unseen {
-    pub(crate) fn new(outcome: Outcome, plan: &Plan<'_>, index: &Arc<Index>) -> Self {
-        Self {
-            outcome,
-            index: Arc::clone(index),
-            keys: plan.keys.to_vec(),
-            counting: plan.counting,
-            ranking: plan.ranking,
-            min_score: plan.min_score,
-        }
+    pub(crate) fn new(outcome: Outcome, counting: Counting, index: &Arc<Index>) -> Self {
+        Self { outcome, index: Arc::clone(index), counting }
     }
 }
 
@@ -271,12 +261,7 @@ impl Unseen {
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         guard(|| {
             let dropped = work(py, 100 * self.index.len(), |_| {
-                self.outcome.dropped_of(
-                    self.ranking,
-                    &self.keys,
-                    self.min_score,
-                    self.index.measures(self.counting),
-                )
+                self.outcome.dropped_of(self.index.measures(self.counting))
             })?;
             dropped_columns(py, dropped.into_owned())?.into_pyobject(py)
         })

@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use super::layout::resolve_layout;
     #[pymodule_export]
-    use super::pack::pack;
+    use super::pack::{Packed, Plan};
     #[pymodule_export]
     use super::score::{bm25_scores, keyword_scores, keywords};
     #[pymodule_export]

@@ -1,144 +1,150 @@
-//! `budgeteer::pipeline` for Python.
+//! `budgeteer::pipeline` for Python: a plan that is made once, and what a call of
+//! it returns.
 
+use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::pipeline::{self, Gate, Host, Outcome, Plan, Subject, Tag};
-use budgeteer::{Ranking, Selection};
+use budgeteer::Bm25;
+use budgeteer::pipeline::{self, Call, Gate, Host, Outcome, Subject, Tag};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::{Strings, Texts};
-use crate::codes::{self, ASSEMBLED};
+use crate::codes::{self, ASSEMBLED, HybridOptions, TemplateOptions};
 use crate::convert::{self, Joiner, column, signed, string, text, utf8};
 use crate::corpus::{CorpusIndex, Unseen, dropped_columns};
 use crate::error::guard;
-use crate::score::terms;
+use crate::score::{self, Bm25Options};
 
-/// Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
-/// them, and returns the columns of a packing; or a code and the index of a bad
-/// chunk.
-#[pyfunction]
-#[pyo3(signature = (
-    query: "str",
-    chunks: "object",
-    budget: "int",
-    kind: "int",
-    ratio: "float",
-    ask: "object | None",
-    ranking: "int",
-    keys: "bytes | None",
-    min_score: "float | None",
-    overflow: "int",
-    max_chunks: "int | None",
-    dedupe: "int",
-    selection: "int",
-    order: "int",
-    previous: "tuple[str, ...]",
-    template: "tuple[int, str, str, str, str]",
-    notice: "tuple[str, ...] | None",
-    tag: "object",
-    sum_of_parts: "bool",
-    cite: "object | None",
-    gate: "tuple[tuple[str, ...], tuple[str, ...], bytes, int] | None",
-    hybrid: "tuple[float, float, float, float | None] | None",
-    words: "tuple[str | None, str | tuple[str, ...] | None]",
-) -> "tuple[object, ...]", text_signature = "(query, chunks, budget, kind, ratio, ask, ranking, keys, min_score, overflow, max_chunks, dedupe, selection, order, previous, template, notice, tag, sum_of_parts, cite, gate, hybrid, words)")]
-#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // the facade names them
-#[allow(clippy::needless_pass_by_value)] // what is extracted is ours
-pub(crate) fn pack<'py>(
-    query: &Bound<'py, PyString>,
-    chunks: &Bound<'py, PyAny>,
-    budget: u64,
-    kind: u8,
-    ratio: f64,
-    ask: Option<&Bound<'py, PyAny>>,
-    ranking: u8,
-    keys: Option<&[u8]>,
-    min_score: Option<f64>,
-    overflow: u8,
-    max_chunks: Option<u64>,
-    dedupe: u8,
-    selection: u8,
-    order: u8,
-    previous: &Bound<'py, PyTuple>,
-    template: (u8, String, String, String, String),
-    notice: Option<Vec<String>>,
-    tag: &Bound<'py, PyAny>,
-    sum_of_parts: bool,
-    cite: Option<&Bound<'py, PyAny>>,
-    gate: Option<GateColumns<'py>>,
-    hybrid: Option<(f64, f64, f64, Option<f64>)>,
-    words: (Option<String>, Bound<'py, PyAny>),
-) -> PyResult<Bound<'py, PyTuple>> {
-    let py = query.py();
-    guard(|| {
-        let (ranking, selection) = (codes::ranking(ranking), codes::selection(selection));
-        let hybrid = hybrid.map(codes::hybrid).unwrap_or_default();
-        let with_titles = match ranking {
-            _ if gate.is_some() => false,
-            _ if selection == Selection::Coverage => true,
-            Ranking::Score | Ranking::Embedding => false,
-            Ranking::Hybrid => hybrid.bm25 > 0.0,
-            _ => true,
-        };
-        let keys: Vec<f64> = floats(keys.unwrap_or_default()).collect();
-        let gate = gate.map(gate_of).transpose()?;
-        let previous: Vec<Vec<u8>> =
-            previous.iter_borrowed().map(|link| utf8(&link)).collect::<PyResult<_>>()?;
-        let template = codes::template(template);
-        let terms = terms(words)?;
-        let plan = Plan {
-            budget,
-            counting: codes::counting(kind, ratio),
-            ranking,
-            keys: &keys,
-            hybrid,
-            terms: &terms,
-            min_score,
-            overflow: codes::overflow(overflow),
-            max_chunks,
-            dedupe: codes::dedupe(dedupe),
-            selection,
-            order: codes::order(order),
-            previous: &previous,
-            template: &template,
-            notice: notice.as_deref(),
-            sum_of_parts,
-            is_cited: cite.is_some(),
-            gate: gate.as_ref(),
-        };
-        let query = text(query)?;
-        if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
-            let CorpusIndex { index, texts } = corpus.get();
-            let mut caller = Caller { py, chunks: texts, ask, tag, cite };
-            let outcome = pipeline::run_indexed(&plan, query, texts, index, &mut caller)?;
-            let (head, duplicates) = head(py, &outcome, texts, &plan)?;
-            let unseen = Unseen::new(outcome, &plan, index);
-            let nothing = (py.None(), py.None(), py.None(), py.None());
-            let rest = (unseen,).into_pyobject(py)?;
-            let result = head.add(rest)?.add(nothing.into_pyobject(py)?)?;
-            return Ok(result.add((duplicates,))?.cast_into()?);
-        }
-        let texts = match Texts::of_chunks(chunks.cast::<PyTuple>()?, with_titles)? {
-            Ok(texts) => texts,
-            Err((code, index)) => return (code as u8, index).into_pyobject(py),
-        };
-        let mut caller = Caller { py, chunks: &texts, ask, tag, cite };
-        let outcome = pipeline::run(&plan, query, &texts, &mut caller)?;
-        let (head, duplicates) = head(py, &outcome, &texts, &plan)?;
-        let (scores, dropped) = outcome.into_columns();
-        let scores = (column(py, scores.into_iter())?,).into_pyobject(py)?;
-        let dropped = dropped_columns(py, dropped)?.into_pyobject(py)?;
-        Ok(head.add(scores)?.add(dropped)?.add((duplicates,))?.cast_into()?)
-    })
+/// What a packer knows when it is made. It never changes.
+#[pyclass(frozen, module = "budgeteer._native")]
+pub(crate) struct Plan {
+    plan: pipeline::Plan,
 }
 
-/// Kinds, authorities and priorities of all chunks, and how many documents are
-/// considered.
-type GateColumns<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>, Bound<'py, PyBytes>, u64);
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (
+        *,
+        counter: "tuple[int, float]",
+        ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None] | None, tuple[float, float, float, float | None] | None]",
+        min_score: "float | None",
+        overflow: "int",
+        max_chunks: "int | None",
+        dedupe: "int",
+        selection: "int",
+        order: "int",
+        template: "tuple[int, str, str, str, str]",
+        notice: "tuple[str, ...] | None",
+        policy: "tuple[int, int]",
+    ))]
+    #[allow(clippy::too_many_arguments)] // the facade names them
+    fn new(
+        counter: (u8, f64),
+        ranking: (u8, Option<Bm25Options<'_>>, Option<HybridOptions>),
+        min_score: Option<f64>,
+        overflow: u8,
+        max_chunks: Option<u64>,
+        dedupe: u8,
+        selection: u8,
+        order: u8,
+        template: TemplateOptions,
+        notice: Option<Vec<String>>,
+        policy: (u8, u64),
+    ) -> PyResult<Self> {
+        guard(|| {
+            let (code, bm25, weights) = ranking;
+            let bm25 = bm25.map_or_else(|| Ok(Bm25::default()), score::bm25)?;
+            let plan = pipeline::Plan {
+                counting: codes::counting(counter.0, counter.1),
+                ranking: codes::ranking(code, bm25, weights),
+                min_score,
+                overflow: codes::overflow(overflow),
+                max_chunks,
+                dedupe: codes::dedupe(dedupe),
+                selection: codes::selection(selection),
+                order: codes::order(order),
+                template: codes::template(template),
+                notice,
+                policy: codes::policy(policy),
+            };
+            Ok(Self { plan })
+        })
+    }
 
-fn gate_of((kinds, authorities, priorities, max_docs): GateColumns<'_>) -> PyResult<Gate> {
-    let mut gate = Gate::new(max_docs);
+    /// Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
+    /// them; or returns a code and the index of a bad chunk.
+    #[pyo3(signature = (
+        query: "str",
+        chunks: "object",
+        budget: "int",
+        *,
+        keys: "bytes | None" = None,
+        previous: "tuple[str, ...]" = Vec::new(),
+        template: "tuple[int, str, str, str, str] | None" = None,
+        ask: "object | None" = None,
+        tag: "object | None" = None,
+        cite: "object | None" = None,
+        gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None,
+    ) -> "Packed | tuple[int, int]")]
+    #[allow(clippy::too_many_arguments)] // the facade names them
+    #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
+    fn pack<'py>(
+        &self,
+        query: &Bound<'py, PyString>,
+        chunks: &Bound<'py, PyAny>,
+        budget: u64,
+        keys: Option<&[u8]>,
+        previous: Vec<Bound<'py, PyAny>>,
+        template: Option<TemplateOptions>,
+        ask: Option<&Bound<'py, PyAny>>,
+        tag: Option<&Bound<'py, PyAny>>,
+        cite: Option<&Bound<'py, PyAny>>,
+        gate: Option<GateColumns<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = query.py();
+        guard(|| {
+            let keys: Vec<f64> = floats(keys.unwrap_or_default()).collect();
+            let gate = gate.map(gate_of).transpose()?;
+            let previous: Vec<Vec<u8>> = previous.iter().map(utf8).collect::<PyResult<_>>()?;
+            let template = template.map(codes::template);
+            let call = Call {
+                keys: &keys,
+                previous: &previous,
+                gate: gate.as_ref(),
+                template: template.as_ref(),
+                ..self.plan.call(text(query)?, budget)
+            };
+            if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
+                let CorpusIndex { index, texts } = corpus.get();
+                let mut caller = Caller { py, chunks: texts, ask, tag, cite };
+                let outcome = pipeline::run_indexed(&call, texts, index, &mut caller)?;
+                let packed = Packed::new(py, &outcome, texts, &call)?;
+                let unseen = Unseen::new(outcome, self.plan.counting, index);
+                let unseen = Some(Py::new(py, unseen)?.into_any());
+                return Ok(Bound::new(py, Packed { unseen, ..packed })?.into_any());
+            }
+            let with_titles = self.plan.needs().has_titles;
+            let texts = match Texts::of_chunks(chunks.cast::<PyTuple>()?, with_titles)? {
+                Ok(texts) => texts,
+                Err((code, index)) => {
+                    return Ok((code as u8, index).into_pyobject(py)?.into_any());
+                }
+            };
+            let mut caller = Caller { py, chunks: &texts, ask, tag, cite };
+            let outcome = pipeline::run(&call, &texts, &mut caller)?;
+            let packed = Packed::new(py, &outcome, &texts, &call)?.with_columns(py, outcome)?;
+            Ok(Bound::new(py, packed)?.into_any())
+        })
+    }
+}
+
+/// Kinds, authorities and priorities of all chunks.
+type GateColumns<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>, Bound<'py, PyBytes>);
+
+fn gate_of((kinds, authorities, priorities): GateColumns<'_>) -> PyResult<Gate> {
+    let mut gate = Gate::default();
     let priorities = floats(priorities.as_bytes());
     for ((kind, authority), priority) in kinds.iter().zip(authorities.iter()).zip(priorities) {
         // What is not UTF-8 is as unknown as what stands in its place.
@@ -157,7 +163,7 @@ struct Caller<'a, 'py, S> {
     py: Python<'py>,
     chunks: &'a S,
     ask: Option<&'a Bound<'py, PyAny>>,
-    tag: &'a Bound<'py, PyAny>,
+    tag: Option<&'a Bound<'py, PyAny>>,
     cite: Option<&'a Bound<'py, PyAny>>,
 }
 
@@ -179,7 +185,8 @@ impl<S: Strings> Host for Caller<'_, '_, S> {
         if self.chunks.is_string(index) {
             return Ok(Tag::of_text(index));
         }
-        let tag = self.tag.call1((index,))?;
+        let tag = self.tag.expect("the facade gives what is to be asked");
+        let tag = tag.call1((index,))?;
         let (kind, id, source, title, position) = tag.extract::<TagFields<'_>>()?;
         Ok(Tag {
             kind: utf8(&kind)?,
@@ -207,49 +214,128 @@ impl<S: Strings> Host for Caller<'_, '_, S> {
 type TagFields<'py> =
     (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, f64);
 
-/// Returns the first of the columns that `budgeteer._packing.Packing` wraps, up
-/// to the cut, and the last of them, the duplicates.
-fn head<'py>(
-    py: Python<'py>,
-    outcome: &Outcome,
-    texts: &impl Strings,
-    plan: &Plan<'_>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
-    let mut joiner = Joiner::with_capacity(outcome.parts().len());
-    let gap = PyString::new(py, plan.template.between());
-    let mut spans = Vec::with_capacity(2 * outcome.parts().len());
-    let mut cut = -1;
-    for (place, part) in outcome.parts().enumerate() {
-        if place > 0 {
-            joiner.push(gap.as_any().clone())?;
-        } else {
-            joiner.push_utf8(py, plan.template.front().as_bytes())?;
-        }
-        joiner.push_utf8(py, part.front)?;
-        spans.push(signed(joiner.chars() as u64));
-        match part.changed {
-            Some(changed) => joiner.push_utf8(py, changed)?,
-            None => joiner.push(texts.string(py, part.index)?)?,
-        }
-        if part.was_cut {
-            cut = i64::try_from(place)?;
-        }
-        spans.push(signed(joiner.chars() as u64));
-        joiner.push_utf8(py, part.back)?;
+/// What became of chunks: the text, and columns of numbers, which a
+/// `budgeteer.Packing` wraps.
+#[pyclass(frozen, get_all, module = "budgeteer._native")]
+pub(crate) struct Packed {
+    /// The assembled text.
+    text: Py<PyString>,
+    /// Its tokens.
+    total_tokens: u64,
+    /// The index of each kept chunk, in the order of the text, as uint32.
+    kept: Py<PyBytes>,
+    /// The tokens of each kept chunk, as int64.
+    token_counts: Py<PyBytes>,
+    /// The tokens set aside for citing each, as int64.
+    citation_tokens: Py<PyBytes>,
+    /// Where the text of each starts and ends, as int64.
+    spans: Py<PyBytes>,
+    /// Which of the kept was cut, by its place in the text; -1 for none.
+    cut: i64,
+    /// The score of each chunk, as float64; None of a corpus.
+    scores: Option<Py<PyBytes>>,
+    /// What has the scores and the dropped chunks of a corpus, else None.
+    unseen: Option<Py<PyAny>>,
+    /// The index of each dropped chunk, in the order in which that was decided,
+    /// as uint32; None of a corpus, and so are the next three.
+    dropped: Option<Py<PyBytes>>,
+    /// Why each was dropped, as uint8.
+    reasons: Option<Py<PyBytes>>,
+    /// What each would have added, as int64.
+    needed: Option<Py<PyBytes>>,
+    /// What was left, as int64.
+    available: Option<Py<PyBytes>>,
+    /// The kept chunk that each dropped duplicate repeats, by the index of this.
+    duplicates: Duplicates,
+}
+
+/// A dict, of which the type says what is in it.
+struct Duplicates(Py<PyDict>);
+
+impl<'py> IntoPyObject<'py> for &Duplicates {
+    type Target = PyDict;
+    type Output = Bound<'py, PyDict>;
+    type Error = Infallible;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr =
+        <std::collections::BTreeMap<u32, u32> as IntoPyObject<'py>>::OUTPUT_TYPE;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(self.0.bind(py).clone())
     }
-    if !spans.is_empty() {
-        joiner.push_utf8(py, &outcome.tail(plan))?;
+}
+
+impl Packed {
+    /// Returns the text and what is kept; what is not must follow.
+    fn new(
+        py: Python<'_>,
+        outcome: &Outcome,
+        texts: &impl Strings,
+        call: &Call<'_>,
+    ) -> PyResult<Self> {
+        let template = call.template();
+        let mut joiner = Joiner::with_capacity(outcome.parts().len());
+        let gap = PyString::new(py, template.between());
+        let mut spans = Vec::with_capacity(2 * outcome.parts().len());
+        let mut cut = -1;
+        for (place, part) in outcome.parts().enumerate() {
+            if place > 0 {
+                joiner.push(gap.as_any().clone())?;
+            } else {
+                joiner.push_utf8(py, template.front().as_bytes())?;
+            }
+            joiner.push_utf8(py, part.front)?;
+            spans.push(signed(joiner.chars() as u64));
+            match part.changed {
+                Some(changed) => joiner.push_utf8(py, changed)?,
+                None => joiner.push(texts.string(py, part.index)?)?,
+            }
+            if part.was_cut {
+                cut = i64::try_from(place)?;
+            }
+            spans.push(signed(joiner.chars() as u64));
+            joiner.push_utf8(py, part.back)?;
+        }
+        if !spans.is_empty() {
+            joiner.push_utf8(py, &outcome.tail(call))?;
+        }
+        let duplicates = PyDict::new(py);
+        for (index, original) in outcome.duplicates() {
+            duplicates.set_item(index, original)?;
+        }
+        let tokens = outcome.kept().map(|kept| signed(kept.tokens));
+        let citations = outcome.kept().map(|kept| signed(kept.citation));
+        Ok(Self {
+            text: joiner.join(py)?.cast_into::<PyString>()?.unbind(),
+            total_tokens: outcome.total_tokens,
+            kept: column(py, outcome.kept().map(|kept| kept.index))?.unbind(),
+            token_counts: column(py, tokens)?.unbind(),
+            citation_tokens: column(py, citations)?.unbind(),
+            spans: column(py, spans.into_iter())?.unbind(),
+            cut,
+            scores: None,
+            unseen: None,
+            dropped: None,
+            reasons: None,
+            needed: None,
+            available: None,
+            duplicates: Duplicates(duplicates.unbind()),
+        })
     }
-    let text = joiner.join(py)?;
-    let duplicates = PyDict::new(py);
-    for (index, original) in outcome.duplicates() {
-        duplicates.set_item(index, original)?;
+
+    /// Returns the same with the scores and what was dropped.
+    fn with_columns(self, py: Python<'_>, outcome: Outcome) -> PyResult<Self> {
+        let (scores, dropped) = outcome.into_columns();
+        let scores = column(py, scores.into_iter())?;
+        let (dropped, reasons, needed, available) = dropped_columns(py, dropped)?;
+        Ok(Self {
+            scores: Some(scores.unbind()),
+            dropped: Some(dropped.unbind()),
+            reasons: Some(reasons.unbind()),
+            needed: Some(needed.unbind()),
+            available: Some(available.unbind()),
+            ..self
+        })
     }
-    let kept = column(py, outcome.kept().map(|kept| kept.index))?;
-    let counts = column(py, outcome.kept().map(|kept| signed(kept.tokens)))?;
-    let citations = column(py, outcome.kept().map(|kept| signed(kept.citation)))?;
-    let spans = column(py, spans.into_iter())?;
-    let total = outcome.total_tokens;
-    let head = (text, total, kept, (counts, citations), spans, cut).into_pyobject(py)?;
-    Ok((head.into_any(), duplicates))
 }

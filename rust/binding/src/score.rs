@@ -1,7 +1,7 @@
 //! `budgeteer::keyword_scores`, `budgeteer::bm25_scores` and
 //! `budgeteer::keywords` for Python.
 
-use budgeteer::{Batch, Bm25, Stemming, Stopwords, Terms, Text};
+use budgeteer::{Batch, Bm25, Stemming, Stopwords, Text};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
@@ -56,15 +56,17 @@ pub(crate) fn bm25_scores<'py>(
     b: f64,
     words: (Option<String>, Bound<'py, PyAny>),
 ) -> PyResult<Bound<'py, PyAny>> {
-    let terms = guard(|| terms(words))?;
-    scores(query, texts, titles, |query, texts| {
-        budgeteer::batch_bm25_scores(query, texts, &terms, Bm25 { k1, b })
-    })
+    let (stemming, stopwords) = words;
+    let bm25 = guard(|| bm25((k1, b, stemming, stopwords)))?;
+    scores(query, texts, titles, |query, texts| budgeteer::batch_bm25_scores(query, texts, &bm25))
 }
 
-/// Returns what BM25 counts: by the language of stems, and by that of stopwords,
-/// the stopwords themselves, or None.
-pub(crate) fn terms((stemming, stopwords): (Option<String>, Bound<'_, PyAny>)) -> PyResult<Terms> {
+/// k1 and b of BM25, the language of stems, and that of stopwords, the stopwords
+/// themselves, or None.
+pub(crate) type Bm25Options<'py> = (f64, f64, Option<String>, Bound<'py, PyAny>);
+
+/// Returns BM25 with its options.
+pub(crate) fn bm25((k1, b, stemming, stopwords): Bm25Options<'_>) -> PyResult<Bm25> {
     let stopwords = if stopwords.is_none() {
         Stopwords::none()
     } else if let Ok(language) = stopwords.cast::<PyString>() {
@@ -78,7 +80,7 @@ pub(crate) fn terms((stemming, stopwords): (Option<String>, Bound<'_, PyAny>)) -
     let stemming = stemming
         .as_deref()
         .map(|language| Stemming::of(language).expect("the facade knows the languages"));
-    Ok(Terms { stemming, stopwords })
+    Ok(Bm25 { stemming, stopwords, k1, b })
 }
 
 fn scores<'py>(

@@ -1,6 +1,6 @@
 //! Chunks: what a retriever returns.
 
-use crate::assemble::template::DEFAULT_KIND;
+use crate::template::DEFAULT_KIND;
 use crate::text::Text;
 
 /// A piece of text that may go into the context.

@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::chunk::Batch;
 use crate::count::Exact;
 use crate::keywords::keywords;
-use crate::pipeline::Counting;
-use crate::score::bm25::Bm25;
-use crate::terms::Terms;
+use crate::plan::Counting;
+use crate::ranking::Bm25;
 use crate::text::Text;
 
 pub(crate) mod bounds;
@@ -183,31 +182,31 @@ impl Index {
 
     /// Returns how many code points are read in the time that finding the lists
     /// takes.
-    pub(crate) fn query_cost(&self, terms: &Terms) -> usize {
+    pub(crate) fn query_cost(&self, bm25: &Bm25) -> usize {
         let unstemmed = |stemming| {
             self.postings.iter().map(move |postings| postings.unstemmed(stemming)).sum::<usize>()
         };
-        STEMMING * terms.stemming.map_or(0, unstemmed)
+        STEMMING * bm25.stemming.map_or(0, unstemmed)
     }
 
     /// Returns the chunks' scores-to-be for `query`; None where that asks for a
     /// word that has no list.
-    pub(crate) fn query(&self, query: Text<'_>, terms: &Terms) -> Option<Query<'_>> {
-        let wanted = terms.of_query(query);
-        let mut unlisted = terms.stopwords.english_besides().map(|word| match terms.stemming {
+    pub(crate) fn query<'a>(&'a self, query: Text<'_>, bm25: &'a Bm25) -> Option<Query<'a>> {
+        let wanted = bm25.terms_of(query);
+        let mut unlisted = bm25.stopwords.english_besides().map(|word| match bm25.stemming {
             Some(stemming) => stemming.of_term(word),
             None => word.into(),
         });
         if unlisted.any(|stem| wanted.iter().any(|term| **term == *stem)) {
             return None;
         }
-        let lists = |term: Vec<u8>| match terms.stemming {
+        let lists = |term: Vec<u8>| match bm25.stemming {
             Some(stemming) => {
-                self.lists(|postings| postings.find_stem(&term, stemming, &terms.stopwords))
+                self.lists(|postings| postings.find_stem(&term, stemming, &bm25.stopwords))
             }
             None => self.lists(|postings| postings.find(&term)),
         };
-        Some(Query { index: self, terms: wanted.into_iter().map(lists).collect() })
+        Some(Query { index: self, bm25, terms: wanted.into_iter().map(lists).collect() })
     }
 
     /// Returns the lists that `find` finds, with the postings that they are from.
@@ -224,7 +223,7 @@ impl Index {
     pub(crate) fn candidates(&self, query: Text<'_>) -> Option<Vec<u32>> {
         let mut are = vec![false; self.len()];
         for keyword in keywords(query) {
-            let terms = Terms::default().of_query(Text::from_utf8(&keyword));
+            let terms = Bm25::default().terms_of(Text::from_utf8(&keyword));
             let lists = terms.iter().map(|term| self.lists(|postings| postings.find(term)));
             // One without a term, or of stopwords alone, may be anywhere.
             for (postings, list) in lists.min_by_key(|lists| frequency(lists))? {
@@ -256,6 +255,7 @@ fn frequency(lists: &Lists<'_>) -> u64 {
 /// The lists of a query's terms.
 pub(crate) struct Query<'a> {
     index: &'a Index,
+    bm25: &'a Bm25,
     terms: Vec<Lists<'a>>,
 }
 
@@ -269,7 +269,8 @@ impl Query<'_> {
     /// Returns the score of each chunk: term by term, but for each chunk in the
     /// order of [`batch_bm25_scores`](crate::batch_bm25_scores), and so the same.
     #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
-    pub(crate) fn scores(&self, Bm25 { k1, b }: Bm25) -> Vec<f64> {
+    pub(crate) fn scores(&self) -> Vec<f64> {
+        let Bm25 { k1, b, .. } = *self.bm25;
         let Index { columns, total_length, .. } = self.index;
         let mut scores = vec![0.0; self.index.len()];
         let texts = scores.len() as f64;

@@ -5,10 +5,10 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use crate::corpus::Index;
-use crate::pack::Reason;
+use crate::outcome::{Dropped, Reason};
 use crate::packing::DroppedChunk;
-use crate::pipeline::{Counting, Outcome, Plan};
-use crate::rank::Ranking;
+use crate::pipeline::Outcome;
+use crate::plan::Counting;
 
 /// The chunks that are not in a packing, in the order in which that was decided.
 ///
@@ -38,9 +38,6 @@ struct Decided {
     outcome: Outcome,
     index: Option<Arc<Index>>,
     counting: Counting,
-    ranking: Ranking,
-    keys: Vec<f64>,
-    min_score: Option<f64>,
 }
 
 impl DroppedChunks {
@@ -48,24 +45,15 @@ impl DroppedChunks {
     /// the corpus which they are.
     pub(crate) fn new(
         outcome: Outcome,
-        plan: &Plan<'_>,
+        counting: Counting,
         index: Option<Arc<Index>>,
         chunks: usize,
     ) -> Self {
         let kept = outcome.kept().len();
-        // Only what a corpus left unseen is ranked again.
-        let keys = if index.is_some() { plan.keys.to_vec() } else { Vec::new() };
         Self {
             count: chunks - kept,
             rows: OnceLock::new(),
-            decided: Arc::new(Decided {
-                outcome,
-                index,
-                counting: plan.counting,
-                ranking: plan.ranking,
-                keys,
-                min_score: plan.min_score,
-            }),
+            decided: Arc::new(Decided { outcome, index, counting }),
         }
     }
 
@@ -84,13 +72,13 @@ impl DroppedChunks {
 
 impl Decided {
     fn rows(&self) -> Vec<DroppedChunk> {
-        let Self { outcome, index, counting, ranking, keys, min_score } = self;
+        let Self { outcome, index, counting } = self;
         let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let measures = index.as_ref().map_or(&[][..], |index| index.measures(*counting));
         // Both lists are in the order of the decisions.
         let mut duplicates = outcome.duplicates().iter();
-        let dropped = outcome.dropped_of(*ranking, keys, *min_score, measures);
-        let row = |dropped: crate::pack::Dropped| DroppedChunk {
+        let dropped = outcome.dropped_of(measures);
+        let row = |dropped: Dropped| DroppedChunk {
             index: dropped.index as usize,
             score: Some(outcome.scores[dropped.index as usize]).filter(|score| !score.is_nan()),
             reason: dropped.reason,

@@ -30,23 +30,15 @@ pub(crate) fn kind_weight(kind: &str) -> f64 {
     }
 }
 
-/// What a gate knows of each artifact of a batch, and how many documents it
-/// considers.
+/// What a gate knows of each artifact of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
-    max_docs: u64,
     weights: Vec<f64>,
     are_documents: Vec<bool>,
     message: Option<usize>,
 }
 
 impl Gate {
-    /// Returns a gate that considers at most so many documents.
-    #[must_use]
-    pub fn new(max_docs: u64) -> Self {
-        Self { max_docs, ..Self::default() }
-    }
-
     /// Adds what is known of the next artifact.
     pub fn push(&mut self, kind: &str, authority: &str, priority: f64) {
         if kind == "message" && self.message.is_none() {
@@ -69,10 +61,5 @@ impl Gate {
     /// Returns whether artifact `index` is a document.
     pub(crate) fn is_document(&self, index: u32) -> bool {
         self.are_documents[index as usize]
-    }
-
-    /// Returns whether a document may still be considered after so many.
-    pub(crate) fn admits(&self, considered: u64) -> bool {
-        considered < self.max_docs
     }
 }

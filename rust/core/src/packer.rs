@@ -3,61 +3,27 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::assemble::Order;
-use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};
 use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::pack::{Dedupe, Overflow};
 use crate::packing::{Packing, packing};
-use crate::pipeline::{self, Counting, Plan};
-use crate::rank::Ranking;
-use crate::score::hybrid::Hybrid;
-use crate::selection::Selection;
+use crate::pipeline;
+use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Policy, Selection, Units};
+use crate::ranking::RankBy;
 use crate::similarity::Vectors;
-use crate::stem::Stemming;
-use crate::stopwords::Stopwords;
-use crate::terms::Terms;
+use crate::template::Template;
 
 use caller::Caller;
 use sentences::{BUDGETS, Sentences};
 
 mod caller;
+mod corpus;
 mod keys;
 mod sentences;
 
-/// What is packed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Units {
-    /// Whole chunks.
-    #[default]
-    Chunk,
-    /// Sentences of the best chunks, and whole chunks into what is left.
-    Sentence,
-}
-
 const SENTENCES: &str =
     "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
-
-/// A counter of this crate or the caller's own.
-#[derive(Clone)]
-enum Counter {
-    Native(Native),
-    Custom(Arc<dyn TokenCounter + Send + Sync>),
-}
-
-/// What only presets ask for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Policy {
-    #[default]
-    None,
-    /// Texts and citations, each counted by itself, stay within the budget.
-    Cite,
-    /// A context gate decides what comes first, and which documents enter.
-    Gate { max_docs: usize },
-}
 
 /// Packs chunks into a budget, with options chosen once.
 ///
@@ -76,20 +42,10 @@ pub(crate) enum Policy {
 pub struct Packer {
     pub(crate) max_tokens: usize,
     reserve_tokens: usize,
-    counter: Counter,
-    ranking: Ranking,
-    hybrid: Hybrid,
-    terms: Terms,
-    min_score: Option<f64>,
-    overflow: Overflow,
-    max_chunks: Option<usize>,
-    dedupe: Dedupe,
-    selection: Selection,
-    order: Order,
-    template: Template,
-    notice: Option<Vec<String>>,
     pub(crate) units: Units,
-    policy: Policy,
+    /// The caller's own counter, where there is one.
+    counter: Option<Arc<dyn TokenCounter + Send + Sync>>,
+    plan: Plan,
 }
 
 impl fmt::Debug for Packer {
@@ -97,8 +53,8 @@ impl fmt::Debug for Packer {
         f.debug_struct("Packer")
             .field("max_tokens", &self.max_tokens)
             .field("reserve_tokens", &self.reserve_tokens)
-            .field("ranking", &self.ranking)
-            .field("overflow", &self.overflow)
+            .field("ranking", &self.plan.ranking)
+            .field("overflow", &self.plan.overflow)
             .finish_non_exhaustive()
     }
 }
@@ -109,27 +65,12 @@ impl Packer {
     /// [`Estimate::CharsDiv4`].
     #[must_use]
     pub fn new(max_tokens: usize) -> Self {
-        Self {
-            max_tokens,
-            reserve_tokens: 0,
-            #[cfg(feature = "o200k")]
-            counter: Counter::Native(Native::Exact(budgeteer_vocab::Encoding::O200k.into())),
-            #[cfg(not(feature = "o200k"))]
-            counter: Counter::Native(Native::Estimate(Estimate::CharsDiv4)),
-            ranking: Ranking::default(),
-            hybrid: Hybrid::default(),
-            terms: Terms::default(),
-            min_score: None,
-            overflow: Overflow::default(),
-            max_chunks: None,
-            dedupe: Dedupe::default(),
-            selection: Selection::default(),
-            order: Order::default(),
-            template: Template::default(),
-            notice: None,
-            units: Units::default(),
-            policy: Policy::None,
-        }
+        #[cfg(feature = "o200k")]
+        let counting = Counting::Exact(budgeteer_vocab::Encoding::O200k.into());
+        #[cfg(not(feature = "o200k"))]
+        let counting = Counting::Estimate(Estimate::CharsDiv4);
+        let plan = Plan::new(counting);
+        Self { max_tokens, reserve_tokens: 0, units: Units::default(), counter: None, plan }
     }
 
     /// Takes so many tokens off the budget. Where nothing is left, the packing
@@ -143,7 +84,8 @@ impl Packer {
     /// Counts by a formula.
     #[must_use]
     pub fn estimate(mut self, estimate: Estimate) -> Self {
-        self.counter = Counter::Native(Native::Estimate(estimate));
+        self.plan.counting = Counting::Estimate(estimate);
+        self.counter = None;
         self
     }
 
@@ -165,68 +107,53 @@ impl Packer {
     }
 
     pub(crate) fn shared_counter(mut self, counter: Arc<dyn TokenCounter + Send + Sync>) -> Self {
-        self.counter = counter.native().map_or(Counter::Custom(counter), Counter::Native);
+        self.plan.counting = match counter.native() {
+            Some(Native::Estimate(estimate)) => Counting::Estimate(estimate),
+            Some(Native::Exact(exact)) => Counting::Exact(exact),
+            None => Counting::Host,
+        };
+        self.counter = (self.plan.counting == Counting::Host).then_some(counter);
         self
     }
 
-    /// Sets what comes first.
-    #[must_use]
-    pub fn ranking(mut self, ranking: Ranking) -> Self {
-        self.ranking = ranking;
-        self
-    }
-
-    /// Sets what [`Ranking::Hybrid`] weighs.
-    #[must_use]
-    pub fn hybrid(mut self, hybrid: Hybrid) -> Self {
-        self.hybrid = hybrid;
-        self
-    }
-
-    /// Has BM25 take the forms of a word for one, where it ranks.
+    /// Sets what comes first: a [`Ranking`](crate::Ranking), or a [`Bm25`](crate::Bm25) or a
+    /// [`Hybrid`](crate::Hybrid) with options.
     ///
     /// ```
     /// # #[cfg(feature = "stemming")] {
-    /// use budgeteer::{Packer, Stemming};
+    /// use budgeteer::{Bm25, Packer, Stemming};
     ///
-    /// let packer = Packer::new(5).stemming(Stemming::of("english"));
+    /// let bm25 = Bm25 { stemming: Stemming::of("english"), ..Bm25::default() };
+    /// let packer = Packer::new(5).ranking(bm25);
     /// let packing = packer.pack("remote working", &["Lunch is at noon.", "We work remotely."])?;
     /// assert_eq!(packing.text, "We work remotely.");
     /// # }
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     #[must_use]
-    pub fn stemming(mut self, stemming: Option<Stemming>) -> Self {
-        self.terms.stemming = stemming;
-        self
-    }
-
-    /// Sets which words BM25 leaves out, where it ranks; English ones unless
-    /// told otherwise.
-    #[must_use]
-    pub fn stopwords(mut self, stopwords: Stopwords) -> Self {
-        self.terms.stopwords = stopwords;
+    pub fn ranking(mut self, ranking: impl Into<RankBy>) -> Self {
+        self.plan.ranking = ranking.into();
         self
     }
 
     /// Drops chunks that score less.
     #[must_use]
     pub fn min_score(mut self, score: f64) -> Self {
-        self.min_score = Some(score);
+        self.plan.min_score = Some(score);
         self
     }
 
     /// Sets what happens to a chunk that does not fit.
     #[must_use]
     pub fn overflow(mut self, overflow: Overflow) -> Self {
-        self.overflow = overflow;
+        self.plan.overflow = overflow;
         self
     }
 
     /// Keeps at most so many chunks.
     #[must_use]
     pub fn max_chunks(mut self, count: usize) -> Self {
-        self.max_chunks = Some(count);
+        self.plan.max_chunks = Some(count as u64);
         self
     }
 
@@ -243,7 +170,7 @@ impl Packer {
     /// ```
     #[must_use]
     pub fn dedupe(mut self, dedupe: impl Into<Dedupe>) -> Self {
-        self.dedupe = dedupe.into();
+        self.plan.dedupe = dedupe.into();
         self
     }
 
@@ -260,21 +187,21 @@ impl Packer {
     /// ```
     #[must_use]
     pub fn selection(mut self, selection: Selection) -> Self {
-        self.selection = selection;
+        self.plan.selection = selection;
         self
     }
 
     /// Sets how the kept chunks stand in the text.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
+        self.plan.order = order;
         self
     }
 
     /// Sets what the text looks like.
     #[must_use]
     pub fn template(mut self, template: Template) -> Self {
-        self.template = template;
+        self.plan.template = template;
         self
     }
 
@@ -291,7 +218,7 @@ impl Packer {
     /// ```
     #[must_use]
     pub fn notice(mut self, notice: &str) -> Self {
-        self.notice = Some(notice.split("{count}").map(str::to_owned).collect());
+        self.plan.notice = Some(notice.split("{count}").map(str::to_owned).collect());
         self
     }
 
@@ -320,7 +247,7 @@ impl Packer {
     }
 
     pub(crate) fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.plan.policy = policy;
         self
     }
 
@@ -336,22 +263,22 @@ impl Packer {
 
     /// Returns how many chunks are kept at most.
     pub(crate) fn most_chunks(&self) -> Option<usize> {
-        self.max_chunks
+        self.plan.max_chunks.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// Returns whether it leaves chunks out that fit and repeat nothing.
     pub(crate) fn chooses(&self) -> bool {
-        self.min_score.is_some() || matches!(self.policy, Policy::Gate { .. })
+        self.plan.min_score.is_some() || matches!(self.plan.policy, Policy::Gate { .. })
     }
 
     /// Returns whether chunks that come best first are taken one after another,
     /// whatever comes behind them.
     pub(crate) fn takes_as_they_come(&self) -> bool {
-        matches!(self.ranking, Ranking::Input | Ranking::Score)
+        matches!(self.plan.ranking, RankBy::Input | RankBy::Score)
             && !self.chooses()
-            && self.dedupe != Dedupe::Near
+            && self.plan.dedupe != Dedupe::Near
             && self.units == Units::Chunk
-            && self.selection == Selection::Rank
+            && self.plan.selection == Selection::Rank
     }
 
     /// Returns how many tokens of chunks are looked at for a budget of so many.
@@ -364,21 +291,25 @@ impl Packer {
 
     /// Returns whether what does not fit is passed over for what does.
     pub(crate) fn skips(&self) -> bool {
-        self.overflow == Overflow::Skip
+        self.plan.overflow == Overflow::Skip
     }
 
     /// Returns whether a text is packed once only.
     pub(crate) fn dedupes(&self) -> bool {
-        self.dedupe != Dedupe::Off
+        self.plan.dedupe != Dedupe::Off
     }
 
     /// Returns the number of tokens in `text`.
     pub(crate) fn count(&self, text: &str) -> usize {
-        match &self.counter {
-            Counter::Native(Native::Estimate(estimate)) => estimate.count(text),
-            Counter::Native(Native::Exact(exact)) => exact.count(text),
-            Counter::Custom(counter) => counter.count(text),
+        match self.plan.counting {
+            Counting::Estimate(estimate) => estimate.count(text),
+            Counting::Exact(exact) => exact.count(text),
+            Counting::Host => self.own_counter().count(text),
         }
+    }
+
+    fn own_counter(&self) -> &dyn TokenCounter {
+        &**self.counter.as_ref().expect("there is one where the host counts")
     }
 
     /// Packs the best of `chunks` for `query`.
@@ -387,8 +318,9 @@ impl Packer {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
     /// score, time or minimum that is NaN, for a ratio of
-    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000, and under
-    /// rankings that need vectors; see [`pack_with_vectors`](Self::pack_with_vectors).
+    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000, for an
+    /// option of a ranking that is out of range, and under rankings that need
+    /// vectors; see [`pack_with_vectors`](Self::pack_with_vectors).
     ///
     /// # Panics
     ///
@@ -445,7 +377,7 @@ impl Packer {
     }
 
     /// Packs the best of `chunks` for `query` by their vectors: under
-    /// [`Ranking::Embedding`], or under [`Ranking::Hybrid`] where the embedding
+    /// [`Ranking::Embedding`](crate::Ranking::Embedding), or under [`Ranking::Hybrid`](crate::Ranking::Hybrid) where the embedding
     /// weighs something.
     ///
     /// # Errors
@@ -481,47 +413,48 @@ impl Packer {
             return Ok(self.pack_sentences(query, chunks, max_tokens, &keys, previous));
         }
         let documents = Documents::new(chunks);
-        self.planned(chunks, max_tokens, &keys, previous, |plan, host| {
-            let Ok(outcome) = pipeline::run(plan, query.into(), &documents, host);
-            let text = outcome.text(plan, &documents);
-            packing(outcome, plan, chunks, text, None)
+        self.called(query, chunks, max_tokens, &keys, previous, |call, host| {
+            let Ok(outcome) = pipeline::run(call, &documents, host);
+            let text = outcome.text(call, &documents);
+            packing(outcome, call, chunks, text, None)
         })
     }
 
     /// Checks what needs no chunk.
-    pub(crate) fn check_options(&self) -> Result<(), Error> {
-        if let Counter::Native(Native::Estimate(estimate)) = self.counter {
+    fn check_options(&self) -> Result<(), Error> {
+        if let Counting::Estimate(estimate) = self.plan.counting {
             estimate.check()?;
         }
-        if self.min_score.is_some_and(f64::is_nan) {
+        if self.plan.min_score.is_some_and(f64::is_nan) {
             return Err(Error::nan_min_score());
         }
         if self.units == Units::Sentence
-            && (self.dedupe == Dedupe::Near
-                || self.selection != Selection::Rank
-                || !matches!(self.policy, Policy::None))
+            && (self.plan.dedupe == Dedupe::Near
+                || self.plan.selection != Selection::Rank
+                || self.plan.policy != Policy::None)
         {
             return Err(Error::shape(SENTENCES.into()));
         }
-        Ok(())
+        self.plan.ranking.check()
     }
 
-    /// Returns what `pack` answers for the plan and the program that it needs.
-    pub(crate) fn planned<D: Document>(
+    /// Returns what `pack` answers for the call and the program that it needs.
+    fn called<D: Document>(
         &self,
+        query: &str,
         chunks: &[D],
         max_tokens: usize,
         keys: &[f64],
         previous: &[Vec<u8>],
-        pack: impl FnOnce(&Plan<'_>, &mut Caller<'_, D>) -> Packing,
+        pack: impl FnOnce(&Call<'_>, &mut Caller<'_, D>) -> Packing,
     ) -> Result<Packing, Error> {
         let gate = self.gate(chunks)?;
-        let plan = self.plan(max_tokens, keys, previous, gate.as_ref());
-        let packing = pack(&plan, &mut Caller { packer: self, chunks, indices: None });
+        let call = Call { keys, previous, gate: gate.as_ref(), ..self.call(query, max_tokens) };
+        let packing = pack(&call, &mut Caller { packer: self, chunks, indices: None });
         Ok(Packing { budget_tokens: self.budget_tokens(max_tokens), ..packing })
     }
 
-    pub(crate) fn pack_sentences<D: Document>(
+    fn pack_sentences<D: Document>(
         &self,
         query: &str,
         chunks: &[D],
@@ -537,42 +470,18 @@ impl Packer {
         max_tokens.saturating_sub(self.reserve_tokens)
     }
 
-    fn plan<'a>(
-        &'a self,
-        max_tokens: usize,
-        keys: &'a [f64],
-        previous: &'a [Vec<u8>],
-        gate: Option<&'a Gate>,
-    ) -> Plan<'a> {
-        Plan {
-            budget: (self.budget_tokens(max_tokens) as u64).min(i64::MAX.cast_unsigned()),
-            counting: match &self.counter {
-                Counter::Native(Native::Estimate(estimate)) => Counting::Estimate(*estimate),
-                Counter::Native(Native::Exact(exact)) => Counting::Exact(*exact),
-                Counter::Custom(_) => Counting::Host,
-            },
-            ranking: self.ranking,
-            keys,
-            hybrid: self.hybrid,
-            terms: &self.terms,
-            min_score: self.min_score,
-            overflow: self.overflow,
-            max_chunks: self.max_chunks.map(|count| count as u64),
-            dedupe: self.dedupe,
-            selection: self.selection,
-            order: self.order,
-            previous,
-            template: &self.template,
-            notice: self.notice.as_deref(),
-            sum_of_parts: false,
-            is_cited: matches!(self.policy, Policy::Cite),
-            gate,
-        }
+    fn call<'a>(&'a self, query: &'a str, max_tokens: usize) -> Call<'a> {
+        self.plan.call(query.into(), self.budget(max_tokens))
+    }
+
+    /// Returns the budget as a plan has it.
+    fn budget(&self, max_tokens: usize) -> u64 {
+        (self.budget_tokens(max_tokens) as u64).min(i64::MAX.cast_unsigned())
     }
 
     fn gate<D: Document>(&self, chunks: &[D]) -> Result<Option<Gate>, Error> {
-        let Policy::Gate { max_docs } = self.policy else { return Ok(None) };
-        let mut gate = Gate::new(max_docs as u64);
+        let Policy::Gate { .. } = self.plan.policy else { return Ok(None) };
+        let mut gate = Gate::default();
         for (index, chunk) in chunks.iter().enumerate() {
             let (authority, priority) = chunk.standing();
             if priority.is_nan() {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::chunk::Document;
 use crate::corpus::Index;
 use crate::dropped::DroppedChunks;
-use crate::pack::Reason;
-use crate::pipeline::{self, Plan};
+use crate::outcome::Reason;
+use crate::pipeline::Outcome;
+use crate::plan::Call;
 
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,8 +79,8 @@ impl Packing {
 /// Returns what a program gets; the budget is still to be told. `index` is that
 /// of the corpus which the chunks are.
 pub(crate) fn packing<D: Document>(
-    outcome: pipeline::Outcome,
-    plan: &Plan<'_>,
+    outcome: Outcome,
+    call: &Call<'_>,
     chunks: &[D],
     text: Vec<u8>,
     index: Option<Arc<Index>>,
@@ -87,11 +88,12 @@ pub(crate) fn packing<D: Document>(
     let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
     let text = String::from_utf8(text).expect("whole strings make a string");
-    let mut at = plan.template.header.len();
+    let template = call.template();
+    let mut at = template.header.len();
     let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
         let start = at + part.front.len();
         let end = start + part.changed.map_or_else(|| chunks[part.index].text().len(), <[u8]>::len);
-        at = end + part.back.len() + plan.template.separator.len();
+        at = end + part.back.len() + template.separator.len();
         KeptChunk {
             index: part.index,
             score: score(kept.index),
@@ -105,7 +107,7 @@ pub(crate) fn packing<D: Document>(
         total_tokens: tokens(outcome.total_tokens),
         budget_tokens: 0,
         kept: kept.collect(),
-        dropped: DroppedChunks::new(outcome, plan, index, chunks.len()),
+        dropped: DroppedChunks::new(outcome, call.plan.counting, index, chunks.len()),
         text,
     }
 }

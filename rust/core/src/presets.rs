@@ -6,10 +6,10 @@ use crate::chunk::Document;
 pub use crate::citation::{Citation, citations, estimate_citation_tokens, sources_footer};
 use crate::count::Estimate;
 use crate::error::Error;
-use crate::pack::Overflow;
-use crate::packer::{Packer, Policy, Units};
+use crate::packer::Packer;
 use crate::packing::Packing;
-use crate::rank::Ranking;
+use crate::plan::{Overflow, Policy, Units};
+use crate::ranking::Ranking;
 use crate::{Order, Selection, Template};
 
 /// The budget of an agentic RAG skill, in tokens.
@@ -113,7 +113,7 @@ pub fn context_gate(max_tokens: usize, max_docs: usize) -> Packer {
         .estimate(Estimate::CharsPerToken(3.0))
         .ranking(Ranking::Input)
         .template(Template::tagged())
-        .policy(Policy::Gate { max_docs })
+        .policy(Policy::Gate { max_docs: max_docs as u64 })
 }
 
 /// Packs the artifacts of a bundle behind a [`context_gate`].

@@ -1,29 +1,6 @@
-//! Which chunk comes first.
+//! Sorting chunks by their keys.
 
 use std::cmp::Reverse;
-
-/// By what chunks are ranked. Ties keep the input order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ranking {
-    /// How well a chunk with its title answers the query, by
-    /// [BM25](crate::bm25_scores) over the batch.
-    #[default]
-    Bm25,
-    /// Share of the query's keywords that a chunk or its title contains.
-    Keyword,
-    /// Time of the last change, newest first.
-    Recency,
-    /// As they came.
-    Input,
-    /// The chunk's own score; those without one come last.
-    Score,
-    /// [Cosine](crate::cosine_scores) between the vector of a chunk and that of
-    /// the query.
-    Embedding,
-    /// Several of these scores as one; see [`Hybrid`](crate::Hybrid).
-    Hybrid,
-}
 
 /// So many different keys are sorted by counting them.
 const FEW: usize = 16;

@@ -4,29 +4,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::chunk::Batch;
-use crate::score::bm25::{Bm25, Bm25Scorer, Parts};
-use crate::terms::Terms;
+use crate::ranking::Bm25;
+use crate::score::bm25::{Bm25Scorer, Parts};
 use crate::text::Text;
-
-/// In which order chunks are admitted. What is packed fits in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Selection {
-    /// By rank.
-    #[default]
-    Rank,
-    /// Each time the one that adds most to what those before cover of the
-    /// query's words, and ranks well: for chunks that say the same in other
-    /// words.
-    ///
-    /// Of the 512 that rank best the greedy order maximises
-    /// `2 * sum(C / sqrt(r)) + sum(sqrt(w * x))`: over the chunks in question, r
-    /// being their places by rank from 1 on, and over the words of the query, w
-    /// being their weight in BM25 over the 512, and x what the chunks have of
-    /// them, as BM25 reckons; C is the most that one chunk has of all words. The
-    /// others follow by rank.
-    Coverage,
-}
 
 /// How many of the chunks that rank best are looked at.
 pub(crate) const CANDIDATES: usize = 512;
@@ -37,12 +17,12 @@ const RELEVANCE: f64 = 2.0;
 /// Returns `order`, which is by rank, with the best covering `query` first.
 pub(crate) fn by_coverage<B: Batch>(
     query: Text<'_>,
-    terms: &Terms,
+    bm25: &Bm25,
     batch: &B,
     with_titles: bool,
     order: &[u32],
 ) -> Vec<u32> {
-    let mut scorer = Bm25Scorer::new(query, terms, Bm25::default());
+    let mut scorer = Bm25Scorer::of_terms(query, bm25);
     let (candidates, rest) = order.split_at(order.len().min(CANDIDATES));
     for &index in candidates {
         let index = index as usize;

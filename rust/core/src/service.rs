@@ -122,7 +122,7 @@ use crate::error::Error;
 use crate::messages::Message;
 use crate::packer::Packer;
 use crate::presets;
-use crate::rank::Ranking;
+use crate::ranking::Ranking;
 use stats::Recorder;
 
 /// How many chunks a retriever without pages is asked for.

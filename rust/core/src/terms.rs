@@ -10,13 +10,9 @@
 //! is that of Python's `str.lower()`, but that a final sigma is one like any
 //! other: so the term does not depend on what stands around it.
 
-use std::collections::HashSet;
-
 use memchr::{memchr, memchr2};
 
 use crate::count::classes::{Class, Classes};
-use crate::stem::Stemming;
-use crate::stopwords::Stopwords;
 use crate::text::{Cursor, OTHER, Text, decode, push_code};
 
 /// Stands in a folded text for a letter of a script without spaces.
@@ -219,36 +215,6 @@ pub(crate) fn is_word(byte: u8) -> bool {
 pub(crate) fn is_stopword(term: &[u8]) -> bool {
     // The longest stopwords have ten letters.
     term.len() <= 10 && STOPWORDS.binary_search_by(|stop| stop.as_bytes().cmp(term)).is_ok()
-}
-
-/// Which words of a text are terms, and which of them are the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
-    /// Takes the forms of a word for one, if it is anything.
-    pub stemming: Option<Stemming>,
-    /// Match nothing, in queries and in texts.
-    pub stopwords: Stopwords,
-}
-
-impl Terms {
-    /// Returns the terms of `query`, stemmed, each once, in order of first
-    /// occurrence, encoded as in [`Text::Utf8`].
-    pub(crate) fn of_query(&self, query: Text<'_>) -> Vec<Vec<u8>> {
-        let (mut seen, mut found) = (HashSet::new(), Vec::new());
-        for_each_term_of(query, |term| {
-            if self.stopwords.contains(term) {
-                return;
-            }
-            let term = match self.stemming {
-                Some(stemming) => stemming.of_term(term).into_owned(),
-                None => term.to_vec(),
-            };
-            if seen.insert(term.clone()) {
-                found.push(term);
-            }
-        });
-        found
-    }
 }
 
 /// Calls `visit` with each term of `text`, which was not folded yet.

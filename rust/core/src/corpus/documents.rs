@@ -8,18 +8,14 @@ use super::file::Stored;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
-use crate::packer::{Packer, Units};
-use crate::packing::{Packing, packing};
-use crate::pipeline;
-use crate::score::bm25::{Bm25, batch_bm25_scores};
-use crate::similarity::Vectors;
-use crate::terms::Terms;
+use crate::ranking::Bm25;
+use crate::score::bm25::batch_bm25_scores;
 use crate::text::Text;
 
 /// Chunks that are indexed once and packed many times.
 ///
-/// [`Packer::pack_corpus`] answers what
-/// [`Packer::pack`] answers for the slice of its chunks,
+/// [`Packer::pack_corpus`](crate::Packer::pack_corpus) answers what
+/// [`Packer::pack`](crate::Packer::pack) answers for the slice of its chunks,
 /// but reads only what the index has of the query's words, and few of the texts.
 ///
 /// Threads share a corpus by reference. To add chunks while others pack, keep it
@@ -46,7 +42,7 @@ use crate::text::Text;
 /// ```
 #[derive(Clone)]
 pub struct Corpus<D = Chunk> {
-    index: Arc<Index>,
+    pub(crate) index: Arc<Index>,
     /// At least those that are indexed: one whose text panicked is behind them.
     chunks: Vec<D>,
     scores: OnceLock<Vec<Option<f64>>>,
@@ -192,10 +188,10 @@ impl<D: Document + Sync> Corpus<D> {
 
     /// Returns the chunks' BM25 scores for `query`, as packing has them.
     pub(crate) fn bm25(&self, query: &str) -> Vec<f64> {
-        let (query, terms) = (query.into(), Terms::default());
-        match self.index.query(query, &terms) {
-            Some(query) => query.scores(Bm25::default()),
-            None => batch_bm25_scores(query, &self.batch(), &terms, Bm25::default()),
+        let (query, bm25) = (query.into(), Bm25::default());
+        match self.index.query(query, &bm25) {
+            Some(query) => query.scores(),
+            None => batch_bm25_scores(query, &self.batch(), &bm25),
         }
     }
 
@@ -236,78 +232,6 @@ impl Corpus<Saved> {
             |(_, place)| Saved { file: Some((Arc::clone(&stored), place)), rest: OnceLock::new() };
         let chunks = (0..stored.len()).zip(0..).map(chunk).collect();
         Ok(Self::of(Arc::clone(stored.index()), chunks))
-    }
-}
-
-impl Packer {
-    /// Packs the best of a corpus for `query`, as [`Packer::pack`] does the slice
-    /// of its chunks, and answers the same.
-    ///
-    /// [`Ranking::Keyword`](crate::Ranking::Keyword), and the scores that
-    /// `Recency` and `Input` report, read each text that may have a keyword; a
-    /// counter of the caller's own, citations, a gate, a notice and templates
-    /// other than [`Template::plain`](crate::Template::plain) have every chunk
-    /// looked at.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Packer::pack`].
-    pub fn pack_corpus<D: Document + Sync>(
-        &self,
-        query: &str,
-        corpus: &Corpus<D>,
-    ) -> Result<Packing, Error> {
-        self.run_corpus(query, corpus, None, &[])
-    }
-
-    /// Like [`Packer::pack_after`], of a corpus.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Packer::pack`].
-    pub fn pack_corpus_after<D: Document + Sync>(
-        &self,
-        previous: &Packing,
-        query: &str,
-        corpus: &Corpus<D>,
-    ) -> Result<Packing, Error> {
-        self.run_corpus(query, corpus, None, &previous.links())
-    }
-
-    /// Like [`Packer::pack_with_vectors`], of a corpus.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Packer::pack_with_vectors`].
-    pub fn pack_corpus_with_vectors<D: Document + Sync>(
-        &self,
-        query: &str,
-        corpus: &Corpus<D>,
-        vectors: Vectors<'_>,
-    ) -> Result<Packing, Error> {
-        self.run_corpus(query, corpus, Some(vectors), &[])
-    }
-
-    fn run_corpus<D: Document + Sync>(
-        &self,
-        query: &str,
-        corpus: &Corpus<D>,
-        vectors: Option<Vectors<'_>>,
-        previous: &[Vec<u8>],
-    ) -> Result<Packing, Error> {
-        self.check_options()?;
-        let (score, mtime) = (|i: usize| corpus.scores()[i], |i: usize| corpus.mtimes()[i]);
-        let keys = self.keys(corpus.len(), score, mtime, vectors)?;
-        if self.units == Units::Sentence {
-            let chunks = corpus.chunks();
-            return Ok(self.pack_sentences(query, chunks, self.max_tokens, &keys, previous));
-        }
-        let (batch, index) = (corpus.batch(), corpus.index());
-        self.planned(corpus.chunks(), self.max_tokens, &keys, previous, |plan, host| {
-            let Ok(outcome) = pipeline::run_indexed(plan, query.into(), &batch, index, host);
-            let text = outcome.text(plan, &batch);
-            packing(outcome, plan, corpus.chunks(), text, Some(Arc::clone(&corpus.index)))
-        })
     }
 }
 

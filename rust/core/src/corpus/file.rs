@@ -453,9 +453,9 @@ mod tests {
                 let Ok(stored) = Stored::read(&file) else { continue };
                 answered += 1;
                 for query in ["tea green", "\u{8336}\u{8336} caf\u{e9} black"] {
-                    let terms = crate::Terms::default();
-                    let query = stored.index().query(query.into(), &terms).expect("it has lists");
-                    let scores = query.scores(crate::Bm25::default());
+                    let bm25 = crate::Bm25::default();
+                    let query = stored.index().query(query.into(), &bm25).expect("it has lists");
+                    let scores = query.scores();
                     assert_eq!(stored.len(), scores.len());
                 }
                 for index in 0..stored.len() {

@@ -5,9 +5,9 @@
 //! `[2, id, source, score, metadata]`. What of a chunk in Rust is no field there
 //! but metadata stands behind that, in a mapping of its own.
 
-use crate::assemble::template::DEFAULT_KIND;
 use crate::chunk::{Chunk, Document};
 use crate::error::Error;
+use crate::template::DEFAULT_KIND;
 
 /// So deep lists and mappings may be nested: a little more than is written.
 const DEEPEST: usize = 80;

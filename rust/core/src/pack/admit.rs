@@ -1,90 +1,14 @@
 //! The loop that admits chunks, whatever counts them.
+//!
+//! The same questions are asked of each chunk, in this order: is it empty, beyond
+//! a cap, a duplicate of a kept one, and does it fit? One that does not may be cut
+//! or be the end of packing.
 
-use super::indexed::Unseen;
-use super::{Overflow, Packer, Reason};
-use crate::assemble::Frame;
+use super::Packer;
+use super::meter::Meter;
 use crate::chunk::Batch;
-use crate::pipeline::Host;
-use crate::truncate::Keep;
-
-/// What a chunk needs, and what is left for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
-    /// The tokens of its text alone; 0 where nobody knows as it does not fit.
-    pub(super) tokens: u64,
-    /// The tokens that it adds to the text, or a number above `available`.
-    pub(super) needed: u64,
-    /// What is left of the budget.
-    pub(super) available: u64,
-}
-
-impl Need {
-    #[inline]
-    pub(super) fn fits(self) -> bool {
-        self.needed <= self.available
-    }
-}
-
-/// Measures chunks and the text that they make, and knows what the kept ones
-/// use of the budget. There is one for each [`Counting`](crate::pipeline::Counting).
-pub(super) trait Meter<B: Batch, H: Host>: Sized {
-    /// A measured chunk.
-    type Chunk;
-
-    /// Whether a chunk that does not fit is measured to its end, so that a
-    /// packing can say what it needs.
-    const MEASURES_ALL: bool;
-
-    /// Starts on the next chunks in rank order.
-    fn begin(&mut self) {}
-
-    /// Returns how many tokens are left.
-    fn available(&self, packer: &Packer<'_, B, H>) -> u64;
-
-    /// Sets room aside for the notice. What was measured stays as it is, but what
-    /// it needs, and what is left, may change.
-    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error>;
-
-    /// Measures the chunk at `place` in `order`.
-    fn measure(
-        &mut self,
-        packer: &mut Packer<'_, B, H>,
-        order: &[u32],
-        place: usize,
-    ) -> Result<Self::Chunk, H::Error>;
-
-    /// Returns what a measured chunk needs behind those that are kept.
-    fn need(&self, packer: &Packer<'_, B, H>, chunk: &Self::Chunk) -> Need;
-
-    /// Adds a chunk that fits, and returns what stands around it. The packer keeps
-    /// it next.
-    fn add(&mut self, packer: &Packer<'_, B, H>, index: u32, chunk: Self::Chunk) -> Frame;
-
-    /// Forgets the chunk that was added last.
-    fn remove_last(&mut self);
-
-    /// Cuts chunk `index`, which does not fit, so that the text does. Adds and
-    /// keeps what is left of it, and returns true; false if nothing would be left.
-    fn cut(
-        &mut self,
-        packer: &mut Packer<'_, B, H>,
-        index: u32,
-        chunk: Self::Chunk,
-        cut: (Keep, &'static str),
-    ) -> Result<bool, H::Error>;
-
-    /// Returns the tokens of the assembled text, in which there is a chunk, with
-    /// `tail` behind the last one.
-    fn total(&mut self, packer: &mut Packer<'_, B, H>, tail: &[u8]) -> Result<u64, H::Error>;
-
-    /// Returns the tokens of the assembled text once it is within the budget.
-    fn finish(&mut self, packer: &mut Packer<'_, B, H>) -> Result<u64, H::Error> {
-        packer.settle(self)
-    }
-
-    /// Returns what becomes of a chunk that does not fit and is not looked at.
-    fn unseen(&self, packer: &Packer<'_, B, H>) -> Unseen;
-}
+use crate::outcome::{Frame, Reason};
+use crate::plan::{Host, Overflow};
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Admits what fits of the next chunks in rank order. Ends early where more
@@ -138,6 +62,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let (needed, available) = if M::MEASURES_ALL {
                 short
             } else {
+                // How much more it needs nobody has counted.
                 (need.available.saturating_add(1), need.available)
             };
             self.drop(index, Reason::Budget, needed, available);
@@ -147,6 +72,88 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
         }
         Ok(order.len())
+    }
+
+    /// Returns whether chunk `index` goes out before its size matters, after
+    /// dropping it.
+    fn is_refused(&mut self, index: u32) -> bool {
+        let cap = self.plan.max_chunks;
+        if self.is_empty(index) {
+            self.drop(index, Reason::Empty, 0, 0);
+        } else if self.is_beyond_gate(index)
+            || cap.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap)
+        {
+            self.drop(index, Reason::Cap, 0, 0);
+        } else if let Some(original) = self.original_of(index) {
+            self.drop_duplicate(index, original);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Returns whether chunk `index` is a document that a gate considers no
+    /// more. One that it considers counts, whatever becomes of it.
+    fn is_beyond_gate(&mut self, index: u32) -> bool {
+        let Some((gate, left)) = &mut self.gate else { return false };
+        if !gate.is_document(index) {
+            return false;
+        }
+        let is_beyond = *left == 0;
+        *left = left.saturating_sub(1);
+        is_beyond
+    }
+
+    fn is_empty(&self, index: u32) -> bool {
+        // Most chunks are only dropped: to look at each text again would cost
+        // a cache miss each.
+        let may_be = self.measures.get(index).is_none_or(|measured| measured == 0);
+        may_be && self.batch.text(index as usize).is_empty()
+    }
+
+    /// Returns the kept chunk with the same text as `index`.
+    pub(super) fn original_of(&self, index: u32) -> Option<u32> {
+        self.repeats.original_of(self.batch, index)
+    }
+
+    /// Returns whether chunk `index` nearly repeats a kept one, after dropping it.
+    /// That is not asked where it does not fit, unless it would be cut or be the
+    /// end.
+    fn is_near(&mut self, index: u32, fits: bool) -> Result<bool, H::Error> {
+        let Some(near) = &mut self.repeats.near else { return Ok(false) };
+        if !fits && self.may_cut.is_none() && self.plan.overflow != Overflow::Stop {
+            return Ok(false);
+        }
+        let text = self.batch.text(index as usize);
+        let cost = near.cost(text);
+        let place = self.host.work(cost, |stop| near.find(text, stop))?;
+        if let Some(place) = place {
+            self.drop_duplicate(index, self.admitted.kept[place as usize].index);
+        }
+        Ok(place.is_some())
+    }
+
+    fn drop_duplicate(&mut self, index: u32, original: u32) {
+        self.admitted.duplicates.push((index, original));
+        self.drop(index, Reason::Duplicate, 0, 0);
+    }
+
+    /// Returns the tokens of citing chunk `index`, which fits, with room set aside
+    /// for its `tokens` and for these; else what would be needed, and what is left.
+    fn cite(&mut self, index: u32, tokens: u64) -> Result<Result<u64, (u64, u64)>, H::Error> {
+        if !self.plan.is_cited() {
+            return Ok(Ok(0));
+        }
+        let mut needed = tokens;
+        if tokens <= self.room {
+            let citation = self.host.cite(index as usize)?;
+            needed = tokens.saturating_add(citation);
+            if needed <= self.room {
+                self.room -= needed;
+                return Ok(Ok(citation));
+            }
+        }
+        Ok(Err((needed, self.room)))
     }
 
     /// Drops everything behind chunk `index`, which did not fit, unmeasured.
@@ -178,21 +185,10 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         self.keep_cut(index, tokens, frame, piece);
         let tail = self.longest_tail();
         let total = meter.total(self, &tail)?;
-        if total <= self.plan.budget {
+        if total <= self.call.budget {
             return Ok(Ok(total));
         }
         self.take_out(meter);
-        Ok(Err(total - self.plan.budget))
-    }
-
-    /// Removes the kept chunk of lowest rank.
-    pub(super) fn take_out<M: Meter<B, H>>(&mut self, meter: &mut M) -> super::Kept {
-        meter.remove_last();
-        let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
-        self.admitted.frames.pop();
-        self.room = self.room.saturating_add(kept.tokens).saturating_add(kept.citation);
-        self.admitted.cut.take_if(|(index, _)| *index == kept.index);
-        self.repeats.remove(self.batch, kept.index);
-        kept
+        Ok(Err(total - self.call.budget))
     }
 }

@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 
 use super::Packer;
-use super::admit::{Meter, Need};
 use super::indexed::Unseen;
-use crate::assemble::Frame;
+use super::meter::{Meter, Need};
+use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::{Estimate, Size};
-use crate::pipeline::{Host, Plan};
+use crate::outcome::Frame;
+use crate::plan::{Call, Host};
 use crate::text::Text;
 use crate::truncate::{Cut, Keep, Piece};
 
@@ -49,13 +50,13 @@ pub(super) struct EstimateChunk {
 
 impl EstimateMeter {
     /// Measures header, footer and separator.
-    pub(super) fn new(estimate: Estimate, plan: &Plan<'_>) -> Self {
-        let template = plan.template;
+    pub(super) fn new(estimate: Estimate, call: &Call<'_>) -> Self {
+        let template = call.template();
         let mut scratch = Vec::new();
         let mut measure = |text: &str| estimate.measure(text.into(), &mut scratch);
         Self {
             estimate,
-            is_bare: plan.is_bare(),
+            is_bare: call.is_bare(),
             around: measure(&template.header) + measure(&template.footer),
             gap: measure(&template.separator),
             joined: 0,
@@ -103,7 +104,7 @@ impl EstimateMeter {
         self.around += self.estimate.measure(Text::from_utf8(&notice), &mut self.scratch);
         let mut left = HashMap::new();
         let mut total = self.tokens_so_far(packer);
-        while total > packer.plan.budget {
+        while total > packer.call.budget {
             let size = self.sizes.last().map_or(0, |size| size.measured);
             let kept = packer.take_out(self);
             self.joined -= size + if packer.admitted.kept.is_empty() { 0 } else { self.gap };
@@ -123,7 +124,7 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
 
     #[inline]
     fn available(&self, packer: &Packer<'_, B, H>) -> u64 {
-        packer.plan.budget - self.tokens
+        packer.call.budget - self.tokens
     }
 
     fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
@@ -193,7 +194,7 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
             let body = estimate.size(Text::from_utf8(&piece), &mut meter.scratch);
             meter.framed(&frame, body)
         };
-        let best = cut.longest(packer.plan.budget, |head, tail| {
+        let best = cut.longest(packer.call.budget, |head, tail| {
             let size = size(self, head, tail);
             Ok::<_, Infallible>(estimate.tokens(start + size.measured))
         });
@@ -211,12 +212,12 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
         if self.is_bare {
             return Ok(self.tokens);
         }
-        let (estimate, template) = (self.estimate, packer.plan.template);
+        let (estimate, template) = (self.estimate, packer.template);
         let mut size = |text: &[u8]| estimate.size(Text::from_utf8(text), &mut self.scratch);
         let separator = size(template.separator.as_bytes());
         let mut whole = size(template.header.as_bytes());
         let tail = size(tail);
-        let places = packer.admitted.arranged(packer.plan, packer.batch);
+        let places = assemble::arrange(&packer.admitted, packer.call, packer.batch);
         for (i, place) in places.into_iter().enumerate() {
             if i > 0 {
                 whole = whole.then(separator);
@@ -238,7 +239,7 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
             estimate: self.estimate,
             start: self.start(packer),
             tokens: self.tokens,
-            budget: packer.plan.budget,
+            budget: packer.call.budget,
         }
     }
 }

@@ -7,14 +7,16 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::admit::{Meter, Need};
 use super::indexed::Unseen;
+use super::meter::{Meter, Need};
 use super::{CUT_TRIES, Packer};
-use crate::assemble::{Frame, Order, escape};
+use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::exact::{GO_ON, count_text};
 use crate::count::{Exact, joint};
-use crate::pipeline::{Host, Plan};
+use crate::outcome::Frame;
+use crate::plan::{Host, Order};
+use crate::template::{Template, escape};
 use crate::text::Text;
 use crate::truncate::Keep;
 
@@ -119,8 +121,7 @@ impl Used {
 
 impl ExactMeter {
     /// Counts header and footer.
-    pub(super) fn new(exact: Exact, plan: &Plan<'_>) -> Self {
-        let template = plan.template;
+    pub(super) fn new(exact: Exact, template: &Template) -> Self {
         let header = count(exact, template.header.as_bytes());
         Self {
             exact,
@@ -171,12 +172,12 @@ impl ExactMeter {
         let Some(tokens) = tokens else { return Ok(None) };
         let frame = packer.frame(index)?;
         let cost = match &frame.escaped {
-            None => self.cost(packer.plan, &frame, text, tokens),
+            None => self.cost(packer.template, &frame, text, tokens),
             Some(escaped) => {
                 let escaped = Text::from_utf8(escaped);
                 let counted = count_text(self.exact.encoding(), escaped, available, &GO_ON);
                 let Some(counted) = counted else { return Ok(None) };
-                self.cost(packer.plan, &frame, escaped, counted)
+                self.cost(packer.template, &frame, escaped, counted)
             }
         };
         let is_by_input = packer.plan.order == Order::Input;
@@ -186,9 +187,9 @@ impl ExactMeter {
     }
 
     /// Returns what a text costs in its frame, which alone counts `body`.
-    fn cost(&self, plan: &Plan<'_>, frame: &Frame, text: Text<'_>, body: u64) -> Cost {
+    fn cost(&self, template: &Template, frame: &Frame, text: Text<'_>, body: u64) -> Cost {
         let (exact, Frame { front, back, .. }) = (self.exact, frame);
-        let separator = &plan.template.separator;
+        let separator = &template.separator;
         let last = separator.chars().next_back();
         let tokens = rendered(exact, front, text, body, back);
         let behind = [back, separator.as_bytes()].concat();
@@ -216,7 +217,7 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
 
     #[inline]
     fn available(&self, packer: &Packer<'_, B, H>) -> u64 {
-        let left = packer.plan.budget.saturating_add_signed(-self.used.total);
+        let left = packer.call.budget.saturating_add_signed(-self.used.total);
         left.saturating_sub(self.around).min(packer.room)
     }
 
@@ -286,12 +287,12 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
             }
             let work = |stop: &AtomicBool| exact.cut(text, room, keep, marker.into(), stop);
             let Some((tokens, piece)) = packer.host.work(cost, work)? else { break };
-            let escaped = escape::body(&packer.plan.template.style, Text::from_utf8(&piece));
+            let escaped = escape::body(&packer.template.style, Text::from_utf8(&piece));
             let is_escaped = escaped.is_some();
             let body = escaped.as_deref().map_or(tokens, |escaped| count(exact, escaped));
             let piece = escaped.unwrap_or(piece);
             let frame = Frame { escaped: None, ..frame.clone() };
-            let cost = self.cost(packer.plan, &frame, Text::from_utf8(&piece), body);
+            let cost = self.cost(packer.template, &frame, Text::from_utf8(&piece), body);
             self.costs.push(cost);
             match packer.try_cut(self, index, tokens, frame, piece)? {
                 Ok(_) => {
@@ -367,8 +368,8 @@ fn count_joined<B: Batch, H: Host>(
     packer: &Packer<'_, B, H>,
     tail: &[u8],
 ) -> u64 {
-    let places = packer.admitted.arranged(packer.plan, packer.batch);
-    let template = packer.plan.template;
+    let places = assemble::arrange(&packer.admitted, packer.call, packer.batch);
+    let template = packer.template;
     let separator = template.separator.as_bytes();
     let mut total: i64 = 0;
     let mut from = 0;

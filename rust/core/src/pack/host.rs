@@ -1,14 +1,14 @@
-//! Measuring with a counter of the host's, of which nothing is known.
+//! Measuring with a counter of the host's.
 //!
-//! Each answer of the host's may be the only one for its text, so that it is
-//! asked in a fixed order, and about nothing twice.
+//! Nothing is known of it, and asking is slow: it is asked once about each chunk
+//! that is considered, and about the assembled text.
 
-use super::admit::{Meter, Need};
 use super::indexed::Unseen;
+use super::meter::{Meter, Need};
 use super::{CUT_TRIES, Packer};
-use crate::assemble::Frame;
 use crate::chunk::Batch;
-use crate::pipeline::{Host, Subject};
+use crate::outcome::Frame;
+use crate::plan::{Host, Subject};
 use crate::text::Text;
 use crate::truncate::{Cut, Keep, Piece};
 
@@ -35,7 +35,7 @@ impl HostMeter {
         if let Some(used) = self.used {
             return Ok(used);
         }
-        let template = packer.plan.template;
+        let template = packer.template;
         let used =
             count(packer, &[template.header.as_bytes(), template.footer.as_bytes()].concat())?;
         self.used = Some(used);
@@ -49,7 +49,7 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
     const MEASURES_ALL: bool = true;
 
     fn available(&self, packer: &Packer<'_, B, H>) -> u64 {
-        packer.plan.budget.saturating_sub(self.used.unwrap_or_default())
+        packer.call.budget.saturating_sub(self.used.unwrap_or_default())
     }
 
     fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
@@ -96,7 +96,7 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         (keep, marker): (Keep, &'static str),
     ) -> Result<bool, H::Error> {
         let frame = packer.frame(index)?;
-        let template = packer.plan.template;
+        let template = packer.template;
         let mut around = if packer.admitted.kept.is_empty() {
             template.header.as_bytes().to_vec()
         } else {
@@ -108,7 +108,7 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         around.extend(&frame.back);
         around.extend(&packer.longest_tail());
         let taken = count(packer, &around)?;
-        let mut room = packer.plan.budget.saturating_sub(taken);
+        let mut room = packer.call.budget.saturating_sub(taken);
 
         let cut = Cut::new(packer.batch.text(index as usize), keep, marker.into());
         for _ in 0..CUT_TRIES {
@@ -162,7 +162,7 @@ fn with_frame<B: Batch, H: Host>(
     index: u32,
     frame: &Frame,
 ) -> u64 {
-    if packer.plan.template.is_plain() {
+    if packer.template.is_plain() {
         return tokens;
     }
     let text = packer.batch.text(index as usize);

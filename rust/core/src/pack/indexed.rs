@@ -9,15 +9,15 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::admit::Meter;
-use super::{Dropped, DroppedColumns, Packer, Reason};
+use super::Packer;
+use super::meter::Meter;
 use crate::chunk::Batch;
 use crate::corpus::bounds::Bounds;
 use crate::count::{Estimate, Exact};
-use crate::pipeline::read::Measures;
-use crate::pipeline::{Counting, Host, Plan};
+use crate::outcome::{Dropped, DroppedColumns, Reason};
+use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, sortable};
-use crate::selection::Selection;
+use crate::reading::Measures;
 
 /// How many chunks are looked at first; each time after, eight times as many.
 const FIRST: usize = 128;
@@ -364,7 +364,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     fn filter<M: Meter<B, H>>(&self, meter: &M) -> Filter<'p> {
         let (measures, prints) = (self.measures.lent(), self.prints());
-        let mut stops = self.plan.overflow == super::Overflow::Stop;
+        let mut stops = self.plan.overflow == Overflow::Stop;
         stops &= self.stopped.is_none();
         if !self.is_full() && (stops || self.may_cut.is_some()) {
             return Filter::All; // the next that does not fit matters
@@ -413,9 +413,14 @@ fn count_once<B: Batch>(
     }
 }
 
-/// Returns whether chunks may go unseen under that plan.
-pub(crate) fn may_skip(plan: &Plan<'_>) -> bool {
-    let is_alone = !plan.is_sum_of_parts() && !plan.is_cited && plan.gate.is_none();
-    let is_alone = is_alone && plan.selection == Selection::Rank;
-    is_alone && plan.is_bare() && plan.counting != Counting::Host
+/// Returns whether chunks may go unseen in that call.
+pub(crate) fn may_skip(call: &Call<'_>) -> bool {
+    let plan = call.plan;
+    let has_policy = match plan.policy {
+        Policy::None => false,
+        Policy::SumOfParts => plan.is_sum_of_parts(),
+        Policy::Cite | Policy::Gate { .. } => true,
+    };
+    let is_by_rank = !has_policy && plan.selection == Selection::Rank;
+    is_by_rank && call.is_bare() && plan.counting != Counting::Host
 }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::Dedupe;
 use crate::chunk::Batch;
 use crate::duplicate::Seen;
 use crate::near::Near;
+use crate::plan::Dedupe;
 
 /// The kept chunks, to find those that repeat one.
 pub(super) struct Repeats<'p> {

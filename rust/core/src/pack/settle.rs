@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::Packer;
-use super::admit::Meter;
+use super::meter::Meter;
 use crate::chunk::Batch;
-use crate::pipeline::Host;
+use crate::outcome::{Kept, Reason};
+use crate::plan::Host;
 
 /// The first tries take one chunk each out of a text that is over the budget.
 const SINGLE_TRIES: usize = 8;
@@ -23,7 +24,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         while !self.admitted.kept.is_empty() {
             let tail = self.tail();
             let total = meter.total(self, &tail)?;
-            if total <= self.plan.budget {
+            if total <= self.call.budget {
                 return Ok(total);
             }
             let leaving = match tries {
@@ -52,12 +53,37 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         if tries >= SINGLE_TRIES + SHARE_TRIES || sum == 0 {
             return half;
         }
-        let excess = u128::from(total - self.plan.budget).saturating_mul(sum);
+        let excess = u128::from(total - self.call.budget).saturating_mul(sum);
         let mut weight: u128 = 0;
         let last = kept.iter().rev().position(|kept| {
             weight += u128::from(kept.tokens);
             weight.saturating_mul(total.into()) >= excess
         });
         last.map_or(half, |place| half.min(place + 1))
+    }
+
+    /// Removes the kept chunk of lowest rank.
+    pub(super) fn take_out<M: Meter<B, H>>(&mut self, meter: &mut M) -> Kept {
+        meter.remove_last();
+        let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
+        self.admitted.frames.pop();
+        self.room = self.room.saturating_add(kept.tokens).saturating_add(kept.citation);
+        self.admitted.cut.take_if(|(index, _)| *index == kept.index);
+        self.repeats.remove(self.batch, kept.index);
+        kept
+    }
+
+    /// Drops what was kept and added `tokens` to a text of `total`.
+    pub(super) fn drop_kept(
+        &mut self,
+        kept: Kept,
+        tokens: u64,
+        total: u64,
+        left: &mut HashMap<u32, (u64, u64)>,
+    ) {
+        let others = total.saturating_sub(tokens);
+        let (needed, available) = (tokens.max(1), self.call.budget.saturating_sub(others));
+        left.insert(kept.index, (needed, available));
+        self.drop(kept.index, Reason::Budget, needed, available);
     }
 }

@@ -4,10 +4,11 @@
 //! cut exceed the budget. None of the questions of the admission loop is asked
 //! here, and so this is a loop of its own.
 
-use super::{Kept, Overflow, Packer, Reason};
+use super::Packer;
 use crate::chunk::Batch;
 use crate::count::Estimate;
-use crate::pipeline::Host;
+use crate::outcome::{Kept, Reason};
+use crate::plan::{Host, Overflow};
 use crate::text::{Cursor, Text};
 use crate::truncate::Keep;
 
@@ -22,7 +23,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         let mut scratch = Vec::new();
         let mut used = 0;
         for (place, &index) in order.iter().enumerate() {
-            let available = self.plan.budget.saturating_sub(used);
+            let available = self.call.budget.saturating_sub(used);
             if available == 0 {
                 self.drop_rest(&order[place..], 0);
                 break;
@@ -46,7 +47,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
             used += tokens;
             self.admitted.kept.push(Kept { index, tokens, citation: 0 });
-            if self.plan.is_framed() {
+            if self.call.is_framed() {
                 self.admitted.frames.push(frame);
             }
         }

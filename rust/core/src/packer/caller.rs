@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{Counter, Packer};
-use crate::assemble::template::Tag;
+use super::Packer;
 use crate::chunk::Document;
 use crate::citation::envelope;
 use crate::count::exact::GO_ON;
-use crate::pipeline::{Host, Subject};
+use crate::plan::{Host, Subject};
+use crate::template::Tag;
 
 /// The Rust program around the pipeline.
 pub(crate) struct Caller<'a, D> {
@@ -27,9 +27,7 @@ impl<D: Document> Host for Caller<'_, D> {
     type Error = std::convert::Infallible;
 
     fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error> {
-        let Counter::Custom(counter) = &self.packer.counter else {
-            unreachable!("the host is asked for its own counter only");
-        };
+        let counter = self.packer.own_counter();
         Ok(match subject {
             Subject::Chunk(index) => counter.count(self.chunks[index].text()),
             Subject::Piece { text, .. } | Subject::Assembled(text) => counter.count(utf8(text)),

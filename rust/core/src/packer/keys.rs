@@ -3,7 +3,7 @@
 use super::Packer;
 use crate::chunk::Document;
 use crate::error::Error;
-use crate::rank::Ranking;
+use crate::ranking::{Own, RankBy};
 use crate::similarity::{Vectors, cosine_scores};
 
 const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
@@ -19,25 +19,18 @@ impl Packer {
     }
 
     /// Returns what the chunks are ranked by, where they or vectors say it.
-    pub(crate) fn keys(
+    pub(super) fn keys(
         &self,
         count: usize,
         score: impl Fn(usize) -> Option<f64>,
         mtime: impl Fn(usize) -> f64,
         vectors: Option<Vectors<'_>>,
     ) -> Result<Vec<f64>, Error> {
-        if self.ranking == Ranking::Hybrid {
-            self.hybrid.check()?;
-        }
-        let takes_vectors = match self.ranking {
-            Ranking::Embedding => true,
-            Ranking::Hybrid => self.hybrid.embedding > 0.0,
-            _ => false,
-        };
-        if takes_vectors != vectors.is_some() {
+        let needs = self.plan.ranking.needs();
+        if needs.has_vectors != vectors.is_some() {
             return Err(Error::shape(VECTORS.into()));
         }
-        let cosines = match vectors {
+        let mut keys = match vectors {
             None => Vec::new(),
             Some(vectors) if vectors.len() == count => cosine_scores(vectors)?,
             Some(vectors) => {
@@ -50,31 +43,31 @@ impl Packer {
         let check = |index: usize, key: f64, field: &'static str| {
             if key.is_nan() { Err(Error::nan(index, field)) } else { Ok(key) }
         };
-        match self.ranking {
-            Ranking::Score => (0..count)
-                .map(|i| score(i).map_or(Ok(f64::NAN), |key| check(i, key, "score")))
-                .collect(),
-            Ranking::Recency => (0..count).map(|i| check(i, mtime(i), "mtime")).collect(),
-            Ranking::Embedding => Ok(cosines),
-            Ranking::Hybrid => {
-                let mut keys = cosines;
-                if self.hybrid.score > 0.0 {
-                    for index in 0..count {
-                        let score = score(index).map_or(Ok(f64::NAN), |score| {
-                            match check(index, score, "score")? {
-                                score if score.is_infinite() => Err(Error::shape(format!(
-                                    "chunks[{index}].score must be finite in a hybrid \
-                                         ranking, not {score}"
-                                ))),
-                                score => Ok(score),
-                            }
-                        });
-                        keys.push(score?);
-                    }
+        match needs.own {
+            None => {}
+            Some(Own::Mtime) => {
+                for index in 0..count {
+                    keys.push(check(index, mtime(index), "mtime")?);
                 }
-                Ok(keys)
             }
-            Ranking::Bm25 | Ranking::Keyword | Ranking::Input => Ok(Vec::new()),
+            Some(Own::Score) => {
+                let must_be_finite = matches!(self.plan.ranking, RankBy::Hybrid(_));
+                for index in 0..count {
+                    let score = score(index).map_or(Ok(f64::NAN), |score| {
+                        match check(index, score, "score")? {
+                            score if must_be_finite && score.is_infinite() => {
+                                Err(Error::shape(format!(
+                                    "chunks[{index}].score must be finite in a hybrid ranking, \
+                                     not {score}"
+                                )))
+                            }
+                            score => Ok(score),
+                        }
+                    });
+                    keys.push(score?);
+                }
+            }
         }
+        Ok(keys)
     }
 }

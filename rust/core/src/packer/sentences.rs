@@ -10,16 +10,15 @@ use std::ops::Range;
 
 use super::caller::Caller;
 use super::{Packer, Packing, packing};
-use crate::assemble::Order;
-use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};
 use crate::count::Estimate;
-use crate::pack::{Dedupe, Overflow, Reason};
-use crate::pipeline::{self, Counting, Plan};
-use crate::rank::Ranking;
-use crate::score::bm25::{Bm25, batch_bm25_scores};
-use crate::selection::Selection;
+use crate::outcome::Reason;
+use crate::pipeline;
+use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Selection};
+use crate::ranking::RankBy;
+use crate::score::bm25::Bm25Scorer;
 use crate::sentences::sentence_spans;
+use crate::template::Template;
 
 /// The best chunks are split that together have so many times the tokens of the
 /// budget.
@@ -138,6 +137,12 @@ pub(super) struct Sentences<'a, D> {
     chunks: &'a [D],
     max_tokens: usize,
     previous: &'a [Vec<u8>],
+    /// How chunks are packed by keys of their places; what has one below 0 is out
+    /// of scope.
+    plan: Plan,
+    /// The same, where nothing is cut: what is cut fits whatever it has. More
+    /// sentences may tell two apart.
+    fitting: Plan,
     scores: Vec<f64>,
     /// All chunks, best first.
     order: Vec<usize>,
@@ -155,9 +160,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         previous: &'a [Vec<u8>],
     ) -> Self {
         // Nothing fits, so that everything is dropped in its turn.
-        let template = Template::default();
         let plan = Plan {
-            budget: 0,
             counting: Counting::Estimate(Estimate::CharsDiv4),
             min_score: None,
             overflow: Overflow::Skip,
@@ -165,18 +168,31 @@ impl<'a, D: Document> Sentences<'a, D> {
             dedupe: Dedupe::Off,
             selection: Selection::Rank,
             order: Order::Rank,
-            template: &template,
+            template: Template::default(),
             notice: None,
-            ..packer.plan(max_tokens, keys, &[], None)
+            ..packer.plan.clone()
         };
+        let call = Call { keys, ..plan.call(query.into(), 0) };
         let mut host = Caller { packer, chunks, indices: None };
-        let Ok(outcome) = pipeline::run(&plan, query.into(), &Documents::new(chunks), &mut host);
+        let Ok(outcome) = pipeline::run(&call, &Documents::new(chunks), &mut host);
         let order = outcome.dropped().iter().map(|dropped| dropped.index as usize).collect();
         let scores = outcome.scores;
-        let split = Vec::new();
-        let mut call = Self { packer, query, chunks, max_tokens, previous, scores, order, split };
-        call.split = call.split();
-        call
+        let plan = Plan { ranking: RankBy::Score, min_score: Some(0.0), ..packer.plan.clone() };
+        let fitting = Plan { overflow: Overflow::Skip, dedupe: Dedupe::Off, ..plan.clone() };
+        let mut sentences = Self {
+            packer,
+            query,
+            chunks,
+            max_tokens,
+            previous,
+            plan,
+            fitting,
+            scores,
+            order,
+            split: Vec::new(),
+        };
+        sentences.split = sentences.split();
+        sentences
     }
 
     fn split(&self) -> Vec<Split<'a>> {
@@ -189,7 +205,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             }
             let text = self.chunks[index].text();
             let is_out = text.is_empty() || self.is_out_of_scope(index);
-            if is_out || self.packer.dedupe != Dedupe::Off && !seen.insert(text) {
+            if is_out || self.packer.plan.dedupe != Dedupe::Off && !seen.insert(text) {
                 continue;
             }
             let chunk = Split::new(index, text);
@@ -203,7 +219,7 @@ impl<'a, D: Document> Sentences<'a, D> {
     }
 
     fn is_out_of_scope(&self, index: usize) -> bool {
-        self.packer.min_score.is_some_and(|lowest| {
+        self.packer.plan.min_score.is_some_and(|lowest| {
             let score = self.scores[index];
             (if score.is_nan() { f64::NEG_INFINITY } else { score }) < lowest
         })
@@ -240,7 +256,7 @@ impl<'a, D: Document> Sentences<'a, D> {
 
     fn choose(&self) -> Vec<Sentence> {
         let mut ranked = self.ranked();
-        if self.packer.dedupe != Dedupe::Off {
+        if self.packer.plan.dedupe != Dedupe::Off {
             let mut seen = HashSet::new();
             let firsts = ranked.iter().copied().filter(|&(place, number)| {
                 let split = &self.split[place];
@@ -292,8 +308,8 @@ impl<'a, D: Document> Sentences<'a, D> {
         });
         let titled: Vec<_> = titled.collect();
         let documents = Documents::new(&titled);
-        let terms = &self.packer.terms;
-        let scores = batch_bm25_scores(self.query.into(), &documents, terms, Bm25::default());
+        let bm25 = self.packer.plan.ranking.bm25();
+        let scores = Bm25Scorer::of_terms(self.query.into(), &bm25).scores_of(&documents);
         let highest = scores.iter().copied().fold(0.0, f64::max);
         let values = sentences.iter().zip(&scores).map(|(&(place, _), score)| {
             let share = if highest > 0.0 { score / highest } else { 0.0 };
@@ -314,17 +330,15 @@ impl<'a, D: Document> Sentences<'a, D> {
         let indices: Vec<usize> = extracts.iter().map(|(_, (index, _))| *index).collect();
         let chunks = extracts.into_iter().map(|(_, (index, text))| self.with_text(index, text));
         let mut chunks: Vec<_> = chunks.collect();
-        if count < self.chunks.len() && self.packer.notice.is_some() {
+        if count < self.chunks.len() && self.packer.plan.notice.is_some() {
             // One that is left out, so that there is room for the notice.
             chunks.push(self.with_text(0, "out of scope".into()));
             keys.push(-1.0);
         }
-        // Nothing is cut: what is cut fits whatever it has. More sentences may tell
-        // two apart.
-        let plan = Plan { overflow: Overflow::Skip, dedupe: Dedupe::Off, ..self.plan(&keys) };
+        let call = self.call(&self.fitting, &keys);
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: Some(&indices) };
         let documents = Documents::new(&chunks);
-        let Ok(outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
+        let Ok(outcome) = pipeline::run(&call, &documents, &mut host);
         outcome.kept().len() == count
     }
 
@@ -332,11 +346,9 @@ impl<'a, D: Document> Sentences<'a, D> {
         WithText { chunk: &self.chunks[index], text }
     }
 
-    /// Returns how chunks with such keys are packed; what has one below 0 is out of
-    /// scope.
-    fn plan<'k>(&'k self, keys: &'k [f64]) -> Plan<'k> {
-        let plan = self.packer.plan(self.max_tokens, keys, self.previous, None);
-        Plan { ranking: Ranking::Score, min_score: Some(0.0), ..plan }
+    fn call<'k>(&'k self, plan: &'k Plan, keys: &'k [f64]) -> Call<'k> {
+        let budget = self.packer.budget(self.max_tokens);
+        Call { keys, previous: self.previous, ..plan.call(self.query.into(), budget) }
     }
 
     /// Returns what these make of each chunk that they are of, best chunk first.
@@ -362,7 +374,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         chosen: &[Sentence],
     ) -> (Packing, HashSet<usize>, Option<usize>) {
         let mut texts: HashMap<usize, Cow<'a, str>> = extracts.iter().cloned().collect();
-        if self.packer.dedupe != Dedupe::Off {
+        if self.packer.plan.dedupe != Dedupe::Off {
             // What repeats a chunk repeats what is chosen of it.
             let known =
                 extracts.iter().map(|(index, extract)| (self.chunks[*index].text(), extract));
@@ -387,14 +399,14 @@ impl<'a, D: Document> Sentences<'a, D> {
         }
         let out = (0..keys.len()).filter(|&index| self.is_out_of_scope(index));
         out.for_each(|index| keys[index] = -1.0);
-        let plan = self.plan(&keys);
+        let call = self.call(&self.plan, &keys);
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: None };
         let documents = Documents::new(&chunks);
-        let Ok(mut outcome) = pipeline::run(&plan, self.query.into(), &documents, &mut host);
+        let Ok(mut outcome) = pipeline::run(&call, &documents, &mut host);
         outcome.scores.clone_from(&self.scores);
         let mut packing = {
-            let text = outcome.text(&plan, &documents);
-            packing(outcome, &plan, &chunks, text, None)
+            let text = outcome.text(&call, &documents);
+            packing(outcome, &call, &chunks, text, None)
         };
         let was_cut = packing.kept.iter().find(|kept| kept.was_cut).map(|kept| kept.index);
         let mut counts: HashMap<usize, usize> = HashMap::new();

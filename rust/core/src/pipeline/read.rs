@@ -1,14 +1,11 @@
 //! Reading every text once: its score, its measure and its fingerprint.
 
-use std::borrow::Cow;
-
-use super::{Counting, Host, Plan, hybrid_scores};
 use crate::chunk::Batch;
 use crate::corpus::Index;
-use crate::corpus::bounds::Bounds;
-use crate::pack::Dedupe;
-use crate::rank::Ranking;
-use crate::score::bm25::{Bm25, Bm25Scorer};
+use crate::plan::{Call, Counting, Dedupe, Host};
+use crate::ranking::Words;
+use crate::reading::{Measures, Reading};
+use crate::score::bm25::Bm25Scorer;
 use crate::score::{KeywordScorer, Scratch};
 use crate::text::Text;
 
@@ -19,76 +16,33 @@ const SLICE_CHARS: usize = 8 << 20;
 /// So many chunks ahead the processor is told what is read next.
 const PREFETCH: usize = 1;
 
-/// What packing needs to know of each text, read while the text is at hand.
-#[derive(Debug)]
-pub(crate) struct Reading<'a> {
-    /// Measures under an estimate, numbers that no count is below under an
-    /// exact counter, else empty; `u32::MAX` stands for a larger one.
-    pub(crate) measures: Measures<'a>,
-    /// Fingerprints where duplicates are dropped, else empty.
-    pub(crate) prints: Cow<'a, [u32]>,
-}
-
-/// Numbers of each text, one or none.
-#[derive(Debug)]
-pub(crate) enum Measures<'a> {
-    Read(Vec<u32>),
-    Lent(&'a [u32]),
-    Bounds(&'a Bounds),
-}
-
-impl<'a> Measures<'a> {
-    #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<u32> {
-        match self {
-            Self::Read(measures) => measures.get(index as usize).copied(),
-            Self::Lent(measures) => measures.get(index as usize).copied(),
-            Self::Bounds(bounds) => Some(bounds.get(index as usize)),
-        }
-    }
-
-    /// Returns what a corpus lent.
-    pub(crate) fn lent(&self) -> Measures<'a> {
-        match self {
-            Self::Read(_) => unreachable!("a corpus lends its numbers"),
-            Self::Lent(measures) => Measures::Lent(measures),
-            Self::Bounds(bounds) => Measures::Bounds(bounds),
-        }
-    }
-}
-
 /// How relevance is found.
 enum Relevance {
-    /// As the chunks say.
+    /// From what is known of the chunks already.
     Given,
     Bm25(Box<Bm25Scorer>),
     Overlap(KeywordScorer, Scratch),
 }
 
-/// Reads every text once, and returns the scores and what packing needs.
+/// Reads every text once, and returns what was found of the words that the
+/// ranking needs, and what packing needs.
 pub(super) fn read<B: Batch, H: Host>(
-    plan: &Plan<'_>,
-    query: Text<'_>,
+    call: &Call<'_>,
     batch: &B,
     host: &mut H,
 ) -> Result<(Vec<f64>, Reading<'static>), H::Error> {
+    let Call { plan, query, .. } = *call;
+    let needs = plan.needs();
+    let has_titles = needs.has_titles;
     let count = batch.len();
-    let mut relevance = match plan.ranking {
-        // A gate asks whether a chunk has to do with the question at all.
-        _ if plan.gate.is_some() => {
-            Relevance::Overlap(KeywordScorer::new(query), Scratch::default())
-        }
-        Ranking::Score | Ranking::Embedding => Relevance::Given,
-        Ranking::Hybrid if plan.hybrid.bm25 == 0.0 => Relevance::Given,
-        Ranking::Bm25 | Ranking::Hybrid => {
-            let scorer = Bm25Scorer::new(query, plan.terms, Bm25::default());
-            Relevance::Bm25(Box::new(scorer))
-        }
-        _ => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
+    let mut relevance = match needs.words {
+        Words::None => Relevance::Given,
+        Words::Keywords => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
+        Words::Terms(bm25) => Relevance::Bm25(Box::new(Bm25Scorer::new(query, bm25))),
     };
-    let mut scores = Vec::new();
+    let mut found = Vec::new();
     if let Relevance::Overlap(..) = relevance {
-        scores.reserve_exact(count);
+        found.reserve_exact(count);
     }
     let mut sizes = Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count });
     let has_prints = plan.dedupe != Dedupe::Off;
@@ -99,7 +53,7 @@ pub(super) fn read<B: Batch, H: Host>(
     while from < count {
         let (to, chars) =
             if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
-        let (scores, sizes, prints) = (&mut scores, &mut sizes, &mut prints);
+        let (found, sizes, prints) = (&mut found, &mut sizes, &mut prints);
         let (words, relevance) = (&mut words, &mut relevance);
         host.work(chars, move |_| {
             for index in from..to {
@@ -113,12 +67,12 @@ pub(super) fn read<B: Batch, H: Host>(
                 if let Some(size) = size {
                     sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
                 }
-                let title = if plan.gate.is_some() { Text::EMPTY } else { batch.title(index) };
+                let title = if has_titles { batch.title(index) } else { Text::EMPTY };
                 match relevance {
                     Relevance::Given => {}
                     Relevance::Bm25(bm25) => bm25.read(text, title),
                     Relevance::Overlap(overlap, scratch) => {
-                        scores.push(overlap.score(text, title, scratch));
+                        found.push(overlap.score(text, title, scratch));
                     }
                 }
                 if has_prints {
@@ -129,16 +83,10 @@ pub(super) fn read<B: Batch, H: Host>(
         })?;
         from = to;
     }
-    match relevance {
-        Relevance::Given if plan.ranking == Ranking::Hybrid => {}
-        Relevance::Given => scores.extend_from_slice(plan.keys),
-        Relevance::Bm25(bm25) => scores = bm25.scores(),
-        Relevance::Overlap(..) => {}
+    if let Relevance::Bm25(bm25) = relevance {
+        found = bm25.scores();
     }
-    if plan.ranking == Ranking::Hybrid {
-        scores = hybrid_scores(plan, count, &scores);
-    }
-    Ok((scores, Reading { measures: Measures::Read(sizes), prints: prints.into() }))
+    Ok((found, Reading { measures: Measures::Read(sizes), prints: prints.into() }))
 }
 
 /// Returns the share of the query's keywords that each chunk of a corpus

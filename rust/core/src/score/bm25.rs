@@ -7,44 +7,18 @@ use std::collections::HashMap;
 
 use crate::chunk::Batch;
 use crate::error::Error;
+use crate::ranking::{B, Bm25, K1};
 use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
-use crate::terms::{Terms, end_of, fold, for_each_term, for_each_wide, is_word, take_unspaced};
+use crate::terms::{end_of, fold, for_each_term, for_each_wide, is_word, take_unspaced};
 use crate::text::Text;
-
-/// The parameters of BM25.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bm25 {
-    /// How soon a term that occurs again says nothing new: from 0, where once
-    /// is enough, to 1000000.
-    pub k1: f64,
-    /// How much the length of a text counts, from 0 to 1.
-    pub b: f64,
-}
-
-impl Default for Bm25 {
-    fn default() -> Self {
-        Self { k1: 1.2, b: 0.75 }
-    }
-}
-
-impl Bm25 {
-    fn check(self) -> Result<(), Error> {
-        if !(0.0..=1_000_000.0).contains(&self.k1) {
-            return Err(Error::limit("k1", "from 0 to 1000000", self.k1.to_string()));
-        }
-        if !(0.0..=1.0).contains(&self.b) {
-            return Err(Error::limit("b", "from 0 to 1", self.b.to_string()));
-        }
-        Ok(())
-    }
-}
 
 /// Counts, text by text, what BM25 needs, and scores them in the end.
 #[derive(Debug)]
 pub(crate) struct Bm25Scorer {
-    parameters: Bm25,
+    k1: f64,
+    b: f64,
     search: Search,
     tally: Tally,
     texts: usize,
@@ -72,11 +46,19 @@ enum Search {
 }
 
 impl Bm25Scorer {
-    pub(crate) fn new(query: Text<'_>, terms: &Terms, parameters: Bm25) -> Self {
-        let wanted = terms.of_query(query);
+    /// Returns a scorer that goes by all options of `bm25`.
+    pub(crate) fn new(query: Text<'_>, bm25: &Bm25) -> Self {
+        let Bm25 { k1, b, .. } = *bm25;
+        Self { k1, b, ..Self::of_terms(query, bm25) }
+    }
+
+    /// Returns a scorer of the same terms that has the default k1 and b, for
+    /// scores beside those of the ranking.
+    pub(crate) fn of_terms(query: Text<'_>, bm25: &Bm25) -> Self {
+        let wanted = bm25.terms_of(query);
         let numbered = wanted.iter().cloned().zip(0_u32..);
-        let search = if let Some(stemming) = terms.stemming {
-            Search::Stems(Box::new(Stems::new(stemming, &terms.stopwords, numbered.collect())))
+        let search = if let Some(stemming) = bm25.stemming {
+            Search::Stems(Box::new(Stems::new(stemming, &bm25.stopwords, numbered.collect())))
         } else if wanted.len() > MAX_KEYWORDS {
             Search::Many { wanted: numbered.collect() }
         } else {
@@ -86,7 +68,8 @@ impl Bm25Scorer {
         };
         let terms = wanted.len();
         Self {
-            parameters,
+            k1: K1,
+            b: B,
             search,
             tally: Tally::new(terms),
             texts: 0,
@@ -163,6 +146,15 @@ impl Bm25Scorer {
         }
     }
 
+    /// Returns the score of each text of a batch, with its title.
+    pub(crate) fn scores_of(mut self, batch: &impl Batch) -> Vec<f64> {
+        for index in 0..batch.len() {
+            batch.prefetch(index + 1);
+            self.read(batch.text(index), batch.title(index));
+        }
+        self.scores()
+    }
+
     /// Returns the score of each text that was read.
     ///
     /// The order of the operations is part of the result: the reference has the
@@ -203,7 +195,7 @@ impl Bm25Scorer {
     /// with what stands for its length.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
     fn for_each(&self, mut visit: impl FnMut(&[[u32; 2]], f64)) {
-        let Bm25 { k1, b } = self.parameters;
+        let Self { k1, b, .. } = *self;
         let average = self.words as f64 / self.texts as f64;
         let mut counts = self.counts.as_slice();
         while let [words, terms, rest @ ..] = counts {
@@ -220,7 +212,7 @@ impl Bm25Scorer {
     #[inline]
     fn part(&self, weights: &[f64], [term, count]: [u32; 2], norm: f64) -> f64 {
         let count = f64::from(count);
-        weights[term as usize] * ((count * (self.parameters.k1 + 1.0)) / (count + norm))
+        weights[term as usize] * ((count * (self.k1 + 1.0)) / (count + norm))
     }
 }
 
@@ -389,8 +381,8 @@ fn ln(x: f64) -> f64 {
 ///
 /// A term of the query counts `ln(1 + (N - n + 0.5) / (n + 0.5))`, with n of N
 /// texts having it, times `f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))`, with
-/// f times in a text of L words, where the mean is A. English stopwords of the
-/// query are left out.
+/// f times in a text of L words, where the mean is A. Stopwords of the query
+/// are left out.
 ///
 /// # Errors
 ///
@@ -403,7 +395,7 @@ fn ln(x: f64) -> f64 {
 /// use budgeteer::{Bm25, bm25_scores};
 ///
 /// let chunks = ["Green tea.", "Black tea, and more black tea.", "Coffee."];
-/// let scores = bm25_scores("What is black tea?", &chunks, Bm25::default())?;
+/// let scores = bm25_scores("What is black tea?", &chunks, &Bm25::default())?;
 /// assert!(scores[1] > scores[0] && scores[0] > scores[2]);
 /// assert_eq!(scores[2], 0.0);
 /// # Ok::<(), budgeteer::Error>(())
@@ -411,28 +403,17 @@ fn ln(x: f64) -> f64 {
 pub fn bm25_scores<D: crate::Document>(
     query: &str,
     chunks: &[D],
-    parameters: Bm25,
+    bm25: &Bm25,
 ) -> Result<Vec<f64>, Error> {
-    parameters.check()?;
+    bm25.check()?;
     let documents = crate::chunk::Documents::new(chunks);
-    Ok(batch_bm25_scores(query.into(), &documents, &Terms::default(), parameters))
+    Ok(batch_bm25_scores(query.into(), &documents, bm25))
 }
 
-/// Returns what [`bm25_scores`] does, for any batch, any terms and parameters in
-/// range.
+/// Returns what [`bm25_scores`] does, for any batch and options in range.
 #[must_use]
-pub fn batch_bm25_scores(
-    query: Text<'_>,
-    batch: &impl Batch,
-    terms: &Terms,
-    parameters: Bm25,
-) -> Vec<f64> {
-    let mut scorer = Bm25Scorer::new(query, terms, parameters);
-    for index in 0..batch.len() {
-        batch.prefetch(index + 1);
-        scorer.read(batch.text(index), batch.title(index));
-    }
-    scorer.scores()
+pub fn batch_bm25_scores(query: Text<'_>, batch: &impl Batch, bm25: &Bm25) -> Vec<f64> {
+    Bm25Scorer::new(query, bm25).scores_of(batch)
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Corpus;
-use crate::assemble::template::DEFAULT_KIND;
 use crate::chunk::{Chunk, Document};
 use crate::rank::{sort_descending, sortable};
 use crate::score::keyword_scores;
+use crate::template::DEFAULT_KIND;
 
 /// Whatever a retriever or a reranker fails with; every error becomes one by
 /// `?`.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::chunk::Chunk;
 use crate::count::TokenCounter;
-use crate::pack::Reason;
+use crate::outcome::Reason;
 use crate::packing::Packing;
 
 /// So many of a request's dropped chunks are counted, and of those that were

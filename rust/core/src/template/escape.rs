@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter};
 
-use super::template::Style;
+use super::Style;
 use crate::text::{Text, decode};
 
 /// Returns the text as it stands in the template, encoded as in

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::escape;
 use crate::error::Error;
 use crate::text::Text;
+
+pub(crate) mod escape;
 
 /// What the text looks like.
 ///

@@ -1,0 +1,375 @@
+//! By what chunks are ranked, with which options, and what that needs.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::error::Error;
+use crate::stem::Stemming;
+use crate::stopwords::Stopwords;
+use crate::terms::for_each_term_of;
+use crate::text::Text;
+
+/// The default of [`Bm25::k1`].
+pub const K1: f64 = 1.2;
+
+/// The default of [`Bm25::b`].
+pub const B: f64 = 0.75;
+
+/// Weights and parameters are at most this, so that no score is infinite.
+const LARGEST: f64 = 1_000_000.0;
+
+/// By what chunks are ranked. Ties keep the input order.
+///
+/// Each is the short form of a [`RankBy`] with default options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ranking {
+    /// How well a chunk with its title answers the query, by
+    /// [BM25](crate::bm25_scores) over the batch; with options, [`Bm25`].
+    #[default]
+    Bm25,
+    /// Share of the query's keywords that a chunk or its title contains.
+    Keyword,
+    /// Time of the last change, newest first.
+    Recency,
+    /// As they came.
+    Input,
+    /// The chunk's own score; those without one come last.
+    Score,
+    /// [Cosine](crate::cosine_scores) between the vector of a chunk and that of
+    /// the query.
+    Embedding,
+    /// Several of these scores as one; with options, [`Hybrid`].
+    Hybrid,
+}
+
+/// By what chunks are ranked, with its options: what
+/// [`Packer::ranking`](crate::Packer::ranking) takes, made of a [`Ranking`], a
+/// [`Bm25`] or a [`Hybrid`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RankBy {
+    /// [`Ranking::Bm25`].
+    Bm25(Bm25),
+    /// [`Ranking::Keyword`].
+    Keyword,
+    /// [`Ranking::Recency`].
+    Recency,
+    /// [`Ranking::Input`].
+    Input,
+    /// [`Ranking::Score`].
+    Score,
+    /// [`Ranking::Embedding`].
+    Embedding,
+    /// [`Ranking::Hybrid`].
+    Hybrid(Hybrid),
+}
+
+impl Default for RankBy {
+    fn default() -> Self {
+        Ranking::default().into()
+    }
+}
+
+impl From<Ranking> for RankBy {
+    fn from(ranking: Ranking) -> Self {
+        match ranking {
+            Ranking::Bm25 => Self::Bm25(Bm25::default()),
+            Ranking::Keyword => Self::Keyword,
+            Ranking::Recency => Self::Recency,
+            Ranking::Input => Self::Input,
+            Ranking::Score => Self::Score,
+            Ranking::Embedding => Self::Embedding,
+            Ranking::Hybrid => Self::Hybrid(Hybrid::default()),
+        }
+    }
+}
+
+impl From<Bm25> for RankBy {
+    fn from(bm25: Bm25) -> Self {
+        Self::Bm25(bm25)
+    }
+}
+
+impl From<Hybrid> for RankBy {
+    fn from(hybrid: Hybrid) -> Self {
+        Self::Hybrid(hybrid)
+    }
+}
+
+impl RankBy {
+    /// Returns what this ranking needs. Whoever reads chunks, asks for vectors
+    /// or sorts goes by this table.
+    #[must_use]
+    pub fn needs(&self) -> Needs<'_> {
+        let (words, has_vectors, own, sorting) = match self {
+            Self::Bm25(bm25) => (Words::Terms(bm25), false, None, SortKey::Score),
+            Self::Keyword => (Words::Keywords, false, None, SortKey::Score),
+            Self::Recency => (Words::Keywords, false, Some(Own::Mtime), SortKey::Own),
+            Self::Input => (Words::Keywords, false, None, SortKey::Place),
+            Self::Score => (Words::None, false, Some(Own::Score), SortKey::Score),
+            Self::Embedding => (Words::None, true, None, SortKey::Score),
+            Self::Hybrid(Hybrid { weights, bm25, .. }) => {
+                let words = if weights.bm25 > 0.0 { Words::Terms(bm25) } else { Words::None };
+                let own = (weights.score > 0.0).then_some(Own::Score);
+                (words, weights.embedding > 0.0, own, SortKey::Score)
+            }
+        };
+        Needs { words, has_titles: words != Words::None, has_vectors, own, sorting }
+    }
+
+    /// Returns what BM25 counts where something beside the ranking asks for it:
+    /// the ranking's own, else the default.
+    pub(crate) fn bm25(&self) -> Cow<'_, Bm25> {
+        match self {
+            Self::Bm25(bm25) | Self::Hybrid(Hybrid { bm25, .. }) => Cow::Borrowed(bm25),
+            _ => Cow::Owned(Bm25::default()),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Bm25(bm25) => bm25.check(),
+            Self::Hybrid(hybrid) => hybrid.check(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a ranking needs to know of the chunks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Needs<'a> {
+    /// What is looked for in each text. Where that is nothing, the keys of the
+    /// call are the scores, or all of which these are made.
+    pub words: Words<'a>,
+    /// Whether titles are read with the texts.
+    pub has_titles: bool,
+    /// Whether there must be vectors: the cosines are keys of the call.
+    pub has_vectors: bool,
+    /// What chunks say of themselves that is a key of the call, behind the
+    /// cosines.
+    pub own: Option<Own>,
+    /// By what chunks are sorted.
+    pub sorting: SortKey,
+}
+
+/// What a ranking looks for in texts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Words<'a> {
+    /// Nothing.
+    None,
+    /// The keywords of the query.
+    Keywords,
+    /// The terms of the query.
+    Terms(&'a Bm25),
+}
+
+/// What chunks say of themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// A score.
+    Score,
+    /// When they were last changed.
+    Mtime,
+}
+
+/// By what chunks are sorted, highest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortKey {
+    /// By nothing: they stay as they came.
+    Place,
+    /// By their scores.
+    Score,
+    /// By what they say of themselves, beside the scores.
+    Own,
+}
+
+/// BM25 and its options.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Bm25, Packer, Stopwords};
+///
+/// let bm25 = Bm25 { stopwords: Stopwords::none(), b: 0.0, ..Bm25::default() };
+/// let packing = Packer::new(5).ranking(bm25).pack("the", &["Rye bread.", "The tea."])?;
+/// assert_eq!(packing.kept[0].index, 1);
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bm25 {
+    /// Takes the forms of a word for one, if it is anything.
+    pub stemming: Option<Stemming>,
+    /// Match nothing, in queries and in texts; English ones by default.
+    pub stopwords: Stopwords,
+    /// How soon a term that occurs again says nothing new: from 0, where once
+    /// is enough, to 1000000.
+    pub k1: f64,
+    /// How much the length of a text counts, from 0 to 1.
+    pub b: f64,
+}
+
+impl Default for Bm25 {
+    fn default() -> Self {
+        Self { stemming: None, stopwords: Stopwords::default(), k1: K1, b: B }
+    }
+}
+
+impl Bm25 {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if !(0.0..=LARGEST).contains(&self.k1) {
+            return Err(Error::limit("k1", "from 0 to 1000000", self.k1.to_string()));
+        }
+        if !(0.0..=1.0).contains(&self.b) {
+            return Err(Error::limit("b", "from 0 to 1", self.b.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Returns the terms of `query`, stemmed, each once, in order of first
+    /// occurrence, encoded as in [`Text::Utf8`].
+    pub(crate) fn terms_of(&self, query: Text<'_>) -> Vec<Vec<u8>> {
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        for_each_term_of(query, |term| {
+            if self.stopwords.contains(term) {
+                return;
+            }
+            let term = match self.stemming {
+                Some(stemming) => stemming.of_term(term).into_owned(),
+                None => term.to_vec(),
+            };
+            if seen.insert(term.clone()) {
+                found.push(term);
+            }
+        });
+        found
+    }
+}
+
+/// Several scores as one, and what each weighs.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Chunk, Hybrid, Packer, Weights};
+///
+/// let chunks = [Chunk::new("Green tea.").score(0.2), Chunk::new("Coffee.").score(0.9)];
+/// let weights = Weights { bm25: 0.7, embedding: 0.0, score: 0.3 };
+/// let packer = Packer::new(100).ranking(Hybrid { weights, ..Hybrid::default() });
+/// let packing = packer.pack("tea", &chunks)?;
+/// assert_eq!(packing.kept[0].score, Some(0.7));
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hybrid {
+    /// What each score weighs.
+    pub weights: Weights,
+    /// How scores of different scales are made to compare.
+    pub fusion: Fusion,
+    /// How the score by BM25 is made.
+    pub bm25: Bm25,
+}
+
+impl Hybrid {
+    /// Returns what Cormack, Clarke and Büttcher published as reciprocal rank
+    /// fusion, of BM25 and the cosine: k is 60, and both weigh 1.
+    #[must_use]
+    pub fn reciprocal_rank() -> Self {
+        let weights = Weights { bm25: 1.0, embedding: 1.0, score: 0.0 };
+        Self { weights, fusion: Fusion::ReciprocalRank { k: 60.0 }, bm25: Bm25::default() }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let Weights { bm25, embedding, score } = self.weights;
+        let mut numbers = vec![("bm25", bm25), ("embedding", embedding), ("score", score)];
+        if let Fusion::ReciprocalRank { k } = self.fusion {
+            numbers.push(("k", k));
+        }
+        for (name, value) in numbers {
+            if !(0.0..=LARGEST).contains(&value) {
+                return Err(Error::limit(name, "from 0 to 1000000", value.to_string()));
+            }
+        }
+        if bm25 == 0.0 && embedding == 0.0 && score == 0.0 {
+            return Err(Error::shape("a hybrid ranking must weigh something".to_owned()));
+        }
+        self.bm25.check()
+    }
+}
+
+/// What the scores of a [`Hybrid`] weigh, each from 0, where it is not asked
+/// for, to 1000000.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    /// The score by [BM25](crate::bm25_scores).
+    pub bm25: f64,
+    /// The [cosine](crate::cosine_scores); above 0, vectors are needed.
+    pub embedding: f64,
+    /// The chunk's own score.
+    pub score: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { bm25: 0.5, embedding: 0.5, score: 0.0 }
+    }
+}
+
+/// How scores of different scales are made to compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Fusion {
+    /// From 0 for the lowest of the batch to 1 for the highest; 0 for all where
+    /// they are equal, and for a chunk without that score.
+    #[default]
+    MinMax,
+    /// `1 / (k + r)` for the chunk in place r from 1 on, by descending score
+    /// and then by the order of the input; 0 for a chunk without that score.
+    ReciprocalRank {
+        /// How little the first places stand out, from 0 to 1000000.
+        k: f64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each ranking reads and asks for, as documented: nothing is read that
+    /// it does not need.
+    #[test]
+    fn the_table_of_needs() {
+        let bm25 = Bm25::default();
+        let (terms, keywords, none) = (Words::Terms(&bm25), Words::Keywords, Words::None);
+        let table = [
+            (Ranking::Bm25, (terms, false, None, SortKey::Score)),
+            (Ranking::Keyword, (keywords, false, None, SortKey::Score)),
+            (Ranking::Recency, (keywords, false, Some(Own::Mtime), SortKey::Own)),
+            (Ranking::Input, (keywords, false, None, SortKey::Place)),
+            (Ranking::Score, (none, false, Some(Own::Score), SortKey::Score)),
+            (Ranking::Embedding, (none, true, None, SortKey::Score)),
+            (Ranking::Hybrid, (terms, true, None, SortKey::Score)),
+        ];
+        for (ranking, (words, has_vectors, own, sorting)) in table {
+            let has_titles = words != Words::None;
+            let expected = Needs { words, has_titles, has_vectors, own, sorting };
+            assert_eq!(expected, RankBy::from(ranking).needs(), "{ranking:?}");
+        }
+    }
+
+    /// A hybrid ranking needs what weighs something, and no more.
+    #[test]
+    fn a_hybrid_needs_what_it_weighs() {
+        for mask in 1..8_u8 {
+            let weigh = |bit: u8| if mask & bit == 0 { 0.0 } else { 2.0 };
+            let weights = Weights { bm25: weigh(1), embedding: weigh(2), score: weigh(4) };
+            let by = RankBy::from(Hybrid { weights, ..Hybrid::default() });
+            let needs = by.needs();
+            assert_eq!(mask & 1 != 0, needs.words != Words::None);
+            assert_eq!(mask & 1 != 0, needs.has_titles);
+            assert_eq!(mask & 2 != 0, needs.has_vectors);
+            assert_eq!((mask & 4 != 0).then_some(Own::Score), needs.own);
+            assert!(by.check().is_ok());
+        }
+    }
+}

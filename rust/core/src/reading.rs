@@ -1,0 +1,43 @@
+//! What packing needs to know of each text.
+
+use std::borrow::Cow;
+
+use crate::corpus::bounds::Bounds;
+
+/// What packing needs to know of each text, read while the text is at hand.
+#[derive(Debug)]
+pub(crate) struct Reading<'a> {
+    /// Measures under an estimate, numbers that no count is below under an
+    /// exact counter, else empty; `u32::MAX` stands for a larger one.
+    pub(crate) measures: Measures<'a>,
+    /// Fingerprints where duplicates are dropped, else empty.
+    pub(crate) prints: Cow<'a, [u32]>,
+}
+
+/// Numbers of each text, one or none.
+#[derive(Debug)]
+pub(crate) enum Measures<'a> {
+    Read(Vec<u32>),
+    Lent(&'a [u32]),
+    Bounds(&'a Bounds),
+}
+
+impl<'a> Measures<'a> {
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<u32> {
+        match self {
+            Self::Read(measures) => measures.get(index as usize).copied(),
+            Self::Lent(measures) => measures.get(index as usize).copied(),
+            Self::Bounds(bounds) => Some(bounds.get(index as usize)),
+        }
+    }
+
+    /// Returns what a corpus lent.
+    pub(crate) fn lent(&self) -> Measures<'a> {
+        match self {
+            Self::Read(_) => unreachable!("a corpus lends its numbers"),
+            Self::Lent(measures) => Measures::Lent(measures),
+            Self::Bounds(bounds) => Measures::Bounds(bounds),
+        }
+    }
+}
