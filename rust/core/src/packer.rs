@@ -226,7 +226,7 @@ impl Packer {
     ///
     /// The best chunks that together have four times the tokens of the budget, and
     /// at most 256, are split. A sentence counts its share of the highest score by
-    /// BM25 over all of them, title included, and the reciprocal of its chunk's
+    /// BM25 over all of them, with the default k1 and b, title included, and the reciprocal of its chunk's
     /// place. Chosen sentences of a chunk stand in their order, `" [...] "` where
     /// others were between; such a chunk was cut. The caller's own counter is asked
     /// some more. Packing is refused in a preset, with [`Dedupe::Near`], and

@@ -104,7 +104,7 @@ impl Outcome {
         call.tail(self.dropped().index.len())
     }
 
-    /// Returns the assembled text, encoded as in [`Text::Utf8`](crate::Text::Utf8).
+    /// Returns the assembled text, encoded as in [`Text::Utf8`].
     pub fn text<B: Batch>(&self, call: &Call<'_>, batch: &B) -> Vec<u8> {
         assemble::text(batch, call, self.parts(), &self.tail(call))
     }

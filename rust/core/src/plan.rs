@@ -78,8 +78,9 @@ pub enum Selection {
     /// `2 * sum(C / sqrt(r)) + sum(sqrt(w * x))`: over the chunks in question, r
     /// being their places by rank from 1 on, and over the words of the query, w
     /// being their weight in BM25 over the 512, and x what the chunks have of
-    /// them, as BM25 reckons; C is the most that one chunk has of all words. The
-    /// others follow by rank.
+    /// them, as BM25 reckons with its default k1 and b; C is the most that one
+    /// chunk has of all words. The others follow by rank. Stemming and stopwords
+    /// are those of the ranking, where it is by BM25.
     Coverage,
 }
 
@@ -354,4 +355,35 @@ pub trait Host {
         chars: usize,
         work: impl FnOnce(&AtomicBool) -> R + Send,
     ) -> Result<R, Self::Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ranking::Ranking;
+
+    /// A gate reads texts alone, coverage reads titles too, and neither changes
+    /// what the call brings along.
+    #[test]
+    fn policies_and_selections_change_what_is_read() {
+        let all = [
+            Ranking::Bm25,
+            Ranking::Keyword,
+            Ranking::Recency,
+            Ranking::Input,
+            Ranking::Score,
+            Ranking::Embedding,
+            Ranking::Hybrid,
+        ];
+        for ranking in all {
+            let plan = Plan { ranking: ranking.into(), ..Plan::new(Counting::Host) };
+            let needs = plan.needs();
+            assert_eq!(plan.ranking.needs(), needs);
+            let covering = Plan { selection: Selection::Coverage, ..plan.clone() };
+            assert_eq!(Needs { has_titles: true, ..needs }, covering.needs());
+            let gated = Plan { policy: Policy::Gate { max_docs: 3 }, ..covering.clone() };
+            let expected = Needs { words: Words::Keywords, has_titles: false, ..needs };
+            assert_eq!(expected, gated.needs());
+        }
+    }
 }
