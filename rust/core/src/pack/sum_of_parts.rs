@@ -13,8 +13,9 @@ use crate::text::{Cursor, Text};
 use crate::truncate::Keep;
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
-    /// Admits by the sum of the counts of the chunks: what stands around them
-    /// counts nothing, nor does the marker of a cut. Returns that sum.
+    /// Admits by the sum of the counts of the chunks, and returns that sum. What
+    /// stands around them counts nothing, and the marker of a cut comes on top of
+    /// the tokens that were left.
     pub(super) fn pack_sum_of_parts(
         &mut self,
         estimate: Estimate,
@@ -54,7 +55,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         Ok(used)
     }
 
-    /// Drops everything that is left, whatever it is.
+    /// Drops all of `rest`, empty texts and duplicates too.
     fn drop_rest(&mut self, rest: &[u32], available: u64) {
         for &index in rest {
             self.drop(index, Reason::Budget, 0, available);
