@@ -82,14 +82,6 @@ pub enum Selection {
     /// chunk has of all words. The others follow by rank. Stemming and stopwords
     /// are those of the ranking, where it is by BM25.
     Coverage,
-    /// First those that have the highest sum of scores together, of all that fit:
-    /// for small batches of chunks that differ in length.
-    ///
-    /// Exact, for the 512 chunks that rank best, or fewer: their number times the
-    /// budget is at most 4,194,304. Each costs the tokens of its part of the text
-    /// and of a separator, counted by themselves. A repeated text counts once,
-    /// and a score of 0 or less never. The others follow by rank.
-    Knapsack,
 }
 
 /// What is packed.
