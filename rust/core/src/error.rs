@@ -1,7 +1,5 @@
 //! The one error type of the crate.
 
-use crate::window::Reserve;
-
 /// An error raised by any operation of this crate.
 ///
 /// Callers branch on [`Error::kind`]; the message is for people and may change
@@ -50,12 +48,6 @@ enum Repr {
     #[error("{0}")]
     NoRoom(Box<str>),
     #[error(
-        "nothing is left for retrieval: context_window {window} - system_tokens {} - \
-         max_output_tokens {} - query_tokens {} = {}",
-        reserve.system_tokens, reserve.max_output_tokens, reserve.query_tokens, left(*window, *reserve)
-    )]
-    NothingLeft { window: usize, reserve: Reserve },
-    #[error(
         "a template must have {{text}} once, no other field than {{kind}}, {{id}}, {{source}}, \
          {{title}} and {{index}}, and each other brace twice"
     )]
@@ -68,12 +60,6 @@ enum Repr {
     Damaged { what: &'static str },
     #[error("{message}")]
     Io { kind: std::io::ErrorKind, code: Option<i32>, message: String },
-}
-
-fn left(window: usize, reserve: Reserve) -> i128 {
-    let wide = |tokens: usize| i128::try_from(tokens).unwrap_or(i128::MAX);
-    let Reserve { system_tokens, max_output_tokens, query_tokens } = reserve;
-    wide(window) - wide(system_tokens) - wide(max_output_tokens) - wide(query_tokens)
 }
 
 impl Error {
@@ -89,7 +75,7 @@ impl Error {
             | Repr::Limit { .. }
             | Repr::Shape(_) => ErrorKind::InvalidArgument,
             Repr::Overflow(_) => ErrorKind::BudgetExhausted,
-            Repr::NothingLeft { .. } | Repr::NoRoom(_) => ErrorKind::InputValidation,
+            Repr::NoRoom(_) => ErrorKind::InputValidation,
             Repr::Foreign | Repr::Version { .. } | Repr::Damaged { .. } => ErrorKind::Corpus,
             Repr::Io { kind, .. } => ErrorKind::Io(*kind),
         }
@@ -183,10 +169,5 @@ impl Error {
     #[cold]
     pub(crate) fn no_room(message: String) -> Self {
         Self(Repr::NoRoom(message.into()))
-    }
-
-    #[cold]
-    pub(crate) fn nothing_left(window: usize, reserve: Reserve) -> Self {
-        Self(Repr::NothingLeft { window, reserve })
     }
 }
