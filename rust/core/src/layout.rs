@@ -22,7 +22,7 @@ pub use prompt::{Allocation, Layout};
 pub use section::{Filling, Section};
 
 /// How many units a factor of 1 has: factors are read as millionths.
-const ONE: u64 = 1_000_000;
+const ONE: u32 = 1_000_000;
 
 /// The factors other than 0 that a section may have.
 const FACTORS: std::ops::RangeInclusive<f64> = 0.000_001..=10_000.0;
@@ -155,7 +155,7 @@ fn check_factor(factor: f64, name: impl FnOnce() -> String) -> Result<(), Error>
 /// Returns a factor in millionths. It was checked.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // it is at most 10^10
 fn millionths(factor: f64) -> u64 {
-    (factor * ONE as f64).round_ties_even() as u64
+    (factor * f64::from(ONE)).round_ties_even() as u64
 }
 
 /// As [`resolve_layout`], for factors that were checked.
