@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::assemble::Order;
 use crate::assemble::template::Template;
 use crate::chunk::{Document, Documents};
-use crate::count::{Estimate, Native, TokenCounter};
+use crate::count::{Counter, Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::pack::{Dedupe, Overflow};
-use crate::packing::{Packing, packing};
+use crate::packing::{Maker, Packing, packing};
 use crate::pipeline::{self, Counting, Plan};
 use crate::rank::Ranking;
 use crate::score::hybrid::Hybrid;
@@ -40,13 +40,6 @@ pub enum Units {
 
 const SENTENCES: &str =
     "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
-
-/// A counter of this crate or the caller's own.
-#[derive(Clone)]
-enum Counter {
-    Native(Native),
-    Custom(Arc<dyn TokenCounter + Send + Sync>),
-}
 
 /// What only presets ask for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -374,11 +367,7 @@ impl Packer {
 
     /// Returns the number of tokens in `text`.
     pub(crate) fn count(&self, text: &str) -> usize {
-        match &self.counter {
-            Counter::Native(Native::Estimate(estimate)) => estimate.count(text),
-            Counter::Native(Native::Exact(exact)) => exact.count(text),
-            Counter::Custom(counter) => counter.count(text),
-        }
+        self.counter.count(text)
     }
 
     /// Packs the best of `chunks` for `query`.
@@ -484,7 +473,7 @@ impl Packer {
         self.planned(chunks, max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run(plan, query.into(), &documents, host);
             let text = outcome.text(plan, &documents);
-            packing(outcome, plan, chunks, text, None)
+            packing(outcome, plan, self.maker(), chunks, text, None)
         })
     }
 
@@ -517,8 +506,9 @@ impl Packer {
     ) -> Result<Packing, Error> {
         let gate = self.gate(chunks)?;
         let plan = self.plan(max_tokens, keys, previous, gate.as_ref());
-        let packing = pack(&plan, &mut Caller { packer: self, chunks, indices: None });
-        Ok(Packing { budget_tokens: self.budget_tokens(max_tokens), ..packing })
+        let mut packing = pack(&plan, &mut Caller { packer: self, chunks, indices: None });
+        packing.budget_tokens = self.budget_tokens(max_tokens);
+        Ok(packing)
     }
 
     pub(crate) fn pack_sentences<D: Document>(
@@ -529,8 +519,23 @@ impl Packer {
         keys: &[f64],
         previous: &[Vec<u8>],
     ) -> Packing {
-        let packing = Sentences::new(self, query, chunks, max_tokens, keys, previous).pack();
-        Packing { budget_tokens: self.budget_tokens(max_tokens), ..packing }
+        let mut packing = Sentences::new(self, query, chunks, max_tokens, keys, previous).pack();
+        packing.budget_tokens = self.budget_tokens(max_tokens);
+        packing
+    }
+
+    /// Returns what a packing remembers of its packer.
+    pub(crate) fn maker(&self) -> Maker {
+        Maker {
+            counter: self.counter.clone(),
+            max_chunks: self.max_chunks,
+            max_docs: match self.policy {
+                Policy::Gate { max_docs } => Some(max_docs),
+                _ => None,
+            },
+            is_citing: matches!(self.policy, Policy::Cite),
+            is_near: self.dedupe == Dedupe::Near,
+        }
     }
 
     fn budget_tokens(&self, max_tokens: usize) -> usize {

@@ -1,12 +1,20 @@
 //! What became of chunks, for Rust programs.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
+use crate::assemble::escape;
 use crate::chunk::Document;
 use crate::corpus::Index;
+use crate::count::{Counter, Native};
 use crate::dropped::DroppedChunks;
 use crate::pack::Reason;
 use crate::pipeline::{self, Plan};
+
+mod explain;
+#[cfg(feature = "json")]
+mod json;
 
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,17 +22,20 @@ use crate::pipeline::{self, Plan};
 pub struct KeptChunk {
     /// Its place in the input.
     pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) where it has none.
+    /// Its text as packed: cut where it was cut, before any escaping.
+    pub text: String,
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
+    /// chunk without a score.
     pub score: Option<f64>,
-    /// Tokens of its text alone, cut where it was cut.
+    /// The tokens of `text` alone, without what stands around it.
     pub token_count: usize,
-    /// Tokens set aside for citing it: see
+    /// The tokens set aside for citing it: see
     /// [`presets::agentic_rag`](crate::presets::agentic_rag).
     pub citation_tokens: usize,
     /// Where its text stands in [`Packing::text`], as it is escaped there, in
     /// bytes.
     pub span: std::ops::Range<usize>,
-    /// Whether something of its text was left out.
+    /// Whether some of its text was left out.
     pub was_cut: bool,
 }
 
@@ -34,35 +45,116 @@ pub struct KeptChunk {
 pub struct DroppedChunk {
     /// Its place in the input.
     pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) where it has none.
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
+    /// chunk without a score.
     pub score: Option<f64>,
-    /// Why it is not in.
+    /// Why it is not in the text.
     pub reason: Reason,
-    /// Under [`Reason::Budget`], what it would have added, or a lower bound.
+    /// Under [`Reason::Budget`], the tokens it would have added, or fewer where
+    /// counting stopped early.
     pub needed_tokens: usize,
-    /// Under [`Reason::Budget`], what was left.
+    /// Under [`Reason::Budget`], the tokens that were left.
     pub available_tokens: usize,
-    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly.
+    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly
+    /// the same.
     pub duplicate_of: Option<usize>,
 }
 
 /// The best context that fits, and what became of every chunk.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// With the feature `json` it implements `serde::Serialize`: the same layout as
+/// Python's `Packing.to_dict()`, but that spans are in bytes.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Packing {
     /// The context, ready to send.
     pub text: String,
-    /// What the counter answers for exactly `text`; at most `budget_tokens`.
+    /// The tokens of exactly `text`; at most `budget_tokens`.
     pub total_tokens: usize,
-    /// What could have been used.
+    /// The budget: `max_tokens` without `reserve_tokens`.
     pub budget_tokens: usize,
-    /// What is in the text, in its order.
+    /// Whether the counter counts what a tokenizer makes of a text: false for
+    /// every estimate. The caller's own counter is taken at its word.
+    pub is_exact: bool,
+    /// The chunks in the text, in its order.
     pub kept: Vec<KeptChunk>,
-    /// What is not, in the order in which that was decided.
+    /// The chunks not in the text, in the order in which that was decided.
     pub dropped: DroppedChunks,
+    maker: Maker,
+    /// The chunks of which only some sentences were chosen: how many, and of how
+    /// many.
+    extracts: HashMap<usize, (usize, usize)>,
+}
+
+/// What a packing remembers of the packer that made it.
+#[derive(Clone)]
+pub(crate) struct Maker {
+    pub(crate) counter: Counter,
+    pub(crate) max_chunks: Option<usize>,
+    /// How many documents a gate considers, if there is one.
+    pub(crate) max_docs: Option<usize>,
+    /// Whether tokens are set aside for citations.
+    pub(crate) is_citing: bool,
+    /// Whether nearly the same text is a duplicate.
+    pub(crate) is_near: bool,
+}
+
+impl Maker {
+    /// Returns whether `needed_tokens` may be less than a chunk needs.
+    fn is_needed_a_bound(&self) -> bool {
+        self.is_citing || matches!(self.counter, Counter::Native(Native::Exact(_)))
+    }
 }
 
 impl Packing {
+    /// Returns whether any chunk was dropped or cut.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::Packer;
+    ///
+    /// assert!(!Packer::new(9).pack("tea", &["Green tea."])?.was_truncated());
+    /// assert!(Packer::new(0).pack("tea", &["Green tea."])?.was_truncated());
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn was_truncated(&self) -> bool {
+        self.dropped_count() > 0 || self.kept.iter().any(|kept| kept.was_cut)
+    }
+
+    /// Returns how many chunks are not in the text, for whatever reason.
+    #[must_use]
+    pub fn dropped_count(&self) -> usize {
+        self.dropped.len()
+    }
+
+    /// Returns the tokens of all dropped texts together, in the packer's counter.
+    /// `chunks` are those that were packed; a packing has only the kept texts.
+    ///
+    /// The dropped texts are counted at each call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Estimate, Packer};
+    ///
+    /// let chunks = ["Green tea.", "Rye bread is dark."];
+    /// let packing = Packer::new(2).estimate(Estimate::Words).pack("tea", &chunks)?;
+    /// assert_eq!((packing.dropped_count(), packing.dropped_total_tokens(&chunks)), (1, 4));
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where `chunks` are fewer than were packed.
+    #[must_use]
+    pub fn dropped_total_tokens<D: Document>(&self, chunks: &[D]) -> usize {
+        let dropped = self.dropped.iter();
+        let tokens = dropped.map(|dropped| self.maker.counter.count(chunks[dropped.index].text()));
+        tokens.fold(0, usize::saturating_add)
+    }
+
     /// Returns the text, split behind the text of each kept chunk, without what
     /// follows.
     pub(crate) fn links(&self) -> Vec<Vec<u8>> {
@@ -73,13 +165,46 @@ impl Packing {
         });
         links.collect()
     }
+
+    /// Sets the chunks of which only some sentences were chosen.
+    pub(crate) fn set_extracts(&mut self, extracts: HashMap<usize, (usize, usize)>) {
+        for kept in &mut self.kept {
+            kept.was_cut |= extracts.contains_key(&kept.index);
+        }
+        self.extracts = extracts;
+    }
 }
 
-/// Returns what a program gets; the budget is still to be told. `index` is that
-/// of the corpus which the chunks are.
+impl PartialEq for Packing {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+            && self.total_tokens == other.total_tokens
+            && self.budget_tokens == other.budget_tokens
+            && self.is_exact == other.is_exact
+            && self.kept == other.kept
+            && self.dropped == other.dropped
+    }
+}
+
+impl fmt::Debug for Packing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packing")
+            .field("text", &self.text)
+            .field("total_tokens", &self.total_tokens)
+            .field("budget_tokens", &self.budget_tokens)
+            .field("is_exact", &self.is_exact)
+            .field("kept", &self.kept)
+            .field("dropped", &self.dropped)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the packing of `outcome`, without its budget. `index` is that of the
+/// corpus, if `chunks` are one.
 pub(crate) fn packing<D: Document>(
     outcome: pipeline::Outcome,
     plan: &Plan<'_>,
+    maker: Maker,
     chunks: &[D],
     text: Vec<u8>,
     index: Option<Arc<Index>>,
@@ -89,11 +214,17 @@ pub(crate) fn packing<D: Document>(
     let text = String::from_utf8(text).expect("whole strings make a string");
     let mut at = plan.template.header.len();
     let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
+        let whole = chunks[part.index].text();
         let start = at + part.front.len();
-        let end = start + part.changed.map_or_else(|| chunks[part.index].text().len(), <[u8]>::len);
+        let end = start + part.changed.map_or(whole.len(), <[u8]>::len);
         at = end + part.back.len() + plan.template.separator.len();
         KeptChunk {
             index: part.index,
+            text: if part.was_cut {
+                escape::unescaped(&plan.template.style, &text[start..end])
+            } else {
+                whole.to_owned()
+            },
             score: score(kept.index),
             token_count: tokens(kept.tokens),
             citation_tokens: tokens(kept.citation),
@@ -104,8 +235,22 @@ pub(crate) fn packing<D: Document>(
     Packing {
         total_tokens: tokens(outcome.total_tokens),
         budget_tokens: 0,
+        is_exact: maker.counter.is_exact(),
         kept: kept.collect(),
         dropped: DroppedChunks::new(outcome, plan, index, chunks.len()),
         text,
+        maker,
+        extracts: HashMap::new(),
+    }
+}
+
+/// Returns the name of a reason, as Python and JSON have it.
+fn name_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::OutOfScope => "out_of_scope",
+        Reason::Empty => "empty",
+        Reason::Cap => "cap",
+        Reason::Duplicate => "duplicate",
+        Reason::Budget => "budget",
     }
 }

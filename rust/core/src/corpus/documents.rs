@@ -306,7 +306,8 @@ impl Packer {
         self.planned(corpus.chunks(), self.max_tokens, &keys, previous, |plan, host| {
             let Ok(outcome) = pipeline::run_indexed(plan, query.into(), &batch, index, host);
             let text = outcome.text(plan, &batch);
-            packing(outcome, plan, corpus.chunks(), text, Some(Arc::clone(&corpus.index)))
+            let index = Some(Arc::clone(&corpus.index));
+            packing(outcome, plan, self.maker(), corpus.chunks(), text, index)
         })
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{Counter, Packer};
+use super::Packer;
 use crate::assemble::template::Tag;
 use crate::chunk::Document;
 use crate::citation::envelope;
+use crate::count::Counter;
 use crate::count::exact::GO_ON;
 use crate::pipeline::{Host, Subject};
 
