@@ -50,6 +50,8 @@ pub(crate) enum Policy {
     Cite,
     /// A context gate decides what comes first, and which documents enter.
     Gate { max_docs: usize },
+    /// Markers and separators are not counted: see `presets::context_router`.
+    SumOfParts,
 }
 
 /// Packs chunks into a budget, with options chosen once.
@@ -569,7 +571,7 @@ impl Packer {
             previous,
             template: &self.template,
             notice: self.notice.as_deref(),
-            sum_of_parts: false,
+            sum_of_parts: matches!(self.policy, Policy::SumOfParts),
             is_cited: matches!(self.policy, Policy::Cite),
             gate,
         }

@@ -150,6 +150,44 @@ pub fn gate_bundle<D: Document>(
     context_gate(budget_tokens, max_docs).pack("", artifacts)
 }
 
+/// Returns a packer that answers as theaios-context-router 0.2.2 does, to the
+/// bit.
+///
+/// For those who come from there. It reproduces that program's overruns too:
+/// markers and the blank lines between chunks are not counted, a cut may split a
+/// grapheme cluster, a cut by words collapses whitespace, and
+/// [`total_tokens`](Packing::total_tokens) is the sum of the parts. For a budget
+/// that holds use [`Packer::new`]. With a counter that is no [`Estimate`] this
+/// one holds its budget too.
+///
+/// That program's options are options of the packer:
+///
+/// - `reserve_tokens`: [`Packer::reserve_tokens`], 0 by default;
+/// - `estimator`: [`Packer::estimate`], with [`Estimate::CharsDiv4`] (`chars_div4`,
+///   the default) or [`Estimate::Words`] (`words` and `whitespace`);
+/// - `ranking`: [`Packer::ranking`], with [`Ranking::Keyword`] (`relevance`, the
+///   default), [`Ranking::Recency`] or [`Ranking::Input`] (`manual`);
+/// - `truncation`: [`Packer::overflow`], with [`Overflow::Skip`] (`drop`, the
+///   default), [`Overflow::TruncateEnd`] or [`Overflow::TruncateMiddle`].
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Overflow;
+/// use budgeteer::presets::context_router;
+///
+/// let packer = context_router(2).overflow(Overflow::TruncateEnd);
+/// assert_eq!(packer.pack("", &["Some long text"])?.text, "Some lon [...]");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[must_use]
+pub fn context_router(max_tokens: usize) -> Packer {
+    preset(max_tokens)
+        .estimate(Estimate::CharsDiv4)
+        .ranking(Ranking::Keyword)
+        .policy(Policy::SumOfParts)
+}
+
 /// Returns a packer with every option that presets share, so that changed
 /// defaults change none.
 fn preset(max_tokens: usize) -> Packer {
