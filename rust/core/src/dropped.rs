@@ -12,9 +12,9 @@ use crate::rank::Ranking;
 
 /// The chunks that are not in a packing, in the order in which that was decided.
 ///
-/// Reads like a slice of [`DroppedChunk`], which is made when it is first looked
-/// at: of a large corpus that takes longer than packing it. [`len`](Self::len)
-/// makes nothing.
+/// Reads like a slice of [`DroppedChunk`]. The rows are made when they are first
+/// read, as for a large corpus that takes longer than packing; [`len`](Self::len)
+/// does not make them.
 ///
 /// # Examples
 ///
@@ -33,7 +33,7 @@ pub struct DroppedChunks {
     decided: Arc<Decided>,
 }
 
-/// What rows are made of.
+/// What the rows are made from.
 struct Decided {
     outcome: Outcome,
     index: Option<Arc<Index>>,
@@ -44,8 +44,8 @@ struct Decided {
 }
 
 impl DroppedChunks {
-    /// Returns what `outcome` leaves out of `chunks` chunks; `index` is that of
-    /// the corpus which they are.
+    /// Returns the chunks that `outcome` leaves out, of `chunks` in all. `index` is
+    /// that of the corpus, if they are one.
     pub(crate) fn new(
         outcome: Outcome,
         plan: &Plan<'_>,
@@ -53,7 +53,8 @@ impl DroppedChunks {
         chunks: usize,
     ) -> Self {
         let kept = outcome.kept().len();
-        // Only what a corpus left unseen is ranked again.
+        // Only a corpus has chunks that packing did not look at; these are ranked
+        // when the rows are made.
         let keys = if index.is_some() { plan.keys.to_vec() } else { Vec::new() };
         Self {
             count: chunks - kept,

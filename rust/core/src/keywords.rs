@@ -11,17 +11,17 @@ use memchr::memchr;
 use crate::stopwords;
 use crate::text::{Cursor, OTHER, Text, push_code};
 
-/// What may stand at either end of a word without being part of its keyword.
+/// Punctuation that is stripped from both ends of a word.
 const STRIPPED: &[u8; 16] = b".,;:!?\"'()[]{}/-";
 
-/// What a byte of a folded text is to a word.
+/// The kind of a byte of a folded text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Part of a word.
     Word,
     /// Ends a word.
     Space,
-    /// Part of a word, but not of its keyword where it stands at an end.
+    /// Part of a word, but stripped from its ends.
     Stripped,
 }
 
@@ -169,7 +169,7 @@ fn strip(word: &[u8]) -> &[u8] {
 
 /// Returns whether `word`, lowercased and stripped, is a keyword.
 pub(crate) fn is_keyword(word: &[u8]) -> bool {
-    // One code point of more than one byte starts with what its size says.
+    // The first byte of a code point says how many bytes it has.
     let is_single =
         matches!(word, [] | [_] | [0xC0..=0xDF, _] | [0xE0..=0xEF, _, _] | [0xF0..=0xFF, _, _, _]);
     !is_single && !stopwords::is_no_keyword(word)
@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(["kelvin", "ας", "ασβ", "i̇x"], *of("\u{212A}elvin ΑΣ. ΑΣΒ İx"));
     }
 
-    /// One code point is no keyword, however many bytes it has; what
-    /// lowercases to two is one.
+    /// One code point is no keyword, however many bytes it has; one that
+    /// lowercases to two is.
     #[test]
     fn length_is_in_code_points_after_lowercasing() {
         assert_eq!(["i̇"], *of("é 日 🦀 İ"));

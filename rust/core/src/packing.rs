@@ -1,4 +1,4 @@
-//! What became of chunks, for Rust programs.
+//! The result of packing: the text, the kept chunks and the dropped ones.
 
 use std::collections::HashMap;
 use std::fmt;
