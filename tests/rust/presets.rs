@@ -150,7 +150,8 @@ fn context_router_is_that_of_python() -> Result<(), budgeteer::Error> {
         assert_eq!(number(&answer["total_tokens"]), packing.total_tokens, "{case}");
         assert_eq!(number(&answer["budget_tokens"]), packing.budget_tokens, "{case}");
         let kept = packing.kept.iter();
-        let kept = kept.map(|kept| json!([kept.index, kept.token_count, kept.was_cut, kept.text]));
+        let kept =
+            kept.map(|kept| json!([kept.index, kept.token_count, kept.was_cut, kept.text()]));
         assert_eq!(*list(&answer["kept"]), *kept.collect::<Vec<_>>(), "{case}");
         let dropped = packing.dropped.iter().map(|dropped| {
             let reason = if dropped.reason == Reason::Budget { "budget" } else { "another" };

@@ -22,8 +22,6 @@ mod json;
 pub struct KeptChunk {
     /// Its place in the input.
     pub index: usize,
-    /// Its text as packed: cut where it was cut, before any escaping.
-    pub text: String,
     /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
     /// chunk without a score.
     pub score: Option<f64>,
@@ -37,6 +35,51 @@ pub struct KeptChunk {
     pub span: std::ops::Range<usize>,
     /// Whether some of its text was left out.
     pub was_cut: bool,
+    text: Slice,
+}
+
+impl KeptChunk {
+    /// Returns its text as packed: cut where it was cut, before any escaping.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Packer, Template};
+    ///
+    /// let packing = Packer::new(30).template(Template::xml()).pack("tea", &["Tea & rye."])?;
+    /// assert_eq!(packing.kept[0].text(), "Tea & rye.");
+    /// assert_eq!(&packing.text[packing.kept[0].span.clone()], "Tea &amp; rye.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.text.get()
+    }
+}
+
+/// A part of a text that all kept chunks share: one allocation, not one for each.
+#[derive(Clone)]
+struct Slice {
+    whole: Arc<String>,
+    range: std::ops::Range<usize>,
+}
+
+impl Slice {
+    fn get(&self) -> &str {
+        &self.whole[self.range.clone()]
+    }
+}
+
+impl PartialEq for Slice {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl fmt::Debug for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
 }
 
 /// A dropped chunk.
@@ -213,24 +256,31 @@ pub(crate) fn packing<D: Document>(
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
     let text = String::from_utf8(text).expect("whole strings make a string");
     let mut at = plan.template.header.len();
-    let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
+    let mut texts = String::with_capacity(text.len());
+    let spans = outcome.parts().map(|part| {
         let whole = chunks[part.index].text();
         let start = at + part.front.len();
         let end = start + part.changed.map_or(whole.len(), <[u8]>::len);
         at = end + part.back.len() + plan.template.separator.len();
-        KeptChunk {
-            index: part.index,
-            text: if part.was_cut {
-                escape::unescaped(&plan.template.style, &text[start..end])
-            } else {
-                whole.to_owned()
-            },
-            score: score(kept.index),
-            token_count: tokens(kept.tokens),
-            citation_tokens: tokens(kept.citation),
-            span: start..end,
-            was_cut: part.was_cut,
+        let from = texts.len();
+        if part.was_cut {
+            texts += &escape::unescaped(&plan.template.style, &text[start..end]);
+        } else {
+            texts += whole;
         }
+        (start..end, from..texts.len())
+    });
+    let spans: Vec<_> = spans.collect();
+    let texts = Arc::new(texts);
+    let kept = outcome.kept().zip(outcome.parts()).zip(spans);
+    let kept = kept.map(|((kept, part), (span, range))| KeptChunk {
+        index: part.index,
+        score: score(kept.index),
+        token_count: tokens(kept.tokens),
+        citation_tokens: tokens(kept.citation),
+        span,
+        was_cut: part.was_cut,
+        text: Slice { whole: Arc::clone(&texts), range },
     });
     Packing {
         total_tokens: tokens(outcome.total_tokens),

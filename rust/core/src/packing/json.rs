@@ -30,7 +30,7 @@ impl Serialize for KeptChunk {
         kept.serialize_field("citation_tokens", &self.citation_tokens)?;
         kept.serialize_field("span", &[self.span.start, self.span.end])?;
         kept.serialize_field("was_cut", &self.was_cut)?;
-        kept.serialize_field("text", &self.text)?;
+        kept.serialize_field("text", self.text())?;
         kept.end()
     }
 }
