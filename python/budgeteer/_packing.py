@@ -394,9 +394,9 @@ class Packing(Generic[T]):
 
     def _summary(self) -> str:
         kept, dropped = len(self._kept), self._dropped_count
+        of_all = f"{kept} of {_chunks(kept + dropped)}"
         lines = [
-            f"Kept {kept} of {_chunks(kept + dropped)} with {self.total_tokens} of "
-            f"{_counted(self.budget_tokens)}."
+            f"Kept {of_all} with {self.total_tokens} of {_counted(self.budget_tokens)}.",
         ]
         if cut := len(self._cut_places()):
             lines.append(f"Cut {cut} of them.")

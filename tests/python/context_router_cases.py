@@ -18,7 +18,19 @@ from budgeteer import presets
 FILE = Path(__file__).parents[1] / "cases/context_router.json"
 
 WORDS = [
-    *("tea", "green", "Tea.", "rye!", "(Bread)", "is", "the", "\n", "\u8336", "\u00e9t\u00e9", " "),
+    *(
+        "tea",
+        "green",
+        "Tea.",
+        "rye!",
+        "(Bread)",
+        "is",
+        "the",
+        "\n",
+        "\u8336",
+        "\u00e9t\u00e9",
+        " ",
+    ),
     *("e\u0301", "\U0001f1f3\U0001f1f4", "\x1c", "\u3000", "re-do", "x" * 30),
 ]
 

@@ -17,7 +17,18 @@ from budgeteer import BudgeteerError, Packer, pack, presets
 FILE = Path(__file__).parents[1] / "cases/explain.json"
 
 WORDS = [
-    *("tea", "green", "Tea.", "rye!", "Bread?", "is", "dark", "\n", "\u8336\u3002", "\u00e9t\u00e9"),
+    *(
+        "tea",
+        "green",
+        "Tea.",
+        "rye!",
+        "Bread?",
+        "is",
+        "dark",
+        "\n",
+        "\u8336\u3002",
+        "\u00e9t\u00e9",
+    ),
     *("\n[a:b]", "\\[a:b]", "\n## [", "<b>", "&amp;", '"', "\t", "\r", "]]>", "\u2028", "\x01"),
 ]
 
@@ -98,13 +109,17 @@ def packings():
 
 def refusals():
     """Return what is said of a chunk that is not there."""
-    cases = []
-    for count, index in [(0, 0), (1, 1), (2, 99)]:
+
+    def error(count, index):
         try:
-            pack("", ["tea"] * count, 9).explain(index)
-        except BudgeteerError as error:
-            cases.append({"chunks": count, "index": index, "error": str(error)})
-    return cases
+            return pack("", ["tea"] * count, 9).explain(index)
+        except BudgeteerError as refused:
+            return str(refused)
+
+    places = [(0, 0), (1, 1), (2, 99)]
+    return [
+        {"chunks": count, "index": index, "error": error(count, index)} for count, index in places
+    ]
 
 
 KINDS = (packings, refusals)

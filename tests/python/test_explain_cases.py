@@ -23,13 +23,19 @@ def test_cases_say_everything():
     """Each sentence that a packing may say of a chunk, and of all, is in some case."""
     cases = json.loads(explain_cases.FILE.read_text("utf-8"))["packings"]
     said = "\n".join(
-        line for case in cases for line in [*case["answer"]["explained"], case["answer"]["summary"]]
+        line
+        for case in cases
+        for line in [*case["answer"]["explained"], case["answer"]["summary"]]
     )
     for words in [
         *("(no score)", "(score -1.00)", "was kept with 1 token,", "was cut to", "sentences with"),
         *("for its citation, characters", "its score is below min_score", "its text is empty"),
         *("it shares no keyword with the question", "1 document had been considered before it"),
-        *("max_chunks was reached with 1 chunk kept", "equals that of chunk", "or nearly, that of"),
+        *(
+            "max_chunks was reached with 1 chunk kept",
+            "equals that of chunk",
+            "or nearly, that of",
+        ),
         *("packing had stopped before its turn came", "was dropped: it needs at least"),
         *("was dropped: with its citation it needs at least", "was dropped: it needs 3 tokens"),
         *("Kept 0 of 0 chunks", "Cut 1 of them.", "1 out_of_scope", "1 empty", "1 cap"),
