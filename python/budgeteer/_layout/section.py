@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
@@ -47,9 +46,10 @@ class Section:
             max_tokens=n)``. What a message costs beside its text is already off that number.
         basis: The tokens to start from. None takes *tokens*, or what the content counts, with all
             that its messages cost; a fill starts at 0.
-        grow: Its share in what is left free, beside those of the other sections.
-        shrink: Its share in what is lacking, times its basis. 0 never shrinks: the section has its
-            basis, or is dropped by priority.
+        grow: Its share in what is left free, beside those of the other sections: 0, or from
+            0.000001 to 10000, read to the nearest millionth.
+        shrink: Its share in what is lacking, times its basis; of the same range. 0 never shrinks:
+            the section has its basis, or is dropped by priority.
         min_tokens: The least it may have.
         max_tokens: The most it may have; None is no limit.
         priority: Where the least of all sections does not fit, those of the lowest priority are
@@ -282,8 +282,8 @@ def _content(content: Any) -> Any:
 
 def _factor(name: str, value: object) -> float:
     factor = _validate.number(name, value)
-    if not 0 <= factor <= sys.float_info.max:
-        raise InvalidArgumentError(f"{name} must be a finite number from 0 on, not {factor!r}")
+    if factor != 0 and not 0.000001 <= factor <= 10_000:
+        raise InvalidArgumentError(f"{name} must be 0 or from 0.000001 to 10000, not {factor!r}")
     return factor
 
 

@@ -355,9 +355,9 @@ class Packing(Generic[T]):
             self._duplicates.get(index),
         )
 
-    def explain(self, index: int) -> str:
+    def explain(self, index: int | None = None) -> str:
         """
-        Return a sentence that says what became of chunk *index*.
+        Return a sentence that says what became of chunk *index*, or a few lines on all chunks.
 
         Raises:
             InvalidArgumentError: There is no chunk with that index.
@@ -369,8 +369,13 @@ class Packing(Generic[T]):
             Chunk 1 (score 0.52) was dropped: its text equals that of chunk 0, which is kept.
             >>> print(packing.explain(2))
             Chunk 2 (score 0.00) was dropped: it needs at least 3 tokens, and 2 of 3 were left.
+            >>> print(packing.explain())
+            Kept 1 of 3 chunks with 1 of 3 tokens.
+            Dropped 2: 1 duplicate, 1 budget.
 
         """
+        if index is None:
+            return self._summary()
         index = _validate.tokens("index", index)
         if index >= len(self._scores):
             raise InvalidArgumentError(
@@ -395,6 +400,20 @@ class Packing(Generic[T]):
                 )
         dropped = self._dropped_chunk(self._place(index))
         return f"{who} was dropped: {self._why(dropped)}."
+
+    def _summary(self) -> str:
+        kept, dropped = len(self._kept), self._dropped_count
+        of_all = f"{kept} of {_chunks(kept + dropped)}"
+        lines = [
+            f"Kept {of_all} with {self.total_tokens} of {_counted(self.budget_tokens)}.",
+        ]
+        if cut := len(self._cut_places()):
+            lines.append(f"Cut {cut} of them.")
+        if dropped:
+            counts = [(self._reasons.count(code), name) for code, name in enumerate(REASONS)]
+            shown = ", ".join(f"{count} {name}" for count, name in counts if count)
+            lines.append(f"Dropped {dropped}: {shown}.")
+        return "\n".join(lines)
 
     def _place(self, index: int) -> int:
         return next(place for place, dropped in enumerate(self._dropped) if dropped == index)
