@@ -27,7 +27,7 @@ from budgeteer.presets import (
     retrieval_service,
     sources_footer,
 )
-from budgeteer.ranking import bm25_scores, keyword_scores
+from budgeteer.ranking import Bm25, Embedding, Hybrid, bm25_scores, keyword_scores
 from budgeteer.service import (
     ChunkRetriever,
     LlmSettings,
@@ -79,7 +79,7 @@ hits: int = info.hits
 rate: float = info.hit_rate
 by_counter: Packing[str] = pack("query", ["a"], 10, counter=exact)
 best: int = int(keyword_scores("query", ["a"]).argmax())
-stemmed: Packing[str] = pack("query", ["a"], 10, stemming="english", stopwords={"the"})
+stemmed = pack("query", ["a"], 10, ranking=Bm25(stemming="english", stopwords={"the"}))
 sentences: Packing[Chunk] = Packer(9, units="sentence").pack("query", [Chunk("a")])
 score: float = float(bm25_scores("query", ["a"], titles=["b"], k1=1.5, b=0.5).max())
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FORMAT, NEAR, PLAIN
-from budgeteer._pack.options import REASONS
+from budgeteer._pack.options import REASONS, Reason
 from budgeteer._public import public
+from budgeteer._rank.rankings import RankingName
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class DroppedChunk(Generic[T]):
     chunk: T
     index: int
     score: float | None
-    reason: str
+    reason: Reason
     needed_tokens: int
     available_tokens: int
     duplicate_of: int | None
@@ -174,14 +175,14 @@ class Packing(Generic[T]):
         *,
         budget: int,
         reserve: int,
-        fallback: str | None = None,
+        fallback: RankingName | None = None,
         extracts: dict[int, tuple[int, int]] | None = None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = packed.text
         self.total_tokens: int = packed.total_tokens
         self.budget_tokens = budget
-        self.is_exact = prepared.counter.is_exact
+        self.is_exact: bool = prepared.counter.is_exact
         self.fallback = fallback
         self._chunks: Sequence[T | None] = chunks
         self._prepared: Prepared | None = prepared
