@@ -224,14 +224,16 @@ class Packing(Generic[T]):
         self._available = memoryview(available).cast("q")
         self._dropped = memoryview(dropped).cast("I")
 
-    def __getattr__(self, name: str) -> Any:
-        """Have the columns taken when one of them is looked at: many look at the text alone."""
-        if name in _COLUMNS_OF and "_packed" in self.__dict__:
-            _COLUMNS_OF[name](self)
-            return self.__dict__[name]
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-        )
+    if not TYPE_CHECKING:  # a checker of types knows those, and no other
+
+        def __getattr__(self, name: str) -> Any:
+            """Have the columns taken when one of them is looked at: many look at the text alone."""
+            if name in _COLUMNS_OF and "_packed" in self.__dict__:
+                _COLUMNS_OF[name](self)
+                return self.__dict__[name]
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
 
     @property
     def kept(self) -> Sequence[KeptChunk[T]]:
