@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FORMAT, NEAR, PLAIN
+from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.options import REASONS, Reason
+from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
 from budgeteer._rank.rankings import RankingName
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from budgeteer._count.counter import TokenCounter
-    from budgeteer._pack.prepared import Prepared
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -227,7 +225,7 @@ class Packing(Generic[T]):
     if not TYPE_CHECKING:  # a checker of types knows those, and no other
 
         def __getattr__(self, name: str) -> Any:
-            """Have the columns taken when one of them is looked at: many look at the text alone."""
+            """Take the columns when one of them is looked at: many look at the text alone."""
             if name in _COLUMNS_OF and "_packed" in self.__dict__:
                 _COLUMNS_OF[name](self)
                 return self.__dict__[name]
