@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
-from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
+from budgeteer._messages.messages import Message, MessageCosts, framed_tools, render_tools
 from budgeteer._messages.trim import History
 from budgeteer._pack.packing import Packing
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
-ROLES = ("system", "developer", "user", "assistant")
+Role: TypeAlias = Literal["system", "developer", "user", "assistant"]
+ROLES: tuple[Role, ...] = get_args(Role)
 """The roles that a text may have."""
 
 _SOURCES = ("content", "tokens", "fill")
 
-Message = Mapping[str, Any]
-Fill = Callable[[int], Packing[Any] | Sequence[Message] | str]
+Fill: TypeAlias = Callable[[int], Packing[Any] | Sequence[Message] | str]
 
 
 @public("budgeteer")
@@ -79,7 +79,7 @@ class Section:
     min_tokens: int = 0
     max_tokens: int | None = None
     priority: int = 0
-    role: str | None = None
+    role: Role | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__

@@ -14,6 +14,7 @@ from budgeteer._pack.options import ORDERS
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared
 from budgeteer._pack.state import Indexed, State
+from budgeteer._rank.rankings import RankingName
 from budgeteer._rank.similarity import Vectors
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
@@ -42,7 +43,7 @@ class Call:
     vectors: Vectors | None = None
     previous: Packing[Any] | None = None
     links: tuple[str, ...] = ()
-    fallback: str | None = None
+    fallback: RankingName | None = None
 
     @property
     def is_missing_vectors(self) -> bool:

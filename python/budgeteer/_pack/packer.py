@@ -361,7 +361,7 @@ def _restored(kind: type[Packer], options: dict[str, Any]) -> Packer:
 
 
 def pack(
-    query: str, chunks: Iterable[T], max_tokens: int, **options: "Unpack[Options]"
+    query: str, chunks: Iterable[T] | Indexed[T], max_tokens: int, **options: "Unpack[Options]"
 ) -> Packing[T]:
     """
     Pack the best of *chunks* for *query* into *max_tokens* tokens.

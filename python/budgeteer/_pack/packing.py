@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FORMAT, NEAR, PLAIN
-from budgeteer._pack.options import REASONS
+from budgeteer._count.counter import TokenCounter
+from budgeteer._pack.options import REASONS, Reason
+from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
+from budgeteer._rank.rankings import RankingName
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from budgeteer._count.counter import TokenCounter
-    from budgeteer._pack.prepared import Prepared
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -92,7 +91,7 @@ class DroppedChunk(Generic[T]):
     chunk: T
     index: int
     score: float | None
-    reason: str
+    reason: Reason
     needed_tokens: int
     available_tokens: int
     duplicate_of: int | None
@@ -174,14 +173,14 @@ class Packing(Generic[T]):
         *,
         budget: int,
         reserve: int,
-        fallback: str | None = None,
+        fallback: RankingName | None = None,
         extracts: dict[int, tuple[int, int]] | None = None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = packed.text
         self.total_tokens: int = packed.total_tokens
         self.budget_tokens = budget
-        self.is_exact = prepared.counter.is_exact
+        self.is_exact: bool = prepared.counter.is_exact
         self.fallback = fallback
         self._chunks: Sequence[T | None] = chunks
         self._prepared: Prepared | None = prepared
@@ -223,14 +222,16 @@ class Packing(Generic[T]):
         self._available = memoryview(available).cast("q")
         self._dropped = memoryview(dropped).cast("I")
 
-    def __getattr__(self, name: str) -> Any:
-        """Have the columns taken when one of them is looked at: many look at the text alone."""
-        if name in _COLUMNS_OF and "_packed" in self.__dict__:
-            _COLUMNS_OF[name](self)
-            return self.__dict__[name]
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-        )
+    if not TYPE_CHECKING:  # a checker of types knows those, and no other
+
+        def __getattr__(self, name: str) -> Any:
+            """Take the columns when one of them is looked at: many look at the text alone."""
+            if name in _COLUMNS_OF and "_packed" in self.__dict__:
+                _COLUMNS_OF[name](self)
+                return self.__dict__[name]
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
 
     @property
     def kept(self) -> Sequence[KeptChunk[T]]:

@@ -11,7 +11,7 @@ from budgeteer._backend import backend
 from budgeteer._codes import BY_RANK, CITE, EXACT, GATE, NO_POLICY, REPEATS, SKIP
 from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._needs import Needs, needs_of
-from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, UNITS
+from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, UNITS, Units
 from budgeteer._pack.template import Template, notice_of, template_of
 from budgeteer._rank.rankings import Ranked, ranked
 from budgeteer.errors import InvalidArgumentError
@@ -58,7 +58,7 @@ class Prepared:
     template: Template
     notice: tuple[str, ...] | None
     policy: tuple[int, int]
-    units: str
+    units: Units
     needs: Needs = Needs()  # noqa: RUF009 - immutable, and so below
     ask: Callable[[str, int], int] | None = None
     max_docs: int | None = None
