@@ -162,7 +162,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     /// of its whole text is a duplicate.
     fn keep_cut(&mut self, index: u32, tokens: u64, frame: Frame, piece: Vec<u8>) {
         self.keep(index, tokens, 0, frame);
-        self.admitted.cut = Some((index, piece));
+        self.admitted.cuts.push((index, piece));
     }
 
     /// Returns whether it is time to set room aside for the notice: something

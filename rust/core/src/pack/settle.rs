@@ -68,7 +68,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
         self.admitted.frames.pop();
         self.room = self.room.saturating_add(kept.tokens).saturating_add(kept.citation);
-        self.admitted.cut.take_if(|(index, _)| *index == kept.index);
+        self.admitted.cuts.retain(|(index, _)| *index != kept.index);
         self.repeats.remove(self.batch, kept.index);
         kept
     }

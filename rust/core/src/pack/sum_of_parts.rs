@@ -44,7 +44,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                 let piece = cut_by_units(estimate, text, keep, marker, available);
                 tokens = estimate.count_text(Text::from_utf8(&piece), &mut scratch);
                 frame.escaped = None;
-                self.admitted.cut = Some((index, self.escaped(piece)));
+                let piece = self.escaped(piece);
+                self.admitted.cuts.push((index, piece));
             }
             used += tokens;
             self.admitted.kept.push(Kept { index, tokens, citation: 0 });
