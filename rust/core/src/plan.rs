@@ -128,9 +128,9 @@ pub enum Policy {
     /// [`Host::cite`] is asked: texts and citations, each counted by itself, stay
     /// within the budget together. Nothing is cut then.
     Cite,
-    /// [`Call::gate`] ranks by weight, whatever the ranking, and refuses
-    /// documents: those that share no keyword with the question, and those
-    /// beyond a number. Titles do not count then.
+    /// [`Call::gate`](field@Call::gate) ranks by weight, whatever the ranking,
+    /// and refuses documents: those that share no keyword with the question, and
+    /// those beyond a number. Titles do not count then.
     Gate {
         /// The number of documents that are considered at most.
         max_docs: u64,
