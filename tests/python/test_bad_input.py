@@ -366,7 +366,9 @@ def test_any_iterable(name, chunks):
         assert "tea\n\nrye" == pack("tea", chunks, 9).text
 
 
-@pytest.mark.parametrize("empty", [[], (), iter(()), {}.values(), np.array([])], ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize(
+    "empty", [[], (), iter(()), {}.values(), np.array([])], ids=lambda it: type(it).__name__
+)
 def test_no_chunk(backend, empty):
     """No chunks make an empty packing."""
     packing = pack("tea", empty, 5)

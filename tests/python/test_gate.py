@@ -16,16 +16,16 @@ from support import (
     BACKENDS,
     counters,
     odd_texts,
-    options_of,
     on_both,
     options,
+    options_of,
     outcome,
     plain_texts,
     texts,
     using,
 )
 
-from budgeteer import Chunk, InvalidArgumentError, Packer, get_counter
+from budgeteer import Chunk, InvalidArgumentError, get_counter
 from budgeteer._codes import GATE
 from budgeteer.cli import main
 from budgeteer.presets import context_gate, gate_bundle
