@@ -27,6 +27,12 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes seconds")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes():
+    """Write the folder of vocabularies before there are processes that look for it."""
+    vocabularies.cache_dir()
+
+
 @pytest.fixture(params=BACKENDS)
 def backend(request):
     """Run the test on each backend; the value is the backend's module."""

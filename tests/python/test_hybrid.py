@@ -258,7 +258,7 @@ def test_bm25_of_a_fallback(backend):
         packing = Packer(5, ranking=hybrid).pack("working", ["Lunch is at noon.", "We work."])
 
         assert ("bm25", "We work.") == (packing.fallback, packing.kept[0].text)
-    with pytest.raises(InvalidArgumentError, match="^bm25 must be "):
+    with pytest.raises(InvalidArgumentError, match=r"^bm25 must be "):
         Hybrid({"embedding": 1}, bm25=bm25, embedding=replace(embedding, fallback=Bm25(b=0)))
 
 

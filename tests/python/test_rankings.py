@@ -1,4 +1,4 @@
-"""Rankings as objects: values that hash, copy and pickle, refuse what is wrong, and take effect."""
+"""Rankings as objects: they are values, refuse what is wrong, and take effect."""
 
 import copy
 import pickle
@@ -180,7 +180,7 @@ def test_no_ranking(ranking, shown):
         match=f"^ranking must be one of 'bm25', .*, or a Bm25, Embedding or Hybrid, not {shown}$",
     ):
         Packer(9, ranking=ranking)
-    with pytest.raises(InvalidArgumentError, match="^ranking must be one of .*; did you mean "):
+    with pytest.raises(InvalidArgumentError, match=r"^ranking must be one of .*; did you mean "):
         Packer(9, ranking="bm52")
 
 
