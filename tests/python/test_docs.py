@@ -1,8 +1,11 @@
 """The examples in the documentation of every module run as they stand."""
 
+import ast
 import doctest
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 from support import ONLY_REFERENCE
@@ -16,15 +19,35 @@ MODULES = [
 ]
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of the classes that a module defines, wherever these say they live."""
+
+    def _from_module(self, module, item):
+        if isinstance(item, type):
+            return item.__name__ in classes(module)
+        return super()._from_module(module, item)
+
+
+def classes(module):
+    """Return the names of the classes that a module defines."""
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     """Every example in a docstring answers what it says."""
     if ONLY_REFERENCE and name == "budgeteer._pack.corpus":
         pytest.skip("files of corpora are native")
     module = importlib.import_module(name)
-    failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    tests = Finder().find(module, name)
+    for test in tests:
+        runner.run(test)
 
-    assert 0 == failed
+    assert 0 == runner.summarize(verbose=False).failed
+    examples = Path(module.__file__).read_text(encoding="utf-8").count(">>> ")
+    assert sum(len(test.examples) for test in tests) == examples
 
 
 def test_public_examples():
@@ -38,3 +61,32 @@ def test_public_examples():
 
 def issubclass_of_exception(item):
     return isinstance(item, type) and issubclass(item, Exception)
+
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "DECISIONS.md", "README.md")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links(name):
+    """Each relative link of a document leads to a file, and to a heading where it names one."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        file = ROOT / path if path else ROOT / name
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+
+    assert [] == broken
+
+
+def anchors(file):
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
