@@ -40,12 +40,17 @@ def as_int(value: object) -> int | None:
 
 def tokens(name: str, value: object, *, minimum: int = 0) -> int:
     """Return *value* as a number of tokens."""
+    return whole(name, value, minimum, MAX_TOKENS)
+
+
+def whole(name: str, value: object, minimum: int, maximum: int) -> int:
+    """Return *value* as an int from *minimum* to *maximum*."""
     number = as_int(value)
     if number is None:
         raise InvalidArgumentError(f"{name} must be an int, not {type_name(value)}")
-    if not minimum <= number <= MAX_TOKENS:
+    if not minimum <= number <= maximum:
         raise InvalidArgumentError(
-            f"{name} must be from {minimum} to {MAX_TOKENS}, not {shown(number)}"
+            f"{name} must be from {minimum} to {maximum}, not {shown(number)}"
         )
     return number
 
@@ -74,11 +79,14 @@ def number(name: str, value: object) -> float:
     return number
 
 
-def number_between(name: str, value: object, minimum: int, maximum: int) -> float:
-    """Return *value* as a float from *minimum* to *maximum*."""
+def number_between(
+    name: str, value: object, minimum: float, maximum: float, unit: str = ""
+) -> float:
+    """Return *value* as a float from *minimum* to *maximum*, both in *unit*."""
     found = number(name, value)
     if not minimum <= found <= maximum:
-        raise InvalidArgumentError(f"{name} must be from {minimum} to {maximum}, not {found!r}")
+        low, high = (f"{bound:g}" if bound < 1 else f"{bound:.0f}" for bound in (minimum, maximum))
+        raise InvalidArgumentError(f"{name} must be from {low} to {high}{unit}, not {found!r}")
     return found
 
 

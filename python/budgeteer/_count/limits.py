@@ -436,12 +436,7 @@ def _limits(where: str, name: object, fields: Mapping[str, Any], origin: str) ->
 def _factor(name: str, value: object) -> float | None:
     if value is None:
         return None
-    factor = _validate.number(name, value)
-    if not _FACTOR_MIN <= factor <= _FACTOR_MAX:
-        raise InvalidArgumentError(
-            f"{name} must be from {_FACTOR_MIN:g} to {_FACTOR_MAX:g}, not {factor!r}"
-        )
-    return factor
+    return _validate.number_between(name, value, _FACTOR_MIN, _FACTOR_MAX)
 
 
 def _check_encoding(where: str, encoding: str) -> None:

@@ -388,10 +388,13 @@ def _checked(embedder: OpenAIEmbedder) -> dict[str, Any]:
     given = {item.name: getattr(embedder, item.name) for item in fields(embedder)[:-1]}
     for name, (low, high) in _RANGES.items():
         if given[name] is not None or name not in _OPTIONAL:
-            given[name] = _whole(name, given[name], low, high)
+            given[name] = _validate.whole(name, given[name], low, high)
     for name in ("timeout", "connect_timeout", "total_timeout", "backoff"):
         if given[name] is not None or name not in _OPTIONAL:
-            given[name] = _seconds(name, given[name])
+            least = 0.0 if name == "backoff" else 1e-3
+            given[name] = _validate.number_between(
+                name, given[name], least, _MAX_SECONDS, " seconds"
+            )
     for name in ("truncate", "allow_insecure_http"):
         if not _validate.is_bool(given[name]):
             found = _validate.type_name(given[name])
@@ -427,27 +430,6 @@ def _check_names(given: dict[str, Any]) -> None:
             "url must be https where a key is sent to another machine; "
             "api_key_env=None sends none, allow_insecure_http=True allows it"
         )
-
-
-def _whole(name: str, value: object, low: int, high: int) -> int:
-    number = _validate.as_int(value)
-    if number is None:
-        raise InvalidArgumentError(f"{name} must be an int, not {_validate.type_name(value)}")
-    if not low <= number <= high:
-        raise InvalidArgumentError(
-            f"{name} must be from {low} to {high}, not {_validate.shown(number)}"
-        )
-    return number
-
-
-def _seconds(name: str, value: object) -> float:
-    low = 0.0 if name == "backoff" else 1e-3
-    number = _validate.number(name, value)
-    if not low <= number <= _MAX_SECONDS:
-        raise InvalidArgumentError(
-            f"{name} must be from {low:g} to {_MAX_SECONDS:g} seconds, not {number:g}"
-        )
-    return number
 
 
 def _path(name: str, value: object) -> str:
