@@ -28,7 +28,7 @@ print(time.perf_counter() - start)
 """
 
 
-def seconds(statement, folder):
+def seconds(statement: str, folder: str) -> float:
     """Return how long a fresh process takes for *statement*, its bytecode kept in *folder*."""
     command = [sys.executable, "-c", CODE.format(statement)]
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
@@ -36,7 +36,7 @@ def seconds(statement, folder):
     return float(subprocess.check_output(command, text=True, env=environment))
 
 
-def measured(rounds):
+def measured(rounds: int) -> list[list[float]]:
     """Return the seconds of each statement in each round."""
     with tempfile.TemporaryDirectory() as folder:
         for statement in STATEMENTS:  # compiled once, as installing does
@@ -44,7 +44,7 @@ def measured(rounds):
         return [[seconds(statement, folder) for statement in STATEMENTS] for _ in range(rounds)]
 
 
-def main():
+def main() -> None:
     """Measure, and fail where the import is not light."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--rounds", type=int, default=15, help="how often each is imported")

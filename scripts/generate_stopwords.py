@@ -5,8 +5,8 @@ Write the stopwords of the languages that Snowball has lists for, for both backe
 
 PATH is a checkout of Snowball's website (https://github.com/snowballstem/snowball-website), whose
 ``algorithms/LANGUAGE/stop.txt`` are read. An entry becomes the terms that BM25 makes of it, so
-that ``b'`` is ``b``. English is not among them: its list is our own, in
-``stopwords.rs`` and ``_rank/terms.py``.
+that ``b'`` is ``b``. English is not among them: its list is our own, in ``stopwords/english.rs``
+and ``_rank/terms.py``.
 """
 
 import argparse

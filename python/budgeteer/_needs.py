@@ -1,4 +1,4 @@
-"""What each ranking needs to know of query and chunks: one table, for the facade and the reference."""
+"""What each ranking needs to know of query and chunks, for the facade and the reference."""
 
 from typing import NamedTuple
 

@@ -10,9 +10,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 from budgeteer.errors import InvalidArgumentError
+
+C = TypeVar("C", bound=str)
 
 MAX_TOKENS = 2**63 - 1
 """The largest number of tokens that an argument may name."""
@@ -89,7 +91,7 @@ def text(name: str, value: object) -> str:
     return str.__str__(value)
 
 
-def choice(name: str, value: object, allowed: Sequence[str]) -> str:
+def choice(name: str, value: object, allowed: Sequence[C]) -> C:
     """Return *value*, which must be one of *allowed*."""
     listed = ", ".join(map(repr, allowed))
     if not isinstance(value, str):
@@ -97,7 +99,7 @@ def choice(name: str, value: object, allowed: Sequence[str]) -> str:
     if value not in allowed:
         hint = did_you_mean(value, allowed)
         raise InvalidArgumentError(f"{name} must be one of {listed}, not {value[:80]!r}{hint}")
-    return value
+    return value  # type: ignore[return-value]  # it is one of them
 
 
 def did_you_mean(value: str, allowed: Iterable[str]) -> str:

@@ -64,6 +64,7 @@ from budgeteer._files import decode, join, mapping, one_line, reason
 from budgeteer._pack.options import Overflow
 from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Embedding, RankingName
+from budgeteer._rank.similarity import Embedder
 from budgeteer._sources.sources import Qdrant, Source, source_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError, RetrievalError
 
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     from budgeteer._chunk.chunk import Chunk
     from budgeteer._pack.packing import Packing
     from budgeteer.embedding import OpenAIEmbedder
+else:
+    OpenAIEmbedder = Embedder  # for who reads annotations: few files need ours, slow to load
 
 __all__ = ["Config", "ConfigError", "load"]
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from budgeteer import _validate
 from budgeteer._codes import CITE, GATE, SUM_OF_PARTS
 from budgeteer._count.counter import TokenCounter
+from budgeteer._count.names import ESTIMATORS, Estimator
 from budgeteer._pack.citation import Citation, citations, estimate_citation_tokens, sources_footer
 from budgeteer._pack.gate import artifacts_of
 from budgeteer._pack.options import Overflow
@@ -38,9 +39,14 @@ APPROX_CHARS_PER_TOKEN = 4
 DEFAULT_CITATION_SAFETY_BUFFER_TOKENS = 64
 """Tokens that `agentic_rag` keeps back for the footer of sources."""
 
-_ESTIMATORS = ("chars_div4", "words", "whitespace")
-_RANKINGS: dict[str, RankingName] = {"relevance": "keyword", "recency": "recency", "manual": "input"}
-_TRUNCATIONS: dict[str, Overflow] = {
+RouterRanking: TypeAlias = Literal["relevance", "recency", "manual"]
+Truncation: TypeAlias = Literal["drop", "truncate_end", "truncate_middle"]
+_RANKINGS: dict[RouterRanking, RankingName] = {
+    "relevance": "keyword",
+    "recency": "recency",
+    "manual": "input",
+}
+_TRUNCATIONS: dict[Truncation, Overflow] = {
     "drop": "skip",
     "truncate_end": "truncate_end",
     "truncate_middle": "truncate_middle",
@@ -259,9 +265,9 @@ def context_router(
     max_tokens: int = 8000,
     *,
     reserve_tokens: int = 0,
-    estimator: str = "chars_div4",
-    ranking: str = "relevance",
-    truncation: str = "drop",
+    estimator: Estimator = "chars_div4",
+    ranking: RouterRanking = "relevance",
+    truncation: Truncation = "drop",
 ) -> Packer:
     """
     Return a packer that answers as theaios-context-router 0.2.2 does, to the bit.
@@ -290,7 +296,7 @@ def context_router(
     return _SumOfParts(
         _validate.tokens("max_tokens", max_tokens, minimum=1),
         reserve_tokens=reserve_tokens,
-        counter=_validate.choice("estimator", estimator, _ESTIMATORS),
+        counter=_validate.choice("estimator", estimator, ESTIMATORS),
         ranking=_RANKINGS[_validate.choice("ranking", ranking, tuple(_RANKINGS))],
         overflow=_TRUNCATIONS[_validate.choice("truncation", truncation, tuple(_TRUNCATIONS))],
         min_score=None,

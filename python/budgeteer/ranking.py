@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
@@ -10,6 +10,7 @@ from budgeteer._backend import backend
 from budgeteer._codes import TITLE_TYPE
 from budgeteer._rank import similarity
 from budgeteer._rank.rankings import Bm25, Embedding, Hybrid
+from budgeteer._rank.terms import Language, Stopwords
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def bm25_scores(
     titles: Sequence[str] | None = None,
     k1: float = 1.2,
     b: float = 0.75,
-    stemming: str | None = None,
-    stopwords: str | Iterable[str] | None = "english",
+    stemming: Language | None = None,
+    stopwords: Stopwords | None = "english",
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """
     Return how well each text with its title answers the query, by BM25 over all of them.

@@ -506,6 +506,19 @@ def test_estimators(backend, estimator, text):
 
 
 @on_both
+def test_several_cuts(name):
+    """Under an estimate of many characters for a token each chunk that is cut stands cut."""
+    chunks = ["a " * 400, "b " * 400]
+    with using(name):
+        packer = presets.context_router(9, truncation="truncate_end", ranking="manual")
+        packing = replace(packer, counter="chars_per_token:50").pack("", chunks)
+
+    assert "a " * 18 + " [...]\n\n" == packing.text[:44]
+    assert [kept.token_count for kept in packing.kept] == [1, 1]
+    assert 82 == len(packing.text)
+
+
+@on_both
 def test_example_of_the_document(name):
     """The document's example scores 1.0, a third and 0.0."""
     chunks = [

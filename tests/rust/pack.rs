@@ -78,9 +78,7 @@ proptest! {
     fn selections_hold(
         texts in texts(), max_tokens in 0_usize..80, overflow in overflows(),
         counter in 0..3_u8, tagged: bool, near: bool,
-        selection in prop::sample::select(
-            vec![Selection::Rank, Selection::Coverage, Selection::Knapsack]
-        ),
+        selection in prop::sample::select(vec![Selection::Rank, Selection::Coverage]),
     ) {
         let packer = Packer::new(max_tokens)
             .overflow(overflow)

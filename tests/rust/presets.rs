@@ -1,11 +1,17 @@
 //! Presets: what their documents say, and what holds for every input.
 
+mod cases;
+
 use budgeteer::presets::{
-    agentic_rag, citations, context_gate, estimate_citation_tokens, gate_bundle, retrieval_service,
-    sources_footer,
+    agentic_rag, citations, context_gate, context_router, estimate_citation_tokens, gate_bundle,
+    retrieval_service, sources_footer,
 };
-use budgeteer::{Chunk, Estimate, Packer, Reason, TokenCounter};
+use budgeteer::{
+    Chunk, Encoding, Estimate, Overflow, Packer, Ranking, Reason, TokenCounter, Units,
+};
+use cases::{cases, list, number};
 use proptest::prelude::*;
+use serde_json::json;
 
 fn artifact(id: &str, kind: &str, authority: &str, priority: f64, content: &str) -> Chunk {
     Chunk::new(content).id(id).kind(kind).authority(authority).priority(priority)
@@ -108,6 +114,68 @@ fn retrieval_service_stops() -> Result<(), budgeteer::Error> {
     let packing = retrieval_service(4).pack("", &chunks)?;
     assert_eq!("Tea.", packing.text);
     Ok(())
+}
+
+/// The router's preset packs what Python's does, which packs what the document's
+/// program does.
+#[test]
+fn context_router_is_that_of_python() -> Result<(), budgeteer::Error> {
+    for case in list(&cases("context_router.json", "packings")) {
+        let text = |value: &serde_json::Value| value.as_str().expect("a string").to_owned();
+        let read = |chunk: &serde_json::Value| Chunk {
+            mtime: chunk["mtime"].as_f64().expect("a number"),
+            ..Chunk::new(text(&chunk["text"])).title(text(&chunk["title"]))
+        };
+        let chunks: Vec<Chunk> = list(&case["chunks"]).iter().map(read).collect();
+        let options = &case["options"];
+        let packer = context_router(number(&case["max_tokens"]))
+            .reserve_tokens(number(&options["reserve_tokens"]))
+            .estimate(match options["estimator"].as_str() {
+                Some("chars_div4") => Estimate::CharsDiv4,
+                _ => Estimate::Words,
+            })
+            .ranking(match options["ranking"].as_str() {
+                Some("relevance") => Ranking::Keyword,
+                Some("recency") => Ranking::Recency,
+                _ => Ranking::Input,
+            })
+            .overflow(match options["truncation"].as_str() {
+                Some("drop") => Overflow::Skip,
+                Some("truncate_end") => Overflow::TruncateEnd,
+                _ => Overflow::TruncateMiddle,
+            });
+        let packing = packer.pack(&text(&case["query"]), &chunks)?;
+        let answer = &case["answer"];
+        assert_eq!(text(&answer["text"]), packing.text, "{case}");
+        assert_eq!(number(&answer["total_tokens"]), packing.total_tokens, "{case}");
+        assert_eq!(number(&answer["budget_tokens"]), packing.budget_tokens, "{case}");
+        let kept = packing.kept.iter();
+        let kept =
+            kept.map(|kept| json!([kept.index, kept.token_count, kept.was_cut, kept.text()]));
+        assert_eq!(*list(&answer["kept"]), *kept.collect::<Vec<_>>(), "{case}");
+        let dropped = packing.dropped.iter().map(|dropped| {
+            let reason = if dropped.reason == Reason::Budget { "budget" } else { "another" };
+            json!([dropped.index, reason, dropped.needed_tokens, dropped.available_tokens])
+        });
+        assert_eq!(*list(&answer["dropped"]), *dropped.collect::<Vec<_>>(), "{case}");
+        let scores = list(&answer["scores"]).iter().map(|score| text(score).parse().ok());
+        assert!(scores.eq(packing.kept.iter().map(|kept| kept.score)), "{case}");
+    }
+    Ok(())
+}
+
+/// Under a counter that is no estimate the router's preset holds its budget; it
+/// packs no sentences.
+#[test]
+fn context_router_holds_otherwise() {
+    let chunks = ["Green tea.", "Green tea is mild, and dark tea is not."];
+    for max_tokens in 0..20 {
+        let packer = context_router(max_tokens).overflow(Overflow::TruncateEnd);
+        let packing = packer.counter(Encoding::O200k).pack("tea", &chunks).expect("it packs");
+        assert_eq!(Encoding::O200k.count(&packing.text), packing.total_tokens);
+        assert!(packing.total_tokens <= max_tokens);
+    }
+    assert!(context_router(9).units(Units::Sentence).pack("tea", &chunks).is_err());
 }
 
 fn chunks() -> impl Strategy<Value = Vec<Chunk>> {

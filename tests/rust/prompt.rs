@@ -248,8 +248,8 @@ fn wrong_sections_are_refused() {
     for (sections, words) in [
         (vec![reserve(), reserve()], "there are two sections of the name \"x\""),
         (vec![Section::reserve("", 1)], "the name of a section must not be empty"),
-        (vec![reserve().grow(f64::NAN)], "section \"x\": grow must be a finite number from 0 on"),
-        (vec![reserve().shrink(-1.0)], "section \"x\": shrink must be a finite number from 0 on"),
+        (vec![reserve().grow(f64::NAN)], "section \"x\": grow must be 0 or from 0.000001 to 10000"),
+        (vec![reserve().shrink(-1.0)], "section \"x\": shrink must be 0 or from 0.000001 to 10000"),
         (
             vec![reserve().min_tokens(2).max_tokens(1)],
             "section \"x\": min_tokens must be at most the max_tokens 1, not 2",

@@ -255,7 +255,7 @@ fn wrong_limits_are_refused() {
 
 #[test]
 fn files_of_models_are_read_whole_or_not_at_all() {
-    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/budgeteer/models.json");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/budgeteer/_count/models.json");
     let document: Value = serde_json::from_str(&fs::read_to_string(shipped).unwrap()).unwrap();
     let names: Vec<String> = list_models().into_iter().map(|limits| limits.name).collect();
     assert!(document["models"].as_object().unwrap().keys().all(|name| names.contains(name)));

@@ -6,11 +6,13 @@ from budgeteer import (
     Allocation,
     CacheInfo,
     Chunk,
+    Corpus,
     KeptChunk,
     Layout,
     Packer,
     Packing,
     Section,
+    Template,
     get_counter,
     pack,
     trim_messages,
@@ -27,7 +29,7 @@ from budgeteer.presets import (
     retrieval_service,
     sources_footer,
 )
-from budgeteer.ranking import bm25_scores, keyword_scores
+from budgeteer.ranking import Bm25, Embedding, Hybrid, bm25_scores, keyword_scores
 from budgeteer.service import (
     ChunkRetriever,
     LlmSettings,
@@ -52,6 +54,7 @@ text: str = packing.text
 kept: KeptChunk[str] = packing.kept[0]
 chunk: str = kept.chunk
 reason: str = packing.dropped[0].reason
+is_over: bool = packing.dropped[0].reason == "budget"
 span: tuple[int, int] = kept.span
 
 packer = Packer(8_000, reserve_tokens=500, counter=len, ranking="recency", min_score=0.1)
@@ -79,7 +82,9 @@ hits: int = info.hits
 rate: float = info.hit_rate
 by_counter: Packing[str] = pack("query", ["a"], 10, counter=exact)
 best: int = int(keyword_scores("query", ["a"]).argmax())
-stemmed: Packing[str] = pack("query", ["a"], 10, stemming="english", stopwords={"the"})
+stemmed = pack("query", ["a"], 10, ranking=Bm25(stemming="english", stopwords={"the"}))
+own_words = Bm25(stopwords=["the"]), Bm25(stopwords=("the",)), Bm25(stopwords=None)
+indexed: Packing[Chunk] = pack("query", Corpus([Chunk("a")]), 10, template=Template("{text}"))
 sentences: Packing[Chunk] = Packer(9, units="sentence").pack("query", [Chunk("a")])
 score: float = float(bm25_scores("query", ["a"], titles=["b"], k1=1.5, b=0.5).max())
 
@@ -147,3 +152,6 @@ async def embed(texts: list[str]) -> int:
 
 with OpenAIEmbedder(url="http://localhost:8080/v1/embeddings", api_key_env=None) as local:
     similarity = float(local.embed(["a"])[0] @ local.embed_query("a"))
+    embedding = Embedding(local, fallback=Bm25(k1=1.5))
+    hybrid = Hybrid({"bm25": 0.3, "embedding": 0.7}, fusion="rrf", k=20, embedding=embedding)
+    near: Packing[str] = Packer(9, ranking=hybrid, dedupe=None).pack("query", ["a"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._codes import DEFAULT_KIND, NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
@@ -64,7 +64,8 @@ class Chunk:
             )
 
 
-CHUNK_FIELDS = ("text", "title", "source", "id", "metadata")
+ChunkField: TypeAlias = Literal["text", "title", "source", "id", "metadata"]
+CHUNK_FIELDS: tuple[ChunkField, ...] = get_args(ChunkField)
 """The fields of a chunk that a payload may hold."""
 
 _EXACT = 2**53

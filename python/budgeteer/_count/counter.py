@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from budgeteer._count.limits import ModelLimits
 
-KEEP = ("start", "end", "both")
+Keep: TypeAlias = Literal["start", "end", "both"]
+KEEP: tuple[Keep, ...] = get_args(Keep)
 
 
 @public("budgeteer")
@@ -160,7 +161,7 @@ class TokenCounter:
         text: str,
         max_tokens: int,
         *,
-        keep: Literal["start", "end", "both"] = "start",
+        keep: Keep = "start",
         marker: str = "",
     ) -> str:
         """
@@ -365,7 +366,6 @@ def _by_encoding(
     name: str, encoding: str | None, factor: float | None, *, cache: bool
 ) -> TokenCounter:
     """Return the counter of a model that has this encoding, None where it is not native."""
-
     if encoding is None:
         raise InvalidArgumentError(
             f"counter {name[:80]!r} has a tokenizer that is not native; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer._codes import (
     CALLABLE,
@@ -19,6 +19,9 @@ from budgeteer.errors import InvalidArgumentError
 
 ENCODINGS = {"cl100k_base": CL100K, "o200k_base": O200K}
 """The encodings that are native."""
+
+Estimator: TypeAlias = Literal["chars_div4", "words", "whitespace"]
+ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 
 NAMES = (
     *ENCODINGS,

@@ -10,11 +10,12 @@ from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
-from budgeteer._layout.section import Kind, Message, Part, Section
+from budgeteer._layout.section import Kind, Part, Section
 from budgeteer._messages.messages import (
     PER_REPLY,
     Counter,
     MessageCosts,
+    Sent,
     chosen,
     framed_tools,
     has_system,
@@ -57,8 +58,8 @@ class Allocation:
     free_tokens: int
     dropped_sections: list[str]
     cut_sections: list[str]
-    messages: list[Message] = field(repr=False)
-    tools: list[Message] = field(repr=False)
+    messages: list[Sent] = field(repr=False)
+    tools: list[Sent] = field(repr=False)
     total_tokens: int
     is_exact: bool
 
@@ -205,7 +206,7 @@ class Layout:
         costs = MessageCosts(self._counter.count, self._model)
         parts = [Part(section, self._counter, costs) for section in self.sections]
         space, sizes, dropped = self._divide(parts)
-        messages: list[Message] = []
+        messages: list[Sent] = []
         tooled = []
         for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
             if i in dropped:
@@ -259,7 +260,7 @@ class Layout:
         sizes: list[int],
         dropped: list[int],
         has_system_message: bool,
-    ) -> tuple[list[Message], int]:
+    ) -> tuple[list[Sent], int]:
         """
         Return the tools of all sections and what they take together.
 

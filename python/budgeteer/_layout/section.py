@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
-from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
+from budgeteer._messages.messages import Message, MessageCosts, framed_tools, render_tools
 from budgeteer._messages.trim import History
 from budgeteer._pack.packing import Packing
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
-ROLES = ("system", "developer", "user", "assistant")
+Role: TypeAlias = Literal["system", "developer", "user", "assistant"]
+ROLES: tuple[Role, ...] = get_args(Role)
 """The roles that a text may have."""
 
 _SOURCES = ("content", "tokens", "fill")
 
-Message = Mapping[str, Any]
-Fill = Callable[[int], Packing[Any] | Sequence[Message] | str]
+Fill: TypeAlias = Callable[[int], Packing[Any] | Sequence[Message] | str]
 
 
 @public("budgeteer")
@@ -47,9 +46,10 @@ class Section:
             max_tokens=n)``. What a message costs beside its text is already off that number.
         basis: The tokens to start from. None takes *tokens*, or what the content counts, with all
             that its messages cost; a fill starts at 0.
-        grow: Its share in what is left free, beside those of the other sections.
-        shrink: Its share in what is lacking, times its basis. 0 never shrinks: the section has its
-            basis, or is dropped by priority.
+        grow: Its share in what is left free, beside those of the other sections: 0, or from
+            0.000001 to 10000, read to the nearest millionth.
+        shrink: Its share in what is lacking, times its basis; of the same range. 0 never shrinks:
+            the section has its basis, or is dropped by priority.
         min_tokens: The least it may have.
         max_tokens: The most it may have; None is no limit.
         priority: Where the least of all sections does not fit, those of the lowest priority are
@@ -79,7 +79,7 @@ class Section:
     min_tokens: int = 0
     max_tokens: int | None = None
     priority: int = 0
-    role: str | None = None
+    role: Role | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -282,8 +282,8 @@ def _content(content: Any) -> Any:
 
 def _factor(name: str, value: object) -> float:
     factor = _validate.number(name, value)
-    if not 0 <= factor <= sys.float_info.max:
-        raise InvalidArgumentError(f"{name} must be a finite number from 0 on, not {factor!r}")
+    if factor != 0 and not 0.000001 <= factor <= 10_000:
+        raise InvalidArgumentError(f"{name} must be 0 or from 0.000001 to 10000, not {factor!r}")
     return factor
 
 

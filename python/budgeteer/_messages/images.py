@@ -6,6 +6,10 @@ import base64
 import binascii
 from fractions import Fraction
 from math import ceil, isqrt
+from typing import Literal, TypeAlias, get_args
+
+Detail: TypeAlias = Literal["auto", "low", "high", "original"]
+DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 SQUARE, SHORT_SIDE, TILE = 2048, 768, 512
 HIGHEST_TILES = 8
@@ -35,7 +39,7 @@ _HEADER_MAX = 1 << 20  # a frame header of JPEG stands behind its metadata, neve
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
 
-def image_tokens(size: tuple[int, int] | None, detail: str, model: str) -> int:
+def image_tokens(size: tuple[int, int] | None, detail: Detail, model: str) -> int:
     """
     Return what an image of *size* (width, height) costs; of None, the most that any can.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter, get_counter
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 PER_MESSAGE, PER_NAME, PER_REPLY = 3, 1, 3
 PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
-_TOOL_CHOICES = ("auto", "required", "any", "none")
-_DETAILS = ("auto", "low", "high", "original")
+ToolChoice: TypeAlias = Literal["auto", "required", "any", "none"]
+_TOOL_CHOICES: tuple[ToolChoice, ...] = get_args(ToolChoice)
 _TEXT_PARTS = {
     "text": "text",
     "input_text": "text",
@@ -39,14 +39,20 @@ _SIMPLE = {
     "integer": "number",
 }
 
-Counter = str | Callable[[str], int] | TokenCounter
+Counter: TypeAlias = str | Callable[[str], int] | TokenCounter
+
+Message: TypeAlias = Mapping[str, Any]
+"""A message or a tool schema as callers give it, a TypedDict of OpenAI or Anthropic say."""
+
+Sent: TypeAlias = Any
+"""One as callers get it back: a client takes no mapping, but its own TypedDicts only."""
 
 SYSTEM_ROLES = ("system", "developer")
 """The roles of what an application tells a model, in OpenAI's older and newer word."""
 
 
 def count_messages(
-    messages: Sequence[Mapping[str, Any]],
+    messages: Sequence[Message],
     *,
     counter: Counter | None = None,
     model: str | ModelLimits | None = None,
@@ -136,11 +142,11 @@ class MessageCosts:
 
 
 def count_tools(
-    tools: Sequence[Mapping[str, Any]],
+    tools: Sequence[Message],
     *,
     counter: Counter | None = None,
     model: str | ModelLimits | None = None,
-    tool_choice: str | Mapping[str, Any] = "auto",
+    tool_choice: ToolChoice | Mapping[str, Any] = "auto",
     has_system_message: bool = False,
 ) -> int:
     """
@@ -285,18 +291,18 @@ def _part(where: str, value: Any, count: Callable[[str], int], model: str) -> in
 
 def _image(where: str, part: Mapping[str, Any], model: str) -> int:
     """Return what an image costs: OpenAI's image_url and input_image, Anthropic's image."""
-    from budgeteer._messages.images import image_tokens, size_of_base64, size_of_url
+    from budgeteer._messages.images import DETAILS, image_tokens, size_of_base64, size_of_url
 
     inner = part.get("source") if part["type"] == "image" else part.get("image_url")
     fields = inner if isinstance(inner, Mapping) else {}
-    detail = part.get("detail", fields.get("detail", "auto"))
-    _validate.choice(f"{where}['detail']", detail, _DETAILS)
-    given = [part.get(key, fields.get(key)) for key in ("width", "height")]
+    given = part.get("detail", fields.get("detail", "auto"))
+    detail = _validate.choice(f"{where}['detail']", given, DETAILS)
+    sides = [part.get(key, fields.get(key)) for key in ("width", "height")]
     size: tuple[int, int] | None
-    if given != [None, None]:
+    if sides != [None, None]:
         width, height = (
             _validate.tokens(f"{where}[{key!r}]", number, minimum=1)
-            for key, number in zip(("width", "height"), given, strict=True)
+            for key, number in zip(("width", "height"), sides, strict=True)
         )
         size = width, height
     elif isinstance(fields.get("data"), str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
@@ -12,6 +12,7 @@ from budgeteer._messages.messages import (
     PER_REPLY,
     SYSTEM_ROLES,
     Counter,
+    Message,
     MessageCosts,
     chosen,
     mapping,
@@ -23,7 +24,10 @@ from budgeteer.errors import BudgetExhaustedError
 if TYPE_CHECKING:
     from budgeteer._count.limits import ModelLimits
 
-M = TypeVar("M", bound=Mapping[str, Any])
+M = TypeVar("M", bound=Message)
+
+StartOn: TypeAlias = Literal["user"]
+_STARTS: tuple[StartOn, ...] = get_args(StartOn)
 
 
 def trim_messages(
@@ -32,7 +36,7 @@ def trim_messages(
     *,
     counter: Counter | None = None,
     model: str | ModelLimits | None = None,
-    start_on: Literal["user"] | None = None,
+    start_on: StartOn | None = None,
 ) -> list[M]:
     """
     Return the system messages and the newest others that fit, in their order.
@@ -82,7 +86,7 @@ def trim_messages(
     items = _validate.batch("messages", messages)
     limit = _validate.tokens("max_tokens", max_tokens)
     if start_on is not None:
-        _validate.choice("start_on", start_on, ("user",))
+        _validate.choice("start_on", start_on, _STARTS)
     history = History.read("messages", items)
     needed = sum(costs.of(f"messages[{i}]", items[i]) for i in history.system)
     room = limit - PER_REPLY - needed
@@ -159,7 +163,7 @@ class History:
         self,
         room: int,
         cost: Callable[[int, int], int | None],
-        start_on: str | None = None,
+        start_on: StartOn | None = None,
     ) -> list[int]:
         """
         Return the newest of the others that fit into *room* together, newest first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from budgeteer._pack.options import ORDERS
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared
 from budgeteer._pack.state import Indexed, State
+from budgeteer._rank.rankings import RankingName
 from budgeteer._rank.similarity import Vectors
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
@@ -42,7 +43,7 @@ class Call:
     vectors: Vectors | None = None
     previous: Packing[Any] | None = None
     links: tuple[str, ...] = ()
-    fallback: str | None = None
+    fallback: RankingName | None = None
 
     @property
     def is_missing_vectors(self) -> bool:
@@ -127,8 +128,8 @@ class Call:
             budget,
             keys=None if gate is not None else self.keys(),
             previous=self.links,
-            template=self.template(),
-            ask=asked(prepared),
+            template=None if prepared.template.nonce is False else self.template(),
+            ask=prepared.ask,
             tag=tagger(items),
             cite=cite,
             gate=gate,
@@ -137,13 +138,7 @@ class Call:
     def template(self) -> tuple[int, str, str, str, str] | None:
         """Return the template of this call alone, which has a nonce; None: that of the plan."""
         template = self.prepared.template
-        return template._wire(self.query, self.items)  # noqa: SLF001 - for the backend alone
-
-
-def asked(prepared: Prepared) -> Callable[[str, int], int] | None:
-    """Return the caller's own counter as a backend asks it, None where there is none."""
-    counter = prepared.counter
-    return None if counter._function is None else counter._ask  # noqa: SLF001 - likewise
+        return template._wire(self.query, self.items)
 
 
 def begun(
@@ -161,17 +156,17 @@ def begun(
 
     """
     query = _validate.text("query", query)
-    state = chunks._state if isinstance(chunks, Indexed) else None  # noqa: SLF001
+    state = chunks._state if isinstance(chunks, Indexed) else None
     items = _validate.batch("chunks", chunks) if state is None else state.chunks
     if state is None and type(items) is not tuple:
         items = tuple(items)  # the caller's list may change while we or a packing use it
-    ranking = prepared.ranking
     found = None
-    if ranking.needs.cosines:
-        found = Vectors(query, items, vectors, ranking.embedder)
+    if prepared.needs.cosines:
+        found = Vectors(query, items, vectors, prepared.ranking.embedder)
     elif vectors is not None:
         raise InvalidArgumentError(
-            f"vectors must be None under {ranking.shown}, not {_validate.type_name(vectors)}"
+            f"vectors must be None under {prepared.ranking.shown}, "
+            f"not {_validate.type_name(vectors)}"
         )
     if previous is None:
         return Call(prepared, query, items, state, found)
@@ -189,4 +184,4 @@ def _links(previous: object, order: int) -> tuple[str, ...]:
         raise InvalidArgumentError(
             f"previous must be None under order={ORDERS[order]!r}: it is for order='sticky'"
         )
-    return previous._links()  # noqa: SLF001 - a part of the packing
+    return previous._links()

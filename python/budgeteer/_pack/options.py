@@ -10,11 +10,11 @@ Order: TypeAlias = Literal["rank", "input", "document", "edges", "sticky"]
 Style: TypeAlias = Literal["plain", "tagged", "markdown", "xml", "json"]
 Reason: TypeAlias = Literal["out_of_scope", "empty", "cap", "duplicate", "budget"]
 
-OVERFLOWS: tuple[str, ...] = get_args(Overflow)
-DEDUPES: tuple[str | None, ...] = (None, *get_args(Dedupe))
-SELECTIONS: tuple[str, ...] = get_args(Selection)
-UNITS: tuple[str, ...] = get_args(Units)
-ORDERS: tuple[str, ...] = get_args(Order)
-STYLES: tuple[str, ...] = get_args(Style)
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+DEDUPES: tuple[Dedupe | None, ...] = (None, *get_args(Dedupe))
+SELECTIONS: tuple[Selection, ...] = get_args(Selection)
+UNITS: tuple[Units, ...] = get_args(Units)
+ORDERS: tuple[Order, ...] = get_args(Order)
+STYLES: tuple[Style, ...] = get_args(Style)
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Each in the order of the numbers by which backends know them."""

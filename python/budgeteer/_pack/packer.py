@@ -126,7 +126,7 @@ class Packer:
     _prepared: Prepared = field(init=False, repr=False, compare=False)
 
     _policy: ClassVar[tuple[int, int]] = (NO_POLICY, 0)
-    """What only presets do, which are subclasses: its code, and how many documents a gate admits."""
+    """What only presets do, which are subclasses: its code, and the documents of a gate."""
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -347,13 +347,13 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
         extracts=extracts,
     )
     if call.previous is not None:
-        packing._compare(call.previous)  # noqa: SLF001 - made here
+        packing._compare(call.previous)
     return packing
 
 
 def prepared_of(packer: Packer) -> Prepared:
     """Return what a packer made of its options, for those who begin its calls themselves."""
-    return packer._prepared  # noqa: SLF001 - a part of the packer
+    return packer._prepared
 
 
 def _restored(kind: type[Packer], options: dict[str, Any]) -> Packer:
@@ -361,7 +361,7 @@ def _restored(kind: type[Packer], options: dict[str, Any]) -> Packer:
 
 
 def pack(
-    query: str, chunks: Iterable[T], max_tokens: int, **options: "Unpack[Options]"
+    query: str, chunks: Iterable[T] | Indexed[T], max_tokens: int, **options: "Unpack[Options]"
 ) -> Packing[T]:
     """
     Pack the best of *chunks* for *query* into *max_tokens* tokens.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FORMAT, NEAR, PLAIN
-from budgeteer._pack.options import REASONS
+from budgeteer._count.counter import TokenCounter
+from budgeteer._pack.options import REASONS, Reason
+from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
+from budgeteer._rank.rankings import RankingName
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from budgeteer._count.counter import TokenCounter
-    from budgeteer._pack.prepared import Prepared
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -34,10 +33,6 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
     "_citations": "q",
 }
 """The attributes of a packing that are columns of a backend's answer, and what they hold."""
-
-
-_LATE = ("_dropped", "_reasons", "_needed", "_available")
-"""The attributes that a packing of a corpus has only once they were looked at."""
 
 
 @public("budgeteer")
@@ -96,7 +91,7 @@ class DroppedChunk(Generic[T]):
     chunk: T
     index: int
     score: float | None
-    reason: str
+    reason: Reason
     needed_tokens: int
     available_tokens: int
     duplicate_of: int | None
@@ -178,57 +173,65 @@ class Packing(Generic[T]):
         *,
         budget: int,
         reserve: int,
-        fallback: str | None = None,
+        fallback: RankingName | None = None,
         extracts: dict[int, tuple[int, int]] | None = None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
-        counter = prepared.counter
         self.text: str = packed.text
         self.total_tokens: int = packed.total_tokens
         self.budget_tokens = budget
-        self.is_exact = counter.is_exact
+        self.is_exact: bool = prepared.counter.is_exact
+        self.fallback = fallback
+        self._chunks: Sequence[T | None] = chunks
+        self._prepared: Prepared | None = prepared
+        self._packed: Any = packed
         self._reserve_tokens = reserve
         self._extracts = extracts or {}
-        self.fallback = fallback
+        self._stable = 0
+
+    def _read(self) -> None:
+        """Take the columns of what was kept, and what is told of the options."""
+        packed, prepared = self._packed, self._prepared
+        assert prepared is not None  # noqa: S101 - pickled packings have all this
+        self._counter: TokenCounter | None = prepared.counter
         self._max_chunks = prepared.max_chunks
         self._max_docs = prepared.max_docs
         self._is_citing = prepared.is_citing
-        self._is_needed_a_bound = counter._is_encoding or prepared.is_citing  # noqa: SLF001
-        self._style = prepared.template._style  # noqa: SLF001 - a number, for `unescape`
+        self._is_needed_a_bound = prepared.counter._is_encoding or prepared.is_citing
+        self._style = prepared.template._style
         self._is_near = prepared.dedupe == NEAR
-        self._stable = 0
-        self._counter: TokenCounter | None = counter
-        self._chunks: Sequence[T | None] = chunks
         self._kept = memoryview(packed.kept).cast("I")
         self._counts = memoryview(packed.token_counts).cast("q")
         self._citations = memoryview(packed.citation_tokens).cast("q")
         self._spans = memoryview(packed.spans).cast("q")
         self._cut: int = packed.cut
-        self._unseen = packed.unseen
         scores = packed.scores if packed.unseen is None else packed.unseen
         self._scores = memoryview(scores).cast("d")
         self._dropped_count = len(self._scores) - len(self._kept)
-        if packed.unseen is None:
-            self._set_dropped(packed.dropped, packed.reasons, packed.needed, packed.available)
         self._duplicates: dict[int, int] = packed.duplicates
 
-    def _set_dropped(
-        self, dropped: bytes, reasons: bytes, needed: bytes, available: bytes
-    ) -> None:
-        self._reasons = reasons
+    def _read_dropped(self) -> None:
+        """Take the columns of what was dropped; of a corpus they are made now."""
+        packed = self._packed
+        if packed.unseen is None:
+            columns = packed.dropped, packed.reasons, packed.needed, packed.available
+        else:
+            columns = packed.unseen.columns()
+        dropped, self._reasons, needed, available = columns
         self._needed = memoryview(needed).cast("q")
         self._available = memoryview(available).cast("q")
         self._dropped = memoryview(dropped).cast("I")
 
-    def __getattr__(self, name: str) -> Any:
-        """Have the columns of what was dropped from a corpus made when they are looked at."""
-        unseen = self.__dict__.get("_unseen")
-        if name in _LATE and unseen is not None:
-            self._set_dropped(*unseen.columns())
-            return self.__dict__[name]
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-        )
+    if not TYPE_CHECKING:  # a checker of types knows those, and no other
+
+        def __getattr__(self, name: str) -> Any:
+            """Take the columns when one of them is looked at: many look at the text alone."""
+            if name in _COLUMNS_OF and "_packed" in self.__dict__:
+                _COLUMNS_OF[name](self)
+                return self.__dict__[name]
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
 
     @property
     def kept(self) -> Sequence[KeptChunk[T]]:
@@ -353,9 +356,9 @@ class Packing(Generic[T]):
             self._duplicates.get(index),
         )
 
-    def explain(self, index: int) -> str:
+    def explain(self, index: int | None = None) -> str:
         """
-        Return a sentence that says what became of chunk *index*.
+        Return a sentence that says what became of chunk *index*, or a few lines on all chunks.
 
         Raises:
             InvalidArgumentError: There is no chunk with that index.
@@ -367,8 +370,13 @@ class Packing(Generic[T]):
             Chunk 1 (score 0.52) was dropped: its text equals that of chunk 0, which is kept.
             >>> print(packing.explain(2))
             Chunk 2 (score 0.00) was dropped: it needs at least 3 tokens, and 2 of 3 were left.
+            >>> print(packing.explain())
+            Kept 1 of 3 chunks with 1 of 3 tokens.
+            Dropped 2: 1 duplicate, 1 budget.
 
         """
+        if index is None:
+            return self._summary()
         index = _validate.tokens("index", index)
         if index >= len(self._scores):
             raise InvalidArgumentError(
@@ -393,6 +401,20 @@ class Packing(Generic[T]):
                 )
         dropped = self._dropped_chunk(self._place(index))
         return f"{who} was dropped: {self._why(dropped)}."
+
+    def _summary(self) -> str:
+        kept, dropped = len(self._kept), self._dropped_count
+        of_all = f"{kept} of {_chunks(kept + dropped)}"
+        lines = [
+            f"Kept {of_all} with {self.total_tokens} of {_counted(self.budget_tokens)}.",
+        ]
+        if cut := len(self._cut_places()):
+            lines.append(f"Cut {cut} of them.")
+        if dropped:
+            counts = [(self._reasons.count(code), name) for code, name in enumerate(REASONS)]
+            shown = ", ".join(f"{count} {name}" for count, name in counts if count)
+            lines.append(f"Dropped {dropped}: {shown}.")
+        return "\n".join(lines)
 
     def _place(self, index: int) -> int:
         return next(place for place, dropped in enumerate(self._dropped) if dropped == index)
@@ -474,11 +496,11 @@ class Packing(Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep texts, figures and reasons; leave the callers' objects behind."""
-        _ = self._dropped  # made by now
+        _ = self._kept, self._dropped  # taken by now
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
-            if name not in ("_chunks", "_counter", "_unseen")
+            if name not in ("_chunks", "_counter", "_packed", "_prepared")
         }
         state["_count"] = len(self._scores)
         return state
@@ -490,12 +512,25 @@ class Packing(Generic[T]):
         for name, code in _COLUMNS.items():
             self.__dict__[name] = memoryview(state[name]).cast(code)
         self._counter = None
-        self._unseen = None
         chunks: list[Any] = [None] * count
         for place, index in enumerate(self._kept):
             text = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]
             chunks[index] = self._unescaped(text)
         self._chunks = chunks
+
+
+_COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
+    **dict.fromkeys(("_dropped", "_reasons", "_needed", "_available"), Packing._read_dropped),
+    **dict.fromkeys(
+        (
+            *("_kept", "_counts", "_citations", "_spans", "_cut", "_scores", "_dropped_count"),
+            *("_duplicates", "_counter", "_max_chunks", "_max_docs", "_is_citing"),
+            *("_is_needed_a_bound", "_style", "_is_near"),
+        ),
+        Packing._read,
+    ),
+}
+"""What takes each attribute that a packing has only once it was looked at."""
 
 
 def _counted(tokens: int) -> str:

@@ -8,6 +8,7 @@ import re
 from budgeteer import _validate
 from budgeteer._chunk.chunk import Chunk
 from budgeteer._codes import DEFAULT_KIND, FORMAT, JSON, LINE_ENDS, MARKDOWN, PLAIN, TAGGED, XML
+from budgeteer._pack.options import Style
 from budgeteer._pack.template import Template, template_of
 from budgeteer.errors import InvalidArgumentError
 
@@ -50,7 +51,7 @@ def _referred(match: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else chr(int(number)) if number else _XML_NAMED[name]
 
 
-def parse_context(text: str, template: str | Template = "tagged") -> list[Chunk]:
+def parse_context(text: str, template: Style | Template = "tagged") -> list[Chunk]:
     r"""
     Return the chunks that a packed text was made of, in its order.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from budgeteer._backend import backend
 from budgeteer._codes import BY_RANK, CITE, EXACT, GATE, NO_POLICY, REPEATS, SKIP
 from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._needs import Needs, needs_of
-from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, UNITS
+from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, UNITS, Units
 from budgeteer._pack.template import Template, notice_of, template_of
 from budgeteer._rank.rankings import Ranked, ranked
 from budgeteer.errors import InvalidArgumentError
@@ -36,6 +37,10 @@ class Prepared:
         notice: What stands around the number of chunks that were left out, if that is said.
         policy: The code of what only presets do, and how many documents a gate considers.
         units: What is packed: ``"chunk"`` or ``"sentence"``.
+        needs: What ranking and selection need to know of query and chunks.
+        ask: The caller's own counter as a backend asks it, None where a backend counts.
+        max_docs: How many documents a gate considers, None where there is no gate.
+        is_citing: Whether each chunk is cited.
         plan: All this as the backend takes it.
         steps: Where sentences are packed, what ranks the chunks, what tells whether sentences fit,
             and what packs those that were chosen, with whole chunks behind them.
@@ -53,30 +58,19 @@ class Prepared:
     template: Template
     notice: tuple[str, ...] | None
     policy: tuple[int, int]
-    units: str
+    units: Units
+    needs: Needs = Needs()  # noqa: RUF009 - immutable, and so below
+    ask: Callable[[str, int], int] | None = None
+    max_docs: int | None = None
+    is_citing: bool = False
     plan: Any = None
     steps: tuple[Prepared, ...] = ()
 
-    @property
-    def needs(self) -> Needs:
-        """What ranking and selection need to know of query and chunks."""
-        return needs_of(self.ranking.code, self.ranking.hybrid, self.selection)
-
-    @property
-    def is_citing(self) -> bool:
-        """Whether each chunk is cited."""
-        return self.policy[0] == CITE
-
-    @property
-    def max_docs(self) -> int | None:
-        """How many documents a gate considers, None where there is no gate."""
-        return self.policy[1] if self.policy[0] == GATE else None
-
     def with_plan(self) -> Prepared:
-        """Return it with the backend's plan made anew."""
+        """Return it with what follows from its options made anew, the backend's plan among it."""
         counter, template = self.counter, self.template
         plan = backend.Plan(
-            counter=(counter._kind, counter._ratio),  # noqa: SLF001 - for the backend alone
+            counter=(counter._kind, counter._ratio),
             ranking=self.ranking.wire,
             min_score=self.min_score,
             overflow=self.overflow,
@@ -85,11 +79,20 @@ class Prepared:
             selection=self.selection,
             order=self.order,
             # With a nonce each call brings its own.
-            template=(template if template.nonce is False else _PLAIN)._fixed,  # noqa: SLF001
+            template=(template if template.nonce is False else _PLAIN)._fixed,
             notice=self.notice,
             policy=self.policy,
         )
-        return replace(self, plan=plan, steps=self._steps() if self.units == "sentence" else ())
+        policy, max_docs = self.policy
+        return replace(
+            self,
+            needs=needs_of(self.ranking.code, self.ranking.hybrid, self.selection),
+            ask=None if counter._function is None else counter._ask,
+            max_docs=max_docs if policy == GATE else None,
+            is_citing=policy == CITE,
+            plan=plan,
+            steps=self._steps() if self.units == "sentence" else (),
+        )
 
     def _steps(self) -> tuple[Prepared, Prepared, Prepared]:
         chunks = replace(self, units="chunk", dedupe=REPEATS)
@@ -142,7 +145,7 @@ def prepared(packer: Any) -> Prepared:
         max_chunks=None if max_chunks is None else _validate.tokens("max_chunks", max_chunks),
         dedupe=_dedupe(packer.dedupe),
         units=_validate.choice("units", packer.units, UNITS),
-        policy=packer._policy,  # noqa: SLF001 - a preset's
+        policy=packer._policy,
     )
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:

@@ -165,7 +165,7 @@ class Sentences:
             seen.add(text)
             extract = Extract(i, text, backend.sentence_spans(text))
             if sentences + extract.sentences <= MAX_SENTENCES:
-                tokens += counter._count_chunk(text, i)  # noqa: SLF001 - names the chunk
+                tokens += counter._count_chunk(text, i)
                 sentences += extract.sentences
                 split.append(extract)
         return split
@@ -282,7 +282,7 @@ class Sentences:
 
         def ask(text: str, i: int) -> int:
             if text not in self.counted:
-                self.counted[text] = counter._ask(text, i)  # noqa: SLF001 - names the chunk
+                self.counted[text] = counter._ask(text, i)
             return self.counted[text]
 
         def real(function: Callable[..., Any], *, first: bool) -> Callable[..., Any]:
@@ -292,7 +292,7 @@ class Sentences:
                 return lambda j: function(indices[j])
             return lambda text, j: function(text, j if j < 0 else indices[j])
 
-        is_own = counter._function is not None  # noqa: SLF001 - else a backend counts
+        is_own = counter._function is not None
         return prepared.plan.pack(
             call.query,
             tuple(chunks),

@@ -1,6 +1,6 @@
 """Rankings as objects: what comes first, with the options of each way to decide it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -8,7 +8,7 @@ from budgeteer import _codes, _validate
 from budgeteer._needs import HybridWire, Needs, needs_of
 from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
-from budgeteer._rank.terms import Words, words_of
+from budgeteer._rank.terms import Language, Stopwords, Words, words_of
 from budgeteer.errors import InvalidArgumentError
 
 RankingName: TypeAlias = Literal[
@@ -17,9 +17,9 @@ RankingName: TypeAlias = Literal[
 Fusion: TypeAlias = Literal["minmax", "rrf"]
 Signal: TypeAlias = Literal["bm25", "embedding", "score"]
 
-NAMES: tuple[str, ...] = get_args(RankingName)
-FUSIONS: tuple[str, ...] = get_args(Fusion)
-SIGNALS: tuple[str, ...] = get_args(Signal)
+NAMES: tuple[RankingName, ...] = get_args(RankingName)
+FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
+SIGNALS: tuple[Signal, ...] = get_args(Signal)
 """What a hybrid ranking weighs, in the order in which backends take the weights."""
 
 DEFAULT_K = 60
@@ -64,8 +64,8 @@ class Bm25:
     """
 
     _: KW_ONLY
-    stemming: str | None = None
-    stopwords: str | Iterable[str] | None = "english"
+    stemming: Language | None = None
+    stopwords: Stopwords | None = "english"
     k1: float = 1.2
     b: float = 0.75
 
@@ -170,8 +170,8 @@ class Hybrid:
     _: KW_ONLY
     fusion: Fusion = "minmax"
     k: float = DEFAULT_K
-    bm25: Bm25 = Bm25()  # noqa: RUF009 - immutable
-    embedding: Embedding = Embedding()  # noqa: RUF009 - likewise
+    bm25: Bm25 = Bm25()
+    embedding: Embedding = Embedding()
 
     def __post_init__(self) -> None:
         _validate.choice("fusion", self.fusion, FUSIONS)
@@ -240,7 +240,7 @@ class Ranked(NamedTuple):
 
     """
 
-    name: str
+    name: RankingName
     code: int
     bm25: Bm25
     hybrid: HybridWire | None = None

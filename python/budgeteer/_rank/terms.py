@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Set as AbstractSet
+from typing import Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer.errors import InvalidArgumentError
 
-Words: TypeAlias = tuple[str | None, str | tuple[str, ...] | None]
-"""What a backend takes: the language of stems, and that of stopwords or these themselves."""
-
-STEMMED = (
+Language: TypeAlias = Literal[
     "arabic", "armenian", "basque", "catalan", "dutch", "english", "esperanto", "estonian",
     "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian",
     "lithuanian", "nepali", "norwegian", "polish", "portuguese", "romanian", "russian", "serbian",
     "spanish", "swedish", "tamil", "turkish",
-)  # fmt: skip
+]  # fmt: skip
+STEMMED: tuple[Language, ...] = get_args(Language)
 """Snowball's languages of which every word has the same stem in Rust and in Python."""
 
-LISTED = (
+Listed: TypeAlias = Literal[
     "danish", "dutch", "english", "finnish", "french", "german", "hungarian", "indonesian",
     "irish", "italian", "norwegian", "portuguese", "russian", "sesotho", "spanish", "swedish",
-)  # fmt: skip
+]  # fmt: skip
+LISTED: tuple[Listed, ...] = get_args(Listed)
 """The languages of which there are stopwords."""
+
+Stopwords: TypeAlias = Listed | AbstractSet[str] | list[str] | tuple[str, ...]
+"""Those of a language, or words of your own; no iterable, as a misspelt language is one too."""
+
+Words: TypeAlias = tuple[Language | None, Listed | tuple[str, ...] | None]
+"""What a backend takes: the language of stems, and that of stopwords or these themselves."""
 
 
 def words_of(stemming: object, stopwords: object) -> Words:
@@ -32,7 +38,7 @@ def words_of(stemming: object, stopwords: object) -> Words:
     return language, _stopwords(stopwords)
 
 
-def _stopwords(stopwords: object) -> str | tuple[str, ...] | None:
+def _stopwords(stopwords: object) -> Listed | tuple[str, ...] | None:
     if stopwords is None:
         return None
     if isinstance(stopwords, str):

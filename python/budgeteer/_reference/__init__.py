@@ -1,6 +1,5 @@
 """Pure-Python backend: the readable definition of what the native backend must do."""
 
-from budgeteer._reference._count.truncate import truncate
 from budgeteer._reference._count.counter import (
     cache_info,
     clear_cache,
@@ -9,6 +8,7 @@ from budgeteer._reference._count.counter import (
     count_till_limit,
 )
 from budgeteer._reference._count.graphemes import grapheme_boundaries
+from budgeteer._reference._count.truncate import truncate
 from budgeteer._reference._layout.layout import resolve_layout
 from budgeteer._reference._pack.corpus import (
     index_chunks,
@@ -18,8 +18,8 @@ from budgeteer._reference._pack.corpus import (
 )
 from budgeteer._reference._pack.pipeline import Packed, Plan
 from budgeteer._reference._pack.sentences import sentence_spans
-from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.bm25 import bm25_scores
+from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.score import keyword_scores
 from budgeteer._reference._rank.similarity import cosine_scores
 

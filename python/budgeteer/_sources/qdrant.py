@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, as_chunks
+from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, ChunkField, as_chunks
 from budgeteer._process import renew
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError, RetrievalError
@@ -84,15 +84,15 @@ class QdrantRetriever:
         api_key_env: str | None = None,
         client: Any = None,
         vector_name: str | None = None,
-        fields: Mapping[str, str] | None = None,
+        fields: Mapping[ChunkField, str] | None = None,
         to_chunk: Callable[[Mapping[str, Any], Any, float | None], Any] | None = None,
         query_filter: Any = None,
         page_size: int = 32,
         timeout: int | None = None,
         name: str | None = None,
     ) -> None:
-        self.collection = _validate.text("collection", collection)
-        self.name = f"qdrant:{collection}" if name is None else _validate.text("name", name)
+        self.collection: str = _validate.text("collection", collection)
+        self.name: str = f"qdrant:{collection}" if name is None else _validate.text("name", name)
         _check_place(path, url, api_key_env, client)
         _check_callables(embedder, to_chunk, fields)
         if client is not None:
@@ -107,7 +107,7 @@ class QdrantRetriever:
                 f"{self.name} needs qdrant-client: pip install 'budgeteer[qdrant]'",
                 source=self.name,
             )
-        self.takes_vector = embedder is None
+        self.takes_vector: bool = embedder is None
         self._embedder = embedder
         self._place: dict[str, Any] = {
             "path": None if path is None else os.fspath(path),
@@ -371,11 +371,13 @@ def _key(chunk: Chunk) -> str:
 
 
 def _payload(chunk: Chunk) -> dict[str, Any]:
-    payload = {name: getattr(chunk, name) for name in CHUNK_FIELDS if getattr(chunk, name)}
+    payload: dict[str, Any] = {
+        name: getattr(chunk, name) for name in CHUNK_FIELDS if getattr(chunk, name)
+    }
     return {**payload, "text": chunk.text}
 
 
-def _fields(fields: Mapping[str, str] | None) -> dict[str, list[str]]:
+def _fields(fields: Mapping[ChunkField, str] | None) -> dict[ChunkField, list[str]]:
     if fields is None:
         return {}
     if not isinstance(fields, Mapping):
@@ -386,7 +388,7 @@ def _fields(fields: Mapping[str, str] | None) -> dict[str, list[str]]:
     return {name: key.split(".") for name, key in fields.items()}
 
 
-def _reader(fields: dict[str, list[str]]) -> Callable[[Mapping[str, Any], Any, Any], Chunk]:
+def _reader(fields: dict[ChunkField, list[str]]) -> Callable[[Mapping[str, Any], Any, Any], Chunk]:
     """Return what makes a chunk of a payload."""
     ways = {name: fields.get(name, [name]) for name in CHUNK_FIELDS}
     used = {path[0] for name, path in ways.items() if name != "metadata" or name in fields}

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk
+from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, ChunkField
 from budgeteer._codes import TEXT_KEYS
 from budgeteer._files import decode, json_lines, mapping
 from budgeteer.errors import InvalidArgumentError
@@ -131,7 +131,7 @@ class Qdrant:
     url: str | None = None
     api_key_env: str | None = None
     vector_name: str | None = None
-    fields: Mapping[str, str] | None = None
+    fields: Mapping[ChunkField, str] | None = None
     embedding: Mapping[str, str | None] | None = None
     limit: int | None = None
     is_whole: bool = False

@@ -134,7 +134,9 @@ def _pack_input(arguments: argparse.Namespace) -> str:
     if bm25:
         ranking = options.get("ranking", "bm25")
         if ranking != "bm25":
-            raise InvalidArgumentError(f"--{[*bm25][0]} is for --ranking bm25, not {ranking}")
+            raise InvalidArgumentError(
+                f"--{next(iter(bm25))} is for --ranking bm25, not {ranking}"
+            )
         options["ranking"] = Bm25(**bm25)
     packer = Packer(**options)
     chunks = _chunks(_read(arguments.input), _shown(arguments.input))

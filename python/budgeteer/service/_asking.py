@@ -141,7 +141,7 @@ class Room:
                 if text in self._seen:
                     continue
                 self._seen.add(text)
-            tokens = self._counter._count_chunk(text, i)
+            tokens = self._counter._count_chunk(text, i)  # noqa: SLF001 - names the chunk
             self._smallest = min(self._smallest or tokens, tokens or self._smallest)
             if tokens <= self._left:
                 self._left -= tokens

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from budgeteer._messages.messages import Sent
 from budgeteer._pack.packing import Packing
 from budgeteer._public import public
-
-Message = Mapping[str, Any]
 
 
 @public("budgeteer.service")
@@ -63,7 +62,7 @@ class RetrievalResult:
     """
 
     packing: Packing[Any]
-    messages: Sequence[Message]
+    messages: Sequence[Sent]
     tokens: RetrievalTokens
     model: str
 

@@ -106,7 +106,7 @@ class ChunkRetriever:
     """
 
     def __init__(self, chunks: Iterable[Any], *, name: str = "ChunkRetriever") -> None:
-        self.name = _validate.text("name", name)
+        self.name: str = _validate.text("name", name)
         self._chunks = tuple(as_chunks(_validate.batch("chunks", chunks)))
 
     def retrieve(self, query: str, limit: int) -> list[Chunk]:
@@ -125,7 +125,7 @@ class _FileRetriever:
     """Finds chunks in what a source reads; it is read once, and again when told to."""
 
     def __init__(self, source: Directory | Jsonl) -> None:
-        self.name = source.name
+        self.name: str = source.name
         self._source = source
         self._chunks: tuple[Chunk, ...] = ()
         self.refresh()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from budgeteer import _telemetry, _validate
 from budgeteer._log import log
-from budgeteer._messages.messages import count_messages
+from budgeteer._messages.messages import Message, count_messages
 from budgeteer._pack.call import Call
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.packer import Packer, begin, finish, prepared_of
@@ -29,7 +29,7 @@ from budgeteer.service._asking import Deadline, Room, Source, arun, in_thread, r
 from budgeteer.service._components import Components
 from budgeteer.service._openai import chat_messages
 from budgeteer.service._plan import Active, Plan, activated, wanted, with_embedder
-from budgeteer.service._result import Message, RetrievalResult, RetrievalTokens
+from budgeteer.service._result import RetrievalResult, RetrievalTokens
 from budgeteer.service._retrievers import Reranker, Retriever
 from budgeteer.service._settings import LlmSettings
 from budgeteer.service._stats import Outcome, Packed, Recorder, ServiceStats, packed
@@ -512,7 +512,7 @@ def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
     what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
     count = dropped or cut
     log().warning(
-        f"Token budget exceeded: {what}",  # noqa: G004 - one of two
+        f"Token budget exceeded: {what}",
         *(count, "" if count == 1 else "s"),
         extra=extra,
     )

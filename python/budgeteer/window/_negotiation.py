@@ -12,15 +12,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import get_counter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._log import log
-from budgeteer._messages.messages import Counter, count_messages, count_tools, has_system
+from budgeteer._messages.messages import Counter, Message, count_messages, count_tools, has_system
 from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+
+Auto: TypeAlias = Literal["auto"]
+_AUTO: tuple[Auto, ...] = get_args(Auto)
 
 KNOWN_MARGIN, UNKNOWN_MARGIN = 50, 200
 _DAY = 86_400.0
@@ -91,12 +94,12 @@ class Negotiation:
 def negotiate(
     *,
     model: str | ModelLimits,
-    messages: int | Sequence[Mapping[str, Any]],
+    messages: int | Sequence[Message],
     max_output_tokens: int,
     system_tokens: int | str = 500,
     memories: int | Sequence[Any] = (),
-    tools: Sequence[Mapping[str, Any]] = (),
-    safety_margin: int | Literal["auto"] = 100,
+    tools: Sequence[Message] = (),
+    safety_margin: int | Auto = 100,
     min_output_tokens: int = 500,
     tokens_per_message: int = 250,
     counter: Counter | None = None,
@@ -232,7 +235,7 @@ def safe_message_count(
     model: str | ModelLimits,
     max_output_tokens: int = 3000,
     system_tokens: int | str = 500,
-    safety_margin: int | Literal["auto"] = 100,
+    safety_margin: int | Auto = 100,
     tokens_per_message: int = 250,
     counter: Counter | None = None,
 ) -> int:
@@ -285,7 +288,7 @@ def _is_number(value: object) -> bool:
 
 def _margin(value: object, limits: ModelLimits) -> int:
     if isinstance(value, str):
-        _validate.choice("safety_margin", value, ("auto",))
+        _validate.choice("safety_margin", value, _AUTO)
         return KNOWN_MARGIN if limits.known else UNKNOWN_MARGIN
     return _validate.tokens("safety_margin", value)
 

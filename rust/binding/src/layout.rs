@@ -41,7 +41,7 @@ pub(crate) fn resolve_layout(
             })
             .collect();
         let resolved = convert::work(py, sections.len().saturating_mul(RESOLVING), |_| {
-            budgeteer::resolve_layout(space, &sections)
+            budgeteer::resolve_layout(space, &sections).expect("the facade has checked the factors")
         })?;
         Ok((resolved.tokens, resolved.dropped, resolved.free_tokens))
     })

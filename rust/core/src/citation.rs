@@ -1,4 +1,4 @@
-//! Citations: what it costs to cite a chunk, and whom a packing cites.
+//! Citations: the tokens of citing a chunk, and the sources of a packing.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,12 @@ use crate::count::TokenCounter;
 use crate::packer::Packer;
 use crate::packing::Packing;
 
-/// What stands behind each citation in a footer; its envelope includes it.
+/// Separates the citations of a footer. The tokens of a citation include it.
 const SEPARATOR: &str = "; ";
 
 const HEADING: &str = "Sources: ";
 
-/// What stands between a text and its footer.
+/// Separates a text and its footer.
 const BLANK_LINE: &str = "\n\n";
 
 /// A source that is in the packed text.
@@ -30,21 +30,22 @@ pub struct Citation<'a> {
 }
 
 impl Citation<'_> {
-    /// Returns how a footer names the source; never longer than in the envelope.
+    /// Returns the source's name in a footer, which is never longer than in
+    /// [`envelope`].
     fn name(&self) -> String {
         let name = format!("{} {}", self.source, self.id.unwrap_or_default());
         name.split_whitespace().collect::<Vec<_>>().join(" ").replace(SEPARATOR, ", ")
     }
 }
 
-/// Returns what citing `chunk` costs the tokens of: source, identifier,
-/// metadata, and a separator.
+/// Returns the text whose tokens are the cost of citing `chunk`: source,
+/// identifier, metadata and a separator.
 pub(crate) fn envelope<D: Document + ?Sized>(chunk: &D) -> String {
     let id = chunk.tag().1.unwrap_or_default();
     format!("{} {id}{}{SEPARATOR}", chunk.source(), chunk.metadata())
 }
 
-/// Returns the tokens that citing every one of `chunks` costs.
+/// Returns the tokens of citing all of `chunks`.
 ///
 /// A citation is the chunk's source, a space, its identifier, its metadata, and
 /// `"; "`. Each is counted by itself.
@@ -100,15 +101,15 @@ pub fn citations<'a, D: Document>(packing: &Packing, chunks: &'a [D]) -> Vec<Cit
 }
 
 /// Returns the line `Sources: ...` that names what is in the text of `packing`,
-/// each once. `packer` packed it, and `chunks` are those that were packed.
+/// each once. `packer` is the one that packed it, and `chunks` are those that
+/// were packed.
 ///
-/// In the packer's own counter it costs at most the `citation_tokens` of all
-/// kept chunks and the packer's reserve together; with a blank line behind the
-/// text it stays within the packer's `max_tokens`. Where that is too little for
-/// all of them it says how many more there are, and where it is too little for
-/// one, or there is nothing to name, it is empty. Whitespace in a name becomes
-/// single spaces and its `"; "` becomes `", "`, so that a name is neither a line
-/// of its own nor two.
+/// In the packer's own counter it has at most the `citation_tokens` of all kept
+/// chunks and the packer's reserve together. The text, a blank line and the
+/// footer stay within the packer's `max_tokens`. If not all names fit, the footer
+/// says how many more there are; if none fits, or there is nothing to name, it is
+/// empty. Whitespace in a name becomes single spaces and `"; "` becomes `", "`,
+/// so that a name cannot pass for a line of its own or for two names.
 ///
 /// # Examples
 ///
@@ -147,8 +148,8 @@ pub fn sources_footer<D: Document>(packer: &Packer, packing: &Packing, chunks: &
         packer.count(line) <= limit
             && packer.count(&format!("{}{BLANK_LINE}{line}", packing.text)) <= max_tokens
     };
-    // What is returned was counted, whatever the counter; all of them are tried
-    // first.
+    // All names are tried first, then fewer, by halving. A footer is returned
+    // only if it was counted, as a counter need not grow with the text.
     let (mut shown, mut most, mut tried) = (0, names.len(), names.len());
     while shown < most {
         if fits(&footer(tried)) {

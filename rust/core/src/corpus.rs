@@ -271,6 +271,7 @@ impl Query<'_> {
     #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
     pub(crate) fn scores(&self) -> Vec<f64> {
         let Bm25 { k1, b, .. } = *self.bm25;
+        let (more, rest) = (k1 + 1.0, 1.0 - b); // once for all postings
         let Index { columns, total_length, .. } = self.index;
         let mut scores = vec![0.0; self.index.len()];
         let texts = scores.len() as f64;
@@ -282,9 +283,9 @@ impl Query<'_> {
                     // A damaged file's list may name any chunk.
                     if let Some(score) = scores.get_mut(chunk as usize) {
                         let length = f64::from(columns.lengths[chunk as usize]);
-                        let norm = k1 * ((1.0 - b) + b * (length / average));
+                        let norm = k1 * (rest + b * (length / average));
                         let count = f64::from(count);
-                        *score += idf * ((count * (k1 + 1.0)) / (count + norm));
+                        *score += idf * ((count * more) / (count + norm));
                     }
                 });
             }

@@ -12,9 +12,9 @@ use crate::plan::Counting;
 
 /// The chunks that are not in a packing, in the order in which that was decided.
 ///
-/// Reads like a slice of [`DroppedChunk`], which is made when it is first looked
-/// at: of a large corpus that takes longer than packing it. [`len`](Self::len)
-/// makes nothing.
+/// Reads like a slice of [`DroppedChunk`]. The rows are made when they are first
+/// read, as for a large corpus that takes longer than packing; [`len`](Self::len)
+/// does not make them.
 ///
 /// # Examples
 ///
@@ -33,7 +33,7 @@ pub struct DroppedChunks {
     decided: Arc<Decided>,
 }
 
-/// What rows are made of.
+/// What the rows are made from.
 struct Decided {
     outcome: Outcome,
     index: Option<Arc<Index>>,
@@ -41,8 +41,8 @@ struct Decided {
 }
 
 impl DroppedChunks {
-    /// Returns what `outcome` leaves out of `chunks` chunks; `index` is that of
-    /// the corpus which they are.
+    /// Returns the chunks that `outcome` leaves out, of `chunks` in all. `index` is
+    /// that of the corpus, if they are one.
     pub(crate) fn new(
         outcome: Outcome,
         counting: Counting,

@@ -1,7 +1,5 @@
 //! The one error type of the crate.
 
-use crate::window::Reserve;
-
 /// An error raised by any operation of this crate.
 ///
 /// Callers branch on [`Error::kind`]; the message is for people and may change
@@ -16,16 +14,16 @@ pub struct Error(Repr);
 pub enum ErrorKind {
     /// An argument is out of range, or of no known shape.
     InvalidArgument,
-    /// What must be in a window does not fit into it.
+    /// Something that must be in a window does not fit.
     BudgetExhausted,
-    /// What was asked leaves nothing of a window for retrieval.
+    /// A request leaves no tokens of a window for retrieval.
     InputValidation,
-    /// A file is no corpus, of another version, or damaged.
+    /// A file is not a corpus, is of another version, or is damaged.
     Corpus,
     /// A file cannot be read or written.
     Io(std::io::ErrorKind),
     /// A retriever or a reranker of a [`service`](crate::service) failed, or
-    /// answered what cannot be packed.
+    /// returned something that cannot be packed.
     Retrieval,
     /// The deadline of a request has passed.
     Timeout,
@@ -50,12 +48,6 @@ enum Repr {
     #[error("{0}")]
     NoRoom(Box<str>),
     #[error(
-        "nothing is left for retrieval: context_window {window} - system_tokens {} - \
-         max_output_tokens {} - query_tokens {} = {}",
-        reserve.system_tokens, reserve.max_output_tokens, reserve.query_tokens, left(*window, *reserve)
-    )]
-    NothingLeft { window: usize, reserve: Reserve },
-    #[error(
         "a template must have {{text}} once, no other field than {{kind}}, {{id}}, {{source}}, \
          {{title}} and {{index}}, and each other brace twice"
     )]
@@ -68,12 +60,6 @@ enum Repr {
     Damaged { what: &'static str },
     #[error("{message}")]
     Io { kind: std::io::ErrorKind, code: Option<i32>, message: String },
-}
-
-fn left(window: usize, reserve: Reserve) -> i128 {
-    let wide = |tokens: usize| i128::try_from(tokens).unwrap_or(i128::MAX);
-    let Reserve { system_tokens, max_output_tokens, query_tokens } = reserve;
-    wide(window) - wide(system_tokens) - wide(max_output_tokens) - wide(query_tokens)
 }
 
 impl Error {
@@ -89,14 +75,14 @@ impl Error {
             | Repr::Limit { .. }
             | Repr::Shape(_) => ErrorKind::InvalidArgument,
             Repr::Overflow(_) => ErrorKind::BudgetExhausted,
-            Repr::NothingLeft { .. } | Repr::NoRoom(_) => ErrorKind::InputValidation,
+            Repr::NoRoom(_) => ErrorKind::InputValidation,
             Repr::Foreign | Repr::Version { .. } | Repr::Damaged { .. } => ErrorKind::Corpus,
             Repr::Io { kind, .. } => ErrorKind::Io(*kind),
         }
     }
 
-    /// Returns the operating system's number of an error of
-    /// [`ErrorKind::Io`], where there is one.
+    /// Returns the operating system's error number, if this is an error of
+    /// [`ErrorKind::Io`] that has one.
     #[must_use]
     pub fn os_error(&self) -> Option<i32> {
         match self.0 {
@@ -126,7 +112,7 @@ impl Error {
         Self(Repr::Io { kind, code, message: error.to_string() })
     }
 
-    /// The same, and which file it was.
+    /// Like [`io`](Self::io), and names the file.
     #[cold]
     pub(crate) fn io_at(path: &std::path::Path, error: &std::io::Error) -> Self {
         let (kind, code) = (error.kind(), error.raw_os_error());
@@ -167,26 +153,22 @@ impl Error {
         Self(Repr::Limit { name: name.into(), allowed: allowed.into(), value: value.into() })
     }
 
-    /// An argument that is wrong in a way of its own.
+    /// Returns an invalid argument with a message of its own.
     #[cold]
     pub(crate) fn shape(message: String) -> Self {
         Self(Repr::Shape(message.into()))
     }
 
-    /// What must be in does not fit; the message has the arithmetic.
+    /// Returns an exhausted budget; the message has the arithmetic.
     #[cold]
     pub(crate) fn overflow(message: String) -> Self {
         Self(Repr::Overflow(message.into()))
     }
 
-    /// Nothing is left for retrieval; the message has the arithmetic.
+    /// Returns that no tokens are left for retrieval; the message has the
+    /// arithmetic.
     #[cold]
     pub(crate) fn no_room(message: String) -> Self {
         Self(Repr::NoRoom(message.into()))
-    }
-
-    #[cold]
-    pub(crate) fn nothing_left(window: usize, reserve: Reserve) -> Self {
-        Self(Repr::NothingLeft { window, reserve })
     }
 }

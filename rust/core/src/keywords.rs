@@ -8,31 +8,20 @@ use std::collections::HashSet;
 
 use memchr::memchr;
 
+use crate::stopwords;
 use crate::text::{Cursor, OTHER, Text, push_code};
 
-/// What may stand at either end of a word without being part of its keyword.
+/// Punctuation that is stripped from both ends of a word.
 const STRIPPED: &[u8; 16] = b".,;:!?\"'()[]{}/-";
 
-/// English words that say nothing about relevance.
-const STOPWORDS: [&str; 96] = [
-    "a", "about", "above", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be",
-    "been", "before", "being", "below", "between", "both", "but", "by", "can", "could", "did",
-    "do", "does", "during", "each", "every", "few", "for", "from", "had", "has", "have", "he",
-    "her", "here", "him", "how", "i", "if", "in", "into", "is", "it", "its", "just", "may", "me",
-    "might", "more", "most", "my", "no", "not", "of", "on", "only", "or", "other", "our", "out",
-    "own", "same", "she", "should", "so", "some", "such", "than", "that", "the", "their", "them",
-    "then", "there", "they", "this", "through", "to", "too", "up", "us", "very", "was", "we",
-    "what", "when", "where", "which", "who", "will", "with", "would", "your",
-];
-
-/// What a byte of a folded text is to a word.
+/// The kind of a byte of a folded text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Part of a word.
     Word,
     /// Ends a word.
     Space,
-    /// Part of a word, but not of its keyword where it stands at an end.
+    /// Part of a word, but stripped from its ends.
     Stripped,
 }
 
@@ -180,15 +169,10 @@ fn strip(word: &[u8]) -> &[u8] {
 
 /// Returns whether `word`, lowercased and stripped, is a keyword.
 pub(crate) fn is_keyword(word: &[u8]) -> bool {
-    // One code point of more than one byte starts with what its size says.
+    // The first byte of a code point says how many bytes it has.
     let is_single =
         matches!(word, [] | [_] | [0xC0..=0xDF, _] | [0xE0..=0xEF, _, _] | [0xF0..=0xFF, _, _, _]);
-    !is_single && !is_stopword(word)
-}
-
-fn is_stopword(word: &[u8]) -> bool {
-    // The longest stopwords have seven letters.
-    word.len() <= 7 && STOPWORDS.binary_search_by(|stop| stop.as_bytes().cmp(word)).is_ok()
+    !is_single && !stopwords::is_no_keyword(word)
 }
 
 #[cfg(test)]
@@ -197,14 +181,6 @@ mod tests {
 
     fn of(text: &str) -> Vec<String> {
         keywords(text.into()).into_iter().map(|word| String::from_utf8(word).unwrap()).collect()
-    }
-
-    /// The binary search needs them sorted, and the length check needs them
-    /// short.
-    #[test]
-    fn stopwords_are_sorted_and_short() {
-        assert!(STOPWORDS.is_sorted());
-        assert!(STOPWORDS.iter().all(|word| word.len() <= 7));
     }
 
     #[test]
@@ -220,8 +196,8 @@ mod tests {
         assert_eq!(["kelvin", "ας", "ασβ", "i̇x"], *of("\u{212A}elvin ΑΣ. ΑΣΒ İx"));
     }
 
-    /// One code point is no keyword, however many bytes it has; what
-    /// lowercases to two is one.
+    /// One code point is no keyword, however many bytes it has; one that
+    /// lowercases to two is.
     #[test]
     fn length_is_in_code_points_after_lowercasing() {
         assert_eq!(["i̇"], *of("é 日 🦀 İ"));

@@ -1,10 +1,10 @@
 //! Dividing a window among sections: flexbox for tokens.
 //!
 //! This is section 9.7 of CSS Flexible Box Layout Module Level 1, "Resolving
-//! Flexible Lengths", without its overflows, and computed exactly. A factor is
-//! a binary float, that is, a natural number times a power of two, so that all
-//! shares of a round are fractions with one denominator; numerators and
-//! denominator are [`Natural`] numbers. Nothing is rounded before the end.
+//! Flexible Lengths", but that sections are dropped where CSS would overflow. It
+//! is computed exactly, in integers: factors are read as millionths, so that all
+//! shares of a round are fractions with one denominator. Nothing is rounded
+//! before the end.
 //!
 //! In real numbers, what a section grows or shrinks by is its factor (times its
 //! basis, when shrinking) times a level common to all, kept within its limits.
@@ -13,13 +13,26 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use crate::error::Error;
+
 mod prompt;
 mod section;
 
 pub use prompt::{Allocation, Layout};
 pub use section::{Filling, Section};
 
+/// How many units a factor of 1 has: factors are read as millionths.
+const ONE: u32 = 1_000_000;
+
+/// The factors other than 0 that a section may have.
+const FACTORS: std::ops::RangeInclusive<f64> = 0.000_001..=10_000.0;
+
+/// What an error says of [`FACTORS`].
+const ALLOWED_FACTORS: &str = "0 or from 0.000001 to 10000";
+
 /// What a section asks for.
+///
+/// Factors are 0 or from 0.000001 to 10000, and read to the nearest millionth.
 ///
 /// # Examples
 ///
@@ -31,17 +44,16 @@ pub use section::{Filling, Section};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flex {
-    /// Its size before anything is divided.
+    /// Its size before anything is divided, in tokens.
     pub basis: u64,
-    /// Its part of what is left over. What is negative or no number counts as
-    /// 0, infinity as the largest float.
+    /// Its part of the tokens that are left over. At 0 it does not grow.
     pub grow: f64,
-    /// Its part, in proportion to its basis, of what is lacking; read like
-    /// `grow`. At 0 it keeps its basis.
+    /// Its part of the tokens that are lacking, in proportion to its basis. At 0
+    /// it keeps its basis.
     pub shrink: f64,
-    /// It gets no fewer, unless it is dropped.
+    /// The fewest tokens it gets, unless it is dropped.
     pub min_tokens: u64,
-    /// It gets no more, unless `min_tokens` is larger.
+    /// The most tokens it gets; `min_tokens` where that is larger.
     pub max_tokens: Option<u64>,
     /// Where not all sections fit, the one of the lowest priority is dropped
     /// first.
@@ -49,7 +61,7 @@ pub struct Flex {
 }
 
 impl Default for Flex {
-    /// Nothing, that may shrink and does not grow.
+    /// Returns a section of no tokens, with a `shrink` of 1 and all else 0.
     fn default() -> Self {
         Self { basis: 0, grow: 0.0, shrink: 1.0, min_tokens: 0, max_tokens: None, priority: 0 }
     }
@@ -80,17 +92,17 @@ pub struct Resolved {
     pub tokens: Vec<u64>,
     /// The sections that are dropped, in the order in which that was decided.
     pub dropped: Vec<usize>,
-    /// What no section gets.
+    /// The tokens that no section gets.
     pub free_tokens: u64,
 }
 
 /// Divides `space` tokens among `sections`.
 ///
 /// Where the smallest sizes do not fit together, sections are dropped until
-/// they do: by priority, the lowest first, and the last of those that are
-/// equal. The others get their basis, within their limits; what is left over
-/// goes to those that grow, what is lacking comes from those that shrink. Grow
-/// factors that sum below 1 take only that part of what is left over.
+/// they do: the lowest priority first, and the last of equal ones. The others
+/// get their basis, within their limits; what is left over goes to those that
+/// grow, what is lacking comes from those that shrink. Grow factors that sum
+/// below 1 take only that part of what is left over.
 ///
 /// - The sizes and `free_tokens` sum to `space`. Something is free only where
 ///   no section can grow, or where grow factors sum below 1.
@@ -99,7 +111,12 @@ pub struct Resolved {
 ///   Those with the largest remainders get the tokens that rounding leaves,
 ///   the first of those that are equal.
 /// - As `space` grows, no more sections are dropped; and while the same are in,
-///   none gets more than one token less, and no fewer are free.
+///   none loses more than one token, and no fewer are free.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
+/// factor that is not 0 nor from 0.000001 to 10000.
 ///
 /// # Examples
 ///
@@ -110,15 +127,39 @@ pub struct Resolved {
 /// let chunks = Flex { grow: 2.0, min_tokens: 200, priority: 1, ..Flex::default() };
 /// let history = Flex { grow: 1.0, max_tokens: Some(100), ..Flex::default() };
 ///
-/// let resolved = resolve_layout(1_000, &[system, chunks, history]);
+/// let resolved = resolve_layout(1_000, &[system, chunks, history])?;
 /// assert_eq!(vec![300, 600, 100], resolved.tokens);
 ///
-/// let resolved = resolve_layout(499, &[system, chunks, history]);
+/// let resolved = resolve_layout(499, &[system, chunks, history])?;
 /// assert_eq!(vec![300, 0, 0], resolved.tokens);
 /// assert_eq!((vec![2, 1], 199), (resolved.dropped, resolved.free_tokens));
+/// # Ok::<(), budgeteer::Error>(())
 /// ```
-#[must_use]
-pub fn resolve_layout(space: u64, sections: &[Flex]) -> Resolved {
+pub fn resolve_layout(space: u64, sections: &[Flex]) -> Result<Resolved, Error> {
+    for (index, section) in sections.iter().enumerate() {
+        for (name, factor) in [("grow", section.grow), ("shrink", section.shrink)] {
+            check_factor(factor, || format!("sections[{index}].{name}"))?;
+        }
+    }
+    Ok(resolve(space, sections))
+}
+
+/// Refuses a factor that is out of range; `name` returns what the error calls it.
+fn check_factor(factor: f64, name: impl FnOnce() -> String) -> Result<(), Error> {
+    if factor == 0.0 || FACTORS.contains(&factor) {
+        return Ok(());
+    }
+    Err(Error::limit(&name(), ALLOWED_FACTORS, factor.to_string()))
+}
+
+/// Returns a factor in millionths. It was checked.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // it is at most 10^10
+fn millionths(factor: f64) -> u64 {
+    (factor * f64::from(ONE)).round_ties_even() as u64
+}
+
+/// As [`resolve_layout`], for factors that were checked.
+fn resolve(space: u64, sections: &[Flex]) -> Resolved {
     let dropped = drop_sections(space, sections);
     let mut tokens: Vec<u64> = sections.iter().map(Flex::hypothetical).collect();
     for &index in &dropped {
@@ -177,9 +218,8 @@ fn flex(space: u64, sections: &[Flex], dropped: &[usize], tokens: &mut [u64]) {
 /// How a section leaves its basis.
 struct Pull {
     index: usize,
-    factor: Factor,
-    /// What the factor is multiplied by.
-    scale: u64,
+    /// Its factor, in millionths, times what that is multiplied by.
+    weight: u128,
     /// It moves no less, since its basis is outside its limits.
     least: u64,
     /// It moves no more.
@@ -196,24 +236,17 @@ impl Pull {
         } else {
             (section.shrink, basis, basis.saturating_sub(max), basis.checked_sub(min)?)
         };
-        let factor = Factor::new(factor).filter(|_| scale > 0)?;
-        Some(Self { index, factor, scale, least, most })
-    }
-
-    /// Returns factor times scale, in units of two to the power of `lowest`.
-    fn weight(&self, lowest: i64) -> Natural {
-        let number = u128::from(self.factor.odd) * u128::from(self.scale);
-        Natural::shifted(number, (self.factor.exponent - lowest).unsigned_abs())
+        let weight = u128::from(millionths(factor)) * u128::from(scale);
+        (weight > 0).then_some(Self { index, weight, least, most })
     }
 
     /// Returns whether a share is below its limits, within, or above.
-    fn side(&self, quotient: u128, remainder: &Natural) -> Ordering {
-        if quotient < u128::from(self.least) {
+    fn side(&self, share: Share) -> Ordering {
+        if share.tokens < u128::from(self.least) {
             return Ordering::Less;
         }
-        let whole = quotient.cmp(&u128::from(self.most));
-        let share = whole.then_with(|| remainder.cmp(&Natural::default()));
-        share.max(Ordering::Equal)
+        let is_above = (share.tokens, share.rest) > (u128::from(self.most), 0);
+        if is_above { Ordering::Greater } else { Ordering::Equal }
     }
 
     /// Returns the limit on that side.
@@ -223,7 +256,7 @@ impl Pull {
 }
 
 /// Returns what each pull moves: as much of `amount` as there is a factor for,
-/// in proportion to factor times scale, within least and most.
+/// in proportion to the weights, within least and most.
 ///
 /// Each round divides what is left among those not yet at a limit. If keeping
 /// the others within their limits takes more than there is, those below their
@@ -232,45 +265,37 @@ impl Pull {
 ///
 /// `partly` says that factors which sum below 1 move only that part.
 fn divide(amount: u128, pulls: &[Pull], partly: bool) -> Vec<u64> {
-    let lowest = pulls.iter().map(|pull| pull.factor.exponent).min().unwrap_or(0).min(0);
-    let one = Natural::shifted(1, lowest.unsigned_abs());
-    let weights: Vec<Natural> = pulls.iter().map(|pull| pull.weight(lowest)).collect();
+    let one = u128::from(ONE);
     let mut moves = vec![0; pulls.len()];
     let mut rest = amount;
     let mut active: Vec<usize> = (0..pulls.len()).collect();
-    let mut shares: Vec<(u128, Natural)> = Vec::new();
+    let mut shares: Vec<Share> = Vec::new();
     let mut sides: Vec<Ordering> = Vec::new();
     while !active.is_empty() {
-        let mut whole = Natural::default();
-        for &place in &active {
-            whole.add(&weights[place]);
-        }
+        let mut whole: u128 = active.iter().map(|&place| pulls[place].weight).sum();
         // A share is given * weight / whole, and at most amount * factor, which
         // only factors that sum below 1 could exceed.
         let mut given = rest;
-        if partly && whole.times(amount) < one.times(rest) {
-            (given, whole) = (amount, one.clone());
+        if partly && whole < one && amount * whole < rest * one {
+            (given, whole) = (amount, one);
         }
         shares.clear();
-        shares.extend(active.iter().map(|&place| weights[place].times(given).divide(&whole)));
+        shares.extend(active.iter().map(|&place| Share::new(given, pulls[place].weight, whole)));
         sides.clear();
-        // What the limits add to the shares is tokens - missing / whole.
-        let (mut tokens, mut missing) = (0_i128, Natural::default());
-        for (&place, (quotient, remainder)) in active.iter().zip(&shares) {
-            let side = pulls[place].side(*quotient, remainder);
+        // What the limits add to the shares: `tokens - missing`.
+        let (mut tokens, mut missing) = (0_i128, Share::default());
+        for (&place, &share) in active.iter().zip(&shares) {
+            let side = pulls[place].side(share);
             sides.push(side);
             if side.is_ne() {
                 moves[place] = pulls[place].limit(side);
-                tokens += i128::from(moves[place]) - quotient.cast_signed();
-                missing.add(remainder);
+                tokens += i128::from(moves[place]) - share.tokens.cast_signed();
+                missing.add(share.rest, whole);
             }
         }
-        let added = match u128::try_from(tokens) {
-            Ok(tokens) => whole.times(tokens).cmp(&missing),
-            Err(_) => Ordering::Less,
-        };
+        let added = tokens.cmp(&missing.tokens.cast_signed()).then(0.cmp(&missing.rest));
         if added.is_eq() {
-            round(&active, &sides, &shares, &whole, &mut moves);
+            round(&active, &sides, &shares, whole, &mut moves);
             break;
         }
         let mut sides = sides.iter();
@@ -285,208 +310,81 @@ fn divide(amount: u128, pulls: &[Pull], partly: bool) -> Vec<u64> {
 
 /// Writes the shares that are within their limits to `moves`, as whole tokens
 /// that sum to what they sum to, or the nearest whole number.
-fn round(
-    active: &[usize],
-    sides: &[Ordering],
-    shares: &[(u128, Natural)],
-    whole: &Natural,
-    moves: &mut [u64],
-) {
-    let mut sum = Natural::default();
-    let mut rounded: Vec<(&Natural, usize)> = Vec::new();
-    for ((&place, side), (quotient, remainder)) in active.iter().zip(sides).zip(shares) {
+fn round(active: &[usize], sides: &[Ordering], shares: &[Share], whole: u128, moves: &mut [u64]) {
+    let mut sum = Share::default();
+    let mut rounded: Vec<(u128, usize)> = Vec::new();
+    for ((&place, side), share) in active.iter().zip(sides).zip(shares) {
         if side.is_eq() {
-            moves[place] = u64::try_from(*quotient).expect("it is within its limits");
-            sum.add(remainder);
-            rounded.push((remainder, place));
+            moves[place] = u64::try_from(share.tokens).expect("it is within its limits");
+            sum.add(share.rest, whole);
+            rounded.push((share.rest, place));
         }
     }
-    let (mut over, half) = sum.divide(whole);
-    over += u128::from(half.times(2) >= *whole);
+    let over = sum.tokens + u128::from(2 * sum.rest >= whole);
     // The sort is stable: of equal remainders the first comes first.
-    rounded.sort_by_key(|&(remainder, _)| Reverse(remainder));
+    rounded.sort_by_key(|&(rest, _)| Reverse(rest));
     for (_, (_, place)) in (0..over).zip(rounded) {
         moves[place] += 1;
     }
 }
 
-/// A positive float: an odd number times a power of two.
-#[derive(Clone, Copy)]
-struct Factor {
-    odd: u64,
-    exponent: i64,
+/// Tokens and a part of one, over the denominator that all shares of a round
+/// have in common.
+///
+/// A weight has up to 98 bits: a factor up to 34, a basis up to 64. A hundred
+/// million weights together have less than 126.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    tokens: u128,
+    rest: u128,
 }
 
-impl Factor {
-    /// Returns None where it counts as 0.
-    fn new(factor: f64) -> Option<Self> {
-        if factor.is_nan() || factor <= 0.0 {
-            return None;
+impl Share {
+    /// Returns `given * weight / whole`; `weight` is at most `whole`.
+    fn new(given: u128, weight: u128, whole: u128) -> Self {
+        if let Some(product) = given.checked_mul(weight) {
+            return Self { tokens: product / whole, rest: product % whole };
         }
-        let bits = factor.min(f64::MAX).to_bits();
-        let (exponent, fraction) = ((bits >> 52).cast_signed(), bits & ((1 << 52) - 1));
-        // Below the smallest normal float there is no hidden bit.
-        let (number, exponent) =
-            if exponent == 0 { (fraction, 1) } else { (fraction | 1 << 52, exponent) };
-        let zeros = number.trailing_zeros();
-        Some(Self { odd: number >> zeros, exponent: exponent - 1_075 + i64::from(zeros) })
-    }
-}
-
-/// A natural number of any size, its lowest 64 bits first, none of the highest
-/// zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Natural(Vec<u64>);
-
-impl Natural {
-    /// Returns `number` times two to the power of `bits`.
-    fn shifted(number: u128, bits: u64) -> Self {
-        let mut digits = vec![0; usize::try_from(bits / 64).expect("a float has 2,098 bits")];
-        let (low, middle) = halves(number << (bits % 64));
-        // The 64 bits that the shift may push out.
-        let high = match bits % 64 {
-            0 => 0,
-            shift => halves(number >> (128 - shift)).0,
-        };
-        digits.extend([low, middle, high]);
-        Self(digits).trimmed()
-    }
-
-    fn trimmed(mut self) -> Self {
-        while self.0.last() == Some(&0) {
-            self.0.pop();
-        }
-        self
-    }
-
-    /// Returns it where it has up to 128 bits.
-    fn small(&self) -> Option<u128> {
-        match *self.0 {
-            [] => Some(0),
-            [low] => Some(u128::from(low)),
-            [low, high] => Some(u128::from(high) << 64 | u128::from(low)),
-            _ => None,
-        }
-    }
-
-    fn bits(&self) -> u64 {
-        self.0.last().map_or(0, |high| 64 * self.0.len() as u64 - u64::from(high.leading_zeros()))
-    }
-
-    /// Returns 128 of its bits, the lowest being bit `from`.
-    fn window(&self, from: u64) -> u128 {
-        let first = usize::try_from(from / 64).unwrap_or(usize::MAX);
-        let digit = |place: usize| u128::from(self.0.get(first + place).copied().unwrap_or(0));
-        let number = digit(1) << 64 | digit(0);
-        match from % 64 {
-            0 => number,
-            shift => number >> shift | digit(2) << (128 - shift),
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        let mut carry = false;
-        for (place, digit) in self.0.iter_mut().enumerate() {
-            let added = other.0.get(place).copied().unwrap_or(0);
-            let (sum, first) = digit.overflowing_add(added);
-            let (sum, second) = sum.overflowing_add(u64::from(carry));
-            (*digit, carry) = (sum, first || second);
-        }
-        if carry {
-            self.0.push(1);
-        }
-    }
-
-    /// Subtracts what is no larger.
-    fn subtract(mut self, other: &Self) -> Self {
-        let mut carry = false;
-        for (place, digit) in self.0.iter_mut().enumerate() {
-            let taken = other.0.get(place).copied().unwrap_or(0);
-            let (difference, first) = digit.overflowing_sub(taken);
-            let (difference, second) = difference.overflowing_sub(u64::from(carry));
-            (*digit, carry) = (difference, first || second);
-        }
-        debug_assert!(!carry);
-        self.trimmed()
-    }
-
-    fn times(&self, factor: u128) -> Self {
-        let mut product = vec![0; self.0.len() + 2];
-        let (low, high) = halves(factor);
-        for (shift, factor) in [low, high].into_iter().enumerate() {
-            let mut carry = 0;
-            for (place, &digit) in self.0.iter().enumerate() {
-                let to = &mut product[place + shift];
-                let digits = u128::from(digit) * u128::from(factor);
-                (*to, carry) = halves(digits + u128::from(*to) + u128::from(carry));
+        // The product is too large: multiply and divide bit by bit.
+        let mut share = Self::default();
+        for bit in (0..u128::BITS - given.leading_zeros()).rev() {
+            let Self { tokens, rest } = share;
+            share = Self { tokens: 2 * tokens, rest: 0 };
+            share.add(2 * rest, whole);
+            if given >> bit & 1 == 1 {
+                share.add(weight, whole);
             }
-            product[self.0.len() + shift] = carry;
         }
-        Self(product).trimmed()
+        share
     }
 
-    /// Returns quotient and remainder. The quotient must have up to 128 bits.
-    fn divide(mut self, by: &Self) -> (u128, Self) {
-        if let (Some(number), Some(by)) = (self.small(), by.small()) {
-            return (number / by, Self::shifted(number % by, 0));
+    /// Adds `rest`, which is at most twice `whole`, in parts of a token.
+    fn add(&mut self, rest: u128, whole: u128) {
+        self.rest += rest;
+        while self.rest >= whole {
+            self.rest -= whole;
+            self.tokens += 1;
         }
-        // The quotient is estimated from the highest bits, never too high, and
-        // what is left is divided again. Each time 62 bits more are right.
-        let skipped = by.bits().saturating_sub(64);
-        let divisor = by.window(skipped) + u128::from(skipped > 0);
-        let mut quotient = 0;
-        while self >= *by {
-            let shift = self.bits().saturating_sub(skipped + 128);
-            let part = (self.window(skipped + shift) / divisor).max(1) << shift;
-            self = self.subtract(&by.times(part));
-            quotient += part;
-        }
-        (quotient, self)
     }
-}
-
-impl Ord for Natural {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let lengths = self.0.len().cmp(&other.0.len());
-        lengths.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
-    }
-}
-
-impl PartialOrd for Natural {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Returns the lower and the upper 64 bits.
-#[allow(clippy::cast_possible_truncation)] // the upper half is the other one
-fn halves(number: u128) -> (u64, u64) {
-    (number as u64, (number >> 64) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A product of more than 128 bits is divided as one of fewer is.
     #[test]
-    fn quotients_and_remainders_make_the_number() {
-        let numbers = [1, 2, 3, 0xFFFF, u128::from(u64::MAX), 1 << 64, u128::MAX - 1, u128::MAX];
-        for shift in [0, 1, 63, 64, 65, 127, 128, 130, 1_000, 2_097] {
-            for (divisor, quotient) in numbers.iter().flat_map(|&n| numbers.map(|m| (n, m))) {
-                let mut divisor = Natural::shifted(divisor, shift);
-                for rest in [0, 1, u128::from(u64::MAX)].map(|rest| Natural::shifted(rest, 0)) {
-                    divisor.add(&rest);
-                    let mut number = divisor.times(quotient);
-                    assert_eq!((quotient, Natural::default()), number.clone().divide(&divisor));
-                    if rest < divisor {
-                        number.add(&rest);
-                        assert_eq!((quotient, rest), number.divide(&divisor));
-                    }
-                }
+    fn large_shares_are_exact() {
+        let bits = [1_u128, 3, 0xFFFF, u128::from(u64::MAX), 1 << 64, (1 << 98) - 1];
+        for weight in bits {
+            for whole in bits.map(|more| weight + more) {
+                // Twice the whole and five: twice the weight, and five times over.
+                let five = Share::new(5, weight, whole);
+                let twice = Share { tokens: five.tokens + 2 * weight, ..five };
+                assert_eq!(twice, Share::new(2 * whole + 5, weight, whole));
             }
+            let all = Share { tokens: u128::MAX, rest: 0 };
+            assert_eq!(all, Share::new(u128::MAX, weight, weight));
         }
     }
 }

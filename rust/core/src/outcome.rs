@@ -133,16 +133,16 @@ pub(crate) struct Admitted {
     pub(crate) dropped: DroppedColumns,
     /// Dropped duplicates, and the kept chunk that each one repeats.
     pub(crate) duplicates: Vec<(u32, u32)>,
-    /// The index of the chunk that was cut, and what stands for what is left of
-    /// it.
-    pub(crate) cut: Option<(u32, Vec<u8>)>,
+    /// The index of each chunk that was cut, and what stands for what is left of
+    /// it: one at most, but where parts are summed up.
+    pub(crate) cuts: Vec<(u32, Vec<u8>)>,
 }
 
 impl Admitted {
     /// Returns what stands in the text for the kept chunk at `place`.
     pub(crate) fn part(&self, place: usize) -> Part<'_> {
         let Kept { index, .. } = self.kept[place];
-        let cut = self.cut.as_ref().filter(|(cut, _)| *cut == index);
+        let cut = self.cuts.iter().find(|(cut, _)| *cut == index);
         let frame = self.frames.get(place);
         let escaped = frame.and_then(|frame| frame.escaped.as_deref());
         Part {

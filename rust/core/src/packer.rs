@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::chunk::{Document, Documents};
-use crate::count::{Estimate, Native, TokenCounter};
+use crate::count::{Counter, Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::packing::{Packing, packing};
+use crate::packing::{Maker, Packing, packing};
 use crate::pipeline;
 use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Policy, Selection, Units};
 use crate::ranking::RankBy;
@@ -416,7 +416,7 @@ impl Packer {
         self.called(query, chunks, max_tokens, &keys, previous, |call, host| {
             let Ok(outcome) = pipeline::run(call, &documents, host);
             let text = outcome.text(call, &documents);
-            packing(outcome, call, chunks, text, None)
+            packing(outcome, call, self.maker(), chunks, text, None)
         })
     }
 
@@ -450,8 +450,9 @@ impl Packer {
     ) -> Result<Packing, Error> {
         let gate = self.gate(chunks)?;
         let call = Call { keys, previous, gate: gate.as_ref(), ..self.call(query, max_tokens) };
-        let packing = pack(&call, &mut Caller { packer: self, chunks, indices: None });
-        Ok(Packing { budget_tokens: self.budget_tokens(max_tokens), ..packing })
+        let mut packing = pack(&call, &mut Caller { packer: self, chunks, indices: None });
+        packing.budget_tokens = self.budget_tokens(max_tokens);
+        Ok(packing)
     }
 
     fn pack_sentences<D: Document>(
@@ -462,8 +463,30 @@ impl Packer {
         keys: &[f64],
         previous: &[Vec<u8>],
     ) -> Packing {
-        let packing = Sentences::new(self, query, chunks, max_tokens, keys, previous).pack();
-        Packing { budget_tokens: self.budget_tokens(max_tokens), ..packing }
+        let mut packing = Sentences::new(self, query, chunks, max_tokens, keys, previous).pack();
+        packing.budget_tokens = self.budget_tokens(max_tokens);
+        packing
+    }
+
+    /// Returns what a packing remembers of its packer.
+    pub(crate) fn maker(&self) -> Maker {
+        let plan = &self.plan;
+        let usize_of = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        Maker {
+            counter: match (&self.counter, plan.counting) {
+                (Some(counter), _) => Counter::Custom(Arc::clone(counter)),
+                (None, Counting::Exact(exact)) => Counter::Native(Native::Exact(exact)),
+                (None, Counting::Estimate(estimate)) => Counter::Native(Native::Estimate(estimate)),
+                (None, Counting::Host) => unreachable!("the host has a counter of its own"),
+            },
+            max_chunks: plan.max_chunks.map(usize_of),
+            max_docs: match plan.policy {
+                Policy::Gate { max_docs } => Some(usize_of(max_docs)),
+                _ => None,
+            },
+            is_citing: plan.is_cited(),
+            is_near: plan.dedupe == Dedupe::Near,
+        }
     }
 
     fn budget_tokens(&self, max_tokens: usize) -> usize {

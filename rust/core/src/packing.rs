@@ -1,13 +1,21 @@
-//! What became of chunks, for Rust programs.
+//! The result of packing: the text, the kept chunks and the dropped ones.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::chunk::Document;
 use crate::corpus::Index;
+use crate::count::{Counter, Native};
 use crate::dropped::DroppedChunks;
 use crate::outcome::Reason;
 use crate::pipeline::Outcome;
 use crate::plan::Call;
+use crate::template::escape;
+
+mod explain;
+#[cfg(feature = "json")]
+mod json;
 
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,18 +23,64 @@ use crate::plan::Call;
 pub struct KeptChunk {
     /// Its place in the input.
     pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) where it has none.
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
+    /// chunk without a score.
     pub score: Option<f64>,
-    /// Tokens of its text alone, cut where it was cut.
+    /// The tokens of `text` alone, without what stands around it.
     pub token_count: usize,
-    /// Tokens set aside for citing it: see
+    /// The tokens set aside for citing it: see
     /// [`presets::agentic_rag`](crate::presets::agentic_rag).
     pub citation_tokens: usize,
     /// Where its text stands in [`Packing::text`], as it is escaped there, in
     /// bytes.
     pub span: std::ops::Range<usize>,
-    /// Whether something of its text was left out.
+    /// Whether some of its text was left out.
     pub was_cut: bool,
+    text: Slice,
+}
+
+impl KeptChunk {
+    /// Returns its text as packed: cut where it was cut, before any escaping.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Packer, Template};
+    ///
+    /// let packing = Packer::new(30).template(Template::xml()).pack("tea", &["Tea & rye."])?;
+    /// assert_eq!(packing.kept[0].text(), "Tea & rye.");
+    /// assert_eq!(&packing.text[packing.kept[0].span.clone()], "Tea &amp; rye.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.text.get()
+    }
+}
+
+/// A part of a text that all kept chunks share: one allocation, not one for each.
+#[derive(Clone)]
+struct Slice {
+    whole: Arc<String>,
+    range: std::ops::Range<usize>,
+}
+
+impl Slice {
+    fn get(&self) -> &str {
+        &self.whole[self.range.clone()]
+    }
+}
+
+impl PartialEq for Slice {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl fmt::Debug for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
 }
 
 /// A dropped chunk.
@@ -35,35 +89,116 @@ pub struct KeptChunk {
 pub struct DroppedChunk {
     /// Its place in the input.
     pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) where it has none.
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
+    /// chunk without a score.
     pub score: Option<f64>,
-    /// Why it is not in.
+    /// Why it is not in the text.
     pub reason: Reason,
-    /// Under [`Reason::Budget`], what it would have added, or a lower bound.
+    /// Under [`Reason::Budget`], the tokens it would have added, or fewer where
+    /// counting stopped early.
     pub needed_tokens: usize,
-    /// Under [`Reason::Budget`], what was left.
+    /// Under [`Reason::Budget`], the tokens that were left.
     pub available_tokens: usize,
-    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly.
+    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly
+    /// the same.
     pub duplicate_of: Option<usize>,
 }
 
 /// The best context that fits, and what became of every chunk.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// With the feature `json` it implements `serde::Serialize`: the same layout as
+/// Python's `Packing.to_dict()`, but that spans are in bytes.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Packing {
     /// The context, ready to send.
     pub text: String,
-    /// What the counter answers for exactly `text`; at most `budget_tokens`.
+    /// The tokens of exactly `text`; at most `budget_tokens`.
     pub total_tokens: usize,
-    /// What could have been used.
+    /// The budget: `max_tokens` without `reserve_tokens`.
     pub budget_tokens: usize,
-    /// What is in the text, in its order.
+    /// Whether the counter counts what a tokenizer makes of a text: false for
+    /// every estimate. The caller's own counter is taken at its word.
+    pub is_exact: bool,
+    /// The chunks in the text, in its order.
     pub kept: Vec<KeptChunk>,
-    /// What is not, in the order in which that was decided.
+    /// The chunks not in the text, in the order in which that was decided.
     pub dropped: DroppedChunks,
+    maker: Maker,
+    /// The chunks of which only some sentences were chosen: how many, and of how
+    /// many.
+    extracts: HashMap<usize, (usize, usize)>,
+}
+
+/// What a packing remembers of the packer that made it.
+#[derive(Clone)]
+pub(crate) struct Maker {
+    pub(crate) counter: Counter,
+    pub(crate) max_chunks: Option<usize>,
+    /// How many documents a gate considers, if there is one.
+    pub(crate) max_docs: Option<usize>,
+    /// Whether tokens are set aside for citations.
+    pub(crate) is_citing: bool,
+    /// Whether nearly the same text is a duplicate.
+    pub(crate) is_near: bool,
+}
+
+impl Maker {
+    /// Returns whether `needed_tokens` may be less than a chunk needs.
+    fn is_needed_a_bound(&self) -> bool {
+        self.is_citing || matches!(self.counter, Counter::Native(Native::Exact(_)))
+    }
 }
 
 impl Packing {
+    /// Returns whether any chunk was dropped or cut.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::Packer;
+    ///
+    /// assert!(!Packer::new(9).pack("tea", &["Green tea."])?.was_truncated());
+    /// assert!(Packer::new(0).pack("tea", &["Green tea."])?.was_truncated());
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn was_truncated(&self) -> bool {
+        self.dropped_count() > 0 || self.kept.iter().any(|kept| kept.was_cut)
+    }
+
+    /// Returns how many chunks are not in the text, for whatever reason.
+    #[must_use]
+    pub fn dropped_count(&self) -> usize {
+        self.dropped.len()
+    }
+
+    /// Returns the tokens of all dropped texts together, in the packer's counter.
+    /// `chunks` are those that were packed; a packing has only the kept texts.
+    ///
+    /// The dropped texts are counted at each call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Estimate, Packer};
+    ///
+    /// let chunks = ["Green tea.", "Rye bread is dark."];
+    /// let packing = Packer::new(2).estimate(Estimate::Words).pack("tea", &chunks)?;
+    /// assert_eq!((packing.dropped_count(), packing.dropped_total_tokens(&chunks)), (1, 4));
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where `chunks` are fewer than were packed.
+    #[must_use]
+    pub fn dropped_total_tokens<D: Document>(&self, chunks: &[D]) -> usize {
+        let dropped = self.dropped.iter();
+        let tokens = dropped.map(|dropped| self.maker.counter.count(chunks[dropped.index].text()));
+        tokens.fold(0, usize::saturating_add)
+    }
+
     /// Returns the text, split behind the text of each kept chunk, without what
     /// follows.
     pub(crate) fn links(&self) -> Vec<Vec<u8>> {
@@ -74,13 +209,46 @@ impl Packing {
         });
         links.collect()
     }
+
+    /// Sets the chunks of which only some sentences were chosen.
+    pub(crate) fn set_extracts(&mut self, extracts: HashMap<usize, (usize, usize)>) {
+        for kept in &mut self.kept {
+            kept.was_cut |= extracts.contains_key(&kept.index);
+        }
+        self.extracts = extracts;
+    }
 }
 
-/// Returns what a program gets; the budget is still to be told. `index` is that
-/// of the corpus which the chunks are.
+impl PartialEq for Packing {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+            && self.total_tokens == other.total_tokens
+            && self.budget_tokens == other.budget_tokens
+            && self.is_exact == other.is_exact
+            && self.kept == other.kept
+            && self.dropped == other.dropped
+    }
+}
+
+impl fmt::Debug for Packing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packing")
+            .field("text", &self.text)
+            .field("total_tokens", &self.total_tokens)
+            .field("budget_tokens", &self.budget_tokens)
+            .field("is_exact", &self.is_exact)
+            .field("kept", &self.kept)
+            .field("dropped", &self.dropped)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the packing of `outcome`, without its budget. `index` is that of the
+/// corpus, if `chunks` are one.
 pub(crate) fn packing<D: Document>(
     outcome: Outcome,
     call: &Call<'_>,
+    maker: Maker,
     chunks: &[D],
     text: Vec<u8>,
     index: Option<Arc<Index>>,
@@ -90,24 +258,51 @@ pub(crate) fn packing<D: Document>(
     let text = String::from_utf8(text).expect("whole strings make a string");
     let template = call.template();
     let mut at = template.header.len();
-    let kept = outcome.kept().zip(outcome.parts()).map(|(kept, part)| {
+    let mut texts = String::with_capacity(text.len());
+    let spans = outcome.parts().map(|part| {
+        let whole = chunks[part.index].text();
         let start = at + part.front.len();
-        let end = start + part.changed.map_or_else(|| chunks[part.index].text().len(), <[u8]>::len);
+        let end = start + part.changed.map_or(whole.len(), <[u8]>::len);
         at = end + part.back.len() + template.separator.len();
-        KeptChunk {
-            index: part.index,
-            score: score(kept.index),
-            token_count: tokens(kept.tokens),
-            citation_tokens: tokens(kept.citation),
-            span: start..end,
-            was_cut: part.was_cut,
+        let from = texts.len();
+        if part.was_cut {
+            texts += &escape::unescaped(&template.style, &text[start..end]);
+        } else {
+            texts += whole;
         }
+        (start..end, from..texts.len())
+    });
+    let spans: Vec<_> = spans.collect();
+    let texts = Arc::new(texts);
+    let kept = outcome.kept().zip(outcome.parts()).zip(spans);
+    let kept = kept.map(|((kept, part), (span, range))| KeptChunk {
+        index: part.index,
+        score: score(kept.index),
+        token_count: tokens(kept.tokens),
+        citation_tokens: tokens(kept.citation),
+        span,
+        was_cut: part.was_cut,
+        text: Slice { whole: Arc::clone(&texts), range },
     });
     Packing {
         total_tokens: tokens(outcome.total_tokens),
         budget_tokens: 0,
+        is_exact: maker.counter.is_exact(),
         kept: kept.collect(),
         dropped: DroppedChunks::new(outcome, call.plan.counting, index, chunks.len()),
         text,
+        maker,
+        extracts: HashMap::new(),
+    }
+}
+
+/// Returns the name of a reason, as Python and JSON have it.
+fn name_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::OutOfScope => "out_of_scope",
+        Reason::Empty => "empty",
+        Reason::Cap => "cap",
+        Reason::Duplicate => "duplicate",
+        Reason::Budget => "budget",
     }
 }

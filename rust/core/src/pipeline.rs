@@ -11,13 +11,13 @@ use crate::corpus::Index;
 pub use crate::gate::Gate;
 pub use crate::outcome::Part;
 use crate::outcome::{Admitted, Dropped, DroppedColumns, Kept, Reason};
-use crate::pack;
 use crate::pack::indexed::{Ranks, Trail, may_skip};
+use crate::pack::{self, Chunks};
 pub use crate::plan::{Call, Counting, Host, Order, Plan, Policy, Subject};
 use crate::plan::{Dedupe, Selection};
 use crate::rank::sort_descending;
-pub use crate::ranking::Needs;
-use crate::ranking::{Bm25, Hybrid, RankBy, SortKey, Weights, Words};
+use crate::ranking::{Bm25, Hybrid, RankBy, Weights};
+pub use crate::ranking::{Needs, Own, SortKey, Words};
 use crate::reading::{Measures, Reading};
 use crate::score::bm25::Bm25Scorer;
 use crate::score::hybrid::fuse;
@@ -104,7 +104,7 @@ impl Outcome {
         call.tail(self.dropped().index.len())
     }
 
-    /// Returns the assembled text, encoded as in [`Text::Utf8`](crate::Text::Utf8).
+    /// Returns the assembled text, encoded as in [`Text::Utf8`].
     pub fn text<B: Batch>(&self, call: &Call<'_>, batch: &B) -> Vec<u8> {
         assemble::text(batch, call, self.parts(), &self.tail(call))
     }
@@ -176,13 +176,13 @@ pub fn run_indexed<B: Batch, H: Host>(
         return pack_all(call, batch, scores, reading, host);
     }
     let packer = pack::Packer::new(call, batch, reading, host, DroppedColumns::default());
-    let (admitted, total_tokens, trail) =
-        packer.pack_indexed(&ranks(needs.sorting, call.keys, plan.min_score, &scores))?;
+    let ranks = ranks(needs.sorting, call.keys, plan.min_score, &scores);
+    let (admitted, total_tokens, trail) = packer.pack(&Chunks::Ranked(&ranks))?;
     let places = assemble::arrange(&admitted, call, batch);
     let sorting = needs.sorting;
     let keys = if sorting == SortKey::Own { call.keys.to_vec() } else { Vec::new() };
-    let unseen = Unseen { trail, sorting, keys, min_score: plan.min_score };
-    Ok(Outcome { total_tokens, scores, admitted, places, unseen: Some(unseen) })
+    let unseen = trail.map(|trail| Unseen { trail, sorting, keys, min_score: plan.min_score });
+    Ok(Outcome { total_tokens, scores, admitted, places, unseen })
 }
 
 /// Returns the scores of a corpus by BM25.
@@ -308,7 +308,7 @@ fn pack_all<B: Batch, H: Host>(
     }
 
     let packer = pack::Packer::new(call, batch, reading, host, dropped);
-    let (admitted, total_tokens) = packer.pack(&order, &scores)?;
+    let (admitted, total_tokens, _) = packer.pack(&Chunks::Listed(&order))?;
     let places = assemble::arrange(&admitted, call, batch);
     Ok(Outcome { total_tokens, scores, admitted, places, unseen: None })
 }

@@ -78,17 +78,10 @@ pub enum Selection {
     /// `2 * sum(C / sqrt(r)) + sum(sqrt(w * x))`: over the chunks in question, r
     /// being their places by rank from 1 on, and over the words of the query, w
     /// being their weight in BM25 over the 512, and x what the chunks have of
-    /// them, as BM25 reckons; C is the most that one chunk has of all words. The
-    /// others follow by rank.
+    /// them, as BM25 reckons; C is the most that one
+    /// chunk has of all words. The others follow by rank. Stemming and stopwords
+    /// are those of the ranking, where it is by BM25.
     Coverage,
-    /// First those that have the highest sum of scores together, of all that fit:
-    /// for small batches of chunks that differ in length.
-    ///
-    /// Exact, for the 512 chunks that rank best, or fewer: their number times the
-    /// budget is at most 4,194,304. Each costs the tokens of its part of the text
-    /// and of a separator, counted by themselves. A repeated text counts once,
-    /// and a score of 0 or less never. The others follow by rank.
-    Knapsack,
 }
 
 /// What is packed.
@@ -135,9 +128,9 @@ pub enum Policy {
     /// [`Host::cite`] is asked: texts and citations, each counted by itself, stay
     /// within the budget together. Nothing is cut then.
     Cite,
-    /// [`Call::gate`] ranks by weight, whatever the ranking, and refuses
-    /// documents: those that share no keyword with the question, and those
-    /// beyond a number. Titles do not count then.
+    /// [`Call::gate`](field@Call::gate) ranks by weight, whatever the ranking,
+    /// and refuses documents: those that share no keyword with the question, and
+    /// those beyond a number. Titles do not count then.
     Gate {
         /// The number of documents that are considered at most.
         max_docs: u64,
@@ -362,4 +355,35 @@ pub trait Host {
         chars: usize,
         work: impl FnOnce(&AtomicBool) -> R + Send,
     ) -> Result<R, Self::Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ranking::Ranking;
+
+    /// A gate reads texts alone, coverage reads titles too, and neither changes
+    /// what the call brings along.
+    #[test]
+    fn policies_and_selections_change_what_is_read() {
+        let all = [
+            Ranking::Bm25,
+            Ranking::Keyword,
+            Ranking::Recency,
+            Ranking::Input,
+            Ranking::Score,
+            Ranking::Embedding,
+            Ranking::Hybrid,
+        ];
+        for ranking in all {
+            let plan = Plan { ranking: ranking.into(), ..Plan::new(Counting::Host) };
+            let needs = plan.needs();
+            assert_eq!(plan.ranking.needs(), needs);
+            let covering = Plan { selection: Selection::Coverage, ..plan.clone() };
+            assert_eq!(Needs { has_titles: true, ..needs }, covering.needs());
+            let gated = Plan { policy: Policy::Gate { max_docs: 3 }, ..covering.clone() };
+            let expected = Needs { words: Words::Keywords, has_titles: false, ..needs };
+            assert_eq!(expected, gated.needs());
+        }
+    }
 }

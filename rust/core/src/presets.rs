@@ -1,4 +1,4 @@
-//! Packers that reproduce what a known design fixes, and what belongs to them.
+//! Packers that reproduce known designs, and the functions that go with them.
 
 use std::collections::HashMap;
 
@@ -15,22 +15,23 @@ use crate::{Order, Selection, Template};
 /// The budget of an agentic RAG skill, in tokens.
 pub const DEFAULT_TOKEN_BUDGET: usize = 8_000;
 
-/// Characters for a token, as [`agentic_rag`] counts unless told otherwise.
+/// Characters in a token, as [`agentic_rag`] counts by default.
 pub const APPROX_CHARS_PER_TOKEN: usize = 4;
 
-/// Tokens that [`agentic_rag`] keeps back for the footer of sources.
+/// Tokens that [`agentic_rag`] reserves for the footer of sources.
 pub const DEFAULT_CITATION_SAFETY_BUFFER_TOKENS: usize = 64;
 
 /// Returns a packer that sets aside, for every chunk that it keeps, the tokens
 /// to cite it.
 ///
-/// Highest score first, and in input order those without one. A chunk enters
-/// with its citation (see [`estimate_citation_tokens`]) or not at all, is
-/// skipped where it does not fit, and is never cut. The `token_count` and the
-/// `citation_tokens` of all kept chunks and the reserve, which is
-/// [`DEFAULT_CITATION_SAFETY_BUFFER_TOKENS`] until [`Packer::reserve_tokens`]
-/// says otherwise, are at most `max_tokens` together. A line behind the chunks
-/// tells the model how many were left out, if any were.
+/// Chunks come by score, the highest first; those without one come last, in input
+/// order. A chunk enters with its citation (see [`estimate_citation_tokens`]) or
+/// not at all; it is skipped if it does not fit, and never cut. The `token_count`
+/// and `citation_tokens` of all kept chunks and the reserve are at most
+/// `max_tokens` together. The reserve is
+/// [`DEFAULT_CITATION_SAFETY_BUFFER_TOKENS`]; [`Packer::reserve_tokens`] sets
+/// another. If any chunk is left out, a line after the chunks tells the model how
+/// many.
 ///
 /// # Examples
 ///
@@ -52,8 +53,10 @@ pub fn agentic_rag(max_tokens: usize) -> Packer {
         .policy(Policy::Cite)
 }
 
-/// Returns a packer that keeps the top chunks, up to the first that does not
-/// fit: highest score first, and in input order those without one.
+/// Returns a packer that keeps the top chunks, up to the first that does not fit.
+///
+/// Chunks come by score, the highest first; those without one come last, in input
+/// order.
 ///
 /// # Examples
 ///
@@ -70,27 +73,27 @@ pub fn retrieval_service(max_tokens: usize) -> Packer {
     top(max_tokens).counter(budgeteer_vocab::Encoding::O200k)
 }
 
-/// The same, for a counter that is set later.
+/// Returns the packer of [`retrieval_service`], for a counter that is set later.
 pub(crate) fn top(max_tokens: usize) -> Packer {
     preset(max_tokens).ranking(Ranking::Score).overflow(Overflow::Stop)
 }
 
-/// Returns a packer that lets authority come first, and only related documents
-/// in.
+/// Returns a packer that puts authority first, and keeps only related documents.
 ///
-/// What weighs most comes first, and what weighs the same in input order:
+/// The chunk with the highest weight comes first, and chunks of equal weight in
+/// input order. The weight is
 ///
-/// - authority: `system` 1000, `developer` 800, `user` 600, `tool` 400, `other`
+/// - for authority: `system` 1000, `developer` 800, `user` 600, `tool` 400, `other`
 ///   200, any other and none 0,
-/// - plus kind: `system` 120, `task` 100, `message` 60, `document` 50,
+/// - plus for kind: `system` 120, `task` 100, `message` 60, `document` 50,
 ///   `tool_output` 40, `other` 10, any other 0,
-/// - plus priority.
+/// - plus the priority.
 ///
-/// A document that shares no keyword with the question is out of scope,
-/// whatever its title. The question is the text of the first `message`; where
-/// there is none, the query. Of the other documents `max_docs` are considered,
-/// one that then does not fit among them. A token is three characters, and a
-/// chunk costs what it adds to the text, label and line end included.
+/// A document whose text shares no keyword with the question is out of scope. The
+/// question is the text of the first `message`, or the query if there is none. Of
+/// the other documents the first `max_docs` are considered, including those that
+/// then do not fit. A token is three characters, and a chunk costs what it adds to
+/// the text, with its label and line end.
 ///
 /// # Examples
 ///
@@ -116,11 +119,11 @@ pub fn context_gate(max_tokens: usize, max_docs: usize) -> Packer {
         .policy(Policy::Gate { max_docs: max_docs as u64 })
 }
 
-/// Packs the artifacts of a bundle behind a [`context_gate`].
+/// Packs the artifacts of a bundle with a [`context_gate`].
 ///
 /// # Errors
 ///
-/// As for [`Packer::pack`], and where two artifacts have the same identifier.
+/// As for [`Packer::pack`], and if two artifacts have the same identifier.
 ///
 /// # Examples
 ///
@@ -150,8 +153,46 @@ pub fn gate_bundle<D: Document>(
     context_gate(budget_tokens, max_docs).pack("", artifacts)
 }
 
-/// Returns a packer with every option that presets share, so that changed
-/// defaults change none.
+/// Returns a packer that answers as theaios-context-router 0.2.2 does, to the
+/// bit.
+///
+/// For those who come from there. It reproduces that program's overruns too:
+/// markers and the blank lines between chunks are not counted, a cut may split a
+/// grapheme cluster, a cut by words collapses whitespace, and
+/// [`total_tokens`](Packing::total_tokens) is the sum of the parts. For a budget
+/// that holds use [`Packer::new`]. With a counter that is no [`Estimate`] this
+/// one holds its budget too.
+///
+/// That program's options are options of the packer:
+///
+/// - `reserve_tokens`: [`Packer::reserve_tokens`], 0 by default;
+/// - `estimator`: [`Packer::estimate`], with [`Estimate::CharsDiv4`] (`chars_div4`,
+///   the default) or [`Estimate::Words`] (`words` and `whitespace`);
+/// - `ranking`: [`Packer::ranking`], with [`Ranking::Keyword`] (`relevance`, the
+///   default), [`Ranking::Recency`] or [`Ranking::Input`] (`manual`);
+/// - `truncation`: [`Packer::overflow`], with [`Overflow::Skip`] (`drop`, the
+///   default), [`Overflow::TruncateEnd`] or [`Overflow::TruncateMiddle`].
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::Overflow;
+/// use budgeteer::presets::context_router;
+///
+/// let packer = context_router(2).overflow(Overflow::TruncateEnd);
+/// assert_eq!(packer.pack("", &["Some long text"])?.text, "Some lon [...]");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[must_use]
+pub fn context_router(max_tokens: usize) -> Packer {
+    preset(max_tokens)
+        .estimate(Estimate::CharsDiv4)
+        .ranking(Ranking::Keyword)
+        .policy(Policy::SumOfParts)
+}
+
+/// Returns a packer with the options that all presets share. Each is set, so that
+/// a preset does not change when a default does.
 fn preset(max_tokens: usize) -> Packer {
     Packer::new(max_tokens)
         .reserve_tokens(0)

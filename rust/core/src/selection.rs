@@ -8,20 +8,11 @@ use crate::ranking::Bm25;
 use crate::score::bm25::{Bm25Scorer, Parts};
 use crate::text::Text;
 
-/// So many chunks that rank best are looked at.
+/// How many of the chunks that rank best are looked at.
 pub(crate) const CANDIDATES: usize = 512;
-
-/// So many numbers the table of a knapsack has at most.
-const CELLS: usize = 1 << 22;
 
 /// How much more than one word of the query a chunk's rank counts.
 const RELEVANCE: f64 = 2.0;
-
-/// Returns how many chunks are looked at for a knapsack of such a capacity.
-pub(crate) fn knapsack_candidates(capacity: u64) -> usize {
-    let width = usize::try_from(capacity).unwrap_or(usize::MAX).saturating_add(1);
-    (CELLS / width).min(CANDIDATES)
-}
 
 /// Returns `order`, which is by rank, with the best covering `query` first.
 pub(crate) fn by_coverage<B: Batch>(
@@ -31,7 +22,7 @@ pub(crate) fn by_coverage<B: Batch>(
     with_titles: bool,
     order: &[u32],
 ) -> Vec<u32> {
-    let mut scorer = Bm25Scorer::of_terms(query, bm25);
+    let mut scorer = Bm25Scorer::new(query, bm25);
     let (candidates, rest) = order.split_at(order.len().min(CANDIDATES));
     for &index in candidates {
         let index = index as usize;
@@ -72,8 +63,9 @@ impl PartialEq for Offer {
 
 impl Eq for Offer {}
 
-/// Returns the places of so many texts in the order in which the greedy method
-/// takes them (lazily: an offer is looked at again only where it is the best).
+/// Returns the places of the first `texts` texts in the order in which the greedy
+/// method takes them (lazily: an offer is looked at again only where it is the
+/// best).
 ///
 /// The order of the operations is part of the result: the reference has the
 /// same.
@@ -108,40 +100,6 @@ fn cover(parts: &Parts, texts: usize) -> Vec<u32> {
     chosen
 }
 
-/// Returns which of some items, each with its value above 0 and its cost, have
-/// the highest sum of values within `capacity`; of those that have the same the
-/// ones with earlier items.
-///
-/// Values are added from the last item to the first, and so does the reference.
-pub(crate) fn knapsack(items: &[(f64, u64)], capacity: u64) -> Vec<bool> {
-    let Ok(capacity) = usize::try_from(capacity) else { return vec![false; items.len()] };
-    let width = capacity + 1;
-    let mut best = vec![0.0; width];
-    let mut takes = vec![0_u64; (items.len() * width).div_ceil(64)];
-    let fitting = |cost: u64| usize::try_from(cost).ok().filter(|&cost| cost <= capacity);
-    for (place, &(value, cost)) in items.iter().enumerate().rev() {
-        let Some(cost) = fitting(cost) else { continue };
-        for room in (cost..width).rev() {
-            let sum = value + best[room - cost];
-            if sum >= best[room] {
-                best[room] = sum;
-                let bit = place * width + room;
-                takes[bit / 64] |= 1 << (bit % 64);
-            }
-        }
-    }
-    let mut room = capacity;
-    let chosen = items.iter().enumerate().map(|(place, &(_, cost))| {
-        let bit = place * width + room;
-        let is_taken = takes[bit / 64] >> (bit % 64) & 1 == 1;
-        if is_taken {
-            room -= fitting(cost).unwrap_or_default();
-        }
-        is_taken
-    });
-    chosen.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -149,26 +107,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// No other set that fits has more value, and the one found fits.
-        #[test]
-        fn no_set_is_better(
-            items in prop::collection::vec((1..20_u32, 0..9_u64), 0..10),
-            capacity in 0..30_u64,
-        ) {
-            let items: Vec<_> =
-                items.into_iter().map(|(value, cost)| (f64::from(value), cost)).collect();
-            let sums = |taken: &dyn Fn(usize) -> bool| {
-                let taken = items.iter().enumerate().filter(|&(place, _)| taken(place));
-                taken.fold((0.0, 0), |(value, cost), (_, item)| (value + item.0, cost + item.1))
-            };
-            let sets = (0..1_u32 << items.len()).map(|set| sums(&|place| set >> place & 1 == 1));
-            let best = sets.filter(|sums| sums.1 <= capacity).fold(0.0, |best, sums| sums.0.max(best));
-            let taken = knapsack(&items, capacity);
-            let (value, cost) = sums(&|place| taken[place]);
-            prop_assert!(cost <= capacity);
-            prop_assert!((best - value).abs() < 1e-9);
-        }
-
         /// Each that is taken adds as much as any other would, but for rounding.
         #[test]
         #[allow(clippy::cast_possible_truncation)] // few

@@ -1,11 +1,11 @@
 //! Where sentences start and end.
 //!
-//! A sentence ends behind a full stop, exclamation or question mark of any
-//! script and the quotes and brackets that close behind it, where space follows
-//! (none is needed behind those of Chinese and Japanese); and at the end of a
-//! line. None starts with a lowercase letter, but behind a blank line, and none
-//! ends behind an initial, the number of an item, a word with a full stop in it,
-//! or one of a short list of abbreviations.
+//! A sentence ends after a full stop, exclamation or question mark of any script
+//! and the quotes and brackets that close after it, if whitespace follows (after
+//! those of Chinese and Japanese none is needed). It also ends with its line. A
+//! sentence does not start with a lowercase letter, except after a blank line,
+//! and a full stop does not end one after an initial, the number of an item, a
+//! word with a full stop in it, or one of a short list of abbreviations.
 
 use crate::count::classes::{Class, Classes};
 use crate::text::{Text, is_space};
@@ -13,16 +13,16 @@ use crate::text::{Text, is_space};
 const LINE_ENDS: [char; 10] =
     ['\n', '\u{B}', '\u{C}', '\r', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// What ends a sentence without a space behind it.
+/// Marks that end a sentence without a space after them.
 const WIDE_ENDS: [char; 5] = ['。', '！', '．', '？', '｡'];
 
 const ENDS: [char; 13] = ['.', '!', '?', '؟', '۔', '।', '॥', '…', '‼', '‽', '⁇', '⁈', '⁉'];
 
-/// What belongs to the sentence that ends in front of it.
+/// Closing marks, which belong to the sentence that ends before them.
 const CLOSERS: [char; 15] =
     ['"', '\'', ')', ']', '}', '»', '’', '”', '›', '〉', '》', '」', '』', '】', '）'];
 
-/// What a full stop behind it does not end a sentence with.
+/// Words after which a full stop does not end a sentence.
 const ABBREVIATIONS: [&str; 64] = [
     "al", "approx", "apr", "art", "aug", "av", "bd", "bros", "bzw", "ca", "capt", "cf", "cmdr",
     "co", "col", "corp", "dec", "dept", "dr", "ed", "eds", "est", "feb", "fig", "figs", "ft",
@@ -31,11 +31,11 @@ const ABBREVIATIONS: [&str; 64] = [
     "rev", "sen", "sep", "sept", "sgt", "sr", "st", "vol", "vols", "vs",
 ];
 
-/// No word that is looked at in front of a full stop has more code points.
+/// How many code points before a full stop are looked at.
 const MAX_WORD: usize = 8;
 
-/// Returns where each sentence of `text` starts and ends, in code points and
-/// one after the other, without whitespace around.
+/// Returns the start and end of each sentence of `text`, in code points, without
+/// the whitespace around it: start, end, start, end and so on.
 ///
 /// # Examples
 ///
@@ -93,13 +93,14 @@ struct Codes {
 }
 
 impl Codes {
-    /// Returns where the run of code points from `place` on ends that are so.
+    /// Returns where the run of code points from `place` on for which `is_so` is
+    /// true ends.
     fn end_of(&self, place: usize, is_so: impl Fn(u32) -> bool) -> usize {
         place + self.codes[place..].iter().take_while(|&&code| is_so(code)).count()
     }
 
-    /// Returns where the whitespace from `place` on ends, and how many lines end
-    /// in it.
+    /// Returns where the whitespace from `place` on ends, and how many line ends
+    /// it has.
     fn end_of_lines(&self, place: usize) -> (usize, usize) {
         let end = self.end_of(place, is_space);
         let is_break = |at: &usize| {
@@ -110,14 +111,14 @@ impl Codes {
         (end, (place..end).filter(is_break).count())
     }
 
-    /// Returns whether a sentence may start there: with anything but a lowercase
-    /// letter.
+    /// Returns whether a sentence may start at `place`: with anything but a
+    /// lowercase letter.
     fn may_start(&self, place: usize) -> bool {
         self.codes.get(place).is_none_or(|&code| self.classes.of(code) & Class::LOWER == 0)
     }
 
-    /// Returns whether the word from `start` or later to `end` takes a full stop:
-    /// Dr, e.g, an initial, the number of an item.
+    /// Returns whether the full stop at `end` belongs to the word before it: Dr,
+    /// e.g, an initial, the number of an item. The sentence began at `start`.
     fn is_abbreviated(&self, start: usize, end: usize) -> bool {
         const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
         let from = start.max(end.saturating_sub(MAX_WORD));
@@ -127,7 +128,7 @@ impl Codes {
         let length = self.codes[from..end].iter().rev().take_while(is_part).count();
         let word = &self.codes[end - length..end];
         if word.iter().any(|&code| self.classes.of(code) & Class::NUMBER != 0) {
-            // The number of an item stands in front of it.
+            // The number of an item stands at the start of its sentence.
             return self.codes[start..end - length].iter().all(|&code| is_space(code));
         }
         if length == 1 || word.contains(&u32::from('.')) {
@@ -138,8 +139,8 @@ impl Codes {
         ABBREVIATIONS.binary_search(&lowered.as_str()).is_ok()
     }
 
-    /// Adds what is from `start` to `end`, without whitespace around, and returns
-    /// `end`.
+    /// Adds the sentence from `start` to `end`, without the whitespace around it,
+    /// and returns `end`.
     fn close(&self, start: usize, end: usize, spans: &mut Vec<usize>) -> usize {
         let first = self.end_of(start, is_space).min(end);
         let inner = &self.codes[first..end];
@@ -154,7 +155,7 @@ impl Codes {
 mod tests {
     use super::*;
 
-    /// The binary search needs them sorted, and what is looked at is as long.
+    /// The binary search needs them sorted, and a longer one is never looked at.
     #[test]
     fn abbreviations_are_sorted_and_short() {
         assert!(ABBREVIATIONS.is_sorted());

@@ -1,15 +1,17 @@
 //! Stopwords: words that say nothing about relevance.
+//!
+//! All lists are here. BM25 and keyword overlap split texts in different ways,
+//! and each has an English list of its own: see `english`. The lists of other
+//! languages are generated.
 
 use std::collections::HashSet;
 
-use crate::terms::{self, for_each_term_of};
-use crate::text::Text;
-
+mod english;
 mod table;
 
 /// Which words say nothing about relevance.
 ///
-/// Whether a word is one is asked of its lowercase and before it is stemmed.
+/// A word is compared in lowercase, before it is stemmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stopwords(Kind);
 
@@ -30,11 +32,11 @@ impl Stopwords {
     }
 
     /// Returns the stopwords of a language, by its English name in lowercase, or
-    /// None where there are none.
+    /// None for a language without a list.
     ///
-    /// There are lists of Snowball's for Danish, Dutch, Finnish, French, German,
+    /// There are Snowball's lists for Danish, Dutch, Finnish, French, German,
     /// Hungarian, Indonesian, Irish, Italian, Norwegian, Portuguese, Russian,
-    /// Sesotho, Spanish and Swedish, and one of our own for English, the default.
+    /// Sesotho, Spanish and Swedish, and our own for English, the default.
     #[must_use]
     pub fn of(language: &str) -> Option<Self> {
         if language == "english" {
@@ -44,45 +46,72 @@ impl Stopwords {
         Some(Self(Kind::Listed(words)))
     }
 
-    /// Returns the caller's own stopwords; of one with an apostrophe or a hyphen
-    /// in it each part.
-    #[must_use]
-    pub fn words<'a>(words: impl IntoIterator<Item = Text<'a>>) -> Self {
-        let mut own = HashSet::new();
-        for word in words {
-            for_each_term_of(word, |term| {
-                own.insert(term.to_vec());
-            });
-        }
-        Self(Kind::Own(own))
+    /// Returns the caller's own stopwords, as terms.
+    pub(crate) fn of_terms(terms: HashSet<Vec<u8>>) -> Self {
+        Self(Kind::Own(terms))
     }
 
     /// Returns whether `term` is one.
     pub(crate) fn contains(&self, term: &[u8]) -> bool {
         match &self.0 {
-            Kind::English => terms::is_stopword(term),
+            Kind::English => is_english(term),
             Kind::None => false,
-            Kind::Listed(words) => words.binary_search_by(|word| word.as_bytes().cmp(term)).is_ok(),
+            Kind::Listed(words) => is_in(words, term),
             Kind::Own(words) => words.contains(term),
         }
     }
 
     /// Returns the English stopwords that are none of these.
     pub(crate) fn english_besides(&self) -> impl Iterator<Item = &'static [u8]> {
-        let english = if self.0 == Kind::English { &[][..] } else { &terms::STOPWORDS[..] };
+        let english = if self.0 == Kind::English { &[][..] } else { &english::TERMS[..] };
         english.iter().map(|word| word.as_bytes()).filter(|word| !self.contains(word))
     }
+}
+
+/// Returns whether `term` is an English stopword of BM25.
+pub(crate) fn is_english(term: &[u8]) -> bool {
+    // The longest have ten letters.
+    term.len() <= 10 && is_in(&english::TERMS, term)
+}
+
+/// Returns whether `word`, lowercased and stripped, is a stopword of keyword
+/// overlap.
+pub(crate) fn is_no_keyword(word: &[u8]) -> bool {
+    // The longest have seven letters.
+    word.len() <= 7 && is_in(&english::KEYWORDS, word)
+}
+
+/// Returns whether `words`, which are sorted, contain `word`.
+fn is_in(words: &[&str], word: &[u8]) -> bool {
+    words.binary_search_by(|stop| stop.as_bytes().cmp(word)).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terms::for_each_term_of;
 
-    /// The binary search needs each list sorted.
+    /// The binary search needs each list sorted, and the length checks need the
+    /// English ones short.
     #[test]
     fn lists_are_sorted() {
         assert!(table::STOPWORDS.is_sorted());
         assert!(table::STOPWORDS.iter().all(|(_, words)| words.is_sorted() && !words.is_empty()));
+        for (words, longest) in [(&english::TERMS[..], 10), (&english::KEYWORDS[..], 7)] {
+            assert!(words.is_sorted());
+            assert!(words.iter().all(|word| word.len() <= longest));
+        }
+    }
+
+    /// Each word of the longer list is one term, and it has all of the shorter.
+    #[test]
+    fn english_stopwords_are_terms() {
+        for word in english::TERMS {
+            let mut terms = Vec::new();
+            for_each_term_of(word.into(), |term| terms.push(term.to_vec()));
+            assert_eq!([word.as_bytes()], *terms);
+        }
+        assert!(english::KEYWORDS.iter().all(|word| is_english(word.as_bytes())));
     }
 
     #[test]
@@ -90,7 +119,7 @@ mod tests {
         let own = Stopwords::words(["Don't".into(), "ΟΔΟΣ".into()]);
         assert!(["don", "t", "οδοσ"].iter().all(|word| own.contains(word.as_bytes())));
         assert!(!own.contains(b"the"));
-        assert_eq!(terms::STOPWORDS.len() - 1, own.english_besides().count());
+        assert_eq!(english::TERMS.len() - 1, own.english_besides().count());
         assert_eq!(0, Stopwords::default().english_besides().count());
     }
 }

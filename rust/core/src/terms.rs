@@ -10,169 +10,16 @@
 //! is that of Python's `str.lower()`, but that a final sigma is one like any
 //! other: so the term does not depend on what stands around it.
 
+use std::collections::HashSet;
+
 use memchr::{memchr, memchr2};
 
 use crate::count::classes::{Class, Classes};
+use crate::stopwords::Stopwords;
 use crate::text::{Cursor, OTHER, Text, decode, push_code};
 
 /// Stands in a folded text for a letter of a script without spaces.
 pub(crate) const UNSPACED: u8 = 0x81;
-
-/// English words that say nothing about relevance: those that are no keywords
-/// either, the other words of Snowball's list, and what its contractions leave.
-pub(crate) static STOPWORDS: [&str; 151] = [
-    "a",
-    "about",
-    "above",
-    "after",
-    "again",
-    "against",
-    "all",
-    "also",
-    "am",
-    "an",
-    "and",
-    "any",
-    "are",
-    "aren",
-    "as",
-    "at",
-    "be",
-    "because",
-    "been",
-    "before",
-    "being",
-    "below",
-    "between",
-    "both",
-    "but",
-    "by",
-    "can",
-    "cannot",
-    "could",
-    "couldn",
-    "did",
-    "didn",
-    "do",
-    "does",
-    "doesn",
-    "doing",
-    "down",
-    "during",
-    "each",
-    "every",
-    "few",
-    "for",
-    "from",
-    "further",
-    "had",
-    "hadn",
-    "has",
-    "hasn",
-    "have",
-    "haven",
-    "having",
-    "he",
-    "her",
-    "here",
-    "hers",
-    "herself",
-    "him",
-    "himself",
-    "his",
-    "how",
-    "i",
-    "if",
-    "in",
-    "into",
-    "is",
-    "isn",
-    "it",
-    "its",
-    "itself",
-    "just",
-    "ll",
-    "may",
-    "me",
-    "might",
-    "more",
-    "most",
-    "mustn",
-    "my",
-    "myself",
-    "no",
-    "nor",
-    "not",
-    "of",
-    "off",
-    "on",
-    "once",
-    "only",
-    "or",
-    "other",
-    "ought",
-    "our",
-    "ours",
-    "ourselves",
-    "out",
-    "over",
-    "own",
-    "re",
-    "s",
-    "same",
-    "shan",
-    "she",
-    "should",
-    "shouldn",
-    "so",
-    "some",
-    "such",
-    "t",
-    "than",
-    "that",
-    "the",
-    "their",
-    "theirs",
-    "them",
-    "themselves",
-    "then",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "through",
-    "to",
-    "too",
-    "under",
-    "until",
-    "up",
-    "us",
-    "ve",
-    "very",
-    "was",
-    "wasn",
-    "we",
-    "were",
-    "weren",
-    "what",
-    "when",
-    "where",
-    "which",
-    "while",
-    "who",
-    "whom",
-    "why",
-    "will",
-    "with",
-    "would",
-    "wouldn",
-    "you",
-    "your",
-    "yours",
-    "yourself",
-    "yourselves",
-];
 
 /// The scripts whose letters are terms by twos: Thai and Lao, Myanmar, Hangul,
 /// Khmer, Kana, Bopomofo and Han.
@@ -211,10 +58,19 @@ pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == OTHER
 }
 
-/// Returns whether `term` says nothing about relevance.
-pub(crate) fn is_stopword(term: &[u8]) -> bool {
-    // The longest stopwords have ten letters.
-    term.len() <= 10 && STOPWORDS.binary_search_by(|stop| stop.as_bytes().cmp(term)).is_ok()
+impl Stopwords {
+    /// Returns the caller's own stopwords. One with an apostrophe or a hyphen in
+    /// it gives each of its parts.
+    #[must_use]
+    pub fn words<'a>(words: impl IntoIterator<Item = Text<'a>>) -> Self {
+        let mut own = HashSet::new();
+        for word in words {
+            for_each_term_of(word, |term| {
+                own.insert(term.to_vec());
+            });
+        }
+        Self::of_terms(own)
+    }
 }
 
 /// Calls `visit` with each term of `text`, which was not folded yet.
@@ -364,14 +220,6 @@ mod tests {
             found.push(String::from_utf8(term.to_vec()).unwrap());
         });
         found
-    }
-
-    /// The binary search needs them sorted, and the length check needs them
-    /// short.
-    #[test]
-    fn stopwords_are_sorted_and_short() {
-        assert!(STOPWORDS.is_sorted());
-        assert!(STOPWORDS.iter().all(|word| word.len() <= 10 && of(word) == [*word]));
     }
 
     #[test]

@@ -74,5 +74,17 @@ pub fn retrieval_budget(context_window: usize, reserve: Reserve) -> Result<usize
         .into_iter()
         .try_fold(context_window, usize::checked_sub)
         .filter(|&left| left > 0)
-        .ok_or_else(|| Error::nothing_left(context_window, reserve))
+        .ok_or_else(|| nothing_left(context_window, reserve))
+}
+
+fn nothing_left(context_window: usize, reserve: Reserve) -> Error {
+    let wide = |tokens: usize| i128::try_from(tokens).unwrap_or(i128::MAX);
+    let Reserve { system_tokens, max_output_tokens, query_tokens } = reserve;
+    let left =
+        wide(context_window) - wide(system_tokens) - wide(max_output_tokens) - wide(query_tokens);
+    Error::no_room(format!(
+        "nothing is left for retrieval: context_window {context_window} - system_tokens \
+         {system_tokens} - max_output_tokens {max_output_tokens} - query_tokens {query_tokens} = \
+         {left}"
+    ))
 }

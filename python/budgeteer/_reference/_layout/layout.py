@@ -1,21 +1,22 @@
 """
 Reference of ``rust/core/src/layout.rs``.
 
-A float is an integer times a power of two, and all shares of a round are fractions with one
-denominator: so everything is computed exactly, in integers, and rounded once, at the end.
+Factors are read as millionths, so that all shares of a round are fractions with one denominator:
+everything is computed exactly, in integers, and rounded once, at the end.
 """
 
-import sys
 from dataclasses import dataclass
+
+ONE = 1_000_000
+"""The units of a factor of 1."""
 
 
 @dataclass(frozen=True)
 class Pull:
-    """How a section leaves its basis: *factor* times *scale*, between *least* and *most*."""
+    """How a section leaves its basis: by its share of *weight*, between *least* and *most*."""
 
     index: int
-    factor: float
-    scale: int
+    weight: int
     least: int
     most: int
 
@@ -57,9 +58,10 @@ def resolve_layout(
         if total == space or i in gone:
             continue
         if growing and size <= high and grow[i] > 0:
-            pulls.append(Pull(i, grow[i], 1, max(low - size, 0), high - size))
+            pulls.append(Pull(i, millionths(grow[i]), max(low - size, 0), high - size))
         elif not growing and size >= low and shrink[i] > 0 and size > 0:
-            pulls.append(Pull(i, shrink[i], size, max(size - high, 0), size - low))
+            weight = millionths(shrink[i]) * size
+            pulls.append(Pull(i, weight, max(size - high, 0), size - low))
     if not growing:
         pulls.reverse()  # of equal remainders, the last gives its token first
 
@@ -69,36 +71,35 @@ def resolve_layout(
     return sizes, dropped, space - sum(sizes)
 
 
+def millionths(factor: float) -> int:
+    """Return *factor*, which is 0 or from 0.000001 to 10000, in millionths."""
+    return round(factor * ONE)
+
+
 def divide(amount: int, pulls: list[Pull], *, partly: bool) -> list[int]:
     """
     Return what each pull moves.
 
-    That is as much of *amount* as there is a factor for, in proportion to factor times scale,
-    within least and most. Each round divides what is left among those not yet at a limit. If
+    That is as much of *amount* as there is a factor for, in proportion to the weights, within
+    least and most. Each round divides what is left among those not yet at a limit. If
     keeping the others within their limits takes more than there is, those below their least are
     at it for good; if it takes less, those above their most.
 
     *partly* says that factors which sum below 1 move only that part.
     """
-    ratios = [min(pull.factor, sys.float_info.max).as_integer_ratio() for pull in pulls]
-    one = max((denominator for _, denominator in ratios), default=1)
-    weights = [
-        numerator * (one // denominator) * pull.scale
-        for (numerator, denominator), pull in zip(ratios, pulls, strict=True)
-    ]
     moves = [0] * len(pulls)
     rest = amount
     active = list(range(len(pulls)))
     while active:
         # A share is given * weight / whole, and at most amount * factor, which only factors that
         # sum below 1 could exceed.
-        given, whole = rest, sum(weights[i] for i in active)
-        if partly and amount * whole < rest * one:
-            given, whole = amount, one
+        given, whole = rest, sum(pulls[i].weight for i in active)
+        if partly and amount * whole < rest * ONE:
+            given, whole = amount, ONE
         low, high, within = [], [], []
         added = 0  # by the limits to the shares, times whole
         for i in active:
-            share = given * weights[i]
+            share = given * pulls[i].weight
             if share < pulls[i].least * whole:
                 low.append(i)
                 moves[i] = pulls[i].least
@@ -110,7 +111,7 @@ def divide(amount: int, pulls: list[Pull], *, partly: bool) -> list[int]:
                 continue
             added += moves[i] * whole - share
         if added == 0:
-            round_shares(within, [given * weight for weight in weights], whole, moves)
+            round_shares(within, [given * pull.weight for pull in pulls], whole, moves)
             break
         frozen = low if added > 0 else high
         rest -= sum(moves[i] for i in frozen)

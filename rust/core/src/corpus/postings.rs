@@ -12,8 +12,9 @@ use std::sync::Arc;
 use super::storage::Bytes;
 use crate::fork::Shared;
 use crate::stem::Stemming;
+use crate::stopwords;
 use crate::stopwords::Stopwords;
-use crate::terms::{fold, for_each_term, is_stopword};
+use crate::terms::{fold, for_each_term};
 use crate::text::Text;
 
 /// The row of a term: where it ends and where its list ends, eight bytes each,
@@ -321,7 +322,7 @@ impl Builder {
                 length += 1;
                 if let Some(list) = lists.get_mut(term) {
                     list.add(*next);
-                } else if !is_stopword(term) {
+                } else if !stopwords::is_english(term) {
                     let mut list = Pending::new(*first);
                     list.add(*next);
                     lists.insert(term.into(), list);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::section::Share;
-use super::{Flex, Section, resolve_layout};
+use super::{Flex, Section};
 use crate::count::TokenCounter;
 use crate::error::Error;
 use crate::messages::{Costs, Message, PER_REPLY, Tool, count_tools};
@@ -14,12 +14,13 @@ use crate::window::ModelLimits;
 ///
 /// Each section starts from its basis. What is left free goes to the sections
 /// that grow, what is lacking is taken from those that shrink, within their
-/// limits, in whole tokens that sum exactly; see [`resolve_layout`]. Where the
-/// least of all sections does not fit, whole sections are dropped by priority.
+/// limits, in whole tokens that sum exactly; see
+/// [`resolve_layout`](crate::resolve_layout). Where the minimums of all sections
+/// do not fit together, whole sections are dropped by priority.
 ///
-/// Before anything is divided, the gap comes off, and 3 tokens that prime the
-/// reply if there may be messages. All else that a prompt costs is paid by its
-/// section: what messages cost beside their texts, and what tools do.
+/// The gap comes off first, and the 3 tokens that prime the reply if there may be
+/// messages. Everything else that a prompt costs is part of its section: the
+/// tokens of messages beside their texts, and those of tools.
 ///
 /// # Examples
 ///
@@ -57,37 +58,38 @@ pub struct Layout<'a> {
 
 /// How a window was divided, and the prompt that came of it.
 ///
-/// `total_tokens`, what was allotted to reserved sections, and the gap together
-/// never exceed the window.
+/// `total_tokens`, the tokens of reserved sections and the gap together never
+/// exceed the window.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Allocation {
-    /// What each section was allotted, by its name; 0 where it was dropped.
+    /// The tokens that each section was given, by its name; 0 if it was dropped.
     pub tokens: BTreeMap<String, usize>,
-    /// What each section's part of the prompt counts: at most what it was
-    /// allotted. 0 for what is only reserved.
+    /// The tokens that each section uses of those, by its name; 0 if it is only
+    /// reserved.
     pub used_tokens: BTreeMap<String, usize>,
-    /// What no section was allotted.
+    /// The tokens that no section was given.
     pub free_tokens: usize,
-    /// The sections that were dropped because the least of all did not fit, in
-    /// the order in which they went.
+    /// The sections that were dropped because the minimums of all did not fit
+    /// together, in the order in which they were dropped.
     pub dropped_sections: Vec<String>,
-    /// The sections that are in the prompt in part only, or not at all because
-    /// their share is too small for anything of them.
+    /// The sections that are in the prompt only in part, or not at all because
+    /// nothing of them fits their share.
     pub cut_sections: Vec<String>,
     /// The prompt, ready to send: the messages of the sections, in their order.
     pub messages: Vec<Message>,
     /// The tools to send with it.
     pub tools: Vec<Tool>,
-    /// What [`count_messages`](crate::window::count_messages) and [`count_tools`]
-    /// return for exactly these messages and tools.
+    /// The tokens of the prompt: what
+    /// [`count_messages`](crate::window::count_messages) and [`count_tools`] return
+    /// for exactly these messages and tools.
     pub total_tokens: usize,
     /// Whether the counter is exact.
     pub is_exact: bool,
 }
 
 impl<'a> Layout<'a> {
-    /// Returns a layout of a window of so many tokens, without sections.
+    /// Returns a layout of a window of `context_window` tokens, without sections.
     #[must_use]
     pub fn new(context_window: usize) -> Self {
         Self {
@@ -99,8 +101,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns a layout of the window of a model, whose prompt also is at most
-    /// its `max_input_tokens`, and whose own costs apply.
+    /// Returns a layout of the window of a model. The prompt is at most its
+    /// `max_input_tokens`, and its own costs for messages and tools apply.
     ///
     /// ```
     /// use budgeteer::window::model_limits;
@@ -120,21 +122,21 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Sets a model whose own costs apply.
+    /// Sets the model whose own costs for messages and tools apply.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
         self
     }
 
-    /// Keeps so many tokens free, as a margin.
+    /// Keeps `tokens` free, as a margin: 0 by default.
     #[must_use]
     pub fn gap(mut self, tokens: usize) -> Self {
         self.gap = tokens;
         self
     }
 
-    /// Adds a section. Their order is that of the prompt.
+    /// Adds a section. The prompt has the sections in the order of these calls.
     #[must_use]
     pub fn section(mut self, section: Section<'a>) -> Self {
         self.sections.push(section);
@@ -150,10 +152,10 @@ impl<'a> Layout<'a> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// two sections have one name or one has none, a section has a factor that
-    /// is negative or no number, a maximum below its minimum or a role that it
-    /// may not have, or a fill answered more tokens than it was asked for. What
-    /// a fill fails with.
+    /// two sections have one name or one has none, a section has a factor that is
+    /// not 0 nor from 0.000001 to 10000, a maximum below its minimum or a role
+    /// that it may not have, or a fill returned more tokens than it was asked
+    /// for. The error of a fill, unchanged.
     pub fn fit(&self, counter: &dyn TokenCounter) -> Result<Allocation, Error> {
         let mut names = BTreeSet::new();
         for section in &self.sections {
@@ -219,13 +221,13 @@ impl<'a> Layout<'a> {
         let apart = self.gap.saturating_add(if speaks { PER_REPLY } else { 0 });
         let space = self.context_window.saturating_sub(apart);
         let flexes: Vec<Flex> = shares.iter().map(Share::flex).collect();
-        let (mut sizes, mut dropped) = resolve(space, &flexes);
+        let (mut sizes, mut dropped) = sizes_in(space, &flexes);
         let room = self.max_input_tokens.saturating_sub(apart);
         // The model takes less input than its window.
         if sent.iter().map(|&i| sizes[i]).sum::<usize>() > room {
             let sent: Vec<usize> = sent.into_iter().filter(|i| !dropped.contains(i)).collect();
             let flexes: Vec<Flex> = sent.iter().map(|&i| flexes[i]).collect();
-            let (fewer, gone) = resolve(room, &flexes);
+            let (fewer, gone) = sizes_in(room, &flexes);
             for (&i, size) in sent.iter().zip(fewer) {
                 sizes[i] = size;
             }
@@ -237,17 +239,17 @@ impl<'a> Layout<'a> {
 
 /// A divided window.
 struct Divided {
-    /// What there was to divide.
+    /// The tokens that there were to divide.
     space: usize,
     /// The size of each section.
     sizes: Vec<usize>,
-    /// Those dropped, in the order in which they went.
+    /// The dropped sections, in the order in which they were dropped.
     dropped: Vec<usize>,
 }
 
 /// Returns the size of each section in `space` tokens, and those dropped.
-fn resolve(space: usize, flexes: &[Flex]) -> (Vec<usize>, Vec<usize>) {
-    let resolved = resolve_layout(space as u64, flexes);
+fn sizes_in(space: usize, flexes: &[Flex]) -> (Vec<usize>, Vec<usize>) {
+    let resolved = super::resolve(space as u64, flexes);
     let size = |tokens| usize::try_from(tokens).expect("no section is larger than the space");
     (resolved.tokens.into_iter().map(size).collect(), resolved.dropped)
 }

@@ -1,10 +1,10 @@
-//! A section of a prompt, and what becomes of it when a layout is fitted.
+//! A section of a prompt, and how it is filled when a layout is fitted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Flex;
+use super::{Flex, check_factor};
 use crate::count::TokenCounter;
 use crate::error::Error;
 use crate::messages::{Costs, History, Message, Tool, count_tools};
@@ -59,8 +59,8 @@ enum Content<'a> {
 
 /// A part of a prompt, and how its share of the window may grow and shrink.
 ///
-/// It is a text, messages, tools, a number of tokens that nothing is sent for, or
-/// is filled when it is known how much there is room for.
+/// It is a text, messages, tools, a number of reserved tokens, or a function that
+/// is called once its number of tokens is known.
 ///
 /// # Examples
 ///
@@ -116,15 +116,15 @@ impl<'a> Section<'a> {
     }
 
     /// Returns a section that is one message. Its text is cut at its end to what
-    /// the section is allotted, never within a grapheme cluster.
+    /// the section is given, never within a grapheme cluster.
     #[must_use]
     pub fn text(name: impl Into<Cow<'a, str>>, text: impl Into<Cow<'a, str>>) -> Self {
         Self::new(name, Content::Text(text.into()))
     }
 
-    /// Returns a section of messages, which are trimmed to what it is allotted
+    /// Returns a section of messages, which are trimmed to the tokens it is given
     /// as [`trim_messages`](crate::window::trim_messages) does. The system
-    /// messages among them are the least that it may have.
+    /// messages among them are its minimum.
     #[must_use]
     pub fn messages(
         name: impl Into<Cow<'a, str>>,
@@ -133,26 +133,26 @@ impl<'a> Section<'a> {
         Self::new(name, Content::Messages(messages.into()))
     }
 
-    /// Returns a section of tool schemas. They never shrink, as a model that
-    /// lacks a tool behaves otherwise: they are in as a whole, or dropped by
-    /// priority. Only with a basis or a maximum below their count the first of
-    /// them stay that fit.
+    /// Returns a section of tool schemas. They never shrink, as a model without one
+    /// of its tools behaves differently: all are in, or all are dropped by
+    /// priority. Only with a basis or a maximum below their count, the first of
+    /// them that fit stay.
     #[must_use]
     pub fn tools(name: impl Into<Cow<'a, str>>, tools: impl Into<Cow<'a, [Tool]>>) -> Self {
         Self::new(name, Content::Tools(tools.into()))
     }
 
-    /// Returns a section of so many tokens that nothing is sent for, such as
-    /// those for the answer.
+    /// Returns a section of `tokens` that are kept free, such as those for the
+    /// model's answer.
     #[must_use]
     pub fn reserve(name: impl Into<Cow<'a, str>>, tokens: usize) -> Self {
         Self::new(name, Content::Reserved(tokens))
     }
 
-    /// Returns a section that is filled when it is known how many tokens there
-    /// are for it: `fill` is given their number and answers a [`Packing`], a
-    /// text or messages of at most so many. What a message costs beside its text
-    /// is already off that number.
+    /// Returns a section that is filled once its number of tokens is known: `fill`
+    /// is called with that number and returns a [`Packing`], a text or messages
+    /// of at most that many tokens. What a message costs beside its text is
+    /// already subtracted.
     ///
     /// ```
     /// use budgeteer::{Message, Section};
@@ -168,57 +168,58 @@ impl<'a> Section<'a> {
         Self::new(name, Content::Fill(Box::new(move |tokens| fill(tokens).map(Into::into))))
     }
 
-    /// Sets the tokens to start from: unless told otherwise those reserved, or
-    /// what the content counts with all that its messages cost; a fill starts
-    /// at 0.
+    /// Sets the tokens to start from. By default those reserved, or the tokens of
+    /// the content with all that its messages cost; 0 for a fill.
     #[must_use]
     pub fn basis(mut self, tokens: usize) -> Self {
         self.basis = Some(tokens);
         self
     }
 
-    /// Sets its share in what is left free, beside those of the other sections:
-    /// 0 unless told otherwise.
+    /// Sets its share of the tokens that are left over, relative to the other
+    /// sections: 0 or from 0.000001 to 10000, read to the nearest millionth. 0 by
+    /// default.
     #[must_use]
     pub fn grow(mut self, factor: f64) -> Self {
         self.grow = factor;
         self
     }
 
-    /// Sets its share in what is lacking, times its basis: 1 unless told
-    /// otherwise. At 0 it has its basis, or is dropped by priority.
+    /// Sets its share of the tokens that are lacking, which is multiplied by its
+    /// basis: 0 or from 0.000001 to 10000, read to the nearest millionth. 1 by
+    /// default. At 0 it has its basis, or is dropped by priority.
     #[must_use]
     pub fn shrink(mut self, factor: f64) -> Self {
         self.shrink = factor;
         self
     }
 
-    /// Sets the least it may have.
+    /// Sets the fewest tokens it may have: 0 by default.
     #[must_use]
     pub fn min_tokens(mut self, tokens: usize) -> Self {
         self.min_tokens = tokens;
         self
     }
 
-    /// Sets the most it may have.
+    /// Sets the most tokens it may have: no limit by default.
     #[must_use]
     pub fn max_tokens(mut self, tokens: usize) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Where the least of all sections does not fit, those of the lowest
-    /// priority are dropped first, and of equal ones the last. It is 0 unless
-    /// told otherwise.
+    /// Sets its priority: 0 by default. Where the minimums of all sections do not
+    /// fit together, those of the lowest priority are dropped first, and of equal
+    /// ones the last.
     #[must_use]
     pub fn priority(mut self, priority: i64) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Sets the role of a text: unless told otherwise the section's name where
-    /// that is `system`, `developer`, `user` or `assistant`, else `user`. What
-    /// was retrieved must not speak with the authority of the system.
+    /// Sets the role of a text: `system`, `developer`, `user` or `assistant`. By
+    /// default the section's name if it is one of these, else `user`: retrieved
+    /// text must not speak with the authority of the system.
     #[must_use]
     pub fn role(mut self, role: impl Into<Cow<'a, str>>) -> Self {
         self.role = Some(role.into());
@@ -231,10 +232,7 @@ impl<'a> Section<'a> {
             return Err(Error::shape("the name of a section must not be empty".into()));
         }
         for (name, factor) in [("grow", self.grow), ("shrink", self.shrink)] {
-            if !(0.0..=f64::MAX).contains(&factor) {
-                let allowed = "a finite number from 0 on";
-                return Err(Error::limit(&place(name), allowed, factor.to_string()));
-            }
+            check_factor(factor, || place(name))?;
         }
         if let Some(max) = self.max_tokens.filter(|&max| max < self.min_tokens) {
             let allowed = format!("at most the max_tokens {max}");
@@ -255,25 +253,25 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A section while a layout is fitted: what it takes, and what became of it.
+/// A section while a layout is fitted: its tokens, and its part of the prompt.
 pub(super) struct Share<'a> {
     pub(super) section: &'a Section<'a>,
     counter: &'a dyn TokenCounter,
     costs: Costs<'a>,
     role: &'a str,
-    /// What a message of that role costs beside its text.
+    /// The tokens of a message of that role beside its text.
     frame: usize,
-    /// What the content counts.
+    /// The tokens of the content.
     tokens: usize,
-    /// What the system messages of the content count.
+    /// The tokens of the system messages of the content.
     least: usize,
-    /// The messages of the content, and what each costs.
+    /// The messages of the content, and the tokens of each.
     history: History,
     each: BTreeMap<usize, usize>,
     pub(super) messages: Vec<Message>,
-    /// So many of the content's tools are kept.
+    /// The number of the content's tools that are kept.
     tool_count: usize,
-    /// What is kept counts so many.
+    /// The tokens of what is kept.
     pub(super) used: usize,
     pub(super) was_cut: bool,
 }
@@ -318,12 +316,12 @@ impl<'a> Share<'a> {
         share
     }
 
-    /// Returns whether nothing is sent for it.
+    /// Returns whether it is only reserved, so that nothing is sent for it.
     pub(super) fn is_reserved(&self) -> bool {
         matches!(self.section.content, Content::Reserved(_))
     }
 
-    /// Returns its tools, where that is what it has.
+    /// Returns its tools, if it is a section of tools.
     pub(super) fn all_tools(&self) -> Option<&'a [Tool]> {
         match &self.section.content {
             Content::Tools(tools) => Some(tools),
@@ -349,8 +347,8 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Puts as much of the content into messages, or keeps as many tools, as
-    /// `size` tokens hold.
+    /// Puts as much of the content into messages as fits `size` tokens, or keeps as
+    /// many tools.
     pub(super) fn render(&mut self, size: usize) {
         match &self.section.content {
             Content::Messages(messages) => {
@@ -401,7 +399,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Lets the fill, if it has one, answer what `size` tokens hold.
+    /// Calls the fill, if it has one, for what fits `size` tokens.
     pub(super) fn fill(&mut self, size: usize) -> Result<(), Error> {
         let Content::Fill(fill) = &self.section.content else { return Ok(()) };
         let room = size.saturating_sub(self.frame);

@@ -1,329 +1,245 @@
-//! Admitting under an estimate.
+//! Measuring by a formula.
 //!
-//! Measures of texts that whitespace joins add up, so that the total is that of
-//! the whole text. Where something else joins them, words may count less
-//! together: then the sum only bounds the total, which is made at the end.
+//! Measures of texts that whitespace joins add up to that of the whole text.
+//! Where something else joins them, words may count less together: then the sum
+//! only bounds the total, which is made at the end.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 
 use super::Packer;
+use super::indexed::Unseen;
+use super::meter::{Meter, Need};
 use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::{Estimate, Size};
-use crate::outcome::{Frame, Kept, Reason};
-use crate::plan::{Host, Overflow};
-use crate::text::{Cursor, Text};
+use crate::outcome::Frame;
+use crate::plan::{Call, Host};
+use crate::text::Text;
 use crate::truncate::{Cut, Keep, Piece};
 
-/// What the text measures so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Used {
-    /// Header and footer, and the notice as soon as there must be room for it.
+/// Adds up what the kept chunks measure.
+#[derive(Debug)]
+pub(super) struct EstimateMeter {
+    estimate: Estimate,
+    /// Whether there is nothing in the text but chunks and separators.
+    is_bare: bool,
+    /// What header and footer measure, and the notice as soon as there must be
+    /// room for it.
     around: u64,
-    /// A separator.
+    /// What a separator measures.
     gap: u64,
-    /// The kept chunks with separators between them.
+    /// What the kept chunks measure with separators between them.
     joined: u64,
+    /// The tokens of all that.
+    tokens: u64,
+    /// What each kept chunk measures in the text; empty if that is bare.
+    sizes: Vec<Size>,
+    scratch: Vec<u8>,
 }
 
-impl Used {
-    /// Returns what the text measures in front of the next chunk, and around
-    /// all.
-    fn start(self, is_first: bool) -> u64 {
-        self.around + if is_first { 0 } else { self.joined + self.gap }
-    }
+/// A chunk that was measured.
+#[derive(Debug)]
+pub(super) struct EstimateChunk {
+    /// What its text measures.
+    size: u64,
+    /// What it measures in the text, once it has a frame.
+    whole: Size,
+    frame: Frame,
 }
 
-impl<B: Batch, H: Host> Packer<'_, B, H> {
+impl EstimateMeter {
     /// Measures header, footer and separator.
-    pub(super) fn begin_estimated(&mut self, estimate: Estimate) {
-        let template = self.template;
-        let mut measure = |text: &str| estimate.measure(text.into(), &mut self.scratch);
-        self.progress.measured = Used {
+    pub(super) fn new(estimate: Estimate, call: &Call<'_>) -> Self {
+        let template = call.template();
+        let mut scratch = Vec::new();
+        let mut measure = |text: &str| estimate.measure(text.into(), &mut scratch);
+        Self {
+            estimate,
+            is_bare: call.is_bare(),
             around: measure(&template.header) + measure(&template.footer),
             gap: measure(&template.separator),
             joined: 0,
-        };
-    }
-
-    /// Admits what fits beside everything before it.
-    pub(super) fn admit_estimated(
-        &mut self,
-        estimate: Estimate,
-        order: &[u32],
-    ) -> Result<(), H::Error> {
-        let budget = self.call.budget;
-        let is_bare = self.call.is_bare();
-        for (place, &index) in order.iter().enumerate() {
-            if self.is_refused(index) {
-                continue;
-            }
-            if self.wants_notice(0) {
-                self.make_room(estimate);
-            }
-            let size = self.measure(estimate, index);
-            let mut start = self.start();
-            let mut before = self.progress.tokens;
-            let mut needed = estimate.tokens(start + size) - before;
-            let mut available = budget - before;
-            let mut frame = Frame::default();
-            let mut whole = Size::additive(size);
-            if !is_bare && (needed <= available || self.may_cut.is_some()) {
-                frame = self.frame(index)?;
-                whole = self.whole(estimate, index, size, &frame);
-                needed = estimate.tokens(start + whole.measured) - before;
-            }
-            if self.near.is_some() && self.is_near(index, needed <= available)? {
-                continue;
-            }
-            if needed > available
-                && self.may_cut.is_some()
-                && self.wants_notice(order.len() - place - 1)
-            {
-                self.make_room(estimate);
-                start = self.start();
-                before = self.progress.tokens;
-                needed = estimate.tokens(start + whole.measured) - before;
-                available = budget - before;
-            }
-            let tokens = estimate.tokens(size);
-            match self.cite(index, tokens, needed, available)? {
-                Ok(citation) => self.keep(index, tokens, citation, frame),
-                Err((needed, available)) => {
-                    if let Some(size) = self.cut_estimated(estimate, index, start, frame) {
-                        whole = size;
-                    } else {
-                        self.drop(index, Reason::Budget, needed, available);
-                        if self.plan.overflow == Overflow::Stop {
-                            self.stop(index, &order[place + 1..], available);
-                            break;
-                        }
-                        continue;
-                    }
-                }
-            }
-            if !is_bare {
-                self.sizes.push(whole);
-            }
-            let measured = start + whole.measured;
-            self.progress.measured.joined = measured - self.progress.measured.around;
-            self.progress.tokens = estimate.tokens(measured);
-            self.note(index, true);
+            tokens: 0,
+            sizes: Vec::new(),
+            scratch,
         }
-        Ok(())
-    }
-
-    /// Makes room for the notice if there is to be one, and returns the tokens
-    /// of the assembled text.
-    pub(super) fn finish_estimated(&mut self, estimate: Estimate) -> u64 {
-        if self.wants_notice(0) {
-            self.make_room(estimate);
-        }
-        if self.call.is_bare() { self.progress.tokens } else { self.total(estimate) }
     }
 
     /// Returns what the text measures in front of the next chunk, and around
     /// all.
-    pub(super) fn start(&self) -> u64 {
-        self.progress.measured.start(self.admitted.kept.is_empty())
+    #[inline]
+    fn start<B: Batch, H: Host>(&self, packer: &Packer<'_, B, H>) -> u64 {
+        let is_first = packer.admitted.kept.is_empty();
+        self.around + if is_first { 0 } else { self.joined + self.gap }
     }
 
-    /// Returns what chunk `index` measures in the text, which alone measures
-    /// `size`.
-    pub(super) fn whole(
-        &mut self,
-        estimate: Estimate,
-        index: u32,
-        size: u64,
-        frame: &Frame,
-    ) -> Size {
-        let body = match &frame.escaped {
-            Some(escaped) => estimate.size(Text::from_utf8(escaped), &mut self.scratch),
-            None => estimate.size_of(self.batch.text(index as usize), size),
-        };
-        self.framed(estimate, frame, body)
+    /// Returns the tokens of what is kept of `packer`.
+    fn tokens_so_far<B: Batch, H: Host>(&self, packer: &Packer<'_, B, H>) -> u64 {
+        let is_empty = packer.admitted.kept.is_empty();
+        if is_empty { 0 } else { self.estimate.tokens(self.around + self.joined) }
     }
 
-    fn framed(&mut self, estimate: Estimate, frame: &Frame, body: Size) -> Size {
-        let front = estimate.size(Text::from_utf8(&frame.front), &mut self.scratch);
-        let back = estimate.size(Text::from_utf8(&frame.back), &mut self.scratch);
+    /// Returns what a chunk measures in the text.
+    fn framed(&mut self, frame: &Frame, body: Size) -> Size {
+        let front = self.estimate.size(Text::from_utf8(&frame.front), &mut self.scratch);
+        let back = self.estimate.size(Text::from_utf8(&frame.back), &mut self.scratch);
         front.then(body).then(back)
+    }
+
+    /// Adds a chunk of that size in the text, which measures `start` without.
+    fn push(&mut self, start: u64, whole: Size) {
+        if !self.is_bare {
+            self.sizes.push(whole);
+        }
+        let measured = start + whole.measured;
+        self.joined = measured - self.around;
+        self.tokens = self.estimate.tokens(measured);
     }
 
     /// Sets room aside for the notice, for which the chunks of lowest rank may
     /// have to leave.
-    fn make_room(&mut self, estimate: Estimate) {
-        let notice = self.set_notice();
-        let mut used = self.progress.measured;
-        used.around += estimate.measure(Text::from_utf8(&notice), &mut self.scratch);
+    fn set_notice<B: Batch, H: Host>(&mut self, packer: &mut Packer<'_, B, H>) {
+        let notice = packer.set_notice();
+        self.around += self.estimate.measure(Text::from_utf8(&notice), &mut self.scratch);
         let mut left = HashMap::new();
-        let mut total = self.tokens_so_far(estimate, used);
-        while total > self.call.budget {
+        let mut total = self.tokens_so_far(packer);
+        while total > packer.call.budget {
             let size = self.sizes.last().map_or(0, |size| size.measured);
-            let kept = self.take_out();
-            used.joined -= size + if self.admitted.kept.is_empty() { 0 } else { used.gap };
-            let others = self.tokens_so_far(estimate, used);
-            self.drop_kept(kept, total - others, total, &mut left);
+            let kept = packer.take_out(self);
+            self.joined -= size + if packer.admitted.kept.is_empty() { 0 } else { self.gap };
+            let others = self.tokens_so_far(packer);
+            packer.drop_kept(kept, total - others, total, &mut left);
             total = others;
         }
-        self.admitted.drop_repeated(&left);
-        self.progress.measured = used;
-        self.progress.tokens = total;
+        packer.admitted.drop_repeated(&left);
+        self.tokens = total;
+    }
+}
+
+impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
+    type Chunk = EstimateChunk;
+
+    const MEASURES_ALL: bool = true;
+
+    #[inline]
+    fn available(&self, packer: &Packer<'_, B, H>) -> u64 {
+        packer.call.budget - self.tokens
     }
 
-    fn tokens_so_far(&self, estimate: Estimate, used: Used) -> u64 {
-        if self.admitted.kept.is_empty() { 0 } else { estimate.tokens(used.around + used.joined) }
+    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
+        self.set_notice(packer);
+        Ok(())
     }
 
-    /// Returns the tokens of the assembled text.
-    fn total(&mut self, estimate: Estimate) -> u64 {
-        if self.admitted.kept.is_empty() {
-            return 0;
+    #[inline]
+    fn measure(
+        &mut self,
+        packer: &mut Packer<'_, B, H>,
+        order: &[u32],
+        place: usize,
+    ) -> Result<EstimateChunk, H::Error> {
+        let index = order[place];
+        let batch = packer.batch;
+        let size = match packer.measures.get(index).unwrap_or(u32::MAX) {
+            u32::MAX => self.estimate.measure(batch.text(index as usize), &mut self.scratch),
+            measured => u64::from(measured),
+        };
+        let whole = Size::additive(size);
+        let mut chunk = EstimateChunk { size, whole, frame: Frame::default() };
+        if !self.is_bare && (self.need(packer, &chunk).fits() || packer.may_cut.is_some()) {
+            chunk.frame = packer.frame(index)?;
+            let body = match &chunk.frame.escaped {
+                Some(escaped) => self.estimate.size(Text::from_utf8(escaped), &mut self.scratch),
+                None => self.estimate.size_of(batch.text(index as usize), size),
+            };
+            chunk.whole = self.framed(&chunk.frame, body);
         }
-        let tail = self.tail();
+        Ok(chunk)
+    }
+
+    #[inline]
+    fn need(&self, packer: &Packer<'_, B, H>, chunk: &EstimateChunk) -> Need {
+        let total = self.estimate.tokens(self.start(packer) + chunk.whole.measured);
+        Need {
+            tokens: self.estimate.tokens(chunk.size),
+            needed: total - self.tokens,
+            available: self.available(packer),
+        }
+    }
+
+    fn add(&mut self, packer: &Packer<'_, B, H>, _: u32, chunk: EstimateChunk) -> Frame {
+        self.push(self.start(packer), chunk.whole);
+        chunk.frame
+    }
+
+    fn remove_last(&mut self) {
+        self.sizes.pop();
+    }
+
+    fn cut(
+        &mut self,
+        packer: &mut Packer<'_, B, H>,
+        index: u32,
+        chunk: EstimateChunk,
+        (keep, marker): (Keep, &'static str),
+    ) -> Result<bool, H::Error> {
+        let (estimate, start, frame) = (self.estimate, self.start(packer), chunk.frame);
+        let cut = Cut::new(packer.batch.text(index as usize), keep, marker.into());
+        let size = |meter: &mut Self, head, tail| {
+            if meter.is_bare {
+                return Size::additive(cut.measure(estimate, head, tail, &mut meter.scratch));
+            }
+            let piece = packer.escaped(cut.utf8(head, tail));
+            let body = estimate.size(Text::from_utf8(&piece), &mut meter.scratch);
+            meter.framed(&frame, body)
+        };
+        let best = cut.longest(packer.call.budget, |head, tail| {
+            let size = size(self, head, tail);
+            Ok::<_, Infallible>(estimate.tokens(start + size.measured))
+        });
+        let Ok(best) = best;
+        let Some(Piece { head, tail, .. }) = best else { return Ok(false) };
+        let whole = size(self, head, tail);
+        let measured = cut.measure(estimate, head, tail, &mut self.scratch);
+        let piece = packer.escaped(cut.utf8(head, tail));
+        self.push(start, whole);
+        packer.keep_cut(index, estimate.tokens(measured), frame, piece);
+        Ok(true)
+    }
+
+    fn total(&mut self, packer: &mut Packer<'_, B, H>, tail: &[u8]) -> Result<u64, H::Error> {
+        if self.is_bare {
+            return Ok(self.tokens);
+        }
+        let (estimate, template) = (self.estimate, packer.template);
         let mut size = |text: &[u8]| estimate.size(Text::from_utf8(text), &mut self.scratch);
-        let separator = size(self.template.separator.as_bytes());
-        let mut whole = size(self.template.header.as_bytes());
-        let tail = size(&tail);
-        for (i, place) in
-            assemble::arrange(&self.admitted, self.call, self.batch).into_iter().enumerate()
-        {
+        let separator = size(template.separator.as_bytes());
+        let mut whole = size(template.header.as_bytes());
+        let tail = size(tail);
+        let places = assemble::arrange(&packer.admitted, packer.call, packer.batch);
+        for (i, place) in places.into_iter().enumerate() {
             if i > 0 {
                 whole = whole.then(separator);
             }
             whole = whole.then(self.sizes[place as usize]);
         }
-        estimate.tokens(whole.then(tail).measured)
+        Ok(estimate.tokens(whole.then(tail).measured))
     }
 
-    /// Cuts chunk `index` so that it fits behind `start`, and returns what it
-    /// then measures in the text; None if it can't or mayn't be cut.
-    fn cut_estimated(
-        &mut self,
-        estimate: Estimate,
-        index: u32,
-        start: u64,
-        frame: Frame,
-    ) -> Option<Size> {
-        let (keep, marker) = self.may_cut.take()?;
-        let cut = Cut::new(self.batch.text(index as usize), keep, marker.into());
-        let is_bare = self.call.is_bare();
-        let size = |packer: &mut Self, head, tail| {
-            if is_bare {
-                let measured = cut.measure(estimate, head, tail, &mut packer.scratch);
-                return Size::additive(measured);
-            }
-            let piece = packer.escaped(cut.utf8(head, tail));
-            let body = estimate.size(Text::from_utf8(&piece), &mut packer.scratch);
-            packer.framed(estimate, &frame, body)
-        };
-        let best = cut.longest(self.call.budget, |head, tail| {
-            let size = size(self, head, tail);
-            Ok::<_, std::convert::Infallible>(estimate.tokens(start + size.measured))
-        });
-        let Ok(best) = best;
-        let Piece { head, tail, .. } = best?;
-        let whole = size(self, head, tail);
-        let measured = cut.measure(estimate, head, tail, &mut self.scratch);
-        let piece = self.escaped(cut.utf8(head, tail));
-        self.keep_cut(index, estimate.tokens(measured), frame, piece);
-        Some(whole)
-    }
-
-    /// Admits as theaios-context-router 0.2.2 does: neither what stands around
-    /// the chunks nor the marker counts, and empty texts are kept.
-    pub(super) fn pack_sum_of_parts(
-        &mut self,
-        estimate: Estimate,
-        order: &[u32],
-    ) -> Result<u64, H::Error> {
-        let mut used = 0;
-        for (place, &index) in order.iter().enumerate() {
-            let available = self.call.budget.saturating_sub(used);
-            if available == 0 {
-                self.drop_rest(&order[place..], 0);
-                break;
-            }
-            let text = self.batch.text(index as usize);
-            let mut tokens = estimate.count_text(text, &mut self.scratch);
-            if tokens > available && self.may_cut.is_none() {
-                self.drop(index, Reason::Budget, tokens, available);
-                if self.plan.overflow == Overflow::Stop {
-                    self.drop_rest(&order[place + 1..], available);
-                    break;
-                }
-                continue;
-            }
-            let mut frame = self.frame(index)?;
-            if let Some((keep, marker)) = self.may_cut.filter(|_| tokens > available) {
-                let piece = cut_by_units(estimate, text, keep, marker, available);
-                tokens = estimate.count_text(Text::from_utf8(&piece), &mut self.scratch);
-                frame.escaped = None;
-                self.admitted.cut = Some((index, self.escaped(piece)));
-            }
-            used += tokens;
-            self.admitted.kept.push(Kept { index, tokens, citation: 0 });
-            if self.call.is_framed() {
-                self.admitted.frames.push(frame);
-            }
+    fn finish(&mut self, packer: &mut Packer<'_, B, H>) -> Result<u64, H::Error> {
+        if packer.wants_notice(0) {
+            self.set_notice(packer);
         }
-        Ok(used)
+        packer.settle(self)
     }
 
-    #[inline(always)]
-    #[allow(clippy::inline_always)] // asked of each chunk
-    pub(super) fn measure(&mut self, estimate: Estimate, index: u32) -> u64 {
-        match self.measures.get(index).unwrap_or(u32::MAX) {
-            u32::MAX => estimate.measure(self.batch.text(index as usize), &mut self.scratch),
-            measured => u64::from(measured),
+    fn unseen(&self, packer: &Packer<'_, B, H>) -> Unseen {
+        Unseen::Estimated {
+            estimate: self.estimate,
+            start: self.start(packer),
+            tokens: self.tokens,
+            budget: packer.call.budget,
         }
-    }
-}
-
-/// Cuts `text` to so many units of the estimate, the marker on top: words
-/// joined by single spaces, or four code points a token.
-fn cut_by_units(
-    estimate: Estimate,
-    text: Text<'_>,
-    keep: Keep,
-    marker: &str,
-    max_tokens: u64,
-) -> Vec<u8> {
-    let max_tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
-    let mut piece = Vec::new();
-    if estimate == Estimate::Words {
-        let mut scratch = Vec::new();
-        let words: Vec<_> = crate::keywords::words(text.fold(&mut scratch)).collect();
-        let (head, tail) = halves(keep, words.len(), max_tokens);
-        write_words(text, &words[..head], &mut piece);
-        piece.extend(marker.as_bytes());
-        write_words(text, &words[tail..], &mut piece);
-    } else {
-        let chars = text.chars();
-        let (head, tail) = halves(keep, chars, max_tokens.saturating_mul(4));
-        text.slice(0, head).write_utf8(&mut piece);
-        piece.extend(marker.as_bytes());
-        text.slice(tail, chars).write_utf8(&mut piece);
-    }
-    piece
-}
-
-/// Returns where the head ends and the tail begins when at most `units` of
-/// `length` stay.
-fn halves(keep: Keep, length: usize, units: usize) -> (usize, usize) {
-    let units = units.min(length);
-    match keep {
-        Keep::Both => (units / 2, length - (units - units / 2)),
-        _ => (units, length),
-    }
-}
-
-fn write_words(text: Text<'_>, words: &[(usize, usize)], out: &mut Vec<u8>) {
-    let mut cursor = Cursor::new(text);
-    for (place, &(start, end)) in words.iter().enumerate() {
-        if place > 0 {
-            out.push(b' ');
-        }
-        cursor.slice(start, end).write_utf8(out);
     }
 }

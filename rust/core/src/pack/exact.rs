@@ -1,4 +1,4 @@
-//! Admitting under an exact counter.
+//! Measuring as an encoding counts.
 //!
 //! A chunk is admitted by what it and those before it cost, each with its label
 //! and the separator behind it. What they cost together follows from that where
@@ -7,19 +7,48 @@
 
 use std::sync::atomic::AtomicBool;
 
+use super::indexed::Unseen;
+use super::meter::{Meter, Need};
 use super::{CUT_TRIES, Packer};
 use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::exact::{GO_ON, count_text};
 use crate::count::{Exact, joint};
-use crate::outcome::{Frame, Reason};
-use crate::plan::{Host, Order, Overflow};
-use crate::template::escape;
+use crate::outcome::Frame;
+use crate::plan::{Host, Order};
+use crate::template::{Template, escape};
 use crate::text::Text;
+use crate::truncate::Keep;
+
+/// About this many code points make a token.
+const CHARS_PER_TOKEN: u64 = 4;
+
+/// Counting a code point takes as long as reading this many.
+const COUNTING: usize = 8;
+
+/// Up to this many code points are counted without asking the host whether to
+/// go on: a tenth of a millisecond's work.
+const INLINE_CHARS: usize = 1 << 15;
+
+/// At most this many code points are counted in one go.
+const MOST_CHARS: usize = 1 << 22;
+
+/// Adds up what the kept chunks cost.
+#[derive(Debug)]
+pub(super) struct ExactMeter {
+    exact: Exact,
+    used: Used,
+    /// The tokens of header and footer, and of the notice as soon as there must
+    /// be room for it.
+    around: u64,
+    /// What each kept chunk costs.
+    costs: Vec<Cost>,
+    ahead: Ahead,
+}
 
 /// What a kept chunk costs in the text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
+struct Cost {
     /// The tokens of what stands for its text.
     body: u64,
     /// Its tokens with what stands around it.
@@ -36,23 +65,10 @@ pub(super) struct Fitting {
     /// Its tokens alone.
     tokens: u64,
     /// What it needs of what is left.
-    pub(super) needed: u64,
+    needed: u64,
     cost: Cost,
     frame: Frame,
 }
-
-/// So many code points have about a token.
-const CHARS_PER_TOKEN: u64 = 4;
-
-/// Counting a code point takes as long as reading so many.
-const COUNTING: usize = 8;
-
-/// So many code points are counted without a look at what the host wants: a
-/// tenth of a millisecond's work.
-const INLINE_CHARS: usize = 1 << 15;
-
-/// So many in one go at most.
-const MOST_CHARS: usize = 1 << 22;
 
 /// Counts of chunks that are about to be considered.
 #[derive(Debug, Default)]
@@ -75,7 +91,7 @@ impl Ahead {
 
 /// What the kept chunks cost together, as long as each starts anew.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Used {
+struct Used {
     /// Their tokens, with a separator behind each but the last.
     total: i64,
     /// The last one in the order of the text, and what a separator behind it
@@ -103,188 +119,77 @@ impl Used {
     }
 }
 
-impl<B: Batch, H: Host> Packer<'_, B, H> {
+impl ExactMeter {
     /// Counts header and footer.
-    pub(super) fn begin_exact(&mut self, exact: Exact) {
-        let template = self.template;
-        self.progress.around = count(exact, template.header.as_bytes())
-            .saturating_add(count(exact, template.footer.as_bytes()));
-    }
-
-    /// Admits by what each costs with a separator; see `admit` for the rest.
-    /// What they cost together is counted in the end.
-    pub(super) fn admit_exact(
-        &mut self,
-        exact: Exact,
-        order: &[u32],
-        most: u64,
-    ) -> Result<usize, H::Error> {
-        let mut ahead = Ahead::default();
-        for (place, &index) in order.iter().enumerate() {
-            if self.available() > most {
-                return Ok(place);
-            }
-            if self.is_refused(index) {
-                continue;
-            }
-            if self.wants_notice(0) {
-                self.add_notice(exact);
-            }
-            let used = self.progress.cost;
-            let mut available = self.available();
-            if place >= ahead.end() {
-                ahead = self.count_ahead(exact, order, place, available)?;
-            }
-            let known = ahead.get(place);
-            // Most do not: nothing is moved about for these.
-            let fitting = match self.least(index) {
-                least if least > available => None,
-                _ => self.fit_exact(exact, index, known, used, available)?,
-            };
-            if self.near.is_some() && self.is_near(index, fitting.is_some())? {
-                continue;
-            }
-            let mut kept = match fitting {
-                Some(fitting) => self.keep_exact(index, fitting, available)?,
-                None => None,
-            };
-            if kept.is_none() && self.may_cut.is_some() {
-                if self.wants_notice(order.len() - place - 1) {
-                    self.add_notice(exact);
-                    available = self.available();
-                }
-                kept = self.cut_exact(exact, index, used, available)?;
-            }
-            if let Some(cost) = kept {
-                self.progress.cost.add(index, cost, self.plan.order == Order::Input);
-                self.note(index, true);
-            } else {
-                self.drop(index, Reason::Budget, available.saturating_add(1), available);
-                if self.plan.overflow == Overflow::Stop {
-                    self.stop(index, &order[place + 1..], available);
-                    break;
-                }
-            }
+    pub(super) fn new(exact: Exact, template: &Template) -> Self {
+        let header = count(exact, template.header.as_bytes());
+        Self {
+            exact,
+            used: Used::default(),
+            around: header.saturating_add(count(exact, template.footer.as_bytes())),
+            costs: Vec::new(),
+            ahead: Ahead::default(),
         }
-        Ok(order.len())
     }
 
-    /// Sets room aside for the notice.
-    fn add_notice(&mut self, exact: Exact) {
-        let notice = count(exact, &self.set_notice());
-        self.progress.around = self.progress.around.saturating_add(notice);
-    }
-
-    /// Returns how many tokens are left.
-    pub(super) fn available(&self) -> u64 {
-        let used = self.progress.cost.total;
-        let left = self.call.budget.saturating_add_signed(-used);
-        left.saturating_sub(self.progress.around).min(self.room)
-    }
-
-    /// Returns a number that the count of chunk `index` is not below.
-    fn least(&self, index: u32) -> u64 {
-        self.measures.get(index).map_or(0, u64::from)
-    }
-
-    /// Counts what comes next in the order and may well be admitted, where that
-    /// is more than a little.
-    fn count_ahead(
-        &mut self,
-        exact: Exact,
-        order: &[u32],
-        from: usize,
-        available: u64,
-    ) -> Result<Ahead, H::Error> {
-        let expected = available.saturating_mul(CHARS_PER_TOKEN);
-        let most = usize::try_from(expected).unwrap_or(MOST_CHARS).min(MOST_CHARS);
-        if most <= INLINE_CHARS {
-            return Ok(Ahead::default());
-        }
-        let wanted = self
-            .plan
-            .max_chunks
-            .map_or(u64::MAX, |most| most.saturating_sub(self.admitted.kept.len() as u64));
-        let mut chars = 0;
-        let mut counts = Vec::new();
-        let mut indices = Vec::new();
-        for &index in &order[from..] {
-            let is_wanted = self.least(index) <= available && self.original_of(index).is_none();
-            if is_wanted {
-                chars += self.batch.text(index as usize).chars();
-                indices.push(index);
-            }
-            counts.push(u64::from(is_wanted));
-            if chars >= most || indices.len() as u64 >= wanted {
-                break;
-            }
-        }
-        let batch = self.batch;
-        let mut counted = self
-            .host
-            .work(chars.saturating_mul(COUNTING), |stop| exact.count_batch(batch, &indices, stop))?
-            .into_iter();
-        for count in &mut counts {
-            if *count > 0 {
-                *count = counted.next().unwrap_or(0);
-            }
-        }
-        Ok(Ahead { from, counts })
-    }
-
-    /// Returns what chunk `index` is in the text if it fits into `available`
-    /// tokens; `count` is its count if that is known.
+    /// Returns the count of the chunk at `place` in `order` if it was counted
+    /// ahead. Counts what comes next and may well be admitted, where that is more
+    /// than a little.
     #[inline]
-    pub(super) fn fit_exact(
+    fn counted_ahead<B: Batch, H: Host>(
         &mut self,
-        exact: Exact,
+        packer: &mut Packer<'_, B, H>,
+        order: &[u32],
+        place: usize,
+    ) -> Result<Option<u64>, H::Error> {
+        if place >= self.ahead.end() {
+            let available = self.available(packer);
+            let expected = available.saturating_mul(CHARS_PER_TOKEN);
+            let most = usize::try_from(expected).unwrap_or(MOST_CHARS).min(MOST_CHARS);
+            if most <= INLINE_CHARS {
+                return Ok(None);
+            }
+            self.ahead = count_ahead(self.exact, packer, order, place, available, most)?;
+        }
+        Ok(self.ahead.get(place))
+    }
+
+    /// Returns what chunk `index` is in the text if it fits; `count` is its count
+    /// if that is known.
+    #[inline(never)] // so that going through every chunk stays small
+    fn fit<B: Batch, H: Host>(
+        &self,
+        packer: &mut Packer<'_, B, H>,
         index: u32,
         count: Option<u64>,
-        used: Used,
         available: u64,
     ) -> Result<Option<Fitting>, H::Error> {
-        if self.least(index) > available {
-            return Ok(None);
-        }
-        let text = self.batch.text(index as usize);
+        let text = packer.batch.text(index as usize);
         let tokens = match count {
             Some(count) => Some(count).filter(|&count| count <= available),
-            None => exact.count_text(text, available, &GO_ON),
+            None => self.exact.count_text(text, available, &GO_ON),
         };
         let Some(tokens) = tokens else { return Ok(None) };
-        let frame = self.frame(index)?;
+        let frame = packer.frame(index)?;
         let cost = match &frame.escaped {
-            None => self.cost(exact, &frame, text, tokens),
+            None => self.cost(packer.template, &frame, text, tokens),
             Some(escaped) => {
                 let escaped = Text::from_utf8(escaped);
-                let counted = count_text(exact.encoding(), escaped, available, &GO_ON);
+                let counted = count_text(self.exact.encoding(), escaped, available, &GO_ON);
                 let Some(counted) = counted else { return Ok(None) };
-                self.cost(exact, &frame, escaped, counted)
+                self.cost(packer.template, &frame, escaped, counted)
             }
         };
-        let separator = used.separator(index, cost.separator, self.plan.order == Order::Input);
+        let is_by_input = packer.plan.order == Order::Input;
+        let separator = self.used.separator(index, cost.separator, is_by_input);
         let needed = cost.tokens.saturating_add_signed(separator);
         Ok((needed <= available).then_some(Fitting { tokens, needed, cost, frame }))
     }
 
-    /// Keeps chunk `index`, which fits, unless its citation does not, and returns
-    /// what it costs.
-    fn keep_exact(
-        &mut self,
-        index: u32,
-        Fitting { tokens, needed, cost, frame }: Fitting,
-        available: u64,
-    ) -> Result<Option<Cost>, H::Error> {
-        let Ok(citation) = self.cite(index, tokens, needed, available)? else { return Ok(None) };
-        self.costs.push(cost);
-        self.keep(index, tokens, citation, frame);
-        Ok(Some(cost))
-    }
-
-    /// Returns what a text of so many tokens costs in its frame.
-    fn cost(&self, exact: Exact, frame: &Frame, text: Text<'_>, body: u64) -> Cost {
-        let Frame { front, back, .. } = frame;
-        let separator = &self.template.separator;
+    /// Returns what a text costs in its frame, which alone counts `body`.
+    fn cost(&self, template: &Template, frame: &Frame, text: Text<'_>, body: u64) -> Cost {
+        let (exact, Frame { front, back, .. }) = (self.exact, frame);
+        let separator = &template.separator;
         let last = separator.chars().next_back();
         let tokens = rendered(exact, front, text, body, back);
         let behind = [back, separator.as_bytes()].concat();
@@ -297,98 +202,213 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             starts_anew: joint::starts_anew(last, first),
         }
     }
+}
 
-    /// Cuts chunk `index` so that the assembled text fits, and returns what is
-    /// left of it costs; None if it can't or mayn't be cut.
-    fn cut_exact(
+impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
+    /// None where it does not fit. Most do not: nothing is moved about for these.
+    type Chunk = Option<Fitting>;
+
+    /// Counting stops at the limit.
+    const MEASURES_ALL: bool = false;
+
+    fn begin(&mut self) {
+        self.ahead = Ahead::default();
+    }
+
+    #[inline]
+    fn available(&self, packer: &Packer<'_, B, H>) -> u64 {
+        let left = packer.call.budget.saturating_add_signed(-self.used.total);
+        left.saturating_sub(self.around).min(packer.room)
+    }
+
+    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
+        let notice = count(self.exact, &packer.set_notice());
+        self.around = self.around.saturating_add(notice);
+        Ok(())
+    }
+
+    #[inline]
+    fn measure(
         &mut self,
-        exact: Exact,
+        packer: &mut Packer<'_, B, H>,
+        order: &[u32],
+        place: usize,
+    ) -> Result<Option<Fitting>, H::Error> {
+        let index = order[place];
+        let known = self.counted_ahead(packer, order, place)?;
+        let available = self.available(packer);
+        if least(packer, index) > available {
+            return Ok(None);
+        }
+        self.fit(packer, index, known, available)
+    }
+
+    #[inline]
+    fn need(&self, packer: &Packer<'_, B, H>, chunk: &Option<Fitting>) -> Need {
+        let available = self.available(packer);
+        match chunk {
+            Some(Fitting { tokens, needed, .. }) => {
+                Need { tokens: *tokens, needed: *needed, available }
+            }
+            None => Need { tokens: 0, needed: available.saturating_add(1), available },
+        }
+    }
+
+    fn add(&mut self, packer: &Packer<'_, B, H>, index: u32, chunk: Option<Fitting>) -> Frame {
+        let Fitting { cost, frame, .. } = chunk.expect("only what fits is added");
+        self.costs.push(cost);
+        self.used.add(index, cost, packer.plan.order == Order::Input);
+        frame
+    }
+
+    fn remove_last(&mut self) {
+        self.costs.pop();
+    }
+
+    fn cut(
+        &mut self,
+        packer: &mut Packer<'_, B, H>,
         index: u32,
-        used: Used,
-        available: u64,
-    ) -> Result<Option<Cost>, H::Error> {
-        let Some((keep, marker)) = self.may_cut.take() else { return Ok(None) };
-        let frame = self.frame(index)?;
-        let tail = self.longest_tail();
+        _: Option<Fitting>,
+        (keep, marker): (Keep, &'static str),
+    ) -> Result<bool, H::Error> {
+        let (exact, available) = (self.exact, self.available(packer));
+        let frame = packer.frame(index)?;
         // A separator may make the text in front count less.
-        let separator = used.last.map_or(0, |(_, separator)| separator);
+        let separator = self.used.last.map_or(0, |(_, separator)| separator);
         let taken = count(exact, &frame.front).saturating_add(count(exact, &frame.back));
         let taken = taken.cast_signed().saturating_add(separator);
         let mut room = available.saturating_add_signed(-taken);
-        let text = self.batch.text(index as usize);
+        let text = packer.batch.text(index as usize);
         let cost = text.chars().saturating_mul(COUNTING);
         for _ in 0..CUT_TRIES {
             if room == 0 {
                 break;
             }
             let work = |stop: &AtomicBool| exact.cut(text, room, keep, marker.into(), stop);
-            let Some((tokens, piece)) = self.host.work(cost, work)? else { break };
-            let escaped = escape::body(&self.template.style, Text::from_utf8(&piece));
+            let Some((tokens, piece)) = packer.host.work(cost, work)? else { break };
+            let escaped = escape::body(&packer.template.style, Text::from_utf8(&piece));
             let is_escaped = escaped.is_some();
             let body = escaped.as_deref().map_or(tokens, |escaped| count(exact, escaped));
             let piece = escaped.unwrap_or(piece);
             let frame = Frame { escaped: None, ..frame.clone() };
-            let cost = self.cost(exact, &frame, Text::from_utf8(&piece), body);
+            let cost = self.cost(packer.template, &frame, Text::from_utf8(&piece), body);
             self.costs.push(cost);
-            self.keep_cut(index, tokens, frame, piece);
-            let total = self.count_joined(exact, &tail);
-            if total <= self.call.budget {
-                return Ok(Some(cost));
+            match packer.try_cut(self, index, tokens, frame, piece)? {
+                Ok(_) => {
+                    self.used.add(index, cost, packer.plan.order == Order::Input);
+                    return Ok(true);
+                }
+                Err(over) if is_escaped => room = shrunk(room, over),
+                Err(over) => room = room.saturating_sub(over),
             }
-            self.take_out();
-            let over = total - self.call.budget;
-            room = if is_escaped { shrunk(room, over) } else { room.saturating_sub(over) };
         }
-        Ok(None)
+        Ok(false)
     }
 
-    /// Returns the count of the assembled text, of which there must be some,
-    /// with `tail` behind the last chunk.
-    pub(super) fn count_joined(&mut self, exact: Exact, tail: &[u8]) -> u64 {
-        let places = assemble::arrange(&self.admitted, self.call, self.batch);
-        let template = self.template;
-        let separator = template.separator.as_bytes();
-        let mut total: i64 = 0;
-        let mut from = 0;
-        while from < places.len() {
-            let header = if from == 0 { template.header.as_bytes() } else { &[] };
-            let alone = &places[from + 1..];
-            let size = 1 + alone
-                .iter()
-                .take_while(|&&place| !self.costs[place as usize].starts_anew)
-                .count();
-            let group = &places[from..from + size];
-            from += size;
-            let is_last = from == places.len();
-            let behind = if is_last { tail } else { separator };
-            if let [place] = group {
-                let cost = self.costs[*place as usize];
-                total += if header.is_empty() && (!is_last || tail.is_empty()) {
-                    cost.tokens.cast_signed() + if is_last { 0 } else { cost.separator }
-                } else {
-                    let part = self.admitted.part(*place as usize);
-                    let front = [header, part.front].concat();
-                    let back = [part.back, behind].concat();
-                    rendered(exact, &front, part.body(self.batch), cost.body, &back).cast_signed()
-                };
-                continue;
-            }
-            let mut text = header.to_vec();
-            for (i, &place) in group.iter().enumerate() {
-                let part = self.admitted.part(place as usize);
-                text.extend_from_slice(part.front);
-                part.body(self.batch).write_utf8(&mut text);
-                text.extend_from_slice(part.back);
-                text.extend_from_slice(if i + 1 < size { separator } else { behind });
-            }
-            total = total.saturating_add(count(exact, &text).cast_signed());
-        }
-        total.cast_unsigned()
+    fn total(&mut self, packer: &mut Packer<'_, B, H>, tail: &[u8]) -> Result<u64, H::Error> {
+        Ok(count_joined(self.exact, &self.costs, packer, tail))
+    }
+
+    fn unseen(&self, packer: &Packer<'_, B, H>) -> Unseen {
+        Unseen::Counted(self.available(packer))
     }
 }
 
+/// Returns a number that the count of chunk `index` is not below.
+#[inline]
+fn least<B: Batch, H: Host>(packer: &Packer<'_, B, H>, index: u32) -> u64 {
+    packer.measures.get(index).map_or(0, u64::from)
+}
+
+/// Counts those of the chunks from `from` on in `order` that may well be
+/// admitted, about `most` code points of them.
+fn count_ahead<B: Batch, H: Host>(
+    exact: Exact,
+    packer: &mut Packer<'_, B, H>,
+    order: &[u32],
+    from: usize,
+    available: u64,
+    most: usize,
+) -> Result<Ahead, H::Error> {
+    let kept = packer.admitted.kept.len() as u64;
+    let wanted = packer.plan.max_chunks.map_or(u64::MAX, |most| most.saturating_sub(kept));
+    let mut chars = 0;
+    let mut counts = Vec::new();
+    let mut indices = Vec::new();
+    for &index in &order[from..] {
+        let is_wanted = least(packer, index) <= available && packer.original_of(index).is_none();
+        if is_wanted {
+            chars += packer.batch.text(index as usize).chars();
+            indices.push(index);
+        }
+        counts.push(u64::from(is_wanted));
+        if chars >= most || indices.len() as u64 >= wanted {
+            break;
+        }
+    }
+    let batch = packer.batch;
+    let mut counted = packer
+        .host
+        .work(chars.saturating_mul(COUNTING), |stop| exact.count_batch(batch, &indices, stop))?
+        .into_iter();
+    for count in &mut counts {
+        if *count > 0 {
+            *count = counted.next().unwrap_or(0);
+        }
+    }
+    Ok(Ahead { from, counts })
+}
+
+/// Returns the count of the assembled text, in which there is a chunk, with
+/// `tail` behind the last one. `costs` has one for each kept chunk.
+fn count_joined<B: Batch, H: Host>(
+    exact: Exact,
+    costs: &[Cost],
+    packer: &Packer<'_, B, H>,
+    tail: &[u8],
+) -> u64 {
+    let places = assemble::arrange(&packer.admitted, packer.call, packer.batch);
+    let template = packer.template;
+    let separator = template.separator.as_bytes();
+    let mut total: i64 = 0;
+    let mut from = 0;
+    while from < places.len() {
+        let header = if from == 0 { template.header.as_bytes() } else { &[] };
+        let alone = &places[from + 1..];
+        let size =
+            1 + alone.iter().take_while(|&&place| !costs[place as usize].starts_anew).count();
+        let group = &places[from..from + size];
+        from += size;
+        let is_last = from == places.len();
+        let behind = if is_last { tail } else { separator };
+        if let [place] = group {
+            let cost = costs[*place as usize];
+            total += if header.is_empty() && (!is_last || tail.is_empty()) {
+                cost.tokens.cast_signed() + if is_last { 0 } else { cost.separator }
+            } else {
+                let part = packer.admitted.part(*place as usize);
+                let front = [header, part.front].concat();
+                let back = [part.back, behind].concat();
+                rendered(exact, &front, part.body(packer.batch), cost.body, &back).cast_signed()
+            };
+            continue;
+        }
+        let mut text = header.to_vec();
+        for (i, &place) in group.iter().enumerate() {
+            let part = packer.admitted.part(place as usize);
+            text.extend_from_slice(part.front);
+            part.body(packer.batch).write_utf8(&mut text);
+            text.extend_from_slice(part.back);
+            text.extend_from_slice(if i + 1 < size { separator } else { behind });
+        }
+        total = total.saturating_add(count(exact, &text).cast_signed());
+    }
+    total.cast_unsigned()
+}
+
 /// Returns the count of a text.
-pub(super) fn count(exact: Exact, text: &[u8]) -> u64 {
+fn count(exact: Exact, text: &[u8]) -> u64 {
     count_text(exact.encoding(), Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
 }
 
@@ -406,8 +426,8 @@ fn joint_behind(exact: Exact, front: &[u8], text: Text<'_>, back: &[u8]) -> i64 
     if back.is_empty() { 0 } else { joint::behind(exact.encoding(), front, text, back) }
 }
 
-/// Returns the room to try next where a text that was given `room` is escaped
-/// and so much over.
+/// Returns the room to try next where a text that was given `room`, and is
+/// escaped, is `over` tokens too long.
 fn shrunk(room: u64, over: u64) -> u64 {
     let (room, over) = (u128::from(room), u128::from(over));
     u64::try_from(room * room / (room + over)).unwrap_or(u64::MAX)

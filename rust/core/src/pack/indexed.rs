@@ -10,21 +10,22 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Packer;
+use super::meter::Meter;
 use crate::chunk::Batch;
 use crate::corpus::bounds::Bounds;
 use crate::count::{Estimate, Exact};
-use crate::outcome::{Admitted, Dropped, DroppedColumns, Reason};
+use crate::outcome::{Dropped, DroppedColumns, Reason};
 use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, sortable};
 use crate::reading::Measures;
 
-/// So many chunks are looked at first, and eight times as many each time after.
+/// How many chunks are looked at first; each time after, eight times as many.
 const FIRST: usize = 128;
 
-/// So many chunks are counted in one go, before somebody looks whether to go on.
+/// How many chunks are counted before the host may stop the work.
 const COUNTED: usize = 1 << 12;
 
-/// Counting a code point takes as long as reading so many.
+/// Counting a code point takes as long as reading this many.
 const COUNTING: usize = 8;
 
 /// A place in the order of ranks: what sorts lower comes first.
@@ -53,7 +54,7 @@ impl Ranks<'_> {
         })
     }
 
-    /// Returns, best first, the next candidates behind `after`, at most so many,
+    /// Returns the best candidates behind `after`, at most `most` and best first,
     /// and whether these are all.
     fn next(&self, after: Option<Rank>, most: usize, filter: &Filter<'_>) -> (Vec<u32>, bool) {
         let mut found: Vec<Rank> = Vec::new();
@@ -86,15 +87,15 @@ impl Ranks<'_> {
 
 /// What becomes of a chunk that is not looked at.
 #[derive(Clone, Copy, Debug)]
-enum Unseen {
+pub(super) enum Unseen {
     /// As many as allowed were kept.
     Capped,
-    /// Packing had stopped when so much was left.
+    /// Packing had stopped when this was left.
     Stopped(u64),
     /// Under an estimate: what stands in front measures `start`, and what is
-    /// kept has so many tokens.
+    /// kept has `tokens`.
     Estimated { estimate: Estimate, start: u64, tokens: u64, budget: u64 },
-    /// Under an exact counter: so much is left.
+    /// Under an exact counter: what is left.
     Counted(u64),
 }
 
@@ -141,7 +142,7 @@ impl Unseen {
 pub(crate) struct Trail {
     first: Unseen,
     events: Vec<Event>,
-    /// So many of the dropped were decided by rank; those behind left the text.
+    /// How many of the dropped were decided by rank; those behind left the text.
     ranked: usize,
 }
 
@@ -219,7 +220,7 @@ impl Filter<'_> {
         repeats || measures.get(index).is_none_or(|measure| Self::is_small(measure, *limit))
     }
 
-    /// Calls `visit` with each candidate of so many chunks.
+    /// Calls `visit` with each candidate of the first `count` chunks.
     #[inline]
     fn for_each(&self, count: u32, visit: impl FnMut(u32)) {
         let Self::Worthy { measures, limit, prints, kept } = self else {
@@ -284,19 +285,18 @@ impl Prints {
 }
 
 impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
-    /// Packs, and returns what is needed to tell of the chunks that were not
-    /// looked at.
-    pub(crate) fn pack_indexed(
-        mut self,
+    /// Admits chunks of a corpus by rank, and notes in the trail what became of
+    /// those that were not looked at.
+    pub(super) fn admit_ranked<M: Meter<B, H>>(
+        &mut self,
+        meter: &mut M,
         ranks: &Ranks<'_>,
-    ) -> Result<(Admitted, u64, Trail), H::Error> {
-        self.begin();
-        let first = self.unseen();
-        self.progress.trail = Some(Trail { first, events: Vec::new(), ranked: 0 });
+    ) -> Result<(), H::Error> {
+        self.trail = Some(Trail { first: self.unseen(meter), events: Vec::new(), ranked: 0 });
         let mut most = FIRST;
         let mut after = None;
         loop {
-            let filter = self.filter();
+            let filter = self.filter(meter);
             let (mut batch, is_all) =
                 self.host.work(ranks.count as usize * 4, |_| ranks.next(after, most, &filter))?;
             let last = batch.last().map(|&index| ranks.rank(index));
@@ -304,7 +304,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             if let Filter::Worthy { measures, .. } = &filter
                 && let Counting::Exact(exact) = self.plan.counting
             {
-                ceiling = self.available();
+                ceiling = meter.available(self);
                 if let Measures::Bounds(bounds) = *measures {
                     let unknown = unknown(bounds, &batch, ceiling);
                     let chunks = self.batch;
@@ -316,11 +316,11 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                     batch.retain(|&index| filter.is_candidate(index));
                 }
             }
-            let through = if let Some(available) = self.progress.stopped {
-                self.drop_uncounted(&batch, available);
+            let through = if let Some(available) = self.stopped {
+                self.drop_unmeasured(&batch, available);
                 batch.len()
             } else {
-                self.admit(&batch, ceiling)?
+                self.admit(meter, &batch, ceiling)?
             };
             if through < batch.len() {
                 after = batch[..through].last().map(|&index| ranks.rank(index)).or(after);
@@ -331,36 +331,30 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             }
             most = most.saturating_mul(8);
         }
-        let ranked = self.admitted.dropped.index.len();
-        let total = self.finish()?;
-        let mut trail = self.progress.trail.take().expect("it was begun above");
-        trail.ranked = ranked;
-        Ok((self.admitted, total, trail))
+        if let Some(trail) = &mut self.trail {
+            trail.ranked = self.admitted.dropped.index.len();
+        }
+        Ok(())
     }
 
     /// Notes, where not every chunk is looked at, what chunk `index` changed for
     /// those behind it.
-    pub(super) fn note(&mut self, index: u32, is_kept: bool) {
-        let behind = self.unseen();
-        if let Some(trail) = &mut self.progress.trail {
+    pub(super) fn note<M: Meter<B, H>>(&mut self, meter: &M, index: u32, is_kept: bool) {
+        if self.trail.is_none() {
+            return;
+        }
+        let behind = self.unseen(meter);
+        if let Some(trail) = &mut self.trail {
             trail.events.push(Event { index, is_kept, behind });
         }
     }
 
     /// Returns what becomes of a chunk that does not fit and is not looked at.
-    fn unseen(&self) -> Unseen {
-        if self.is_full() {
-            return Unseen::Capped;
-        }
-        match (self.progress.stopped, self.plan.counting) {
-            (Some(available), _) => Unseen::Stopped(available),
-            (None, Counting::Estimate(estimate)) => Unseen::Estimated {
-                estimate,
-                start: self.start(),
-                tokens: self.progress.tokens,
-                budget: self.call.budget,
-            },
-            (None, _) => Unseen::Counted(self.available()),
+    fn unseen<M: Meter<B, H>>(&self, meter: &M) -> Unseen {
+        match self.stopped {
+            _ if self.is_full() => Unseen::Capped,
+            Some(available) => Unseen::Stopped(available),
+            None => meter.unseen(self),
         }
     }
 
@@ -368,10 +362,10 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.plan.max_chunks.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap)
     }
 
-    fn filter(&self) -> Filter<'p> {
+    fn filter<M: Meter<B, H>>(&self, meter: &M) -> Filter<'p> {
         let (measures, prints) = (self.measures.lent(), self.prints());
         let mut stops = self.plan.overflow == Overflow::Stop;
-        stops &= self.progress.stopped.is_none();
+        stops &= self.stopped.is_none();
         if !self.is_full() && (stops || self.may_cut.is_some()) {
             return Filter::All; // the next that does not fit matters
         }
@@ -384,11 +378,11 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                 }
             }
         }
-        Filter::Worthy { measures, limit: self.unseen().limit(), prints, kept }
+        Filter::Worthy { measures, limit: self.unseen(meter).limit(), prints, kept }
     }
 
     fn prints(&self) -> &'p [u32] {
-        match self.prints {
+        match self.repeats.prints {
             Cow::Borrowed(prints) => prints,
             Cow::Owned(_) => unreachable!("a corpus lends its numbers"),
         }

@@ -3,27 +3,27 @@
 use std::collections::HashMap;
 
 use super::Packer;
+use super::meter::Meter;
 use crate::chunk::Batch;
+use crate::outcome::{Kept, Reason};
 use crate::plan::Host;
 
-/// So many chunks leave an over-full text one by one.
+/// The first tries take one chunk each out of a text that is over the budget.
 const SINGLE_TRIES: usize = 8;
 
-/// So many times after that as many leave as weigh what is too much; after
-/// that, half of the rest at a time.
+/// Each of the tries after that takes out enough chunks to make up for the
+/// excess. Any later try takes out half of the rest.
 const SHARE_TRIES: usize = 8;
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Counts the assembled text; while it is over the budget, the kept chunks
     /// of lowest rank leave.
     #[inline(never)] // so that admitting, which goes through every chunk, stays small
-    pub(super) fn settle(
-        &mut self,
-        mut count_assembled: impl FnMut(&mut Self) -> Result<u64, H::Error>,
-    ) -> Result<u64, H::Error> {
+    pub(super) fn settle<M: Meter<B, H>>(&mut self, meter: &mut M) -> Result<u64, H::Error> {
         let mut tries = 0;
         while !self.admitted.kept.is_empty() {
-            let total = count_assembled(self)?;
+            let tail = self.tail();
+            let total = meter.total(self, &tail)?;
             if total <= self.call.budget {
                 return Ok(total);
             }
@@ -33,7 +33,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             };
             let mut left = HashMap::new();
             for _ in 0..leaving {
-                let kept = self.take_out();
+                let kept = self.take_out(meter);
                 self.drop_kept(kept, kept.tokens, total, &mut left);
             }
             self.admitted.drop_repeated(&left);
@@ -60,5 +60,30 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             weight.saturating_mul(total.into()) >= excess
         });
         last.map_or(half, |place| half.min(place + 1))
+    }
+
+    /// Removes the kept chunk of lowest rank.
+    pub(super) fn take_out<M: Meter<B, H>>(&mut self, meter: &mut M) -> Kept {
+        meter.remove_last();
+        let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
+        self.admitted.frames.pop();
+        self.room = self.room.saturating_add(kept.tokens).saturating_add(kept.citation);
+        self.admitted.cuts.retain(|(index, _)| *index != kept.index);
+        self.repeats.remove(self.batch, kept.index);
+        kept
+    }
+
+    /// Drops what was kept and added `tokens` to a text of `total`.
+    pub(super) fn drop_kept(
+        &mut self,
+        kept: Kept,
+        tokens: u64,
+        total: u64,
+        left: &mut HashMap<u32, (u64, u64)>,
+    ) {
+        let others = total.saturating_sub(tokens);
+        let (needed, available) = (tokens.max(1), self.call.budget.saturating_sub(others));
+        left.insert(kept.index, (needed, available));
+        self.drop(kept.index, Reason::Budget, needed, available);
     }
 }

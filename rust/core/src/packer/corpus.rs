@@ -78,7 +78,7 @@ impl Packer {
         self.called(query, corpus.chunks(), self.max_tokens, &keys, previous, |call, host| {
             let Ok(outcome) = pipeline::run_indexed(call, &batch, index, host);
             let text = outcome.text(call, &batch);
-            packing(outcome, call, corpus.chunks(), text, Some(Arc::clone(index)))
+            packing(outcome, call, self.maker(), corpus.chunks(), text, Some(Arc::clone(index)))
         })
     }
 }

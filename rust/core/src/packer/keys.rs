@@ -43,29 +43,20 @@ impl Packer {
         let check = |index: usize, key: f64, field: &'static str| {
             if key.is_nan() { Err(Error::nan(index, field)) } else { Ok(key) }
         };
-        match needs.own {
-            None => {}
-            Some(Own::Mtime) => {
-                for index in 0..count {
-                    keys.push(check(index, mtime(index), "mtime")?);
-                }
-            }
-            Some(Own::Score) => {
-                let must_be_finite = matches!(self.plan.ranking, RankBy::Hybrid(_));
-                for index in 0..count {
-                    let score = score(index).map_or(Ok(f64::NAN), |score| {
-                        match check(index, score, "score")? {
-                            score if must_be_finite && score.is_infinite() => {
-                                Err(Error::shape(format!(
-                                    "chunks[{index}].score must be finite in a hybrid ranking, \
-                                     not {score}"
-                                )))
-                            }
-                            score => Ok(score),
-                        }
-                    });
-                    keys.push(score?);
-                }
+        let must_be_finite = matches!(self.plan.ranking, RankBy::Hybrid(_));
+        let own_score = |index: usize| match score(index) {
+            None => Ok(f64::NAN),
+            Some(score) if must_be_finite && score.is_infinite() => Err(Error::shape(format!(
+                "chunks[{index}].score must be finite in a hybrid ranking, not {score}"
+            ))),
+            Some(score) => check(index, score, "score"),
+        };
+        keys.reserve(if needs.own.is_some() { count } else { 0 });
+        for index in 0..count {
+            match needs.own {
+                None => break,
+                Some(Own::Mtime) => keys.push(check(index, mtime(index), "mtime")?),
+                Some(Own::Score) => keys.push(own_score(index)?),
             }
         }
         Ok(keys)

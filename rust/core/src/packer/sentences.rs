@@ -309,7 +309,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let titled: Vec<_> = titled.collect();
         let documents = Documents::new(&titled);
         let bm25 = self.packer.plan.ranking.bm25();
-        let scores = Bm25Scorer::of_terms(self.query.into(), &bm25).scores_of(&documents);
+        let scores = Bm25Scorer::new(self.query.into(), &bm25).scores_of(&documents);
         let highest = scores.iter().copied().fold(0.0, f64::max);
         let values = sentences.iter().zip(&scores).map(|(&(place, _), score)| {
             let share = if highest > 0.0 { score / highest } else { 0.0 };
@@ -406,19 +406,18 @@ impl<'a, D: Document> Sentences<'a, D> {
         outcome.scores.clone_from(&self.scores);
         let mut packing = {
             let text = outcome.text(&call, &documents);
-            packing(outcome, &call, &chunks, text, None)
+            packing(outcome, &call, self.packer.maker(), &chunks, text, None)
         };
         let was_cut = packing.kept.iter().find(|kept| kept.was_cut).map(|kept| kept.index);
         let mut counts: HashMap<usize, usize> = HashMap::new();
         for &(place, _) in chosen {
             *counts.entry(place).or_default() += 1;
         }
-        let cut =
-            counts.iter().filter(|(place, count)| **count < self.split[**place].sentences.len());
-        let cut: HashSet<usize> = cut.map(|(place, _)| self.split[*place].index).collect();
-        for kept in &mut packing.kept {
-            kept.was_cut |= cut.contains(&kept.index);
-        }
+        let cut = counts.into_iter().filter_map(|(place, count)| {
+            let Split { index, sentences, .. } = &self.split[place];
+            (count < sentences.len()).then_some((*index, (count, sentences.len())))
+        });
+        packing.set_extracts(cut.collect());
         let kept = packing.kept.iter().map(|kept| kept.index).collect();
         (packing, kept, was_cut)
     }

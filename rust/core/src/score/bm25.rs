@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::chunk::Batch;
 use crate::error::Error;
-use crate::ranking::{B, Bm25, K1};
+use crate::ranking::Bm25;
 use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
@@ -46,15 +46,8 @@ enum Search {
 }
 
 impl Bm25Scorer {
-    /// Returns a scorer that goes by all options of `bm25`.
+    /// Returns a scorer that goes by the options of `bm25`.
     pub(crate) fn new(query: Text<'_>, bm25: &Bm25) -> Self {
-        let Bm25 { k1, b, .. } = *bm25;
-        Self { k1, b, ..Self::of_terms(query, bm25) }
-    }
-
-    /// Returns a scorer of the same terms that has the default k1 and b, for
-    /// scores beside those of the ranking.
-    pub(crate) fn of_terms(query: Text<'_>, bm25: &Bm25) -> Self {
         let wanted = bm25.terms_of(query);
         let numbered = wanted.iter().cloned().zip(0_u32..);
         let search = if let Some(stemming) = bm25.stemming {
@@ -68,8 +61,8 @@ impl Bm25Scorer {
         };
         let terms = wanted.len();
         Self {
-            k1: K1,
-            b: B,
+            k1: bm25.k1,
+            b: bm25.b,
             search,
             tally: Tally::new(terms),
             texts: 0,

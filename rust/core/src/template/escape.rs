@@ -16,11 +16,69 @@ use crate::text::{Text, decode};
 pub(crate) fn body(style: &Style, text: Text<'_>) -> Option<Vec<u8>> {
     match style {
         Style::Plain | Style::Format { .. } => None,
-        Style::Tagged => has(text, b'[').then(|| lines(&utf8(text), b"[", false)).flatten(),
-        Style::Markdown => has(text, b'[').then(|| lines(&utf8(text), b"## [", true)).flatten(),
+        Style::Tagged | Style::Markdown => {
+            has(text, b'[').then(|| lines(style, &utf8(text), Lines::Escape)).flatten()
+        }
         Style::Xml => may_need(text, is_xml_special).then(|| xml(&utf8(text), false)).flatten(),
         Style::Json => may_need(text, is_json_special).then(|| json(&utf8(text))).flatten(),
     }
+}
+
+/// Returns the text of which [`body`] made `escaped`.
+pub(crate) fn unescaped(style: &Style, escaped: &str) -> String {
+    match style {
+        Style::Plain | Style::Format { .. } => escaped.to_owned(),
+        Style::Tagged | Style::Markdown => {
+            let text = lines(style, escaped.as_bytes(), Lines::Unescape);
+            text.and_then(|text| String::from_utf8(text).ok()).unwrap_or_else(|| escaped.to_owned())
+        }
+        Style::Xml => replaced(escaped, '&', |rest| {
+            let end = rest.find(';')? + 1;
+            let character = match &rest[..end] {
+                "&amp;" => '&',
+                "&lt;" => '<',
+                "&gt;" => '>',
+                "&#13;" => '\r',
+                "&#92;" => return from_hex(rest.get(end + 1..end + 5)?, end + 5),
+                _ => return None,
+            };
+            Some((character, end))
+        }),
+        Style::Json => replaced(escaped, '\\', |rest| {
+            let character = match rest.as_bytes()[1] {
+                b'u' => return from_hex(&rest[2..6], 6),
+                b'n' => '\n',
+                b'r' => '\r',
+                b't' => '\t',
+                b'b' => '\u{8}',
+                b'f' => '\u{C}',
+                other => other.into(),
+            };
+            Some((character, 2))
+        }),
+    }
+}
+
+/// Returns the character of a number in hexadecimal digits, and `size`.
+fn from_hex(digits: &str, size: usize) -> Option<(char, usize)> {
+    Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, size))
+}
+
+/// Returns the text with escapes replaced. Each begins with `mark`; `replace`
+/// is given the text from there on and returns a character and how many bytes
+/// it stands for.
+fn replaced(text: &str, mark: char, replace: impl Fn(&str) -> Option<(char, usize)>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(mark) {
+        let (front, escape) = rest.split_at(at);
+        let (character, size) = replace(escape).unwrap_or((mark, mark.len_utf8()));
+        out.push_str(front);
+        out.push(character);
+        rest = &escape[size..];
+    }
+    out.push_str(rest);
+    out
 }
 
 fn utf8(text: Text<'_>) -> Cow<'_, [u8]> {
@@ -80,11 +138,21 @@ fn is_json_special(unit: u32) -> bool {
     (unit < 0x20) | (unit == 0x22) | (unit == 0x5C)
 }
 
-/// Puts a backslash in front of each line that begins, behind backslashes, with
-/// `opening` and may pass for the line in front of a chunk; None where there is
-/// none. `opening` ends with `[`.
-fn lines(text: &[u8], opening: &[u8], starts_line: bool) -> Option<Vec<u8>> {
-    let mut escaped = Vec::new();
+/// What is done with lines that may pass for the line in front of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    Escape,
+    Unescape,
+}
+
+/// Puts a backslash in front of each line that begins, behind backslashes, like
+/// the line in front of a chunk, or takes one away; None where there is none.
+fn lines(style: &Style, text: &[u8], change: Lines) -> Option<Vec<u8>> {
+    let (opening, starts_line) = match style {
+        Style::Markdown => (&b"## ["[..], true),
+        _ => (&b"["[..], false),
+    };
+    let mut changed = Vec::new();
     let mut from = 0;
     for bracket in memchr_iter(b'[', text) {
         let Some(start) = (bracket + 1).checked_sub(opening.len()) else { continue };
@@ -93,15 +161,19 @@ fn lines(text: &[u8], opening: &[u8], starts_line: bool) -> Option<Vec<u8>> {
         }
         let line = text[..start].iter().rposition(|&byte| byte != b'\\').map_or(0, |at| at + 1);
         let is_first = if line == 0 { starts_line } else { ends_with_line_end(&text[..line]) };
-        if is_first && (opening.len() > 1 || is_tag(&text[bracket + 1..])) {
-            escaped.extend_from_slice(&text[from..line]);
-            escaped.push(b'\\');
+        let is_opening = is_first && (opening.len() > 1 || is_tag(&text[bracket + 1..]));
+        if is_opening && (change == Lines::Escape || line < start) {
+            changed.extend_from_slice(&text[from..line]);
             from = line;
+            match change {
+                Lines::Escape => changed.push(b'\\'),
+                Lines::Unescape => from += 1,
+            }
         }
     }
-    (!escaped.is_empty()).then(|| {
-        escaped.extend_from_slice(&text[from..]);
-        escaped
+    (from > 0 || !changed.is_empty()).then(|| {
+        changed.extend_from_slice(&text[from..]);
+        changed
     })
 }
 
@@ -310,4 +382,35 @@ pub(super) fn json(text: &[u8]) -> Option<Vec<u8>> {
         };
         Some(Replacement::new(1, replacement))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns texts in which much looks like an escape or like an opening.
+    fn texts() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "\\", "[", "a:b]", "notice]", "## [", "\n", "\r", "\u{2028}", "&", "amp;", "#92;",
+            "u000A", "]]>", "<", "\"", "\u{8}", "\u{1}", "\u{FFFE}", "n", "é",
+        ]);
+        prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+        /// Each escape has an inverse.
+        #[test]
+        fn unescaped_texts_are_as_before(text in texts()) {
+            for style in [Style::Plain, Style::Tagged, Style::Markdown, Style::Xml, Style::Json] {
+                if let Some(escaped) = body(&style, text.as_str().into()) {
+                    let escaped = String::from_utf8(escaped).unwrap();
+                    prop_assert_eq!(&text, &unescaped(&style, &escaped));
+                }
+            }
+        }
+    }
 }

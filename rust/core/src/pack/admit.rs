@@ -1,0 +1,194 @@
+//! The loop that admits chunks, whatever counts them.
+//!
+//! The same questions are asked of each chunk, in this order: is it empty, beyond
+//! a cap, a duplicate of a kept one, and does it fit? One that does not may be cut
+//! or be the end of packing.
+
+use super::Packer;
+use super::meter::Meter;
+use crate::chunk::Batch;
+use crate::outcome::{Frame, Reason};
+use crate::plan::{Host, Overflow};
+
+impl<B: Batch, H: Host> Packer<'_, B, H> {
+    /// Admits what fits of the next chunks in rank order. Ends early where more
+    /// than `most` tokens are left, and returns how many chunks it went through.
+    pub(super) fn admit<M: Meter<B, H>>(
+        &mut self,
+        meter: &mut M,
+        order: &[u32],
+        most: u64,
+    ) -> Result<usize, H::Error> {
+        meter.begin();
+        for (place, &index) in order.iter().enumerate() {
+            if meter.available(self) > most {
+                return Ok(place);
+            }
+            if self.is_refused(index) {
+                continue;
+            }
+            if self.wants_notice(0) {
+                meter.make_room(self)?;
+            }
+            let chunk = meter.measure(self, order, place)?;
+            let mut need = meter.need(self, &chunk);
+            if self.repeats.near.is_some() && self.is_near(index, need.fits())? {
+                continue;
+            }
+            if !need.fits() && self.may_cut.is_some() && self.wants_notice(order.len() - place - 1)
+            {
+                meter.make_room(self)?;
+                need = meter.need(self, &chunk);
+            }
+            let short = if need.fits() {
+                match self.cite(index, need.tokens)? {
+                    Ok(citation) => {
+                        let frame = meter.add(self, index, chunk);
+                        self.keep(index, need.tokens, citation, frame);
+                        self.note(meter, index, true);
+                        continue;
+                    }
+                    Err(short) => short,
+                }
+            } else {
+                (need.needed, need.available)
+            };
+            if let Some(cut) = self.may_cut.take()
+                && meter.cut(self, index, chunk, cut)?
+            {
+                self.note(meter, index, true);
+                continue;
+            }
+            let (needed, available) = if M::MEASURES_ALL {
+                short
+            } else {
+                // How much more it needs nobody has counted.
+                (need.available.saturating_add(1), need.available)
+            };
+            self.drop(index, Reason::Budget, needed, available);
+            if self.plan.overflow == Overflow::Stop {
+                self.stop(meter, index, &order[place + 1..], available);
+                break;
+            }
+        }
+        Ok(order.len())
+    }
+
+    /// Returns whether chunk `index` goes out before its size matters, after
+    /// dropping it.
+    fn is_refused(&mut self, index: u32) -> bool {
+        let cap = self.plan.max_chunks;
+        if self.is_empty(index) {
+            self.drop(index, Reason::Empty, 0, 0);
+        } else if self.is_beyond_gate(index)
+            || cap.is_some_and(|cap| self.admitted.kept.len() as u64 >= cap)
+        {
+            self.drop(index, Reason::Cap, 0, 0);
+        } else if let Some(original) = self.original_of(index) {
+            self.drop_duplicate(index, original);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Returns whether chunk `index` is a document that a gate considers no
+    /// more. One that it considers counts, whatever becomes of it.
+    fn is_beyond_gate(&mut self, index: u32) -> bool {
+        let Some((gate, left)) = &mut self.gate else { return false };
+        if !gate.is_document(index) {
+            return false;
+        }
+        let is_beyond = *left == 0;
+        *left = left.saturating_sub(1);
+        is_beyond
+    }
+
+    fn is_empty(&self, index: u32) -> bool {
+        // Most chunks are only dropped: to look at each text again would cost
+        // a cache miss each.
+        let may_be = self.measures.get(index).is_none_or(|measured| measured == 0);
+        may_be && self.batch.text(index as usize).is_empty()
+    }
+
+    /// Returns the kept chunk with the same text as `index`.
+    pub(super) fn original_of(&self, index: u32) -> Option<u32> {
+        self.repeats.original_of(self.batch, index)
+    }
+
+    /// Returns whether chunk `index` nearly repeats a kept one, after dropping it.
+    /// That is not asked where it does not fit, unless it would be cut or be the
+    /// end.
+    fn is_near(&mut self, index: u32, fits: bool) -> Result<bool, H::Error> {
+        let Some(near) = &mut self.repeats.near else { return Ok(false) };
+        if !fits && self.may_cut.is_none() && self.plan.overflow != Overflow::Stop {
+            return Ok(false);
+        }
+        let text = self.batch.text(index as usize);
+        let cost = near.cost(text);
+        let place = self.host.work(cost, |stop| near.find(text, stop))?;
+        if let Some(place) = place {
+            self.drop_duplicate(index, self.admitted.kept[place as usize].index);
+        }
+        Ok(place.is_some())
+    }
+
+    fn drop_duplicate(&mut self, index: u32, original: u32) {
+        self.admitted.duplicates.push((index, original));
+        self.drop(index, Reason::Duplicate, 0, 0);
+    }
+
+    /// Returns the tokens of citing chunk `index`, which fits, with room set aside
+    /// for its `tokens` and for these; else what would be needed, and what is left.
+    fn cite(&mut self, index: u32, tokens: u64) -> Result<Result<u64, (u64, u64)>, H::Error> {
+        if !self.plan.is_cited() {
+            return Ok(Ok(0));
+        }
+        let mut needed = tokens;
+        if tokens <= self.room {
+            let citation = self.host.cite(index as usize)?;
+            needed = tokens.saturating_add(citation);
+            if needed <= self.room {
+                self.room -= needed;
+                return Ok(Ok(citation));
+            }
+        }
+        Ok(Err((needed, self.room)))
+    }
+
+    /// Drops everything behind chunk `index`, which did not fit, unmeasured.
+    fn stop<M: Meter<B, H>>(&mut self, meter: &M, index: u32, rest: &[u32], available: u64) {
+        self.stopped = Some(available);
+        self.note(meter, index, false);
+        self.drop_unmeasured(rest, available);
+    }
+
+    /// Drops what packing did not come to before it stopped.
+    pub(super) fn drop_unmeasured(&mut self, rest: &[u32], available: u64) {
+        for &index in rest {
+            if !self.is_refused(index) {
+                self.drop(index, Reason::Budget, 0, available);
+            }
+        }
+    }
+
+    /// Keeps what a cut left of chunk `index` if the assembled text then fits, and
+    /// returns its tokens; else by how many it is over.
+    pub(super) fn try_cut<M: Meter<B, H>>(
+        &mut self,
+        meter: &mut M,
+        index: u32,
+        tokens: u64,
+        frame: Frame,
+        piece: Vec<u8>,
+    ) -> Result<Result<u64, u64>, H::Error> {
+        self.keep_cut(index, tokens, frame, piece);
+        let tail = self.longest_tail();
+        let total = meter.total(self, &tail)?;
+        if total <= self.call.budget {
+            return Ok(Ok(total));
+        }
+        self.take_out(meter);
+        Ok(Err(total - self.call.budget))
+    }
+}

@@ -1,0 +1,150 @@
+//! What became of a chunk, in a sentence.
+
+use super::{DroppedChunk, KeptChunk, Packing, name_of};
+use crate::error::Error;
+use crate::outcome::Reason;
+
+/// In the order in which they are decided.
+const REASONS: [Reason; 5] =
+    [Reason::OutOfScope, Reason::Empty, Reason::Cap, Reason::Duplicate, Reason::Budget];
+
+impl Packing {
+    /// Returns a sentence that says what became of chunk `index`, or for None a
+    /// few lines on all chunks.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// there is no chunk with that index.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Estimate, Packer};
+    ///
+    /// let packer = Packer::new(2).estimate(Estimate::Words);
+    /// let packing = packer.pack("tea", &["tea", "tea", "coffee, black"])?;
+    /// assert_eq!(
+    ///     packing.explain(Some(1))?,
+    ///     "Chunk 1 (score 0.52) was dropped: its text equals that of chunk 0, which is kept."
+    /// );
+    /// assert_eq!(
+    ///     packing.explain(Some(2))?,
+    ///     "Chunk 2 (score 0.00) was dropped: it needs 2 tokens, and 1 of 2 were left."
+    /// );
+    /// assert_eq!(
+    ///     packing.explain(None)?,
+    ///     "Kept 1 of 3 chunks with 1 of 2 tokens.\nDropped 2: 1 duplicate, 1 budget."
+    /// );
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn explain(&self, index: Option<usize>) -> Result<String, Error> {
+        let Some(index) = index else { return Ok(self.summary()) };
+        if let Some(kept) = self.kept.iter().find(|kept| kept.index == index) {
+            return Ok(self.why_kept(kept));
+        }
+        let Some(dropped) = self.dropped.iter().find(|dropped| dropped.index == index) else {
+            let allowed = format!("below {}, the number of chunks", self.chunk_count());
+            return Err(Error::limit("index", allowed, index.to_string()));
+        };
+        let who = who(index, dropped.score);
+        Ok(format!("{who} was dropped: {}.", self.why_dropped(dropped)))
+    }
+
+    fn chunk_count(&self) -> usize {
+        self.kept.len() + self.dropped_count()
+    }
+
+    fn summary(&self) -> String {
+        let mut lines = vec![format!(
+            "Kept {} of {} with {} of {}.",
+            self.kept.len(),
+            counted(self.chunk_count(), "chunk"),
+            self.total_tokens,
+            counted(self.budget_tokens, "token"),
+        )];
+        let cut = self.kept.iter().filter(|kept| kept.was_cut).count();
+        if cut > 0 {
+            lines.push(format!("Cut {cut} of them."));
+        }
+        if self.dropped_count() > 0 {
+            let of = |reason| self.dropped.iter().filter(|chunk| chunk.reason == reason).count();
+            let reasons = REASONS.iter().map(|&reason| (of(reason), name_of(reason)));
+            let reasons: Vec<String> = reasons
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, name)| format!("{count} {name}"))
+                .collect();
+            lines.push(format!("Dropped {}: {}.", self.dropped_count(), reasons.join(", ")));
+        }
+        lines.join("\n")
+    }
+
+    fn why_kept(&self, kept: &KeptChunk) -> String {
+        let verb = match self.extracts.get(&kept.index) {
+            Some((some, all)) => format!("was cut to {some} of {all} sentences with"),
+            None if kept.was_cut => "was cut to".into(),
+            None => "was kept with".into(),
+        };
+        let cited = if self.maker.is_citing {
+            format!(" and {} for its citation", kept.citation_tokens)
+        } else {
+            String::new()
+        };
+        // In characters, as people count them.
+        let start = self.text[..kept.span.start].chars().count();
+        let end = start + self.text[kept.span.clone()].chars().count();
+        format!(
+            "{} {verb} {}{cited}, characters {start} to {end} of the text.",
+            who(kept.index, kept.score),
+            counted(kept.token_count, "token"),
+        )
+    }
+
+    fn why_dropped(&self, dropped: &DroppedChunk) -> String {
+        let maker = &self.maker;
+        match dropped.reason {
+            Reason::OutOfScope if maker.max_docs.is_some() => {
+                "it shares no keyword with the question".into()
+            }
+            Reason::OutOfScope => "its score is below min_score".into(),
+            Reason::Empty => "its text is empty".into(),
+            Reason::Cap if maker.max_docs.is_some() => {
+                let documents = counted(maker.max_docs.unwrap_or_default(), "document");
+                format!("{documents} had been considered before it")
+            }
+            Reason::Cap => {
+                let kept = counted(maker.max_chunks.unwrap_or_default(), "chunk");
+                format!("max_chunks was reached with {kept} kept")
+            }
+            Reason::Duplicate => {
+                let how = if maker.is_near { "repeats, or nearly," } else { "equals" };
+                let kept = dropped.duplicate_of.unwrap_or_default();
+                format!("its text {how} that of chunk {kept}, which is kept")
+            }
+            Reason::Budget if dropped.needed_tokens <= dropped.available_tokens => {
+                "packing had stopped before its turn came".into()
+            }
+            Reason::Budget => {
+                let cited = if maker.is_citing { "with its citation " } else { "" };
+                let at_least = if maker.is_needed_a_bound() { "at least " } else { "" };
+                format!(
+                    "{cited}it needs {at_least}{}, and {} of {} were left",
+                    counted(dropped.needed_tokens, "token"),
+                    dropped.available_tokens,
+                    self.budget_tokens
+                )
+            }
+        }
+    }
+}
+
+fn who(index: usize, score: Option<f64>) -> String {
+    match score {
+        Some(score) => format!("Chunk {index} (score {score:.2})"),
+        None => format!("Chunk {index} (no score)"),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
