@@ -11,8 +11,8 @@ import pytest
 from test_cli_query import EXAMPLE, POLICY
 
 import budgeteer
-from budgeteer import InternalError, cli
-from budgeteer.cli import main
+from budgeteer import InternalError
+from budgeteer.cli import _main, main
 
 NEEDS_FILES = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
 
@@ -40,7 +40,7 @@ def test_an_interrupt_is_status_130(run, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_read", interrupted)
+    monkeypatch.setattr(_main, "_read", interrupted)
     assert (130, "", "") == run("count", "x")
 
 
@@ -51,7 +51,7 @@ def test_a_defect_is_not_hidden(monkeypatch, error):
     def broken(*_):
         raise error
 
-    monkeypatch.setattr(cli, "_read", broken)
+    monkeypatch.setattr(_main, "_read", broken)
     with pytest.raises(type(error)):
         main(["count", "x"])
 

@@ -4,6 +4,7 @@ Identity: the native backend answers what the reference answers, on every input.
 Code points that the running Python does not assign are left out: there the tables differ.
 """
 
+import functools
 import random
 import sys
 from types import SimpleNamespace
@@ -39,6 +40,11 @@ from support import (
 )
 
 from budgeteer import _codes, get_counter, pack
+from budgeteer._reference._pack import near, pipeline
+from budgeteer._reference._rank import bm25
+from budgeteer._reference._rank.bm25 import score
+from budgeteer._reference._rank.score import overlap
+from budgeteer._reference._rank.terms import terms
 
 GRAPHEME_ALPHABET = [
     "a", "\x00", "\r", "\n", "\u0301", "\u200d", "\u200c", "\u00a9", "\U0001f600", "\U0001f3fd",
@@ -404,8 +410,20 @@ def large_batch(seed, size):
     return chunks
 
 
+@pytest.fixture
+def _scored_once(monkeypatch):
+    """The reference scores the same query and texts once, and finds the terms of a text once."""
+    scored = functools.cache(score)
+    monkeypatch.setattr(
+        bm25, "score", lambda query, pairs, *terms: [*scored(query, tuple(pairs), *terms)]
+    )
+    monkeypatch.setattr(pipeline, "overlap", functools.cache(overlap))
+    monkeypatch.setattr(near, "terms", functools.cache(terms))
+
+
 @compared
 @pytest.mark.slow
+@pytest.mark.usefixtures("_scored_once")
 @pytest.mark.parametrize("chosen", ["bm25", "keyword", "recency", "input", "score"])
 @pytest.mark.parametrize("overflow", ["skip", "stop", "truncate_end", "truncate_middle"])
 def test_large_batches(chosen, overflow):
