@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parent))  # for support.py under every import mode
+HERE = Path(__file__).parent
+# For what tests share, under every import mode.
+sys.path[:0] = [str(HERE), *(str(room) for room in HERE.iterdir() if room.is_dir())]
 
 import embedding_server
 import vocabulary as vocabularies

@@ -599,7 +599,7 @@ def test_every_attribute_is_documented(told, monkeypatch):
     names |= {
         key for m in found for point in m["data"]["data_points"] for key in point["attributes"]
     }
-    readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
+    readme = Path(__file__).parents[3].joinpath("README.md").read_text("utf-8")
 
     assert [] == sorted(name for name in names if f"`{name}`" not in readme)
     assert "retrieval NAME" in readme

@@ -35,7 +35,7 @@ def test_bad_tools_are_refused(name):
 
 def test_rust_has_the_table():
     """The table of the Rust crate is what the script makes of `models.json`."""
-    path = Path(__file__).parents[2] / "scripts/generate_models.py"
+    path = Path(__file__).parents[3] / "scripts/generate_models.py"
     spec = importlib.util.spec_from_file_location("generate_models", path)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)

@@ -238,7 +238,7 @@ def test_the_query_must_be_text(configured):
 
 def test_the_example_answers_its_question():
     """The handbook of the examples ranks its remote work policy first."""
-    examples = Path(__file__).parents[2] / "examples"
+    examples = Path(__file__).parents[3] / "examples"
     packing = load(examples / "budgeteer.yaml").query(POLICY)
     first = packing.kept[0]
     assert ("Remote Work Policy", 1.0) == (first.chunk.title, first.score)

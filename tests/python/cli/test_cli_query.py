@@ -10,7 +10,7 @@ from test_cli import ANSWER_KEYS
 from budgeteer import ranking
 from budgeteer.config import load
 
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "budgeteer.yaml")
+EXAMPLE = str(Path(__file__).parents[3] / "examples" / "budgeteer.yaml")
 POLICY = "What is the remote work policy?"
 CHUNK_KEYS = [
     "content", "source", "title", "path", "relevance_score", "token_count", "was_cut", "metadata",

@@ -11,7 +11,7 @@ from service_support import Fake, service_of
 from budgeteer import get_counter
 from budgeteer.service import LlmSettings, RetrievalService
 
-BENCH = Path(__file__).parents[2] / "benches/load_service.py"
+BENCH = Path(__file__).parents[3] / "benches/load_service.py"
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from budgeteer.cli import main
 from budgeteer.presets import context_gate, gate_bundle
 from budgeteer.ranking import keyword_scores
 
-EXAMPLE = Path(__file__).parents[2] / "examples/bundle.json"
+EXAMPLE = Path(__file__).parents[3] / "examples/bundle.json"
 BUNDLE = json.loads(EXAMPLE.read_text("utf-8"))
 
 DEFAULT_OUTPUT = """\

@@ -29,7 +29,7 @@ from budgeteer._pack.template import STYLES
 from budgeteer._rank.rankings import NAMES
 
 PACKAGE = Path(budgeteer.__file__).parent
-BINDING = Path(__file__).parents[2] / "rust/binding/src"
+BINDING = Path(__file__).parents[3] / "rust/binding/src"
 INTERNAL = {
     "Packed": "what a plan answers",
     "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",

@@ -63,7 +63,7 @@ def issubclass_of_exception(item):
     return isinstance(item, type) and issubclass(item, Exception)
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCUMENTS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "DECISIONS.md", "README.md")
 
 

@@ -272,7 +272,7 @@ def test_the_reference_has_no_files(tmp_path):
     assert [] == list(Path(tmp_path).iterdir())
 
 
-CASES = Path(__file__).parents[1] / "cases"
+CASES = Path(__file__).parents[2] / "cases"
 
 
 @native
