@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-HERE = Path(__file__).parent
 # For what tests share, under every import mode.
-sys.path[:0] = [str(HERE), *(str(room) for room in HERE.iterdir() if room.is_dir())]
+sys.path.extend(
+    str(path)
+    for path in (Path(__file__).parent, *Path(__file__).parent.iterdir())
+    if path.is_dir()
+)
 
 import embedding_server
 import vocabulary as vocabularies
