@@ -49,6 +49,11 @@ class Packed:
         What each would have added, as int64.
         """
     @property
+    def notice_yields(self, /) -> bool:
+        """
+        Whether there is no notice, as the best chunk needs its room.
+        """
+    @property
     def reasons(self, /) -> bytes | None:
         """
         Why each was dropped, as uint8.

@@ -105,7 +105,8 @@ def agentic_rag(
         counter: As for `Packer`. A callable is asked for the citation of each chunk whose text
             fits, too.
         notice: As for `Packer`: a line in the text, inside the budget, that tells the model how
-            many chunks were left out, if any were; None for no such line.
+            many chunks were left out, if any were and the best chunk leaves room for it; None for
+            no such line.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.

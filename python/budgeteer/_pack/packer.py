@@ -97,7 +97,8 @@ class Packer:
             id from the chunk (else its index). Or a `Template` of your own.
         notice: A line behind the chunks that says how many were left out, where any were. True
             for ``Chunks left out: 3.``, or a text of your own in which ``{count}`` is that
-            number. It is inside the budget.
+            number. It is inside the budget. Where it would take the room of the best chunk that
+            fits, there is no such line.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.

@@ -90,6 +90,9 @@ class Sentences:
     """All chunks, best first."""
 
     split: list[Extract] = field(init=False)
+    may_yield: bool = field(init=False, default=False)
+    """Whether the best sentence by itself leaves no room for the notice."""
+
     counted: dict[str, int] = field(init=False, default_factory=dict)
     """What the caller's own counter answered before, for it is asked for many sentences again."""
 
@@ -112,7 +115,9 @@ class Sentences:
             extracts = self._extracts(chosen)
             packed = self._pack_with(extracts, [*extracts])
             kept = {*_kept(packed)}
-            if not any(i in extracts and reason != DUPLICATE for i, reason in _dropped(packed)):
+            is_short = any(i in extracts and reason != DUPLICATE for i, reason in _dropped(packed))
+            may_yield = self.may_yield or len(chosen) <= 1
+            if not is_short and (may_yield or not packed.notice_yields):
                 break
             chosen.pop()  # a notice of more digits took its room
         # What was cut for the room that was left would take more of it in front of others.
@@ -224,7 +229,11 @@ class Sentences:
         return [sentences[at] for at in sorted(range(len(values)), key=lambda at: -values[at])]
 
     def _fits(self, sentences: Sequence[tuple[int, int]]) -> bool:
-        """Return whether all of these are kept when nothing else is packed."""
+        """
+        Return whether all of these are kept when nothing else is packed, with room for the notice.
+
+        That yields to the best sentence only.
+        """
         extracts = self._extracts(sentences)
         indices = sorted(extracts)
         ranks = {i: len(extracts) - rank for rank, i in enumerate(extracts)}
@@ -236,7 +245,10 @@ class Sentences:
             chunks.append({"text": "out of scope"})
             keys.append(-1.0)
         packed = self._packed(self.prepared.steps[1], chunks, keys.tobytes(), indices)
-        return len(_kept(packed)) == len(indices)
+        if len(sentences) == 1:
+            self.may_yield = packed.notice_yields
+        is_all = len(_kept(packed)) == len(indices)
+        return is_all and (self.may_yield or not packed.notice_yields)
 
     def _extracts(self, sentences: Sequence[tuple[int, int]]) -> dict[int, str]:
         """Return what these make of each chunk that they are of, best chunk first."""

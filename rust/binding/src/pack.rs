@@ -232,6 +232,8 @@ pub(crate) struct Packed {
     spans: Py<PyBytes>,
     /// Which of the kept was cut, by its place in the text; -1 for none.
     cut: i64,
+    /// Whether there is no notice, as the best chunk needs its room.
+    notice_yields: bool,
     /// The score of each chunk, as float64; None of a corpus.
     scores: Option<Py<PyBytes>>,
     /// What has the scores and the dropped chunks of a corpus, else None.
@@ -314,6 +316,7 @@ impl Packed {
             citation_tokens: column(py, citations)?.unbind(),
             spans: column(py, spans.into_iter())?.unbind(),
             cut,
+            notice_yields: outcome.notice_yields(),
             scores: None,
             unseen: None,
             dropped: None,

@@ -136,9 +136,16 @@ pub(crate) struct Admitted {
     /// The index of each chunk that was cut, and what stands for what is left of
     /// it: one at most, but where parts are summed up.
     pub(crate) cuts: Vec<(u32, Vec<u8>)>,
+    /// Whether there is no notice, as the best chunk needs its room.
+    pub(crate) notice_yields: bool,
 }
 
 impl Admitted {
+    /// Returns how many dropped chunks the notice tells of; 0 where there is none.
+    pub(crate) fn noticed(&self) -> usize {
+        if self.notice_yields { 0 } else { self.dropped.index.len() }
+    }
+
     /// Returns what stands in the text for the kept chunk at `place`.
     pub(crate) fn part(&self, place: usize) -> Part<'_> {
         let Kept { index, .. } = self.kept[place];

@@ -170,14 +170,25 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     fn wants_notice(&self, rest: usize) -> bool {
         self.plan.notice.is_some()
             && !self.has_notice
+            && !self.admitted.notice_yields
             && (rest > 0 || !self.admitted.dropped.index.is_empty())
     }
 
-    /// Returns the separator and the longest notice there may be, from now on
-    /// with room for it.
-    fn set_notice(&mut self) -> Vec<u8> {
-        self.has_notice = true;
+    /// Returns the separator and the longest notice there may be.
+    fn longest_notice(&self) -> Vec<u8> {
         self.call.notice(self.batch.len())
+    }
+
+    /// Sets room aside for the notice, unless the best chunk needs it.
+    fn set_notice<M: Meter<B, H>>(&mut self, meter: &mut M) -> Result<(), H::Error> {
+        self.has_notice = meter.make_room(self)?;
+        self.admitted.notice_yields = !self.has_notice;
+        Ok(())
+    }
+
+    /// Returns whether the text has a notice when no more chunks are dropped.
+    fn shows_notice(&self) -> bool {
+        self.plan.notice.is_some() && self.admitted.noticed() > 0
     }
 
     /// Returns the most that may stand behind the last chunk.
@@ -198,6 +209,6 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 
     /// Returns what stands behind the last chunk when no more are dropped.
     fn tail(&self) -> Vec<u8> {
-        self.call.tail(self.admitted.dropped.index.len())
+        self.call.tail(self.admitted.noticed())
     }
 }

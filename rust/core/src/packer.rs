@@ -206,7 +206,8 @@ impl Packer {
     }
 
     /// Says in the text, behind the chunks, that some were left out, where some
-    /// were and any is kept. `{count}` in `notice` stands for their number.
+    /// were and any is kept. `{count}` in `notice` stands for their number. Where
+    /// it would take the room of the best chunk that fits, it is not said.
     ///
     /// ```
     /// use budgeteer::Packer;

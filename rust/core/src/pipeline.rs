@@ -98,10 +98,16 @@ impl Outcome {
     }
 
     /// Returns what stands behind the last chunk, where there is one: the
-    /// notice if something was dropped, and the footer.
+    /// notice if something was dropped and it did not yield, and the footer.
     #[must_use]
     pub fn tail(&self, call: &Call<'_>) -> Vec<u8> {
-        call.tail(self.dropped().index.len())
+        call.tail(self.admitted.noticed())
+    }
+
+    /// Returns whether there is no notice, as the best chunk needs its room.
+    #[must_use]
+    pub fn notice_yields(&self) -> bool {
+        self.admitted.notice_yields
     }
 
     /// Returns the assembled text, encoded as in [`Text::Utf8`].

@@ -3,12 +3,14 @@
 import json
 import pickle
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import (
+    EXACT,
     Pure,
     Recorder,
     chunk_lists,
@@ -263,16 +265,27 @@ def test_an_empty_packing_is_empty(name, template, counter):
 def test_the_notice_stands_when_something_was_left_out(
     name, chunks, max_tokens, counter, template, overflow
 ):
-    """The notice is there exactly when chunks were dropped and any is kept, with their number."""
+    """
+    The notice tells the number of dropped chunks, and stands only where any is kept.
+
+    It is missing only where the best chunk by itself leaves no room for it; what estimates count
+    adds up, so that there it stands wherever there is room.
+    """
     notice = "~{count}~"
     with using(name):
-        packing = pack(
-            "", chunks, max_tokens, counter=counter, template=template, overflow=overflow,
-            notice=notice,
-        )  # fmt: skip
+        packer = Packer(
+            max_tokens, counter=counter, template=template, overflow=overflow, notice=notice
+        )
+        packing = packer.pack("", chunks)
+        alone = replace(packer, notice=None, max_chunks=1).pack("", chunks).text
+        with_notice = get_counter(counter).count(f"{alone}\n\n~{len(chunks)}~")
 
     behind = packing.text[packing.kept[-1].span[1] :] if packing.kept else ""
-    assert (f"~{packing.dropped_count}~" in behind) == bool(packing.kept and packing.dropped)
+    has_notice = f"~{packing.dropped_count}~" in behind
+    assert has_notice == ("~" in behind)
+    assert packing.dropped or not has_notice
+    if packing.kept and packing.dropped and not has_notice and template == "plain":
+        assert with_notice > max_tokens or callable(counter) or counter in EXACT
 
 
 @on_both
@@ -287,6 +300,36 @@ def test_room_for_the_notice(name, counter):
 
     assert "aaaaaaaaaa\n\n2 left out" == packing.text.replace("\n\nbbbbbbbbbb", "")
     assert [*range(4)] == sorted(one.index for one in (*packing.kept, *packing.dropped))
+
+
+@on_both
+@pytest.mark.parametrize("counter", ["chars_per_token:1", "words", "o200k_base", Pure("chars", 1)])
+@pytest.mark.parametrize("last", [[], ["tea", "rye " * 4000]])
+def test_the_notice_yields_to_the_only_chunk(name, counter, last):
+    """A chunk that fits by itself stays; what the notice would have taken goes to others."""
+    with using(name):
+        count = get_counter(counter).count
+        best = "tea " * 3990
+        chunks = ["rye " * 9000, best, *["green rye " * 4000] * 50, *last]
+        room = count(best) + count("\n\ntea")
+        packer = Packer(room, counter=counter, ranking="input", notice=True)
+        packing = packer.pack("", chunks)
+        assert packing.text == "\n\n".join([best, *last[:1]])
+        bigger = replace(packer, max_tokens=count(best) + 60).pack("", chunks)
+
+    assert bigger.text.endswith(f"\n\nChunks left out: {bigger.dropped_count}.")
+
+
+@on_both
+@pytest.mark.parametrize("counter", ["chars_per_token:1", Pure("chars", 1)])
+def test_the_notice_yields_to_what_a_cut_leaves(name, counter):
+    """Where a cut would leave nothing beside the notice, there is no notice."""
+    with using(name):
+        packing = pack(
+            "", ["a" * 40, "b" * 40], 20, counter=counter, notice=True, overflow="truncate_end"
+        )
+
+    assert "a" * 14 + " [...]" == packing.text
 
 
 @on_both

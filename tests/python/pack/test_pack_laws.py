@@ -185,12 +185,30 @@ def test_the_text_is_the_kept_texts(name, call):
     ]
     notice = call.options.get("notice")
     notice = "Chunks left out: {count}." if notice is True else notice
+    separator = "\n\n" if template.separator is None else template.separator
+    expected = [template.header + separator.join(frames) + template.footer]
     if packing.dropped and notice:
         frames.append(notice.replace("{count}", str(packing.dropped_count)))
-    separator = "\n\n" if template.separator is None else template.separator
-    assert template.header + separator.join(frames) + template.footer == packing.text
+        expected.append(template.header + separator.join(frames) + template.footer)
+    assert packing.text in expected
     for kept in packing.kept:
         assert kept.text == packing.text[slice(*kept.span)]
+
+
+@on_both
+@given(call=any_call, notice=st.sampled_from([True, "{count}", "tea " * 9 + "{count}"]))
+def test_the_notice_never_costs_the_best_chunk(name, call, notice):
+    """The best chunk that fits by itself is kept with a notice too, whole if it fits whole."""
+    most = call.options.get("max_chunks")
+    with using(name):
+        without = {"notice": None, "max_chunks": 1 if most is None else min(1, most)}
+        alone = call(order="rank", **without)
+        packing = call(order="rank", notice=notice)
+
+    for best in alone.kept:
+        kept = packing.kept[0]
+        assert (best.index, kept.was_cut) == (kept.index, best.was_cut)
+        assert best.was_cut or best.text == kept.text
 
 
 @on_both

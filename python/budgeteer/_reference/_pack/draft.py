@@ -27,6 +27,8 @@ class Draft:
     """Returns what a chunk says of itself. It may raise, and is called for few chunks only."""
     outcome: Outcome
     has_room_for_notice: bool = False
+    notice_yields: bool = False
+    """Whether there is no notice, as the best chunk needs its room."""
 
     def bare(self, i: int, tokens: int) -> Piece:
         """Return chunk *i* without its frame: nothing around it, nothing escaped."""
@@ -57,8 +59,13 @@ class Draft:
 
     def tail(self) -> str:
         """Return what stands behind the last chunk."""
-        count = len(self.outcome.dropped)
-        return (self.notice(count) if count else "") + self.template.footer
+        notice = self.notice(len(self.outcome.dropped)) if self.has_notice() else ""
+        return notice + self.template.footer
+
+    def has_notice(self) -> bool:
+        """Return whether the text has a notice if no more chunks are dropped."""
+        is_wanted = self.notice_pieces is not None and not self.notice_yields
+        return is_wanted and bool(self.outcome.dropped)
 
     def longest_tail(self) -> str:
         """Return the longest text that may yet stand behind the last chunk."""

@@ -62,8 +62,12 @@ class Measure(ABC):
         """Correct the figures of an offer after room was set aside."""
 
     @abstractmethod
-    def set_aside(self, text: str) -> None:
-        """Set room aside for a notice."""
+    def set_aside(self, text: str) -> bool:
+        """Set room aside for a notice; return False if there is none beside the best chunk."""
+
+    @abstractmethod
+    def give_back(self, text: str) -> None:
+        """Take back the room that was set aside for a notice."""
 
     @abstractmethod
     def spend(self, offer: Offer) -> None:
@@ -154,9 +158,18 @@ class Estimate(Measure):
         offer.needed = self.with_next(offer.piece.rendered) - before
         offer.available = self.budget - before
 
-    def set_aside(self, text: str) -> None:
+    def set_aside(self, text: str) -> bool:
         """Reckon with *text* as with header and footer."""
-        self.around += self.size(text)
+        around = self.around + self.size(text)
+        kept = self.draft.outcome.kept
+        if kept and self.total(around + self.size(kept[0].rendered)) > self.budget:
+            return False
+        self.around = around
+        return True
+
+    def give_back(self, text: str) -> None:
+        """Reckon without *text* again."""
+        self.around -= self.size(text)
 
     def spend(self, offer: Offer) -> None:
         """Add the size of the chunk and of the separator in front of it."""
@@ -203,7 +216,8 @@ class Exact(Measure):
         """Count what stands around all chunks."""
         super().__init__(draft, budget)
         self.kind = kind
-        self.used = self.count(draft.template.header) + self.count(draft.template.footer)
+        self.around = self.count(draft.template.header) + self.count(draft.template.footer)
+        self.used = self.around
 
     def count(self, text: str) -> int:
         """Return the tokens of *text*."""
@@ -248,9 +262,18 @@ class Exact(Measure):
         with_it = self.count(piece.rendered + self.draft.template.separator)
         return with_it - self.count(piece.rendered)
 
-    def set_aside(self, text: str) -> None:
+    def set_aside(self, text: str) -> bool:
         """Spend what the notice counts by itself."""
-        self.used += self.count(text)
+        kept = self.draft.outcome.kept
+        counted = self.count(text)
+        if kept and self.around + self.count(kept[0].rendered) + counted > self.budget:
+            return False
+        self.used += counted
+        return True
+
+    def give_back(self, text: str) -> None:
+        """Take back what `set_aside` spent."""
+        self.used -= self.count(text)
 
     def spend(self, offer: Offer) -> None:
         """Spend the cost of the chunk; the count of its text is remembered for the process."""
@@ -290,6 +313,10 @@ class Counted(Measure):
         super().__init__(draft, budget)
         self.ask = ask
         self.used: int | None = None
+        self.notice: int | None = None
+        """The tokens of the notice, once the counter was asked."""
+        self.best = 0
+        """The sum with the best chunk alone."""
 
     def count(self, text: str) -> int:
         """Return the tokens of a text that is no chunk; the counter is not shown an empty one."""
@@ -324,13 +351,25 @@ class Counted(Measure):
         """Reckon with less room."""
         offer.available = self.left()
 
-    def set_aside(self, text: str) -> None:
+    def set_aside(self, text: str) -> bool:
         """Add what the counter answers for the notice."""
-        self.used = self.spent() + self.count(text)
+        used = self.spent()
+        if self.notice is None:
+            self.notice = self.count(text)
+        if self.draft.outcome.kept and self.best + self.notice > self.budget:
+            return False
+        self.used = used + self.notice
+        return True
+
+    def give_back(self, _text: str) -> None:
+        """Subtract what was answered for the notice."""
+        self.used = self.spent() - (self.notice or 0)
 
     def spend(self, offer: Offer) -> None:
         """Add what the chunk was taken to count."""
         self.used = self.spent() + offer.needed
+        if not self.draft.outcome.kept:
+            self.best = self.used
 
     def cut_room(self, offer: Offer) -> int:
         """Return what the text so far leaves, with the frame and the longest tail behind it."""

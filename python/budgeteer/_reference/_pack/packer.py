@@ -93,7 +93,7 @@ class Packer:
                 self.admit(i, len(order) - place)
         # The last chunk may be the first that was left out. What adds up needs no settling, if the
         # notice has room; under other measures settling finds out.
-        if self.measure.adds_up and self.wants_notice():
+        if self.measure.adds_up and self.outcome.kept and self.wants_notice():
             self.make_room_for_notice()
         return self.settle()
 
@@ -136,7 +136,7 @@ class Packer:
         It is kept whole if there is room for it as it would stand in the text, and, where chunks
         are cited, for its citation. The first that does not fit is cut where that is asked for.
         """
-        if self.wants_notice():
+        if self.outcome.kept and self.wants_notice():
             self.make_room_for_notice()
         offer = self.measure.offer(i, self.room_for_citation(), self.may_cut)
         if self.drop_near_duplicate(offer):
@@ -222,11 +222,27 @@ class Packer:
         """
         Cut a chunk that does not fit and keep what is left; return False if nothing is.
 
-        A cut is the longest piece that the room for it holds. It is kept only if the whole text,
-        with the longest notice, is then within the budget; if not, a shorter one is tried. One
-        chunk is cut in a call at most: no other is tried, even if nothing of this one is kept.
+        Where the notice leaves no room for the first chunk, it yields, and the cut is made anew.
+        One chunk is cut in a call at most: no other is tried, even if nothing of this one is kept.
         """
         self.may_cut = False
+        if self.try_cut(offer):
+            return True
+        if self.outcome.kept or not self.draft.has_room_for_notice:
+            return False
+        self.draft.has_room_for_notice = False
+        self.measure.give_back(self.draft.longest_notice())
+        self.measure.revise(offer)
+        self.draft.notice_yields = self.try_cut(offer)
+        return self.draft.notice_yields
+
+    def try_cut(self, offer: Offer) -> bool:
+        """
+        Keep what a cut leaves of a chunk; return False if nothing is left.
+
+        A cut is the longest piece that the room for it holds. It is kept only if the whole text,
+        with the longest notice, is then within the budget; if not, a shorter one is tried.
+        """
         room = self.measure.cut_room(offer)
         whole = offer.piece
         sides = START if self.overflow == TRUNCATE_END else BOTH
@@ -249,18 +265,23 @@ class Packer:
 
     def wants_notice(self, behind: int = 0) -> bool:
         """Return whether a notice needs room now: chunks were left out, or *behind* may be."""
-        is_wanted = self.draft.notice_pieces is not None and not self.draft.has_room_for_notice
-        return is_wanted and (behind > 0 or bool(self.outcome.dropped))
+        draft = self.draft
+        if draft.notice_pieces is None or draft.has_room_for_notice or draft.notice_yields:
+            return False
+        return behind > 0 or bool(self.outcome.dropped)
 
     def make_room_for_notice(self) -> None:
         """
         Set room aside for the notice; this is done once, with the highest number it may name.
 
-        While the text so far is over the budget with it, the kept chunks of lowest rank leave.
-        Only a measure that adds up knows that by now; else it is found when the text is settled.
+        The best chunk stays: where there is no room for both, there is no notice. While the text
+        so far is over the budget with it, the kept chunks of lowest rank leave. Only a measure
+        that adds up knows that by now; else it is found when the text is settled.
         """
+        if not self.measure.set_aside(self.draft.longest_notice()):
+            self.draft.notice_yields = True
+            return
         self.draft.has_room_for_notice = True
-        self.measure.set_aside(self.draft.longest_notice())
         left: Left = {}
         total = self.measure.so_far()
         while total > self.budget:
@@ -277,7 +298,8 @@ class Packer:
         Count the text as a whole, and return that once it is within the budget.
 
         While it is over, the kept chunks of lowest rank leave, and it is counted again. Nothing
-        comes in for them. Under a measure that adds up the first count is within the budget.
+        comes in for them. The notice leaves before the best chunk does. Under a measure that adds
+        up the first count is within the budget.
         """
         kept = self.outcome.kept
         tries = 0
@@ -285,6 +307,13 @@ class Packer:
             total = self.measure.count(self.draft.assembled(self.draft.tail()))
             if total <= self.budget:
                 return total
+            if self.draft.has_notice():
+                if self.wants_notice():
+                    self.make_room_for_notice()
+                if len(kept) == 1:
+                    self.draft.notice_yields = True
+                if self.draft.notice_yields:
+                    continue
             left: Left = {}
             for _ in range(self.leaving(tries, total)):
                 piece = self.take_out()

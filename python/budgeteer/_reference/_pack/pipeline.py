@@ -51,6 +51,7 @@ class Packed:
     citation_tokens: bytes
     spans: bytes
     cut: int
+    notice_yields: bool
     scores: bytes
     unseen: None
     dropped: bytes
@@ -225,6 +226,7 @@ def _columns(draft: Draft, total: int, scores: Sequence[float]) -> Packed:
         citation_tokens=array("q", [piece.citation for piece in kept]).tobytes(),
         spans=spans.tobytes(),
         cut=cut,
+        notice_yields=draft.notice_yields,
         scores=array("d", scores).tobytes(),
         unseen=None,
         dropped=array("I", [index for index, _, _, _ in dropped]).tobytes(),

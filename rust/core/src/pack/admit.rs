@@ -27,8 +27,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             if self.is_refused(index) {
                 continue;
             }
-            if self.wants_notice(0) {
-                meter.make_room(self)?;
+            if !self.admitted.kept.is_empty() && self.wants_notice(0) {
+                self.set_notice(meter)?;
             }
             let chunk = meter.measure(self, order, place)?;
             let mut need = meter.need(self, &chunk);
@@ -37,10 +37,10 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             }
             if !need.fits() && self.may_cut.is_some() && self.wants_notice(order.len() - place - 1)
             {
-                meter.make_room(self)?;
+                self.set_notice(meter)?;
                 need = meter.need(self, &chunk);
             }
-            let short = if need.fits() {
+            let mut short = if need.fits() {
                 match self.cite(index, need.tokens)? {
                     Ok(citation) => {
                         let frame = meter.add(self, index, chunk);
@@ -53,11 +53,20 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             } else {
                 (need.needed, need.available)
             };
-            if let Some(cut) = self.may_cut.take()
-                && meter.cut(self, index, chunk, cut)?
-            {
-                self.note(meter, index, true);
-                continue;
+            if let Some(cut) = self.may_cut.take() {
+                let mut is_kept = meter.cut(self, index, &chunk, cut)?;
+                if !is_kept && self.has_notice && self.admitted.kept.is_empty() {
+                    self.has_notice = false;
+                    meter.give_back(self);
+                    need = meter.need(self, &chunk);
+                    short = (need.needed, need.available);
+                    is_kept = meter.cut(self, index, &chunk, cut)?;
+                    self.admitted.notice_yields = is_kept;
+                }
+                if is_kept {
+                    self.note(meter, index, true);
+                    continue;
+                }
             }
             let (needed, available) = if M::MEASURES_ALL {
                 short

@@ -27,6 +27,8 @@ pub(super) struct EstimateMeter {
     /// What header and footer measure, and the notice as soon as there must be
     /// room for it.
     around: u64,
+    /// What the first kept chunk measures in the text.
+    best: u64,
     /// What a separator measures.
     gap: u64,
     /// What the kept chunks measure with separators between them.
@@ -58,6 +60,7 @@ impl EstimateMeter {
             estimate,
             is_bare: call.is_bare(),
             around: measure(&template.header) + measure(&template.footer),
+            best: 0,
             gap: measure(&template.separator),
             joined: 0,
             tokens: 0,
@@ -87,21 +90,28 @@ impl EstimateMeter {
         front.then(body).then(back)
     }
 
-    /// Adds a chunk of that size in the text, which measures `start` without.
-    fn push(&mut self, start: u64, whole: Size) {
+    /// Adds a chunk of that size in the text. The packer keeps it next.
+    fn push<B: Batch, H: Host>(&mut self, packer: &Packer<'_, B, H>, whole: Size) {
         if !self.is_bare {
             self.sizes.push(whole);
         }
-        let measured = start + whole.measured;
+        if packer.admitted.kept.is_empty() {
+            self.best = whole.measured;
+        }
+        let measured = self.start(packer) + whole.measured;
         self.joined = measured - self.around;
         self.tokens = self.estimate.tokens(measured);
     }
 
     /// Sets room aside for the notice, for which the chunks of lowest rank may
-    /// have to leave.
-    fn set_notice<B: Batch, H: Host>(&mut self, packer: &mut Packer<'_, B, H>) {
-        let notice = packer.set_notice();
-        self.around += self.estimate.measure(Text::from_utf8(&notice), &mut self.scratch);
+    /// have to leave, but not the best; returns false where it would.
+    fn set_notice<B: Batch, H: Host>(&mut self, packer: &mut Packer<'_, B, H>) -> bool {
+        let around = self.around + self.notice(packer);
+        let is_first = packer.admitted.kept.is_empty();
+        if !is_first && self.estimate.tokens(around + self.best) > packer.call.budget {
+            return false;
+        }
+        self.around = around;
         let mut left = HashMap::new();
         let mut total = self.tokens_so_far(packer);
         while total > packer.call.budget {
@@ -114,6 +124,12 @@ impl EstimateMeter {
         }
         packer.admitted.drop_repeated(&left);
         self.tokens = total;
+        true
+    }
+
+    /// Returns what the longest notice measures.
+    fn notice<B: Batch, H: Host>(&mut self, packer: &Packer<'_, B, H>) -> u64 {
+        self.estimate.measure(Text::from_utf8(&packer.longest_notice()), &mut self.scratch)
     }
 }
 
@@ -127,9 +143,12 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
         packer.call.budget - self.tokens
     }
 
-    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
-        self.set_notice(packer);
-        Ok(())
+    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<bool, H::Error> {
+        Ok(self.set_notice(packer))
+    }
+
+    fn give_back(&mut self, packer: &Packer<'_, B, H>) {
+        self.around -= self.notice(packer);
     }
 
     #[inline]
@@ -169,7 +188,7 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
     }
 
     fn add(&mut self, packer: &Packer<'_, B, H>, _: u32, chunk: EstimateChunk) -> Frame {
-        self.push(self.start(packer), chunk.whole);
+        self.push(packer, chunk.whole);
         chunk.frame
     }
 
@@ -181,10 +200,10 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
         &mut self,
         packer: &mut Packer<'_, B, H>,
         index: u32,
-        chunk: EstimateChunk,
+        chunk: &EstimateChunk,
         (keep, marker): (Keep, &'static str),
     ) -> Result<bool, H::Error> {
-        let (estimate, start, frame) = (self.estimate, self.start(packer), chunk.frame);
+        let (estimate, start, frame) = (self.estimate, self.start(packer), chunk.frame.clone());
         let cut = Cut::new(packer.batch.text(index as usize), keep, marker.into());
         let size = |meter: &mut Self, head, tail| {
             if meter.is_bare {
@@ -203,7 +222,7 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
         let whole = size(self, head, tail);
         let measured = cut.measure(estimate, head, tail, &mut self.scratch);
         let piece = packer.escaped(cut.utf8(head, tail));
-        self.push(start, whole);
+        self.push(packer, whole);
         packer.keep_cut(index, estimate.tokens(measured), frame, piece);
         Ok(true)
     }
@@ -228,8 +247,8 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
     }
 
     fn finish(&mut self, packer: &mut Packer<'_, B, H>) -> Result<u64, H::Error> {
-        if packer.wants_notice(0) {
-            self.set_notice(packer);
+        if !packer.admitted.kept.is_empty() && packer.wants_notice(0) {
+            packer.set_notice(self)?;
         }
         packer.settle(self)
     }

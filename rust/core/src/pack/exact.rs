@@ -41,6 +41,8 @@ pub(super) struct ExactMeter {
     /// The tokens of header and footer, and of the notice as soon as there must
     /// be room for it.
     around: u64,
+    /// The tokens of the notice.
+    notice: u64,
     /// What each kept chunk costs.
     costs: Vec<Cost>,
     ahead: Ahead,
@@ -127,6 +129,7 @@ impl ExactMeter {
             exact,
             used: Used::default(),
             around: header.saturating_add(count(exact, template.footer.as_bytes())),
+            notice: 0,
             costs: Vec::new(),
             ahead: Ahead::default(),
         }
@@ -221,10 +224,20 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
         left.saturating_sub(self.around).min(packer.room)
     }
 
-    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
-        let notice = count(self.exact, &packer.set_notice());
-        self.around = self.around.saturating_add(notice);
-        Ok(())
+    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<bool, H::Error> {
+        self.notice = count(self.exact, &packer.longest_notice());
+        let around = self.around.saturating_add(self.notice);
+        if let Some(best) = self.costs.first()
+            && around.saturating_add(best.tokens) > packer.call.budget
+        {
+            return Ok(false);
+        }
+        self.around = around;
+        Ok(true)
+    }
+
+    fn give_back(&mut self, _: &Packer<'_, B, H>) {
+        self.around -= self.notice;
     }
 
     #[inline]
@@ -269,7 +282,7 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
         &mut self,
         packer: &mut Packer<'_, B, H>,
         index: u32,
-        _: Option<Fitting>,
+        _: &Option<Fitting>,
         (keep, marker): (Keep, &'static str),
     ) -> Result<bool, H::Error> {
         let (exact, available) = (self.exact, self.available(packer));

@@ -18,6 +18,10 @@ pub(super) struct HostMeter {
     /// The tokens of the kept chunks, of header and footer, and of the notice as
     /// soon as there must be room for it; None until the host is first asked.
     used: Option<u64>,
+    /// The tokens of the notice, once the host was asked.
+    notice: Option<u64>,
+    /// What is used with the best chunk alone.
+    best: u64,
 }
 
 /// A chunk that the host has counted.
@@ -52,11 +56,23 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         packer.call.budget.saturating_sub(self.used.unwrap_or_default())
     }
 
-    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
+    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<bool, H::Error> {
         let used = self.used(packer)?;
-        let notice = packer.set_notice();
-        self.used = Some(used.saturating_add(count(packer, &notice)?));
-        Ok(())
+        let notice = match self.notice {
+            Some(notice) => notice,
+            None => count(packer, &packer.longest_notice())?,
+        };
+        self.notice = Some(notice);
+        let is_first = packer.admitted.kept.is_empty();
+        if !is_first && self.best.saturating_add(notice) > packer.call.budget {
+            return Ok(false);
+        }
+        self.used = Some(used.saturating_add(notice));
+        Ok(true)
+    }
+
+    fn give_back(&mut self, _: &Packer<'_, B, H>) {
+        self.used = self.used.zip(self.notice).map(|(used, notice)| used - notice);
     }
 
     fn measure(
@@ -80,8 +96,12 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         Need { tokens: chunk.tokens, needed: chunk.whole, available: self.available(packer) }
     }
 
-    fn add(&mut self, _: &Packer<'_, B, H>, _: u32, chunk: HostChunk) -> Frame {
-        self.used = self.used.map(|used| used + chunk.whole);
+    fn add(&mut self, packer: &Packer<'_, B, H>, _: u32, chunk: HostChunk) -> Frame {
+        let used = self.used.unwrap_or_default() + chunk.whole;
+        if packer.admitted.kept.is_empty() {
+            self.best = used;
+        }
+        self.used = Some(used);
         chunk.frame
     }
 
@@ -92,7 +112,7 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         &mut self,
         packer: &mut Packer<'_, B, H>,
         index: u32,
-        _: HostChunk,
+        _: &HostChunk,
         (keep, marker): (Keep, &'static str),
     ) -> Result<bool, H::Error> {
         let frame = packer.frame(index)?;

@@ -41,9 +41,13 @@ pub(super) trait Meter<B: Batch, H: Host>: Sized {
     /// Returns how many tokens are left.
     fn available(&self, packer: &Packer<'_, B, H>) -> u64;
 
-    /// Sets room aside for the notice. What was measured stays as it is, but what
-    /// it needs, and what is left, may change.
-    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error>;
+    /// Sets room aside for the notice; returns false where there is none beside
+    /// the best chunk. What was measured stays as it is, but what it needs, and
+    /// what is left, may change.
+    fn make_room(&mut self, packer: &mut Packer<'_, B, H>) -> Result<bool, H::Error>;
+
+    /// Takes back the room that was set aside for the notice.
+    fn give_back(&mut self, packer: &Packer<'_, B, H>);
 
     /// Measures the chunk at `place` in `order`.
     fn measure(
@@ -69,7 +73,7 @@ pub(super) trait Meter<B: Batch, H: Host>: Sized {
         &mut self,
         packer: &mut Packer<'_, B, H>,
         index: u32,
-        chunk: Self::Chunk,
+        chunk: &Self::Chunk,
         cut: (Keep, &'static str),
     ) -> Result<bool, H::Error>;
 

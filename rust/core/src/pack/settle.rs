@@ -17,7 +17,7 @@ const SHARE_TRIES: usize = 8;
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Counts the assembled text; while it is over the budget, the kept chunks
-    /// of lowest rank leave.
+    /// of lowest rank leave, and the notice before the best chunk.
     #[inline(never)] // so that admitting, which goes through every chunk, stays small
     pub(super) fn settle<M: Meter<B, H>>(&mut self, meter: &mut M) -> Result<u64, H::Error> {
         let mut tries = 0;
@@ -26,6 +26,15 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let total = meter.total(self, &tail)?;
             if total <= self.call.budget {
                 return Ok(total);
+            }
+            if self.shows_notice() {
+                if self.wants_notice(0) {
+                    self.set_notice(meter)?;
+                }
+                self.admitted.notice_yields |= self.admitted.kept.len() == 1;
+                if self.admitted.notice_yields {
+                    continue;
+                }
             }
             let leaving = match tries {
                 0..SINGLE_TRIES => 1,

@@ -147,6 +147,8 @@ pub(super) struct Sentences<'a, D> {
     /// All chunks, best first.
     order: Vec<usize>,
     split: Vec<Split<'a>>,
+    /// Whether the best sentence by itself leaves no room for the notice.
+    may_yield: bool,
 }
 
 impl<'a, D: Document> Sentences<'a, D> {
@@ -190,6 +192,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             scores,
             order,
             split: Vec::new(),
+            may_yield: false,
         };
         sentences.split = sentences.split();
         sentences
@@ -226,17 +229,19 @@ impl<'a, D: Document> Sentences<'a, D> {
     }
 
     /// Packs the best sentences that fit, and whole chunks into what is left.
-    pub(super) fn pack(self) -> Packing {
+    pub(super) fn pack(mut self) -> Packing {
         let mut chosen = self.choose();
         loop {
             let extracts = self.extracts(&chosen);
             let first: Vec<usize> = extracts.iter().map(|(index, _)| *index).collect();
-            let (packing, kept, cut) = self.pack_with(&extracts, &first, &chosen);
+            let (packing, kept, cut, yields) = self.pack_with(&extracts, &first, &chosen);
             let is_repeated = |index: &usize| {
                 let mut dropped = packing.dropped.iter();
                 dropped.any(|other| other.index == *index && other.reason == Reason::Duplicate)
             };
-            if !first.iter().all(|index| kept.contains(index) || is_repeated(index)) {
+            let is_all = first.iter().all(|index| kept.contains(index) || is_repeated(index));
+            let may_yield = self.may_yield || chosen.len() <= 1;
+            if !is_all || (yields && !may_yield) {
                 chosen.pop(); // a notice of more digits took its room
                 continue;
             }
@@ -254,7 +259,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         }
     }
 
-    fn choose(&self) -> Vec<Sentence> {
+    fn choose(&mut self) -> Vec<Sentence> {
         let mut ranked = self.ranked();
         if self.packer.plan.dedupe != Dedupe::Off {
             let mut seen = HashSet::new();
@@ -320,9 +325,10 @@ impl<'a, D: Document> Sentences<'a, D> {
         ranked.into_iter().map(|(_, sentence)| sentence).collect()
     }
 
-    /// Returns whether all of these are kept when nothing else is packed.
+    /// Returns whether all of these are kept when nothing else is packed, with
+    /// room for the notice. That yields to the best sentence only.
     #[allow(clippy::cast_precision_loss)] // 256 chunks are split at most
-    fn fits(&self, sentences: &[Sentence]) -> bool {
+    fn fits(&mut self, sentences: &[Sentence]) -> bool {
         let mut extracts: Vec<_> = self.extracts(sentences).into_iter().enumerate().collect();
         extracts.sort_unstable_by_key(|(_, (index, _))| *index);
         let count = extracts.len();
@@ -339,7 +345,12 @@ impl<'a, D: Document> Sentences<'a, D> {
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: Some(&indices) };
         let documents = Documents::new(&chunks);
         let Ok(outcome) = pipeline::run(&call, &documents, &mut host);
-        outcome.kept().len() == count
+        let yields = outcome.notice_yields();
+        let is_all = outcome.kept().len() == count;
+        if sentences.len() == 1 {
+            self.may_yield = yields;
+        }
+        is_all && (self.may_yield || !yields)
     }
 
     fn with_text(&self, index: usize, text: Cow<'a, str>) -> WithText<'a, D> {
@@ -365,14 +376,15 @@ impl<'a, D: Document> Sentences<'a, D> {
     }
 
     /// Packs all chunks, some of them with other texts, `first` before all
-    /// others, and returns what is kept too, and what of it was cut to fit.
+    /// others, and returns what is kept too, what of it was cut to fit, and
+    /// whether the notice yielded.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 chunks
     fn pack_with(
         &self,
         extracts: &[(usize, Cow<'a, str>)],
         first: &[usize],
         chosen: &[Sentence],
-    ) -> (Packing, HashSet<usize>, Option<usize>) {
+    ) -> (Packing, HashSet<usize>, Option<usize>, bool) {
         let mut texts: HashMap<usize, Cow<'a, str>> = extracts.iter().cloned().collect();
         if self.packer.plan.dedupe != Dedupe::Off {
             // What repeats a chunk repeats what is chosen of it.
@@ -404,6 +416,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let documents = Documents::new(&chunks);
         let Ok(mut outcome) = pipeline::run(&call, &documents, &mut host);
         outcome.scores.clone_from(&self.scores);
+        let yields = outcome.notice_yields();
         let mut packing = {
             let text = outcome.text(&call, &documents);
             packing(outcome, &call, self.packer.maker(), &chunks, text, None)
@@ -419,6 +432,6 @@ impl<'a, D: Document> Sentences<'a, D> {
         });
         packing.set_extracts(cut.collect());
         let kept = packing.kept.iter().map(|kept| kept.index).collect();
-        (packing, kept, was_cut)
+        (packing, kept, was_cut, yields)
     }
 }
