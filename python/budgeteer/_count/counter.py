@@ -64,7 +64,8 @@ class TokenCounter:
         name: The name that `get_counter` gives this counter for; that of its encoding where it was
             had by the name of a model. Of a caller's own function, the function's.
         is_exact: Whether it counts what a tokenizer makes of a text. False for every estimate. A
-            caller's own function counts as exact: it is taken at its word.
+            caller's own function is exact only if it says so: by an attribute ``is_exact`` that
+            is True.
 
     Examples:
         >>> get_counter("o200k_base").count("Hello, world!")
@@ -287,7 +288,8 @@ def get_counter(
     six times.
 
     Args:
-        name: One of the names above, or any callable that takes a str and returns an int, or the
+        name: One of the names above, or any callable that takes a str and returns an int (exact
+            if it has an attribute ``is_exact`` that is True), or the
             `budgeteer.window.ModelLimits` of a model, whose encoding counts.
         cache: Whether counts are remembered between calls: a text that a native encoding counted
             once is not counted again. They are kept by a keyed 128-bit hash of the text, for the
@@ -315,7 +317,8 @@ def get_counter(
     if callable(name):
         label = getattr(name, "__name__", None)
         shown = label if isinstance(label, str) else type(name).__name__
-        return TokenCounter(shown, True, CALLABLE, 0.0, name)
+        is_exact = getattr(name, "is_exact", False) is True
+        return TokenCounter(shown, is_exact, CALLABLE, 0.0, name)
     from budgeteer._count import limits as _limits  # the table of models, which few programs need
 
     if isinstance(name, _limits.ModelLimits):

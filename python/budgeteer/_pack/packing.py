@@ -151,7 +151,7 @@ class Packing(Generic[T]):
         total_tokens: What the counter answers for exactly `text`; at most `budget_tokens`.
         budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
         is_exact: Whether the counter counts what a tokenizer makes of a text; False for an
-            estimate. A caller's own function is taken at its word.
+            estimate. A caller's own function is exact only if it says so, as for `get_counter`.
         fallback: The ranking that stood in, ``"bm25"``, as texts could not be embedded; None as a
             rule.
 

@@ -48,9 +48,10 @@ pub trait TokenCounter: Sync {
     }
 
     /// Returns whether it counts what a tokenizer makes of a text. False for
-    /// every estimate; the caller's own is taken at its word.
+    /// every estimate, and for closures and counters of the caller's own that
+    /// do not say otherwise.
     fn is_exact(&self) -> bool {
-        !matches!(self.native(), Some(Native::Estimate(_)))
+        matches!(self.native(), Some(Native::Exact(_)))
     }
 
     /// Returns what the crate can do faster than by asking.

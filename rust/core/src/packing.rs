@@ -118,7 +118,7 @@ pub struct Packing {
     /// The budget: `max_tokens` without `reserve_tokens`.
     pub budget_tokens: usize,
     /// Whether the counter counts what a tokenizer makes of a text: false for
-    /// every estimate. The caller's own counter is taken at its word.
+    /// every estimate. The caller's own counter is exact only if it says so.
     pub is_exact: bool,
     /// The chunks in the text, in its order.
     pub kept: Vec<KeptChunk>,

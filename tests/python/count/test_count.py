@@ -271,6 +271,28 @@ def test_names(name):
     assert counter is get_counter(counter)
 
 
+class Tokenizer:
+    """A tokenizer of a caller's own."""
+
+    def __init__(self, is_exact):
+        self.is_exact = is_exact
+
+    def __call__(self, text):
+        return len(text)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_exact"),
+    [
+        (len, False), (lambda text: len(text) // 4, False), (Tokenizer(False), False),
+        (Tokenizer(True), True), (Tokenizer("yes"), False), (Tokenizer(1), False),
+    ],
+)  # fmt: skip
+def test_a_callable_is_exact_if_it_says_so(function, is_exact):
+    """A caller's own function is exact only by an attribute is_exact that is True."""
+    assert get_counter(function).is_exact is is_exact
+
+
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("cache", [True, False])
 def test_encodings(name, cache):

@@ -529,9 +529,16 @@ def test_is_exact(backend):
     """A packing says when its counts are estimates."""
     for counter in ("chars_div4", "chars_per_token:1", "words", "whitespace"):
         assert not pack("", ["tea"], 1, counter=counter).is_exact
-    for counter in ("o200k_base", "cl100k_base", "gpt-4o", "tiktoken:cl100k_base", len):
+    for counter in ("o200k_base", "cl100k_base", "gpt-4o", "tiktoken:cl100k_base"):
         assert pack("", ["tea"], 3, counter=counter).is_exact
     assert pack("", ["tea"], 1).is_exact
+
+    def bytes_of(text):
+        return len(text.encode())
+
+    assert not pack("", ["tea"], 3, counter=bytes_of).is_exact
+    bytes_of.is_exact = True
+    assert pack("", ["tea"], 3, counter=bytes_of).is_exact
 
 
 def test_span_of_a_cut(backend):
