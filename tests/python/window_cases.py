@@ -261,6 +261,17 @@ NEGOTIATIONS = [
     {"model": "gpt-4o", "messages": 3, "max_output_tokens": 90_000, "cap_output": True},
     {"model": "nobody", "messages": 3, "max_output_tokens": 900, "safety_margin": "auto"},
     {"model": "gpt-4", "messages": SAID, "max_output_tokens": 900, "tokens_per_message": 7},
+    *(
+        {
+            "model": "gpt-4o",
+            "messages": messages,
+            "max_output_tokens": 900,
+            "counter": "o200k_base",
+            **given,
+        }
+        for messages in (SAID, MESSAGES["hello"], [])
+        for given in ({}, {"system_tokens": 7}, {"system_tokens": "Be brief."})
+    ),
     {
         "model": "gpt-4o",
         "messages": SAID,

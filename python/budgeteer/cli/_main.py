@@ -379,7 +379,10 @@ def _parser() -> _Parser:
     inspect.add_argument("--memories", metavar="N|FILE", help=number_or_file)
     inspect.add_argument("--tools", metavar="FILE", help="tool schemas, a JSON file")
     inspect.add_argument(
-        "--system-tokens", type=int, metavar="N", help="of the system prompt (default: 500)"
+        "--system-tokens",
+        type=int,
+        metavar="N",
+        help="of the system prompt (default: 500; 0 where a message has it)",
     )
     inspect.add_argument(
         "--safety-margin", type=_margin, metavar="N|auto", help="kept free (default: 100)"

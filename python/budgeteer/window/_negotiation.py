@@ -26,6 +26,7 @@ Auto: TypeAlias = Literal["auto"]
 _AUTO: tuple[Auto, ...] = get_args(Auto)
 
 KNOWN_MARGIN, UNKNOWN_MARGIN = 50, 200
+SYSTEM_TOKENS = 500
 _DAY = 86_400.0
 _TIMES = ("created_at", "timestamp")
 
@@ -53,7 +54,8 @@ class Negotiation:
         system_tokens: What the system prompt takes.
         memory_tokens: What the chosen memories take.
         tool_tokens: What the tool schemas take.
-        is_exact: Whether everything was counted, by a counter that is exact.
+        is_exact: Whether nothing was guessed: an exact counter counted messages, memories and
+            tools, and the system prompt is counted or stated.
 
     Examples:
         >>> negotiate(model="gpt-4o", messages=4, max_output_tokens=1_000).input_token_count
@@ -96,7 +98,7 @@ def negotiate(
     model: str | ModelLimits,
     messages: int | Sequence[Message],
     max_output_tokens: int,
-    system_tokens: int | str = 500,
+    system_tokens: int | str | None = None,
     memories: int | Sequence[Any] = (),
     tools: Sequence[Message] = (),
     safety_margin: int | Auto = 100,
@@ -125,8 +127,8 @@ def negotiate(
         model: A name, as for `model_limits`, or limits of your own.
         messages: The messages, or how many there are.
         max_output_tokens: What is asked for the answer.
-        system_tokens: What the system prompt takes beside *messages*, or its text. 0 where
-            *messages* has it.
+        system_tokens: What the system prompt takes beside *messages*, or its text. None is 0
+            where there is a system message in *messages*, else a guess: 500.
         memories: Texts, or mappings with ``content`` or ``text`` and, if you like, ``importance``
             and an age: ``age_days``, or ``created_at`` or ``timestamp`` as a datetime, its ISO
             form or seconds since 1970. Those are chosen whose importance is above
@@ -178,8 +180,14 @@ def negotiate(
         if not isinstance(flag, bool):
             raise InvalidArgumentError(f"{name} must be a bool, not {_validate.type_name(flag)}")
     counting = get_counter("chars_div4" if counter is None else counter)
-    system = text_or_tokens("system_tokens", system_tokens, counting)
+    system = (
+        None if system_tokens is None else text_or_tokens("system_tokens", system_tokens, counting)
+    )
     message_count, message_tokens = _messages(messages, per_message, counter, limits)
+    is_among = not _is_number(messages) and has_system(messages)  # type: ignore[arg-type]
+    is_guessed = system is None and not is_among
+    if system is None:
+        system = 0 if is_among else SYSTEM_TOKENS
     chosen, memory_tokens, memory_count = _memories(
         memories,
         counting.count,
@@ -190,8 +198,7 @@ def negotiate(
         else _validate.tokens("max_memory_tokens", max_memory_tokens),
         _seconds("now", time.time() if now is None else now),
     )
-    stated = not _is_number(messages) and has_system(messages)  # type: ignore[arg-type]
-    tool_tokens = count_tools(tools, counter=counting, has_system_message=stated or system > 0)
+    tool_tokens = count_tools(tools, counter=counting, has_system_message=is_among or system > 0)
 
     taken = message_tokens + system + memory_tokens + tool_tokens
     available = limits.context_window - taken - margin
@@ -200,7 +207,7 @@ def negotiate(
         adjusted = min(adjusted, limits.max_output_tokens)
     adjusted = max(floor, adjusted)
     overflows = adjusted > available or taken > limits.max_input_tokens
-    is_counted = counter is not None and not _is_number(messages) and not _is_number(memories)
+    is_stated = is_guessed or _is_number(messages) or _is_number(memories)
     if strict and overflows:
         raise BudgetExhaustedError(
             f"model {limits.name[:80]!r} has a window of {limits.context_window} tokens "
@@ -224,7 +231,7 @@ def negotiate(
         system_tokens=system,
         memory_tokens=memory_tokens,
         tool_tokens=tool_tokens,
-        is_exact=is_counted and counting.is_exact,
+        is_exact=counter is not None and not is_stated and counting.is_exact,
     )
     _log(negotiation)
     return negotiation
@@ -234,7 +241,7 @@ def safe_message_count(
     *,
     model: str | ModelLimits,
     max_output_tokens: int = 3000,
-    system_tokens: int | str = 500,
+    system_tokens: int | str = SYSTEM_TOKENS,
     safety_margin: int | Auto = 100,
     tokens_per_message: int = 250,
     counter: Counter | None = None,

@@ -185,7 +185,7 @@ def test_actual_token_counting():
     )
 
     assert count_messages(messages, model="gpt-3.5-turbo") + 500 == found.input_token_count
-    assert (5000, False, True) == (
+    assert (5000, False, False) == (
         found.adjusted_max_output_tokens, found.was_reduced, found.is_exact,
     )  # fmt: skip
     old = negotiate(
@@ -202,6 +202,33 @@ def test_memory_budget():
 
     assert (101, 2, (0, 1)) == (found.memory_tokens, found.memory_count, found.memory_indices)
     assert 851 == found.input_token_count
+
+
+def test_a_guessed_system_prompt_is_not_exact():
+    """Where nobody says what the system prompt takes, 500 tokens are a guess, and say so."""
+    options = {"model": "gpt-4o", "max_output_tokens": 900, "counter": "gpt-4o"}
+    asked = [{"role": "user", "content": "Hello, world!"}]
+    guessed = negotiate(messages=asked, **options)
+
+    assert (500, 511, False) == (
+        guessed.system_tokens, guessed.input_token_count, guessed.is_exact,
+    )  # fmt: skip
+    for system_tokens in (0, 7, "Be brief."):
+        assert negotiate(messages=asked, system_tokens=system_tokens, **options).is_exact
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("counter", [None, "gpt-4o"])
+def test_a_system_message_is_charged_once(role, counter):
+    """A system message among the messages is counted there, and nowhere else."""
+    said = [{"role": role, "content": "Be brief."}, {"role": "user", "content": "Hello, world!"}]
+    options = {"model": "gpt-4o", "messages": said, "max_output_tokens": 900, "counter": counter}
+    found = negotiate(**options)
+
+    assert found == negotiate(**options, system_tokens=0)
+    expected = 500 if counter is None else count_messages(said, model="gpt-4o")
+    assert (0, expected) == (found.system_tokens, found.input_token_count)
+    assert (counter is not None) == found.is_exact
 
 
 def test_tool_schema_budget():
@@ -391,7 +418,7 @@ def test_it_is_data():
         ({"messages": True}, "messages must be a sequence, not bool"),
         ({"max_output_tokens": -1}, "max_output_tokens must be from 0 to"),
         ({"max_output_tokens": 1.0}, "max_output_tokens must be an int, not float"),
-        ({"system_tokens": None}, "system_tokens must be an int or a str, not None"),
+        ({"system_tokens": 1.0}, "system_tokens must be an int or a str, not float"),
         ({"system_tokens": -1}, "system_tokens must be from 0 to"),
         ({"safety_margin": "atuo"},
          "safety_margin must be one of 'auto', not 'atuo'; did you mean 'auto'?"),

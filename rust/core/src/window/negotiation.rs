@@ -12,6 +12,8 @@ use crate::count::{Estimate, TokenCounter};
 use crate::error::Error;
 use crate::messages::{Message, Tool, count_messages, count_tools};
 
+/// What the system prompt is taken to have where nobody says.
+const SYSTEM_TOKENS: usize = 500;
 const KNOWN_MARGIN: usize = 50;
 const UNKNOWN_MARGIN: usize = 200;
 
@@ -50,7 +52,8 @@ pub struct Negotiation {
     pub memory_tokens: usize,
     /// What the tool schemas take.
     pub tool_tokens: usize,
-    /// Whether everything was counted, by a counter that is exact.
+    /// Whether nothing was guessed: an exact counter counted messages, memories
+    /// and tools, and the system prompt is counted or stated.
     pub is_exact: bool,
 }
 
@@ -145,7 +148,8 @@ enum Memories<'a> {
 pub struct Negotiator<'a> {
     limits: ModelLimits,
     history: History<'a>,
-    system: Result<usize, &'a str>,
+    /// The tokens or the text; None where neither was given.
+    system: Option<Result<usize, &'a str>>,
     memories: Memories<'a>,
     tools: &'a [Tool],
     safety_margin: Option<usize>,
@@ -170,14 +174,15 @@ impl fmt::Debug for Negotiator<'_> {
 }
 
 impl<'a> Negotiator<'a> {
-    /// Returns one for a model: with no messages, a system prompt of 500
-    /// tokens, a margin of 100 and a floor of 500.
+    /// Returns one for a model: with no messages, a margin of 100 and a floor of
+    /// 500. The system prompt is taken to have 500 tokens, where it is not one of
+    /// the messages.
     #[must_use]
     pub fn new(limits: ModelLimits) -> Self {
         Self {
             limits,
             history: History::Count(0),
-            system: Ok(500),
+            system: None,
             memories: Memories::List(&[]),
             tools: &[],
             safety_margin: Some(100),
@@ -206,18 +211,18 @@ impl<'a> Negotiator<'a> {
         self
     }
 
-    /// Sets what the system prompt takes beside the messages: 0 where it is
-    /// one of them.
+    /// Sets what the system prompt takes beside the messages. If nobody does, it
+    /// is 0 where there is a system message, else a guess: 500.
     #[must_use]
     pub fn system_tokens(mut self, tokens: usize) -> Self {
-        self.system = Ok(tokens);
+        self.system = Some(Ok(tokens));
         self
     }
 
     /// Sets the system prompt, where it is not one of the messages.
     #[must_use]
     pub fn system(mut self, text: &'a str) -> Self {
-        self.system = Err(text);
+        self.system = Some(Err(text));
         self
     }
 
@@ -339,11 +344,8 @@ impl<'a> Negotiator<'a> {
         let system_tokens = self.system_tokens_counted();
         let (message_count, message_tokens) = self.count_history();
         let (memory_indices, memory_tokens, memory_count) = self.choose_memories()?;
-        let has_system = match self.history {
-            History::Count(_) => false,
-            History::Messages(messages) => messages.iter().any(Message::is_system),
-        };
-        let tool_tokens = count_tools(self.tools, counter, has_system || system_tokens > 0);
+        let is_among = self.has_system_message();
+        let tool_tokens = count_tools(self.tools, counter, is_among || system_tokens > 0);
 
         let parts = [message_tokens, system_tokens, memory_tokens, tool_tokens];
         let taken = parts.into_iter().fold(0, usize::saturating_add);
@@ -366,7 +368,8 @@ impl<'a> Negotiator<'a> {
             )));
         }
         let is_counted = matches!(self.history, History::Messages(_))
-            && matches!(self.memories, Memories::List(_));
+            && matches!(self.memories, Memories::List(_))
+            && (self.system.is_some() || is_among);
         let negotiation = Negotiation {
             model: limits.name.clone(),
             context_window: limits.context_window,
@@ -422,7 +425,19 @@ impl<'a> Negotiator<'a> {
     }
 
     fn system_tokens_counted(&self) -> usize {
-        self.system.unwrap_or_else(|text| self.counting().count(text))
+        match self.system {
+            Some(Ok(tokens)) => tokens,
+            Some(Err(text)) => self.counting().count(text),
+            None if self.has_system_message() => 0,
+            None => SYSTEM_TOKENS,
+        }
+    }
+
+    fn has_system_message(&self) -> bool {
+        match self.history {
+            History::Count(_) => false,
+            History::Messages(messages) => messages.iter().any(Message::is_system),
+        }
     }
 
     /// Returns how many messages there are and what they take.
