@@ -64,8 +64,9 @@ def bm25_scores(
 
     A term of the query scores ``ln(1 + (N - n + 0.5) / (n + 0.5))``, where n of the N texts
     contain it, times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))``, where the text contains it
-    f times and has L terms, and A is the mean of L (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
-    Beyond", with the idf of Lucene). A text's title counts as a part of it.
+    f times and has L terms, and A is the mean of L (Robertson and Zaragoza, "The Probabilistic
+    Relevance Framework: BM25 and Beyond", with the idf of Lucene). A text's title counts as a part
+    of it.
 
     Terms are lowercased words: runs of letters, digits and the marks behind them, of any script.
     In Korean and in scripts without spaces (Chinese, Japanese, Thai and the like), each pair of
@@ -138,7 +139,7 @@ def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.d
 def _batch(
     query: object, texts: object, titles: object
 ) -> tuple[str, Sequence[Any], Sequence[Any] | None]:
-    """Return the arguments of a backend's scorer, checked except for the types of texts and titles."""
+    """Return checked arguments; a backend checks the types of texts and titles."""
     query = _validate.text("query", query)
     items = _validate.batch("texts", texts)
     headings = None if titles is None else _validate.batch("titles", titles)

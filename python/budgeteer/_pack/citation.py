@@ -233,7 +233,7 @@ def citer(chunks: Sequence[Any], counter: TokenCounter) -> Callable[[int], int]:
     return cite
 
 
-class _NotJson(Exception):  # noqa: N818 - a message on its way
+class _NotJson(Exception):  # noqa: N818 - it carries a message only
     """Names the value that JSON cannot hold."""
 
 

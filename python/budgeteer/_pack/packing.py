@@ -190,7 +190,7 @@ class Packing(Generic[T]):
     def _read(self) -> None:
         """Read the columns of kept chunks, and the options that a packing reports."""
         packed, prepared = self._packed, self._prepared
-        assert prepared is not None  # noqa: S101 - pickled packings have all this
+        assert prepared is not None  # noqa: S101 - a pickled packing has all columns
         self._counter: TokenCounter | None = prepared.counter
         self._max_chunks = prepared.max_chunks
         self._max_docs = prepared.max_docs

@@ -229,7 +229,7 @@ class Sentences:
         indices = sorted(extracts)
         ranks = {i: len(extracts) - rank for rank, i in enumerate(extracts)}
         keys = array("d", [float(ranks[i]) for i in indices])
-        # No str, of which a backend would know without asking which place it has.
+        # Mappings, as a backend would not ask for the real place of a str.
         chunks: list[object] = [{"text": extracts[i]} for i in indices]
         if len(indices) < len(self.call.items) and self.prepared.notice is not None:
             # One chunk that is left out, so that the notice takes its room.

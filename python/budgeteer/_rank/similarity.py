@@ -109,7 +109,7 @@ def _array(name: str, value: object) -> Array:
         )
     if found.dtype.kind != "f":
         raise InvalidArgumentError(f"{name} must be float32, not {found.dtype}")
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers that are not finite are reported later
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
         return np.require(found, np.float32, ["C", "A"])
 
 
@@ -129,9 +129,10 @@ def _of_arrow(name: str, value: Any) -> Any:
 
 class Vectors:
     """
-    The vectors of a query and of chunks, some of which may have to be embedded first. ``texts``
-    are the chunks' texts to embed, None if the caller gave their vectors; ``query`` is the query,
-    None if the caller gave its vector.
+    The vectors of a query and of chunks, some of which may have to be embedded first.
+
+    ``texts`` are the chunks' texts to embed, None if the caller gave their vectors; ``query`` is
+    the query, None if the caller gave its vector.
     """
 
     def __init__(self, query: str, chunks: Sequence[object], given: object, embedder: Any) -> None:

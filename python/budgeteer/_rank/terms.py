@@ -26,7 +26,7 @@ LISTED: tuple[Listed, ...] = get_args(Listed)
 """The languages with a list of stopwords."""
 
 Stopwords: TypeAlias = Listed | AbstractSet[str] | list[str] | tuple[str, ...]
-"""The name of a language, or a collection of words; not any iterable, as a misspelt name is one."""
+"""A language, or a collection of words; not any iterable, as a misspelt language is one."""
 
 Words: TypeAlias = tuple[Language | None, Listed | tuple[str, ...] | None]
 """The form that backends take: the language of stems, and the stopwords or their language."""
