@@ -87,7 +87,7 @@ def _patches(size: tuple[int, int] | None) -> int:
         rows = -(-columns * height // width)
     else:
         columns = -(-rows * width // height)
-    return min(columns * rows, HIGHEST_PATCHES) or HIGHEST_PATCHES  # so thin that a side rounds to 0
+    return min(columns * rows, HIGHEST_PATCHES) or HIGHEST_PATCHES  # a side may round to 0
 
 
 def size_of_url(url: str) -> tuple[int, int] | None:

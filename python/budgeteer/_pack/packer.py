@@ -149,7 +149,7 @@ class Packer:
             chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with ``.text``,
                 ``.page_content`` or ``.content``; they may be mixed. The first object of a type
                 decides which of these attributes is read on all objects of that type. Or a
-                `Corpus` of such chunks.
+                `Corpus`.
             max_tokens: Replaces the packer's own for this call; the reserve is still taken off.
             vectors: For a ranking by embeddings, the pair of the query's vector, shape ``(d,)``,
                 and the chunks' vectors, shape ``(n, d)``. With an embedder you may give the

@@ -145,7 +145,7 @@ class Cache:
             self._connection = None
 
     def _set_aside(self) -> None:
-        """Rename the corrupt file, replacing an earlier one, unless another process has done so."""
+        """Rename the corrupt file, over an earlier one, unless another process has done so."""
         self._close()
         aside = f"{self._path}.corrupt"
         try:

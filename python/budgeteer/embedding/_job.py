@@ -128,7 +128,7 @@ class Job:
 
 
 def _repaired(text: str) -> str:
-    """Return *text* in a form that JSON can carry: a lone surrogate becomes U+FFFD, as in tiktoken."""
+    """Return *text* for JSON: a lone surrogate becomes U+FFFD, as in tiktoken."""
     try:
         text.encode()
     except UnicodeEncodeError:
