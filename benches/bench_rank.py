@@ -3,7 +3,7 @@ BM25 beside keyword overlap, bm25s and rank_bm25, interleaved in one run.
 
     python benches/bench_rank.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE] [--smoke]
 
-Each case answers one query over candidates that it sees for the first time, as behind a retriever:
+Each case answers one query over candidates that it sees for the first time, as after a retriever:
 a package with an index builds it and queries it once. Every call gets fresh strings. Times are
 medians, and only their ratios within one run are meaningful. The text is the language reference
 that ships with Python, or that of FILE (JSONL like the evaluation data, or plain text). The peers,

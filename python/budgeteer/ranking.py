@@ -68,8 +68,8 @@ def bm25_scores(
     Relevance Framework: BM25 and Beyond", with the idf of Lucene). A text's title counts as a part
     of it.
 
-    Terms are lowercased words: runs of letters, digits and the marks behind them, of any script.
-    In Korean and in scripts without spaces (Chinese, Japanese, Thai and the like), each pair of
+    Terms are lowercased words: runs of letters, digits and the marks after them, of any script. In
+    Korean and in scripts without spaces (Chinese, Japanese, Thai and the like), each pair of
     neighbouring letters is a term. Stopwords match nothing but count for the length of a text.
     Under *stemming*, words of the same stem are one term.
 

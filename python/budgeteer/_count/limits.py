@@ -5,7 +5,7 @@ The table is ``models.json``, written by ``scripts/generate_models.py`` and read
 models of the file that ``BUDGETEER_MODELS`` names override it, and those of `register_model` and
 `load_models` override both; the latest call wins.
 
-An unknown name is no error and no Python warning: it gets a safe default and a line in the log. A
+An unknown name is neither an error nor a Python warning: it gets a safe default and a log line. A
 service reads its log rather than its standard error, and Python shows a warning once for a line of
 code, where here it is once for a name.
 """

@@ -116,7 +116,7 @@ class Packer:
     _prepared: Prepared = field(init=False, repr=False, compare=False)
 
     _policy: ClassVar[tuple[int, int]] = (NO_POLICY, 0)
-    """What only presets, which are subclasses, do: its code, and the documents of a gate."""
+    """The policy of presets, which are subclasses: its code, and the documents of a gate."""
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__

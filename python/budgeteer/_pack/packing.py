@@ -45,7 +45,7 @@ class KeptChunk(Generic[T]):
         chunk: The caller's object.
         index: Its place in the input, from 0. text: Its text as packed: cut if it was cut, before
             any escaping, without its frame.
-        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
+        score: Its relevance. None under ``ranking="score"`` if the chunk has none.
         token_count: Tokens of `text` alone, without its frame.
         citation_tokens: Tokens set aside for citing it, 0 as a rule: see ``presets.agentic_rag``.
         span: Where its text, as escaped, stands in ``Packing.text``: from its first code point to
@@ -73,7 +73,7 @@ class DroppedChunk(Generic[T]):
     Attributes:
         chunk: The caller's object.
         index: Its place in the input, from 0.
-        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
+        score: Its relevance. None under ``ranking="score"`` if the chunk has none.
         reason: ``"out_of_scope"`` (below ``min_score``), ``"empty"``, ``"cap"`` (``max_chunks``
             was reached), ``"duplicate"`` or ``"budget"``.
         needed_tokens: For reason ``"budget"``, the tokens it would have added. Under a native
@@ -493,7 +493,7 @@ class Packing(Generic[T]):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep texts, figures and reasons; leave the callers' objects behind."""
+        """Keep texts, figures and reasons, but not the caller's objects."""
         _ = self._kept, self._dropped  # reads the columns
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value

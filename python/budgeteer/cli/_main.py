@@ -298,7 +298,7 @@ def _rounded(score: float | None) -> float | None:
 
 
 class _Help(Exception):  # noqa: N818 - an answer, not an error
-    """Carries the help text to where output is written."""
+    """Carries the help text to the code that writes output."""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -136,7 +136,7 @@ class ServiceStats:
 
 
 class Packed(NamedTuple):
-    """What a packing adds to the figures."""
+    """A packing's additions to the figures."""
 
     counts: Mapping[str, int]
     next_budget: int | None  # None if nothing was cut
