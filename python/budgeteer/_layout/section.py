@@ -44,8 +44,8 @@ class Section:
         fill: A function that takes a number of tokens and returns a `Packing`, messages or a text
             of at most that size: ``lambda n: packer.pack(query, chunks, max_tokens=n)``. The cost
             of a message beside its text is already subtracted from that number.
-        basis: The tokens to start from. None takes *tokens*, or the count of the content with all
-            its messages cost; a fill starts at 0.
+        basis: The tokens to start from. None takes *tokens*, or the count of the content with the
+            full cost of its messages; a fill starts at 0.
         grow: Its weight when free tokens are shared: 0, or from 0.000001 to 10000, rounded to a
             millionth.
         shrink: Its weight, times its basis, when missing tokens are taken away; the same range.

@@ -43,8 +43,8 @@ class KeptChunk(Generic[T]):
 
     Attributes:
         chunk: The caller's object.
-        index: Its place in the input, from 0. text: Its text as packed: cut if it was cut, before
-            any escaping, without its frame.
+        index: Its place in the input, from 0.
+        text: Its text as packed: cut if it was cut, before any escaping, without its frame.
         score: Its relevance. None under ``ranking="score"`` if the chunk has none.
         token_count: Tokens of `text` alone, without its frame.
         citation_tokens: Tokens set aside for citing it, 0 as a rule: see ``presets.agentic_rag``.
