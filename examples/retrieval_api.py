@@ -98,5 +98,5 @@ async def swap(model: Model) -> dict[str, Any]:
 
 @app.get("/stats")
 async def stats() -> dict[str, Any]:
-    """Answer with how often the budget cut, and what a larger one would have kept."""
+    """Return how often the budget cut, and what a larger one would have kept."""
     return service.stats().to_dict()

@@ -176,7 +176,7 @@ def context_gate(max_tokens: int = 120, *, max_docs: int = 3) -> Packer:
 
     Each chunk has a kind, an authority and a priority, keys of its metadata or of the chunk if it
     is a mapping; the default kind is ``"document"``. Chunks are ranked by weight, ties in input
-    order. The weight is the sum of
+    order. The weight is the sum of:
 
     - authority: ``system`` 1000, ``developer`` 800, ``user`` 600, ``tool`` 400, ``other`` 200,
       any other or none 0,

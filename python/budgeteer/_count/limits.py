@@ -50,7 +50,7 @@ class ModelLimits:
     The limits of a model, and how it counts.
 
     Limits made by a caller can be given wherever a model is, whatever is registered, and count by
-    their own encoding. The window bounds the other limits.
+    their own encoding. A limit above the window has no effect.
 
     Attributes:
         name: The name that was looked up.
@@ -200,8 +200,8 @@ def register_model(
         encoding: The name of its counter: any name that `get_counter` takes except a model's.
             None takes the encoding known for the name before, if any.
         calibration: The model's tokens for each token of *encoding*, from 0.01 to 100, for a
-            tokenizer that is not published; 1.0 only marks counts as estimates. None means that
-            the encoding is exact.
+            tokenizer that is not published; 1.0 only marks counts as estimates. None if *encoding*
+            is the model's own.
         provider: The maker of the model.
         source: Where the figures come from.
 

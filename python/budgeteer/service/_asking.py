@@ -310,7 +310,7 @@ async def arun(
             late = [name for (name, _), task in zip(jobs, tasks, strict=True) if task not in done]
             raise deadline.error(late)
         for (name, _), task in zip(jobs, tasks, strict=True):
-            if task.cancelled():  # by itself: had we been cancelled, we would not be here
+            if task.cancelled():  # by itself: no cancellation of ours comes this far
                 raise RetrievalError(f"{name} was cancelled", source=name)
         return [task.result() for task in tasks]
     finally:

@@ -85,7 +85,7 @@ class RetrievalService:
             by the reranker's order if there is one, or in the merged order if only some chunks
             have a score. A packer that ranks by embeddings embeds the retrieved chunks in each
             request.
-        reranker: Puts the retrieved chunks into a better order. None keeps their order.
+        reranker: Puts the retrieved chunks into a better order. None for no reranker.
         embedder: Makes the query's vector once, for the retrievers that take one, and the vectors
             for a packer that ranks by them and has no embedder of its own.
         message_builder: Makes the messages from the system prompt, the context (empty if nothing

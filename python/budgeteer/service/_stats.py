@@ -93,7 +93,7 @@ class ServiceStats:
         for texts alone, as `full_budgets`.
 
         Args:
-            share: The share, from 0 to 1, such as 0.95.
+            share: The share of answers, from 0 to 1, such as 0.95.
 
         Returns:
             Tokens for chunks; None if no request was answered yet.
