@@ -158,8 +158,8 @@ class Packer:
                 float16 or float64 array is copied as float32. The query's vector may be a list;
                 the chunks' vectors may not.
             previous: Under ``order="sticky"``, the previous packing. The text begins with the same
-                bytes, up to the first chunk that is no longer kept, so that a provider can use its
-                prompt cache. `Packing.stable_prefix_tokens` counts that beginning.
+                bytes, up to the first chunk that was kept then and is not now, so that a provider
+                can use its prompt cache. `Packing.stable_prefix_tokens` counts that beginning.
 
         Raises:
             InvalidArgumentError: An argument has a wrong type or shape, or a chunk has no text or
