@@ -1,4 +1,4 @@
-"""The program: its arguments, and what its commands answer."""
+"""The program: its arguments and its commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OUTPUTS = ("text", "json")
 _NONE = "none"
 _DEDUPES = ("exact", "near", _NONE)
 _RANKINGS = tuple(name for name in NAMES if name not in ("embedding", "hybrid"))
-"""Those that need no vectors."""
+"""The rankings that need no vectors."""
 _BM25 = ("stemming", "stopwords")
 """The options of BM25."""
 
@@ -56,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; None takes those of the process.
 
     Returns:
-        0, or 2 after an error that was said in one line on standard error, 130 after Ctrl-C, and
-        141 where nobody read the output. What is no error of the input is raised.
+        0; 2 after an error in the input, which is one line on standard error; 130 after Ctrl-C;
+        141 if nobody read the output. Other errors are raised.
 
     Examples:
         >>> from pathlib import Path
@@ -99,7 +99,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _answer(argv: Sequence[str] | None) -> str:
-    """Return all that goes to standard output."""
+    """Return the whole standard output."""
     parser = _parser()
     try:
         arguments = parser.parse_args(argv)
@@ -143,7 +143,7 @@ def _pack_input(arguments: argparse.Namespace) -> str:
     packing, elapsed_ms = _timed(packer, arguments.query, chunks)
     if arguments.output == "json":
         return _json(packing, elapsed_ms)
-    # Exactly what was counted; only a person at a terminal gets a line end.
+    # Exactly the counted text; only a terminal gets a line end.
     return packing.text + ("\n" if sys.stdout is not None and sys.stdout.isatty() else "")
 
 
@@ -172,7 +172,7 @@ def _models(arguments: argparse.Namespace) -> str:
 
 
 def _inspect(arguments: argparse.Namespace) -> str:
-    """Divide a window; a file of messages, memories or tools is JSON, ``-`` standard input."""
+    """Divide a window; messages, memories and tools are JSON files, ``-`` standard input."""
     options = {
         name: getattr(arguments, name)
         for name in ("system_tokens", "safety_margin", "counter")
@@ -202,14 +202,14 @@ def _json_of(name: str) -> Any:
 
 
 def _timed(packer: Packer, query: str, chunks: Sequence[Any]) -> tuple[Packing[Any], float]:
-    """Return a packing and the milliseconds that it took."""
+    """Return a packing and its time in milliseconds."""
     start = time.perf_counter()
     packing = packer.pack(query, chunks)
     return packing, round((time.perf_counter() - start) * 1000, 3)
 
 
 def _chunks(text: str, where: str) -> list[Any]:
-    """Return the chunks of a JSON array, or of a line of JSON each."""
+    """Return the chunks of a JSON array or of JSON lines."""
     try:
         if text.lstrip()[:1] == "[":
             items: list[Any] = parse_json(text)
@@ -288,7 +288,7 @@ def _report(packing: Packing[Any]) -> str:
 
 
 def _metadata(chunk: object) -> Any:
-    """Return the metadata of a chunk, which may be anything in a caller's own JSON."""
+    """Return the metadata of a chunk, which may be any value in a caller's JSON."""
     metadata = field_of(chunk, "metadata")
     return metadata if isinstance(metadata, dict) else {}
 
@@ -298,11 +298,11 @@ def _rounded(score: float | None) -> float | None:
 
 
 class _Help(Exception):  # noqa: N818 - an answer, not an error
-    """Carries the help text to where output is written."""
+    """Carries the help text to the code that writes output."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, and whose help goes out like any answer."""
+    """An argument parser with errors of one line, whose help is written like any answer."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
@@ -319,7 +319,7 @@ def _parser() -> _Parser:
         prog="budgeteer",
         description="Decides what goes into an LLM's context window: the best that provably fits.",
     )
-    parser.add_argument("--version", action="store_true", help="say the version")
+    parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", title="commands", metavar="COMMAND")
 
     query = commands.add_parser("query", help="pack the sources of a configuration for a query")
@@ -332,12 +332,14 @@ def _parser() -> _Parser:
     pack.set_defaults(run=_pack_input)
     pack.add_argument("--query", required=True, metavar="TEXT", help="the query; may be empty")
     pack.add_argument("--max-tokens", required=True, type=int, metavar="N", help="the budget")
-    pack.add_argument("--reserve-tokens", type=int, metavar="N", help="taken off the budget")
+    pack.add_argument(
+        "--reserve-tokens", type=int, metavar="N", help="tokens to subtract from the budget"
+    )
     _add_counter(pack, None)
     _add_choice(pack, "ranking", _RANKINGS, "what comes first")
-    pack.add_argument("--min-score", type=float, metavar="X", help="drop what scores below")
+    pack.add_argument("--min-score", type=float, metavar="X", help="drop chunks that score lower")
     _add_choice(pack, "overflow", OVERFLOWS, "what becomes of a chunk that does not fit")
-    pack.add_argument("--max-chunks", type=int, metavar="N", help="keep at most so many")
+    pack.add_argument("--max-chunks", type=int, metavar="N", help="the most chunks to keep")
     _add_choice(pack, "dedupe", _DEDUPES, "whether equal texts, or near ones too, are kept once")
     _add_choice(pack, "selection", SELECTIONS, "in which order chunks are admitted")
     _add_choice(pack, "stemming", STEMMED, "language whose words of one stem BM25 takes for one")
@@ -346,7 +348,10 @@ def _parser() -> _Parser:
     _add_choice(pack, "order", ORDERS, "how the kept chunks stand in the text")
     _add_choice(pack, "template", STYLES, "how the text is written")
     pack.add_argument(
-        "--notice", action="store_true", default=None, help="say in the text what was left out"
+        "--notice",
+        action="store_true",
+        default=None,
+        help="say in the text how many were left out",
     )
     pack.add_argument(
         "--input",
@@ -363,7 +368,7 @@ def _parser() -> _Parser:
     _add_counter(count, _DEFAULTS["counter"])
     count.add_argument("files", nargs="*", metavar="FILE", help="default: standard input")
 
-    models = commands.add_parser("models", help="list the models that are known, or look one up")
+    models = commands.add_parser("models", help="list the known models, or look one up")
     models.set_defaults(run=_models)
     models.add_argument("name", nargs="?", metavar="NAME", help="default: all of them")
     _add_output(models)
@@ -374,7 +379,7 @@ def _parser() -> _Parser:
     number_or_file = "a number, or a JSON file (-: standard input)"
     inspect.add_argument("--messages", required=True, metavar="N|FILE", help=number_or_file)
     inspect.add_argument(
-        "--max-tokens", required=True, type=int, metavar="N", help="asked for the answer"
+        "--max-tokens", required=True, type=int, metavar="N", help="requested for the answer"
     )
     inspect.add_argument("--memories", metavar="N|FILE", help=number_or_file)
     inspect.add_argument("--tools", metavar="FILE", help="tool schemas, a JSON file")
@@ -390,7 +395,7 @@ def _parser() -> _Parser:
         metavar="NAME",
         help="counts the messages of a file (default: 250 tokens for each)",
     )
-    inspect.add_argument("--strict", action="store_true", help="fail where the window overflows")
+    inspect.add_argument("--strict", action="store_true", help="fail if the window overflows")
     _add_output(inspect)
     return parser
 
@@ -400,7 +405,7 @@ def _add_gate(gate: _Parser) -> None:
     gate.add_argument("bundle", metavar="FILE", help="JSON with artifacts (-: standard input)")
     gate.add_argument("--budget-tokens", type=int, metavar="N", help="the budget (default: 120)")
     gate.add_argument(
-        "--max-docs", type=int, metavar="N", help="consider so many documents (default: 3)"
+        "--max-docs", type=int, metavar="N", help="the most documents to consider (default: 3)"
     )
     _add_output(gate)
 
@@ -434,12 +439,12 @@ def _add_output(parser: _Parser) -> None:
         type=_one_of(_OUTPUTS),
         default=_OUTPUTS[0],
         metavar="{" + ",".join(_OUTPUTS) + "}",
-        help=f"how the answer is written (default: {_OUTPUTS[0]})",
+        help=f"the output format (default: {_OUTPUTS[0]})",
     )
 
 
 def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
-    """Return what checks an argument, in the words of the facade and with its hint."""
+    """Return a function that checks an argument, with the facade's error message and hint."""
 
     def choice(value: str) -> str:
         if value in allowed:
@@ -494,16 +499,16 @@ def _write(text: str) -> None:
         sys.stdout.write(data.decode())
     else:
         rest = memoryview(data)
-        while rest:  # an unbuffered stream may take a part only
+        while rest:  # an unbuffered stream may take only a part
             rest = rest[buffer.write(rest) or 0 :]
     sys.stdout.flush()
 
 
 def _abandon_output() -> None:
-    """Let what is still buffered go nowhere, so that exiting does not fail again."""
+    """Discard buffered output, so that exiting does not fail again."""
     try:
         stdout = sys.stdout.fileno()
-    except (AttributeError, OSError, ValueError):  # closed, or no file behind it
+    except (AttributeError, OSError, ValueError):  # closed, or not a file
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stdout)

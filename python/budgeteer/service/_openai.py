@@ -1,4 +1,4 @@
-"""OpenAI's side of the service: the messages it takes, and the error when they are too long."""
+"""OpenAI's message format, and the errors of endpoints about requests that are too long."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _FIGURES = (
     re.compile(r"maximum context length is (?P<window>\d[\d,]{0,20}) tokens", re.IGNORECASE),
     re.compile(r"exceeds the context window of this model", re.IGNORECASE),
 )
-_MESSAGE_MAX = 10_000  # an endpoint's own words; more of them would say no more
+_MESSAGE_MAX = 10_000  # enough of an endpoint's message
 
 
 def context_length_error(error: BaseException) -> ContextLengthError | None:
     """
-    Return our error for an endpoint's that says that a request is too long, else None.
+    Return a `ContextLengthError` if an endpoint's error says that a request is too long.
 
-    Told by its ``code`` (``context_length_exceeded``), that of its ``body``, or its words as
-    OpenAI, Azure, vLLM and Anthropic write them. No package is needed for it.
+    It is recognised by its ``code`` (``context_length_exceeded``), the code in its ``body``, or
+    the wording of OpenAI, Azure, vLLM and Anthropic. No package is needed for it.
 
     Args:
-        error: What a client raised, such as ``openai.BadRequestError``.
+        error: The error of a client, such as ``openai.BadRequestError``.
 
     Returns:
-        An error with both figures where the endpoint says them, *error* as its cause; to be
-        raised. None where *error* is about something else.
+        An error to raise, with both figures if the endpoint states them, and *error* as its cause.
+        None if *error* is about something else.
 
     Examples:
         >>> class BadRequestError(Exception):
@@ -93,17 +93,17 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
 
 
 def _of(error: BaseException, name: str) -> Any:
-    """Return an attribute of somebody else's error, None where it cannot be had."""
+    """Return an attribute of a foreign error, None if it cannot be read."""
     try:
         return getattr(error, name, None)
-    except Exception:  # noqa: BLE001 - only looked at
+    except Exception:  # noqa: BLE001 - a property of a foreign error
         return None
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - somebody else's, and only looked at
+    except Exception:  # noqa: BLE001 - a foreign object
         return ""
 
 
@@ -117,8 +117,8 @@ def chat_messages(system_prompt: str, context: str, query: str) -> list[dict[str
     r"""
     Return the messages of a chat, in the form that OpenAI's and most other endpoints take.
 
-    The system prompt, if there is one, then a user's message: the context, a blank line, the
-    query. What was retrieved never stands in the system message.
+    The first is the system prompt, if there is one. The second is a user's message: the context, a
+    blank line, the query. Retrieved text never stands in the system message.
 
     Examples:
         >>> chat_messages("Be brief.", "Green tea is mild.", "Is it?")[1]
