@@ -4,11 +4,9 @@ use std::collections::HashSet;
 
 use crate::chunk::Document;
 use crate::count::TokenCounter;
+use crate::envelope::{SEPARATOR, envelope};
 use crate::packer::Packer;
 use crate::packing::Packing;
-
-/// Separates the citations of a footer. The tokens of a citation include it.
-const SEPARATOR: &str = "; ";
 
 const HEADING: &str = "Sources: ";
 
@@ -36,13 +34,6 @@ impl Citation<'_> {
         let name = format!("{} {}", self.source, self.id.unwrap_or_default());
         name.split_whitespace().collect::<Vec<_>>().join(" ").replace(SEPARATOR, ", ")
     }
-}
-
-/// Returns the text whose tokens are the cost of citing `chunk`: source,
-/// identifier, metadata and a separator.
-pub(crate) fn envelope<D: Document + ?Sized>(chunk: &D) -> String {
-    let id = chunk.tag().1.unwrap_or_default();
-    format!("{} {id}{}{SEPARATOR}", chunk.source(), chunk.metadata())
 }
 
 /// Returns the tokens of citing all of `chunks`.

@@ -9,7 +9,6 @@ use crate::wide::with_avx2;
 mod blocks;
 mod bpe;
 pub(crate) mod cache;
-pub(crate) mod classes;
 mod counter;
 pub(crate) mod exact;
 pub(crate) mod joint;

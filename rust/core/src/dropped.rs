@@ -6,9 +6,29 @@ use std::sync::{Arc, OnceLock};
 
 use crate::corpus::Index;
 use crate::outcome::{Dropped, Reason};
-use crate::packing::DroppedChunk;
 use crate::pipeline::Outcome;
 use crate::plan::Counting;
+
+/// A dropped chunk.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DroppedChunk {
+    /// Its place in the input.
+    pub index: usize,
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
+    /// chunk without a score.
+    pub score: Option<f64>,
+    /// Why it is not in the text.
+    pub reason: Reason,
+    /// Under [`Reason::Budget`], the tokens it would have added, or fewer where
+    /// counting stopped early.
+    pub needed_tokens: usize,
+    /// Under [`Reason::Budget`], the tokens that were left.
+    pub available_tokens: usize,
+    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly
+    /// the same.
+    pub duplicate_of: Option<usize>,
+}
 
 /// The chunks that are not in a packing, in the order in which that was decided.
 ///

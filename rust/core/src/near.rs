@@ -9,7 +9,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::lists::{Filter, Lists, MOST_LINKS, Sets};
-use crate::terms::{UNSPACED, end_of, fold, lower, visit_pairs};
+use crate::terms::{end_of, fold, lower, visit_pairs};
+use crate::text::letters::UNSPACED;
 use crate::text::{Cursor, OTHER, Text};
 
 mod lists;

@@ -7,7 +7,7 @@
 //! and a full stop does not end one after an initial, the number of an item, a
 //! word with a full stop in it, or one of a short list of abbreviations.
 
-use crate::count::classes::{Class, Classes};
+use crate::text::classes::{Class, Classes};
 use crate::text::{Text, is_space};
 
 const LINE_ENDS: [char; 10] =

@@ -8,7 +8,9 @@ use std::hash::{Hash, Hasher};
 
 use crate::wide::with_avx2;
 
+pub(crate) mod classes;
 mod fold;
+pub(crate) mod letters;
 
 /// Stands in a folded text for a character that is neither ASCII nor
 /// whitespace, nor becomes ASCII when lowercased.

@@ -195,8 +195,8 @@ impl Classify for OneByOne {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::count::classes::Classes;
     use crate::count::pretokenize::{Cl100k, O200k, end};
+    use crate::text::classes::Classes;
 
     /// Blocks of all bytes, in many orders.
     fn blocks() -> impl Iterator<Item = [u8; BLOCK]> {

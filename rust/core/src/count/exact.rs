@@ -7,11 +7,11 @@ use budgeteer_vocab::Encoding;
 
 use super::blocks::{self, BLOCK, Classify, Starts};
 use super::bpe::Bpe;
-use super::classes::Classes;
 use super::lookup::Lookup;
 use super::pretokenize::{self, Cl100k, O200k, Pattern};
 use crate::once::Once;
 use crate::text::Text;
+use crate::text::classes::Classes;
 
 /// Nobody ever sets it.
 pub(crate) static GO_ON: AtomicBool = AtomicBool::new(false);

@@ -7,10 +7,10 @@
 
 use budgeteer_vocab::Encoding;
 
-use super::classes::Classes;
 use super::exact::{GO_ON, count_text};
 use super::pretokenize::is_safe_split;
 use crate::text::Text;
+use crate::text::classes::Classes;
 
 /// A split is looked for so far from an end of a text; behind that the whole
 /// text is counted.

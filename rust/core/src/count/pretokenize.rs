@@ -14,7 +14,7 @@
 //!
 //! where `_` is a space and `C` is `(?i:'s|'t|'re|'ve|'m|'ll|'d)`.
 
-use super::classes::{Class, Classes};
+use crate::text::classes::{Class, Classes};
 
 const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
 /// What may stand in front of the lowercase part of a word of o200k.

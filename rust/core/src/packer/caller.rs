@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::Packer;
 use crate::chunk::Document;
-use crate::citation::envelope;
 use crate::count::exact::GO_ON;
+use crate::envelope::envelope;
 use crate::plan::{Host, Subject};
 use crate::template::Tag;
 

@@ -1,6 +1,7 @@
 //! What became of a chunk, in a sentence.
 
-use super::{DroppedChunk, KeptChunk, Packing, name_of};
+use super::{KeptChunk, Packing, name_of};
+use crate::dropped::DroppedChunk;
 use crate::error::Error;
 use crate::outcome::Reason;
 

@@ -2,7 +2,8 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::{DroppedChunk, KeptChunk, Packing, name_of};
+use super::{KeptChunk, Packing, name_of};
+use crate::dropped::DroppedChunk;
 
 impl Serialize for Packing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

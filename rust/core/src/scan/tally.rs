@@ -9,7 +9,7 @@
 
 use super::kernel::{BUCKETS, ByteTable, FIRST, Lanes, MAX_WIDTH};
 use super::{MAX_KEYWORDS, Method};
-use crate::terms::is_word;
+use crate::text::letters::is_word;
 
 /// What was found in a text.
 #[derive(Debug, Default)]

@@ -11,8 +11,9 @@ use crate::ranking::Bm25;
 use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
-use crate::terms::{end_of, fold, for_each_term, for_each_wide, is_word, take_unspaced};
+use crate::terms::{end_of, fold, for_each_term, for_each_wide, take_unspaced};
 use crate::text::Text;
+use crate::text::letters::is_word;
 
 /// Counts, text by text, what BM25 needs, and scores them in the end.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! Folding: one byte for each code point, in which words and keywords are found.
 
-use super::{BLOCK, OTHER, Text, Unit, decode, is_wide_space};
-use crate::count::classes::Classes;
-use crate::terms;
+use super::classes::Classes;
+use super::{BLOCK, OTHER, Text, Unit, decode, is_wide_space, letters};
 use crate::wide::with_avx2;
 
 impl<'a> Text<'a> {
@@ -31,7 +30,7 @@ impl<'a> Text<'a> {
     }
 
     /// Appends to `out` what [`Text::fold`] returns; with classes of characters
-    /// what [`terms::fold_code`] makes of each.
+    /// what [`letters::fold_code`] makes of each.
     pub(crate) fn fold_by(&self, classes: Option<&Classes>, out: &mut Vec<u8>) {
         match self {
             Self::Ascii(bytes) => out.extend_from_slice(bytes),
@@ -115,7 +114,7 @@ fn fold_others<U: Unit>(
 fn fold_code(code: u32, before: u8, classes: Option<&Classes>) -> u8 {
     match (u8::try_from(code), classes) {
         (Ok(byte), _) if byte < 0x80 => byte,
-        (_, Some(classes)) => terms::fold_code(classes, code, before),
+        (_, Some(classes)) => letters::fold_code(classes, code, before),
         _ if is_wide_space(code) => b' ',
         _ if code == 0x212A => b'k',
         _ => OTHER,

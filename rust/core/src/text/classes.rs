@@ -58,7 +58,7 @@ impl Classes {
         if first < 0x80 {
             return (self.ascii[usize::from(first)], 1);
         }
-        let (code, size) = crate::text::decode(text, at);
+        let (code, size) = super::decode(text, at);
         (self.of(code), size)
     }
 }
