@@ -354,7 +354,7 @@ fn count_start_blocks<U: Unit>(units: &[U]) -> usize {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)] // likewise
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
 fn count_start_block<U: Unit>(units: &[U]) -> usize {
     let mut sums = [0_u8; BLOCK];
     let (before, _) = units.as_chunks::<BLOCK>();

@@ -4,7 +4,7 @@ pub(crate) use budgeteer_vocab::Class;
 
 use crate::once::Once;
 
-/// So many bits of a code point choose a byte of a block.
+/// How many of the low bits of a code point choose its entry in a block.
 const BLOCK_BITS: u32 = 8;
 
 /// The classes of all code points, in two levels: most blocks are alike.
