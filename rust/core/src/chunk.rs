@@ -21,8 +21,7 @@ pub trait Document {
         None
     }
 
-    /// Returns when the document was last changed, in seconds since 1970; 0 if
-    /// unknown.
+    /// Returns when the document was last changed, in seconds; 0 if unknown.
     fn mtime(&self) -> f64 {
         0.0
     }
@@ -153,7 +152,7 @@ pub struct Chunk {
     pub priority: f64,
     /// The relevance from a retriever; higher is better.
     pub score: Option<f64>,
-    /// When it was last changed, in seconds since 1970; 0 if unknown.
+    /// When it was last changed, in seconds; 0 if unknown.
     pub mtime: f64,
 }
 

@@ -1,14 +1,14 @@
-//! Terms: what BM25 counts.
+//! Terms: the words that BM25 counts.
 //!
 //! A word is a run of letters, digits and the marks behind them, of any script,
-//! in lowercase; everything else separates words, an apostrophe too. Scripts
-//! that put no spaces between words (Chinese, Japanese, Thai and the like) and
-//! Korean give each two neighbouring letters as a term, and a letter that
-//! stands alone as one.
+//! in lowercase. Everything else separates words, also an apostrophe. Korean
+//! and scripts that put no spaces between words (Chinese, Japanese, Thai and
+//! the like) give each two neighbouring letters as a term; a letter that stands
+//! alone is a term.
 //!
 //! Letters, digits and marks are the general categories L, N and M. Lowercase
-//! is that of Python's `str.lower()`, but that a final sigma is one like any
-//! other: so the term does not depend on what stands around it.
+//! is that of Python's `str.lower()`, except that a final sigma becomes the
+//! ordinary one. So a term does not depend on what stands around it.
 
 use std::collections::HashSet;
 
@@ -20,8 +20,8 @@ use crate::text::letters::{UNSPACED, is_word};
 use crate::text::{Cursor, OTHER, Text, decode, push_code};
 
 impl Stopwords {
-    /// Returns the caller's own stopwords. One with an apostrophe or a hyphen in
-    /// it gives each of its parts.
+    /// Returns the caller's own stopwords. A word with an apostrophe or a
+    /// hyphen gives each of its parts.
     #[must_use]
     pub fn words<'a>(words: impl IntoIterator<Item = Text<'a>>) -> Self {
         let mut own = HashSet::new();
@@ -43,14 +43,14 @@ pub(crate) fn for_each_term_of(text: Text<'_>, visit: impl FnMut(&[u8])) {
 
 /// Folds `text` into `out`, one byte for each code point: ASCII as it is, the
 /// Kelvin sign as `k`, any other part of a word as [`OTHER`], a letter of a
-/// script without spaces as [`UNSPACED`], all else as a space.
+/// script without spaces as [`UNSPACED`], and all else as a space.
 pub(crate) fn fold(text: Text<'_>, out: &mut Vec<u8>) {
     out.clear();
     text.fold_by(Some(Classes::get()), out);
 }
 
-/// Returns the number of terms that the [`UNSPACED`] of a folded text make, and
-/// puts spaces in their place.
+/// Replaces each [`UNSPACED`] of a folded text with a space, and returns the
+/// number of terms that they make.
 pub(crate) fn take_unspaced(folded: &mut [u8]) -> u64 {
     let (mut from, mut terms) = (0, 0);
     while let Some(offset) = memchr(UNSPACED, &folded[from..]) {
@@ -130,7 +130,7 @@ fn visit_word(
     visit(lowered);
 }
 
-/// Calls `visit` with each two neighbouring characters of `run`, or with the
+/// Calls `visit` with each two neighbouring characters of `run`, or with its
 /// only one.
 pub(crate) fn visit_pairs(run: Text<'_>, lowered: &mut Vec<u8>, visit: &mut impl FnMut(&[u8])) {
     lowered.clear();
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(["서울", "울에", "에서"], *of("서울에서"));
     }
 
-    /// What is outside ASCII is visited wherever it stands, and counted.
+    /// Every term outside ASCII is visited wherever it stands, and counted.
     #[test]
     fn wide_terms_are_those_not_ascii() {
         for text in ["a 绿茶很b é c", "茶", "xé茶é茶茶y z", "é", "\u{301}茶\u{301}é\u{301} k"]

@@ -1,4 +1,4 @@
-//! Classes of characters, as the published patterns tell them apart.
+//! The classes of characters that the published patterns tell apart.
 
 pub(crate) use budgeteer_vocab::Class;
 
@@ -11,7 +11,7 @@ const BLOCK_BITS: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Box<[u16]>,
-    /// The classes of each block that is unlike those before.
+    /// The classes of each block that differs from those before.
     entries: Vec<u8>,
     ascii: [u8; 128],
 }

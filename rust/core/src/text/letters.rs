@@ -1,4 +1,4 @@
-//! Letters: which characters are part of a word, in a folded text.
+//! Letters: which characters of a folded text are part of a word.
 
 use super::OTHER;
 use super::classes::{Class, Classes};
@@ -6,7 +6,7 @@ use super::classes::{Class, Classes};
 /// Stands in a folded text for a letter of a script without spaces.
 pub(crate) const UNSPACED: u8 = 0x81;
 
-/// The scripts whose letters are terms by twos: Thai and Lao, Myanmar, Hangul,
+/// The scripts whose letters are terms in pairs: Thai and Lao, Myanmar, Hangul,
 /// Khmer, Kana, Bopomofo and Han.
 const UNSPACED_SCRIPTS: [(u32, u32); 17] = [
     (0x0E01, 0x0EFF),
@@ -50,7 +50,7 @@ pub(crate) fn fold_code(classes: &Classes, code: u32, before: u8) -> u8 {
         _ if code == 0x212A => b'k',
         class if class & LETTER != 0 && is_unspaced(code) => UNSPACED,
         class if class & (LETTER | Class::NUMBER) != 0 => OTHER,
-        // A mark goes with what it stands on.
+        // A mark goes with the letter in front of it.
         Class::MARK if before == UNSPACED => UNSPACED,
         Class::MARK if is_word(before) => OTHER,
         _ => b' ',
