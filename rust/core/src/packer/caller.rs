@@ -1,4 +1,4 @@
-//! The program that packs, as the pipeline sees it.
+//! The host of a Rust program.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,11 +9,11 @@ use crate::envelope::envelope;
 use crate::plan::{Host, Subject};
 use crate::template::Tag;
 
-/// The Rust program around the pipeline.
+/// The host of a Rust program: its counter and its chunks.
 pub(crate) struct Caller<'a, D> {
     pub(super) packer: &'a Packer,
     pub(super) chunks: &'a [D],
-    /// The places of the chunks in the input; None where these are theirs.
+    /// The places of the chunks in the input; None if they are the same.
     pub(super) indices: Option<&'a [usize]>,
 }
 
