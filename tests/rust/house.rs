@@ -1,8 +1,8 @@
 //! The structure of the core: which module imports which.
 //!
-//! The sources are read as text. A module is one of those that `lib.rs` names,
-//! with all that is below it. It imports another where its code has a path into
-//! that one, as `crate::...` or by way of `super`. Tests are not looked at.
+//! The sources are read as text. A module is one that `lib.rs` names, with all
+//! modules below it. It imports another if its code has a path into that one,
+//! with `crate::...` or `super`. Code for tests does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The modules that each module imports.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// No module imports another that imports it, directly or over others.
+/// No module imports another that imports it, directly or through others.
 #[test]
 fn no_cycle() {
     let graph = graph();
@@ -24,14 +24,13 @@ fn no_cycle() {
     assert!(cycles.is_empty(), "these imports are part of a cycle: {cycles:#?}");
 }
 
-/// The errors are on the ground: they know of no other module.
+/// The errors are at the bottom: they import no other module.
 #[test]
 fn errors_import_nothing() {
     assert!(graph()["error"].is_empty());
 }
 
-/// The plan of a call and its outcome know of no stage that works on them, also
-/// not over others.
+/// The plan of a call and its outcome import no stage, not even through others.
 #[test]
 fn plan_and_outcome_know_no_stage() {
     let graph = graph();
@@ -44,8 +43,8 @@ fn plan_and_outcome_know_no_stage() {
     }
 }
 
-/// The pipeline runs the stages, and no stage knows of it: only those do that
-/// start it and those that turn its outcome into a packing.
+/// The pipeline runs the stages, and no stage imports it. Only the packer,
+/// which starts it, and the types made from its outcome do.
 #[test]
 fn no_stage_imports_the_pipeline() {
     let graph = graph();
@@ -57,8 +56,8 @@ fn no_stage_imports_the_pipeline() {
     assert_eq!(["dropped", "packer", "packing"], *importers);
 }
 
-/// The reader of these tests sees every kind of path, and no comment, text or
-/// test: else a cycle might go unseen.
+/// The reader of these tests sees every kind of path, and ignores comments,
+/// literals and tests. Otherwise a cycle might go unseen.
 #[test]
 fn imports_are_found() {
     let code = r#"
@@ -84,7 +83,7 @@ fn imports_are_found() {
     assert_eq!("pack", exports("pub use pack::{A, deep::B};\npub use text::Text;")["B"]);
 }
 
-/// Returns the modules that `module` imports, directly or over others.
+/// Returns the modules that `module` imports, directly or through others.
 fn reach(graph: &Graph, module: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![module.to_owned()];
@@ -114,7 +113,7 @@ fn graph() -> Graph {
     }
     let modules: BTreeSet<String> = graph.keys().cloned().collect();
     for (module, targets) in &mut graph {
-        // A name that the crate exports stands for the module that has it.
+        // A name that the crate exports belongs to its module.
         *targets = targets.iter().map(|name| homes.get(name).unwrap_or(name).clone()).collect();
         targets.retain(|target| target != module && modules.contains(target));
     }
@@ -156,8 +155,8 @@ fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Returns what `code` names directly below the root of the crate, ordered by
-/// name. `depth` is how many steps of `super` lead there.
+/// Returns the names directly below the root of the crate in the paths of
+/// `code`. `depth` is the number of `super` that lead there.
 fn names_in(code: &str, depth: usize) -> BTreeSet<String> {
     let root = "super::".repeat(depth);
     let mut found = BTreeSet::new();
@@ -174,8 +173,8 @@ fn names_in(code: &str, depth: usize) -> BTreeSet<String> {
     found
 }
 
-/// Returns the first name of each path that `code` begins with: of one, or of a
-/// list in braces.
+/// Returns the first name of the path at the start of `code`, or of each path
+/// of a list in braces.
 fn first_names(code: &str) -> impl Iterator<Item = &str> {
     let list = code.strip_prefix('{').map(|list| &list[..end_of(list, '{', '}')]);
     let mut depth = 0;
@@ -197,7 +196,7 @@ fn end_of(code: &str, open: char, close: char) -> usize {
     end.expect("a bracket that is closed").0
 }
 
-/// Returns `source` without comments, literals and what is for tests alone.
+/// Returns `source` without comments, literals and code for tests.
 fn code_of(source: &str) -> String {
     const TESTS: &str = "#[cfg(test)]";
     let mut code = without_literals(source);
@@ -215,7 +214,7 @@ fn code_of(source: &str) -> String {
     code
 }
 
-/// Returns `source` without comments and what stands in quotes.
+/// Returns `source` without comments and literals.
 fn without_literals(source: &str) -> String {
     let mut code = String::new();
     let mut rest = source;
@@ -238,14 +237,14 @@ fn without_literals(source: &str) -> String {
     code
 }
 
-/// Returns whether the quote that `rest` begins with is that of a character, and
-/// not of a lifetime.
+/// Returns whether the quote at the start of `rest` begins a character, and not
+/// a lifetime.
 fn is_character(rest: &str) -> bool {
     let mut letters = rest.chars().skip(1);
     letters.next() == Some('\\') || letters.next() == Some('\'')
 }
 
-/// Returns the length of the literal that `rest` begins with.
+/// Returns the length of the literal at the start of `rest`.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     let end = rest.char_indices().skip(1).find(|&(_, letter)| {

@@ -125,8 +125,8 @@ impl Index {
         index
     }
 
-    /// Merges the last two postings as long as the first of them is not at
-    /// least twice as long. So many small additions leave few lists to read.
+    /// Merges the last two postings while the first of them is less than twice
+    /// as long. Thus many small additions leave few lists to read.
     fn merge(&mut self) {
         while let [.., before, last] = self.postings.as_slice() {
             if before.chunks() / 2 >= last.chunks() {

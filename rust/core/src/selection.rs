@@ -108,7 +108,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Each that is taken adds as much as any other would, but for rounding.
+        /// Each further text adds as much as any other would, except for
+        /// rounding.
         #[test]
         #[allow(clippy::cast_possible_truncation)] // few
         fn each_time_the_best_is_taken(
