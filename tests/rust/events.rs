@@ -1,5 +1,5 @@
 //! The events and spans that operators see.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -223,8 +223,8 @@ fn without_literals(source: &str) -> String {
             rest.find('\n').unwrap_or(rest.len())
         } else if letter == '"' {
             quoted(rest, '"')
-        } else if rest.starts_with("r#\"") {
-            3 + rest[3..].find("\"#").expect("a raw string that ends") + 2
+        } else if let Some(raw) = rest.strip_prefix("r#\"") {
+            3 + raw.find("\"#").expect("a raw string that ends") + 2
         } else if letter == '\'' && is_character(rest) {
             quoted(rest, '\'')
         } else {

@@ -1,6 +1,6 @@
 //! The retrieval service: its document's scenarios, and the law for every
 //! input.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod service_support;
 

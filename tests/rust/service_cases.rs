@@ -1,5 +1,5 @@
 //! The retrieval service: the cases that Python must answer alike.
-#![allow(clippy::unwrap_used)] // a case that is not as expected is to fail
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod cases;
 

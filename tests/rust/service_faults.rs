@@ -1,6 +1,6 @@
 //! The retrieval service when a component fails, is slow, or returns something
 //! odd; and from asynchronous code.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod service_support;
 

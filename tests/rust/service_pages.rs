@@ -1,5 +1,5 @@
 //! How many pages of a retriever the service reads.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod service_support;
 

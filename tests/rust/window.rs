@@ -1,6 +1,6 @@
 //! Models, negotiations and messages: the cases that Python must answer alike,
 //! and laws that hold for every input.
-#![allow(clippy::unwrap_used)] // a case that is not as expected is to fail
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod cases;
 

@@ -167,7 +167,7 @@ pub(crate) fn work<R: Send>(
         thread::scope(|scope| {
             let (done, wait) = mpsc::channel::<()>();
             let worker = scope.spawn(|| {
-                let _done = done; // hung up at the end, a panic too
+                let _done = done; // dropped at the end, also by a panic
                 work(&stop)
             });
             let mut interrupted = None;

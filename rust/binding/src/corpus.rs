@@ -123,7 +123,7 @@ impl Strings for Kept {
     }
 
     fn is_string(&self, _index: usize) -> bool {
-        false // only the facade knows what the chunks are
+        false // only the facade knows the types of the chunks
     }
 }
 

@@ -90,7 +90,7 @@ impl Plan {
         gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None,
     ) -> "Packed | tuple[int, int]")]
     #[allow(clippy::too_many_arguments)] // the facade names them
-    #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
+    #[allow(clippy::needless_pass_by_value)] // the extracted values are ours
     fn pack<'py>(
         &self,
         query: &Bound<'py, PyString>,

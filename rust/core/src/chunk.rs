@@ -11,7 +11,7 @@ pub trait Document {
     fn text(&self) -> &str;
 
     /// Returns the title. Its words count for ranking, not for the budget.
-    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    #[allow(clippy::unnecessary_literal_bound)] // other types return a borrowed field
     fn title(&self) -> &str {
         ""
     }
@@ -34,7 +34,7 @@ pub trait Document {
 
     /// Returns the source of the document, which citations and a
     /// [`Template`](crate::Template) may show.
-    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    #[allow(clippy::unnecessary_literal_bound)] // other types return a borrowed field
     fn source(&self) -> &str {
         ""
     }
@@ -47,7 +47,7 @@ pub trait Document {
 
     /// Returns the metadata as compact JSON, which counts for citing the
     /// document; empty if there is none.
-    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    #[allow(clippy::unnecessary_literal_bound)] // other types return a borrowed field
     fn metadata(&self) -> &str {
         ""
     }
@@ -261,7 +261,7 @@ impl Document for Chunk {
 /// The texts of many chunks, wherever they are stored.
 ///
 /// The pipeline reads a batch and returns indices into it.
-#[allow(clippy::len_without_is_empty)] // nothing asks
+#[allow(clippy::len_without_is_empty)] // no code needs it
 pub trait Batch: Sync {
     /// Returns the number of chunks.
     fn len(&self) -> usize;

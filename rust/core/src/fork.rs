@@ -3,7 +3,7 @@
 //!
 //! A lock of the standard library that was held at the fork would be held for
 //! ever in the child: its holder does not exist there.
-#![allow(unsafe_code)] // the value is reached under the lock alone
+#![allow(unsafe_code)] // the value is only reached under the lock
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;

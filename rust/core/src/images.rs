@@ -162,7 +162,7 @@ fn patches((width, height): (u64, u64)) -> u64 {
         columns = (rows * wide).div_ceil(high);
     }
     match u64::try_from(columns * rows) {
-        Ok(0) | Err(_) => HIGHEST_PATCHES, // so thin that a side is none
+        Ok(0) | Err(_) => HIGHEST_PATCHES, // so thin that a side has no patch
         Ok(patches) => patches.min(HIGHEST_PATCHES),
     }
 }

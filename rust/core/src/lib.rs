@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Without one of the vocabularies some of what serves both is idle.
+// Without one of the vocabularies some code for both is unused.
 #![cfg_attr(not(all(feature = "cl100k", feature = "o200k")), allow(unused, unreachable_code))]
 
 mod assemble;

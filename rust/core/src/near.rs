@@ -30,7 +30,7 @@ const COMPARING: usize = 128;
 /// reported when it has become this large.
 const TOLD: usize = 16 << 20;
 
-/// Lowercases the ASCII of a folded text; 0 for what separates words.
+/// Lowercases the ASCII of a folded text; 0 for a separator of words.
 static LOWERED: [u8; 256] = {
     let mut lowered = [0; 256];
     let mut byte = 0_u8;
@@ -167,7 +167,7 @@ impl Near {
     pub(crate) fn push(&mut self) {
         let Self { kept, filter, rare, lists, all, read, scratch, .. } = self;
         if kept.shingles.len() + read.len() > MOST_LINKS {
-            read.clear(); // memory runs out before; nothing would be found to repeat it
+            read.clear(); // memory runs out before; no text would be found to repeat this one
         }
         let place = kept.len();
         let most = (read.len() / 5 + 1).min(read.len());

@@ -3,7 +3,7 @@
 //!
 //! In such a child the standard library's type would wait for ever for a thread
 //! that does not exist there.
-#![allow(unsafe_code)] // the value never moves, and is never let go of
+#![allow(unsafe_code)] // the value never moves and is never freed
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;

@@ -340,7 +340,7 @@ impl RetrievalService {
             let mut place = self.active.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *place, Arc::clone(&active))
         };
-        drop(old); // a caller's counter, perhaps: not under the lock
+        drop(old); // it may hold a caller's counter, so drop it outside of the lock
         trace::swapped(&active.model);
         Ok(())
     }

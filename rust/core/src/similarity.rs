@@ -54,7 +54,7 @@ impl<'a> Vectors<'a> {
 
     /// Returns the number of chunks.
     #[must_use]
-    #[allow(clippy::len_without_is_empty)] // nothing asks
+    #[allow(clippy::len_without_is_empty)] // no code needs it
     pub fn len(&self) -> usize {
         self.chunks.len() / self.query.len()
     }

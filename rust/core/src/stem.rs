@@ -114,13 +114,13 @@ impl Stemming {
             return None;
         }
         if !first.is_ascii() {
-            return Some(Vec::new()); // of which no word is ASCII
+            return Some(Vec::new()); // such a language has no ASCII words
         }
         match rest.first() {
             Some(second) if second.is_ascii() && keeps_two(language) => {
                 let mut beginnings = vec![vec![first, *second]];
                 if language == "english" && *second == b'i' {
-                    beginnings.push(vec![first, b'y']); // as in dying, of which the stem is die
+                    beginnings.push(vec![first, b'y']); // the stem of dying is die
                 }
                 Some(beginnings)
             }

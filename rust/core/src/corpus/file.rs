@@ -403,7 +403,7 @@ fn map(file: &File) -> io::Result<Arc<dyn AsRef<[u8]> + Send + Sync>> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if metadata.len() == 0 {
-        return Ok(Arc::new(Vec::new())); // nothing can't be mapped
+        return Ok(Arc::new(Vec::new())); // an empty file cannot be mapped
     }
     // SAFETY: the map is read-only. Writing to the file or cutting it meanwhile
     // breaks the promise that `Stored` asks of its user.

@@ -132,7 +132,7 @@ impl Postings {
         for list in &lists {
             self.read(list, |chunk, count| counts.push((chunk, count)));
         }
-        counts.sort_by_key(|(chunk, _)| *chunk); // which merges what is sorted
+        counts.sort_by_key(|(chunk, _)| *chunk); // the lists are sorted, so this sort merges them
         let mut merged = Pending::new(self.first);
         for of_chunk in counts.chunk_by(|(one, _), (other, _)| one == other) {
             let sum = of_chunk.iter().fold(0_u32, |sum, (_, count)| sum.saturating_add(*count));

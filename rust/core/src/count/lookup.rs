@@ -1,5 +1,5 @@
 //! The cache of pretokens that a thread counts with.
-#![allow(unsafe_code)] // reads of 16 bytes of which fewer may be meant
+#![allow(unsafe_code)] // reads of 16 bytes, of which only some may belong to the pretoken
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::sync::atomic::AtomicBool;

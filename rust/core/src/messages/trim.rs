@@ -115,7 +115,7 @@ impl History {
     pub(crate) fn read(messages: &[Message]) -> Self {
         let mut history = Self::default();
         let mut calls: HashMap<&str, usize> = HashMap::new();
-        let mut caller = None; // whom results without an id answer
+        let mut caller = None; // the message whose calls results without an id belong to
         for (index, message) in messages.iter().enumerate() {
             if message.is_system() {
                 history.system.push(index);

@@ -266,7 +266,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             });
             let firsts: Vec<Sentence> = firsts.collect();
             if firsts.len() < ranked.len() && self.fits(&ranked) {
-                return ranked; // whole chunks, whatever they repeat
+                return ranked; // whole chunks, repetitions included
             }
             ranked = firsts;
         }

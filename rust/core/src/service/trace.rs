@@ -11,7 +11,7 @@ const TARGET: &str = "budgeteer::service";
 
 /// A stage of a request, and the component that does it.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(feature = "tracing"), allow(dead_code))] // nobody is told of it then
+#[cfg_attr(not(feature = "tracing"), allow(dead_code))] // its fields are only read for spans
 pub(super) enum Stage<'a> {
     Plan,
     Search(&'a str),

@@ -300,7 +300,7 @@ fn rewrite<const N: usize>(
             let at = start + bits.trailing_zeros() as usize;
             bits &= bits - 1;
             if at < from {
-                continue; // a part of what was replaced
+                continue; // a part of a replaced place
             }
             if let Some(Replacement { bytes, length, size }) = replace(at) {
                 if escaped.is_empty() {
