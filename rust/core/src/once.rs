@@ -67,8 +67,8 @@ impl<T: Send + Sync> Once<T> {
             }
         }
         let _release = Release(&self.maker);
-        // Another thread may have made the value since the looks above. SAFETY:
-        // as in `get`.
+        // Another thread may have made the value since the looks above.
+        // SAFETY: as in `get`.
         if let Some(value) = unsafe { self.value.load(Ordering::Acquire).as_ref() } {
             return value;
         }

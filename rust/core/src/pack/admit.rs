@@ -1,8 +1,8 @@
 //! The loop that admits chunks, under every counter.
 //!
-//! It asks the same questions about each chunk, in this order: is it out of
-//! scope, empty, above the cap, a duplicate of a kept chunk, and does it fit? A
-//! chunk that does not fit may be cut, or may end the packing.
+//! It asks the same questions about each chunk, in this order: is it empty,
+//! above a cap, a duplicate of a kept chunk, and does it fit? A chunk that does
+//! not fit may be cut, or may end the packing.
 
 use super::Packer;
 use super::meter::Meter;
@@ -75,8 +75,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         Ok(order.len())
     }
 
-    /// Drops chunk `index` if its size does not matter: out of scope, empty,
-    /// above the cap or a duplicate. Returns whether it did.
+    /// Drops chunk `index` if it is empty, above a cap, or a duplicate, whatever
+    /// its size. Returns whether it did.
     fn is_refused(&mut self, index: u32) -> bool {
         let cap = self.plan.max_chunks;
         if self.is_empty(index) {

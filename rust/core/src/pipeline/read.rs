@@ -13,7 +13,7 @@ use crate::text::Text;
 /// a few milliseconds' work, or a tenth of a second on the slowest path.
 const SLICE_CHARS: usize = 8 << 20;
 
-/// How many chunks before it is read the processor is told of a text.
+/// How many chunks ahead texts are prefetched.
 const PREFETCH: usize = 1;
 
 /// Where the relevance comes from.
