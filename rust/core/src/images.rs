@@ -53,8 +53,8 @@ impl Detail {
 /// An image in a message.
 ///
 /// It costs 85 tokens and 170 for each of its tiles; 85 with low detail (for
-/// `gpt-4o-mini`: 2833 and 5667). An image of unknown size costs the maximum,
-/// 1445. `gpt-4.1-mini`, `gpt-5-mini`, their `nano` versions and `o4-mini`
+/// `gpt-4o-mini`: 2833 and 5667). An image of unknown size costs 1445, the
+/// maximum. `gpt-4.1-mini`, `gpt-5-mini`, their `nano` versions and `o4-mini`
 /// count patches of 32 pixels by their own factors.
 ///
 /// # Examples

@@ -53,8 +53,8 @@ pub enum Dedupe {
     ///
     /// Texts are compared by their shingles: all runs of five words, or of all
     /// words where a text has fewer. Words are those of BM25. A chunk that fits
-    /// is a near duplicate if four fifths of the shingles of both texts are
-    /// common to both, or if the kept text has all shingles of the chunk.
+    /// is a near duplicate if four fifths of all shingles of the two texts are
+    /// in both, or if the kept text has all shingles of the chunk.
     Near,
 }
 
@@ -76,13 +76,14 @@ pub enum Selection {
     /// the query that those before cover. For chunks that say the same in other
     /// words.
     ///
-    /// Among the 512 chunks of best rank, the greedy order maximises `2 * sum(C
-    /// / sqrt(r)) + sum(sqrt(w * x))`. The first sum is over the chosen chunks:
-    /// `r` is the place by rank, from 1 on, and `C` the most that one chunk has
-    /// of all words. The second is over the words of the query: `w` is the
-    /// weight of the word in BM25 over the 512, and `x` is the amount of it in
-    /// the chosen chunks, as BM25 measures it. The other chunks follow by rank.
-    /// Stemming and stopwords are those of the ranking, if that is by BM25.
+    /// Among the 512 chunks of best rank, the greedy order maximises
+    /// `2 * sum(C / sqrt(r)) + sum(sqrt(w * x))`. The first sum is over the
+    /// chosen chunks: `r` is the place by rank, from 1 on, and `C` the most
+    /// that one chunk has of all words. The second is over the words of the
+    /// query: `w` is the weight of the word in BM25 over the 512, and `x` is
+    /// the amount of it in the chosen chunks, as BM25 measures it. The other
+    /// chunks follow by rank. Stemming and stopwords are those of the ranking,
+    /// if that is by BM25.
     Coverage,
 }
 
@@ -132,8 +133,9 @@ pub enum Policy {
     /// stay within the budget together. Nothing is cut.
     Cite,
     /// [`Call::gate`](field@Call::gate) ranks by weight, whatever the ranking,
-    /// and puts documents out of scope: those that share no keyword with the
-    /// question, and those beyond a number. Titles do not count.
+    /// and drops documents: those that share no keyword with the question are
+    /// out of scope, and those beyond a number are above the cap. Titles do not
+    /// count.
     Gate {
         /// How many documents are considered at most.
         max_docs: u64,

@@ -1,9 +1,9 @@
 //! Cosine similarity of vectors.
 //!
 //! Products of float32 numbers are exact in binary64. They are added up in
-//! eight lanes, element `i` in lane `i % 8`. The lanes are added as `((0 + 1) +
-//! (2 + 3)) + ((4 + 5) + (6 + 7))`. So the sum is the same to the bit on every
-//! machine, whatever its registers hold.
+//! eight lanes, element `i` in lane `i % 8`. The lanes are added as
+//! `((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))`. So the sum is the same to the
+//! bit on every machine, however wide its registers are.
 
 use crate::error::Error;
 

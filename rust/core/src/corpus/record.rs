@@ -1,9 +1,10 @@
 //! The record of a chunk in a file: all but its text and title.
 //!
 //! It is empty for a text alone, else JSON, which Python programs write too:
-//! `[1, key, fields]` for a mapping in Python, and `[2, id, source, score,
-//! metadata]` for a chunk. Fields that only a chunk in Rust has are in the
-//! metadata in Python; here they follow it, in a mapping of their own.
+//! `[1, key, fields]` for a mapping in Python, and
+//! `[2, id, source, score, metadata]` for a chunk. Fields that only a chunk in
+//! Rust has are in the metadata in Python; here they follow it, in a mapping of
+//! their own.
 
 use crate::chunk::{Chunk, Document};
 use crate::error::Error;

@@ -374,9 +374,9 @@ fn ln(x: f64) -> f64 {
 /// the batch. It is 0 for a text with none of the query's terms, and has no
 /// upper bound.
 ///
-/// A term of the query counts `ln(1 + (N - n + 0.5) / (n + 0.5))` times `f *
-/// (k1 + 1) / (f + k1 * (1 - b + b * L / A))`. There `n` of `N` texts have the
-/// term, this text has it `f` times among its `L` words, and `A` is the mean
+/// A term of the query counts `ln(1 + (N - n + 0.5) / (n + 0.5))` times
+/// `f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))`. There `n` of `N` texts have
+/// the term, this text has it `f` times among its `L` words, and `A` is the mean
 /// number of words. Stopwords of the query are left out.
 ///
 /// # Errors
