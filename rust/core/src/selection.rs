@@ -108,8 +108,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Each further text adds as much as any other would, except for
-        /// rounding.
+        /// At each step no other text would add more, except for rounding.
         #[test]
         #[allow(clippy::cast_possible_truncation)] // few
         fn each_time_the_best_is_taken(
