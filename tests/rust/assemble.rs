@@ -3,7 +3,7 @@
 use budgeteer::{Chunk, Estimate, Order, Overflow, Packer, Packing, Template, TokenCounter};
 use proptest::prelude::*;
 
-/// Texts that try to pass for what stands around a chunk.
+/// Texts that try to pass for the frame of a chunk.
 fn chunks() -> impl Strategy<Value = Vec<Chunk>> {
     let part = prop::sample::select(vec![
         "\n",
@@ -69,8 +69,8 @@ fn packer(max_tokens: usize, template: Template, order: Order, overflow: bool) -
         .notice("Left out: {count}")
 }
 
-/// The count of the text is the total, and within the budget; the notice is
-/// there when something was dropped.
+/// The total is the count of the text, and within the budget; the notice is
+/// there if a chunk was dropped.
 fn assert_holds(packing: &Packing, counter: &impl TokenCounter) {
     if packing.kept.is_empty() {
         assert_eq!(("", 0), (packing.text.as_str(), packing.total_tokens));
@@ -118,7 +118,7 @@ proptest! {
         assert_holds(&packer.pack("tea", &chunks)?, &counter);
     }
 
-    /// The text begins as it did, up to the first chunk that is gone.
+    /// The text begins as before, up to the first chunk that is gone.
     #[test]
     fn what_is_sticky_stays(chunks in chunks(), template in templates(), query in "(tea|word)?") {
         let packer = Packer::new(200).template(template).order(Order::Sticky);
