@@ -92,7 +92,7 @@ def text_files(paths: Iterable[str], globs: Iterable[str] = ()) -> Iterator[Text
 
     """
     globs = [*globs]
-    chosen = _spec("a pattern", globs) if globs else None
+    chosen = _choice(globs) if globs else None
     only = any(not glob.startswith("!") for glob in globs)
     for written in paths:
         path = Path(written)
@@ -161,17 +161,26 @@ def _bare(line: str) -> str:
     return line.rstrip(" ").removesuffix("/")
 
 
+def _choice(globs: list[str]) -> Any:
+    """Return the patterns as they are for paths of files, the last that matches deciding."""
+    return _pathspec().PathSpec(_spec("a glob", globs).patterns)
+
+
 def _spec(where: str, lines: list[str]) -> Any:
-    try:
-        pathspec = importlib.import_module("pathspec")
-    except ImportError:
-        raise InvalidArgumentError(
-            "reading .gitignore and globs needs pathspec: pip install 'budgeteer[cli]'"
-        ) from None
+    pathspec = _pathspec()
     try:
         return pathspec.GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise InvalidArgumentError(f"{where}: {error}") from None
+
+
+def _pathspec() -> Any:
+    try:
+        return importlib.import_module("pathspec")
+    except ImportError:
+        raise InvalidArgumentError(
+            "reading .gitignore and globs needs pathspec: pip install 'budgeteer[cli]'"
+        ) from None
 
 
 def _read(path: Path, name: str, below: str) -> TextFile:
