@@ -96,7 +96,7 @@ def text_files(paths: Iterable[str], globs: Iterable[str] = ()) -> Iterator[Text
     only = any(not glob.startswith("!") for glob in globs)
     for written in paths:
         path = Path(written)
-        if not path.is_dir():
+        if not written or not path.is_dir():  # an empty path is no name of the folder it is in
             yield _read(path, written, path.name)
             continue
         root = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are written
@@ -149,7 +149,7 @@ def _rules_around(folder: Path) -> tuple[_Rules, ...]:
 def _rules_of(folder: Path) -> tuple[_Rules, ...]:
     try:
         data = (folder / _IGNORE_FILE).read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return ()
     where = str(folder / _IGNORE_FILE)
     lines = [line.rstrip("\r") for line in os.fsdecode(data).split("\n")]

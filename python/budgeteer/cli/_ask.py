@@ -97,8 +97,8 @@ def _chunks(
 ) -> tuple[list[Chunk], list[tuple[str, str]]]:
     """Return the pieces of all files, and of those that are not read why."""
     for path in paths:
-        if not Path(path).exists():
-            raise InvalidArgumentError(f"cannot read {path}: No such file or directory")
+        if not path or not Path(path).exists():
+            raise InvalidArgumentError(f"cannot read {path!r}: No such file or directory")
     is_one = len(paths) == 1 and Path(paths[0]).is_dir()
     chunks = []
     problems = []

@@ -190,7 +190,8 @@ def test_what_is_no_text_is_one_warning(run, docs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["docs/gone", "tea"], "cannot read docs/gone: No such file or directory"),
+        (["docs/gone", "tea"], "cannot read 'docs/gone': No such file or directory"),
+        (["", "tea"], "cannot read '': No such file or directory"),
         (["docs", "tea", "-n", "-1"], "max_tokens must be from 0 to "),
         (["docs", "tea", "-o", "yaml"], "argument -o/--output: must be one of 'text', 'json', "),
         (["docs", "tea", "-m", "gtp-4o"], "argument -m/--counter: counter must be one of "),

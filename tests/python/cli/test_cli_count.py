@@ -94,6 +94,13 @@ def test_what_cannot_be_counted_is_named_beside_the_rest(run, docs, name, proble
     assert (2, "", expected) == run(*WORDS, f"docs/{name}")
 
 
+def test_an_empty_path_is_no_folder(run, docs):
+    """A variable that a script forgot to set does not count the folder where it stands."""
+    status, out, err = run("count", "")
+    assert (2, "") == (status, out)
+    assert err.startswith("budgeteer: error: cannot read : ")
+
+
 def test_above_the_limit_goes_before_incomplete(run, docs):
     """Where the part that was counted is too much already, that is the status."""
     status, out, err = run(*WORDS, "--max", 1, "docs")
