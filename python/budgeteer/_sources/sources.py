@@ -299,16 +299,16 @@ def split_markdown(text: str, stem: str) -> list[tuple[str, str]]:
             fence = mark[1]
         elif line.startswith("## "):
             starts.append(i)
-            titles.append(_heading(line[3:]))
+            titles.append(heading(line[3:]))
         elif line.startswith("# ") and len(starts) == 1 and not titles[0]:
-            titles[0] = _heading(line[2:])
+            titles[0] = heading(line[2:])
     titles[0] = titles[0] or stem
     ends = [*starts[1:], len(lines)]
     sections = ["\n".join(lines[i:j]).strip() for i, j in zip(starts, ends, strict=True)]
     return [pair for pair in zip(titles, sections, strict=True) if pair[1]]
 
 
-def _heading(text: str) -> str:
+def heading(text: str) -> str:
     """Return the text of a heading without closing hashes."""
     text = text.strip()
     bare = text.rstrip("#")
