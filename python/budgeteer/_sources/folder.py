@@ -66,8 +66,9 @@ def text_files(paths: Iterable[str], globs: Iterable[str] = ()) -> Iterator[Text
 
     The files of a folder come by the parts of their relative paths, in the order of code points,
     on every machine. Left out are hidden files and folders, folders of version control, what a
-    ``.gitignore`` of the folder or of the repository around it ignores, and anything but a file. Links
-    to files are followed, links to folders are not. A file that is named itself is always read.
+    ``.gitignore`` of the folder or of the repository around it ignores, and sockets and the like.
+    Links to files are followed, links to folders are not. A file that is named itself is always
+    read.
 
     Args:
         paths: Files and folders.
