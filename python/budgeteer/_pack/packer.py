@@ -158,7 +158,8 @@ class Packer:
             chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with
                 ``.text``, ``.page_content`` or ``.content``; they may be mixed. Of an object's
                 attributes the first that exists on the first object of its type is taken. Or a
-                `Corpus` of such.
+                `Corpus` of such, or a column of pandas, Polars, Arrow or numpy without nulls. A
+                data frame is refused, and so is a set, which has no order.
             max_tokens: Replaces the packer's own for this call; the reserve still comes off.
             vectors: Where the ranking weighs embeddings, the pair of the query's
                 vector, shape ``(d,)``, and those of the chunks, shape ``(n, d)``. With an embedder
@@ -302,8 +303,8 @@ class Packer:
             workers: How many threads pack, from 1 to 256. None packs in the caller's, each
                 request when its packing is asked for. Several read up to twice their number of
                 requests ahead, end with the iterator, and may call a counter or an embedder of
-                the caller's at the same time. They help with batches of thousands of chunks:
-                shorter work is done one at a time, as all of Python's is.
+                the caller's at the same time. They save time where an embedder waits for its
+                endpoint; packing itself mostly holds the interpreter's lock.
 
         Raises:
             InvalidArgumentError: An argument has a wrong type or is out of range; or a request is
