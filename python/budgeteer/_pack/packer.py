@@ -16,6 +16,7 @@ from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, ra
 from budgeteer._pack.state import Indexed
 from budgeteer._pack.template import Template
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer._rank.rankings import Ranking
 from budgeteer.errors import InvalidArgumentError
 
@@ -136,10 +137,17 @@ class Packer:
         set_field(self, "max_chunks", found.max_chunks)
         set_field(self, "_prepared", found)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write its options."""
+        return instance_schema(cls, cls._options)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the options; they are prepared again where they are read."""
-        options = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
-        return _restored, (type(self), options)
+        return _restored, (type(self), self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
 
     def pack(
         self,
