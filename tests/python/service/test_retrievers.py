@@ -161,8 +161,8 @@ REFUSALS = [
     # aws-samples/bedrock-chat 95, daisuke-awaji/moca 254
     (
         (
-            "An error occurred (validationException) when calling the InvokeModelWithResponseStream "
-            "operation: Input is too long for requested model."
+            "An error occurred (validationException) when calling the "
+            "InvokeModelWithResponseStream operation: Input is too long for requested model."
         ),
         None,
         None,
@@ -192,24 +192,24 @@ REFUSALS = [
     # cline/cline 5474, anomalyco/opencode 6071, deer-flow 310, refly-ai/refly 1177
     (
         (
-            "400 Input tokens exceed the configured limit of 272000 tokens. Your messages resulted "
-            "in 289650 tokens. Please reduce the length of the messages."
+            "400 Input tokens exceed the configured limit of 272000 tokens. Your messages "
+            "resulted in 289650 tokens. Please reduce the length of the messages."
         ),
         272000,
         289650,
     ),
     (
         (
-            "Your input exceeds the context window of this model. Please adjust your input and try "
-            "again."
+            "Your input exceeds the context window of this model. Please adjust your input and "
+            "try again."
         ),
         None,
         None,
     ),
     (
         (
-            "This model's maximum context length is 128000 tokens. However, your messages resulted "
-            "in 202868 tokens (202767 in the messages, 101 in the functions)."
+            "This model's maximum context length is 128000 tokens. However, your messages "
+            "resulted in 202868 tokens (202767 in the messages, 101 in the functions)."
         ),
         128000,
         202868,
@@ -234,9 +234,9 @@ REFUSALS = [
     (
         (
             "This model's maximum context length is 262144 tokens. However, you requested 128000 "
-            "output tokens and your prompt contains at least 134145 input tokens, for a total of at "
-            "least 262145 tokens. Please reduce the length of the input prompt or the number of "
-            "requested output tokens. (parameter=input_tokens, value=134145)"
+            "output tokens and your prompt contains at least 134145 input tokens, for a total of "
+            "at least 262145 tokens. Please reduce the length of the input prompt or the number "
+            "of requested output tokens. (parameter=input_tokens, value=134145)"
         ),
         262144,
         262145,
@@ -259,9 +259,9 @@ REFUSALS = [
     ),
     (
         (
-            "Requested token count exceeds the model's maximum context length of 64000 tokens. You "
-            "requested a total of 71897 tokens: 7897 tokens from the input messages and 64000 tokens "
-            "for the completion."
+            "Requested token count exceeds the model's maximum context length of 64000 tokens. "
+            "You requested a total of 71897 tokens: 7897 tokens from the input messages and 64000 "
+            "tokens for the completion."
         ),
         64000,
         71897,
@@ -269,8 +269,8 @@ REFUSALS = [
     # huggingface/chat-ui 340, huggingface/text-generation-inference 937
     (
         (
-            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1000 "
-            "`inputs` tokens and 1024 `max_new_tokens`"
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: "
+            "1000 `inputs` tokens and 1024 `max_new_tokens`"
         ),
         1512,
         2024,
@@ -288,8 +288,8 @@ REFUSALS = [
     (
         (
             '{"error":{"code":400,"message":"the request exceeds the available context size. try '
-            'increasing the context size or enable context shift","type":"exceed_context_size_error",'
-            '"n_prompt_tokens":14429,"n_ctx":8192}}'
+            'increasing the context size or enable context shift",'
+            '"type":"exceed_context_size_error","n_prompt_tokens":14429,"n_ctx":8192}}'
         ),
         8192,
         14429,
