@@ -4,6 +4,7 @@ import itertools
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 from budgeteer import Packer
@@ -180,3 +181,17 @@ def test_bad_options(backend, options, message):
     """What pack_batch itself is given is checked before anything is asked for."""
     with pytest.raises(InvalidArgumentError, match=message):
         Packer(5).pack_batch([], **options)
+
+
+def test_threads_wait_at_the_same_time(backend):
+    """Two workers ask an embedder at once: neither waits until the other has its answer."""
+    both = threading.Barrier(2, timeout=30)
+
+    class Endpoint:
+        def embed(self, texts):
+            both.wait()
+            return np.ones((len(texts), 2), dtype="float32")
+
+    packings = Packer(20, ranking=Embedding(Endpoint())).pack_batch([GOOD] * 4, workers=2)
+
+    assert 4 == len(list(packings))
