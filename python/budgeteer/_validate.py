@@ -119,10 +119,59 @@ def did_you_mean(value: str, allowed: Iterable[str]) -> str:
 
 
 def batch(name: str, value: object) -> Sequence[Any]:
-    """Return the items of *value* as a list or tuple; a single text or mapping is refused."""
+    """
+    Return the items of *value* as a list or tuple.
+
+    A column of pandas, Polars, Arrow or numpy gives its values; a null among them, a single
+    text or mapping, a data frame (whose items are the names of its columns) and a
+    set (whose order differs between processes) are refused.
+    """
     if isinstance(value, (list, tuple)):
         return value
+    if isinstance(value, (set, frozenset)):
+        raise InvalidArgumentError(
+            f"{name} must be a sequence, not {type_name(value)}, whose order differs between "
+            f"processes: give it one, as sorted() does"
+        )
+    kind = type(value)
+    if hasattr(kind, "columns") and hasattr(kind, "shape"):
+        raise InvalidArgumentError(
+            f"{name} must be a sequence, not {type_name(value)}: give {_column_of(value)}"
+        )
+    if hasattr(kind, "to_pylist") or hasattr(kind, "dtype"):
+        return _column(name, value)
     return list(iterable(name, value))
+
+
+def _column_of(frame: Any) -> str:
+    """Return the line of Python that gives the texts of a data frame."""
+    names = [*getattr(frame, "column_names", frame.columns)]
+    known = [name for name in ("text", "content", "page_content") if name in names]
+    shown_name = repr((known or names or ["text"])[0])[:80]
+    is_arrow = hasattr(type(frame), "to_pylist")
+    return f"one column of it, df[{shown_name}].{'to_pylist' if is_arrow else 'to_list'}()"
+
+
+def _column(name: str, column: Any) -> Sequence[Any]:
+    """Return the values of a column of pandas, Polars, Arrow or numpy, which has no nulls."""
+    methods = (getattr(column, name, None) for name in ("to_pylist", "to_list", "tolist"))
+    values = next((method() for method in methods if callable(method)), column)
+    if not isinstance(values, list):  # such as an array without dimensions
+        raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(column)}")
+    for i, value in enumerate(values):
+        if type(value) is not str and is_null(value):
+            raise InvalidArgumentError(
+                f"{name}[{i}] is null: leave it out before, as dropna(), drop_nulls() or "
+                f"drop_null() of the column does"
+            )
+    return values
+
+
+def is_null(value: object) -> bool:
+    """Return whether *value* stands for none at all in a column: None, NaN or pandas' own."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def iterable(name: str, value: object) -> Iterable[Any]:

@@ -4,7 +4,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -22,10 +22,11 @@ class Chunk:
 
     A `Packer` also takes strings, mappings with ``text`` or ``content``, and objects with
     ``.text``, ``.page_content`` or ``.content``; this class is for callers without a type of their
-    own.
+    own. Of those it reads ``id`` (else ``node_id``), ``source``, ``title``, ``score`` and
+    ``metadata`` (else ``meta``).
 
     Args:
-        text: The text, the only field that a packing contains.
+        text: The text, the only field that a packing contains; all others are keywords.
         id: Identifier within its source, shown by templates; None for none.
         source: Where the chunk comes from, for people and citations.
         title: Heading of the chunk; its words count for ranking, not for the budget.
@@ -45,6 +46,7 @@ class Chunk:
     """
 
     text: str
+    _: KW_ONLY
     id: str | None = None
     source: str = ""
     title: str = ""
@@ -83,13 +85,26 @@ def is_mapping(value: object) -> bool:
     return _is_mapping_type(type(value))  # type: ignore[arg-type]  # a type is hashable
 
 
+_OTHER_NAMES = {"id": "node_id", "metadata": "meta"}
+"""What LlamaIndex and Haystack call a field."""
+
+
 def field_of(chunk: Any, name: str) -> Any:
-    """Return the field *name* of a chunk of any type, or None if it has none."""
-    if type(chunk) is dict or is_mapping(chunk):
-        return chunk.get(name)
+    """
+    Return the field *name* of a chunk of any type, or None if it has none.
+
+    Every field other than the text and the title that ranks is read here, so that each has the
+    same names wherever it is read.
+    """
     if isinstance(chunk, str):
         return None
-    return getattr(chunk, name, None)
+    is_a_mapping = type(chunk) is dict or is_mapping(chunk)
+    value = chunk.get(name) if is_a_mapping else getattr(chunk, name, None)
+    other = _OTHER_NAMES.get(name)
+    if value is not None or other is None or type(chunk) is Chunk:
+        return value
+    value = chunk.get(other) if is_a_mapping else getattr(chunk, other, None)
+    return value if name != "metadata" or is_mapping(value) else None
 
 
 def metadata_field(chunk: object, name: str) -> Any:

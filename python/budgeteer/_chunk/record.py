@@ -138,7 +138,9 @@ def _restored(place: int, text: str, title: str, record: bytes) -> Any:
             identifier, source, score, metadata, *own = rest
             if own and own[0]:  # a Rust program wrote these as fields
                 metadata = {**(metadata or {}), **own[0]}
-            return Chunk(text, identifier, source, title, score, metadata)
+            return Chunk(
+                text, id=identifier, source=source, title=title, score=score, metadata=metadata
+            )
     except (ValueError, TypeError, RecursionError):
         pass
     raise CorpusError(f"the record of chunk {place} in the file is not one that a Corpus writes")

@@ -23,6 +23,7 @@ from budgeteer._messages.messages import (
     render_tools,
 )
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer.errors import InvalidArgumentError
 
 
@@ -82,6 +83,11 @@ class Allocation:
             "total_tokens": self.total_tokens,
             "is_exact": self.is_exact,
         }
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
 
 
 @public("budgeteer")

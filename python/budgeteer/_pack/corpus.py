@@ -155,7 +155,14 @@ class Corpus(Indexed[T]):
             begin(packer, query, self), packer.max_tokens
         ).kept  # no telemetry: the caller did not ask for a packing
         return [
-            Chunk(chunk.text, chunk.id, chunk.source, chunk.title, found.score, chunk.metadata)
+            Chunk(
+                chunk.text,
+                id=chunk.id,
+                source=chunk.source,
+                title=chunk.title,
+                score=found.score,
+                metadata=chunk.metadata,
+            )
             for chunk, found in zip(as_chunks([found.chunk for found in kept]), kept, strict=True)
         ]
 

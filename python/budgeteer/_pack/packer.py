@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 from budgeteer import _telemetry, _validate
 from budgeteer._chunk.chunk import refusal
@@ -12,9 +12,11 @@ from budgeteer._pack.call import Call, begun
 from budgeteer._pack.options import Dedupe, Order, Overflow, Selection, Style, Units
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
+from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, raising
 from budgeteer._pack.state import Indexed
 from budgeteer._pack.template import Template
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer._rank.rankings import Ranking
 from budgeteer.errors import InvalidArgumentError
 
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-_ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
 
 
 @public("budgeteer")
@@ -127,10 +127,17 @@ class Packer:
         set_field(self, "max_chunks", found.max_chunks)
         set_field(self, "_prepared", found)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write its options."""
+        return instance_schema(cls, cls._options)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the options; unpickling prepares them again."""
-        options = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
-        return _restored, (type(self), options)
+        return _restored, (type(self), self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
 
     def pack(
         self,
@@ -149,7 +156,8 @@ class Packer:
             chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with ``.text``,
                 ``.page_content`` or ``.content``; they may be mixed. The first object of a type
                 decides which of these attributes is read on all objects of that type. Or a
-                `Corpus`.
+                `Corpus`, or a column of pandas, Polars, Arrow or numpy without nulls. A data frame
+                and a set, which has no order, are refused.
             max_tokens: Replaces the packer's own for this call; the reserve is still taken off.
             vectors: For a ranking by embeddings, the pair of the query's vector, shape ``(d,)``,
                 and the chunks' vectors, shape ``(n, d)``. With an embedder you may give the
@@ -257,40 +265,67 @@ class Packer:
             await call.aembed()
         return finish(call, limit, self.reserve_tokens)
 
+    @overload
     def pack_batch(
-        self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
-    ) -> Iterator[Packing[Any]]:
+        self,
+        requests: Iterable[Mapping[str, Any] | Sequence[Any]],
+        *,
+        on_error: Literal["raise"] = "raise",
+        workers: int | None = None,
+    ) -> Iterator[Packing[Any]]: ...
+    @overload
+    def pack_batch(
+        self,
+        requests: Iterable[Mapping[str, Any] | Sequence[Any]],
+        *,
+        on_error: Literal["yield"],
+        workers: int | None = None,
+    ) -> Iterator[Packing[Any] | Exception]: ...
+    def pack_batch(
+        self,
+        requests: Iterable[Mapping[str, Any] | Sequence[Any]],
+        *,
+        on_error: OnError = "raise",
+        workers: int | None = None,
+    ) -> Iterator[Packing[Any] | Exception]:
         """
-        Yield the packing of each request, in order, one at a time.
+        Yield the packing of each request, in order.
 
         Args:
             requests: Each is a pair of query and chunks, or a mapping of the arguments of `pack`.
+            on_error: What happens to a request that cannot be packed. ``"raise"`` raises its
+                exception in its turn, and ends. ``"yield"`` yields the exception in place of the
+                packing, and goes on.
+            workers: How many threads pack, from 1 to 256. None packs in the caller's, each
+                request when its packing is asked for. Several read up to twice their number of
+                requests ahead, end with the iterator, and may call a counter or an embedder of
+                the caller's at the same time. They save time where an embedder waits for its
+                endpoint; packing itself mostly holds the interpreter's lock.
 
         Raises:
-            InvalidArgumentError: A request is neither of the two, or as for `pack`.
+            InvalidArgumentError: An argument has a wrong type or is out of range; or a request is
+                neither a pair nor a mapping, or as for `pack`. The message names the request.
+            EmbeddingError: As from `pack`. From Python 3.11 on a note names the request, as for
+                any other exception.
+            CounterError: As from `pack`.
 
         Examples:
             >>> requests = [("tea", ["Green tea."]), {"query": "bread", "chunks": ["Rye bread."]}]
             >>> [packing.total_tokens for packing in Packer(8).pack_batch(requests)]
             [3, 4]
+            >>> requests[0] = (None, ["Green tea."])
+            >>> bad, good = Packer(8).pack_batch(requests, on_error="yield", workers=2)
+            >>> print(bad)
+            requests[0]: query must be a str, not None
+            >>> good.text
+            'Rye bread.'
 
         """
-        for i, request in enumerate(_validate.iterable("requests", requests)):
-            if isinstance(request, Mapping):
-                unknown = set(request) - _ARGUMENTS
-                if unknown or not {"query", "chunks"} <= set(request):
-                    raise InvalidArgumentError(
-                        f"requests[{i}] must have 'query' and 'chunks', may have 'max_tokens', "
-                        f"'vectors' and 'previous', and nothing else"
-                    )
-                yield self.pack(**request)
-            elif isinstance(request, (tuple, list)) and len(request) == 2:
-                yield self.pack(request[0], request[1])
-            else:
-                raise InvalidArgumentError(
-                    f"requests[{i}] must be a pair of query and chunks or a mapping, "
-                    f"not {_validate.type_name(request)}"
-                )
+        requests = _validate.iterable("requests", requests)
+        is_raising = _validate.choice("on_error", on_error, ON_ERROR) == "raise"
+        threads = 1 if workers is None else _validate.whole("workers", workers, 1, MAX_WORKERS)
+        found = answers(requests, self.pack, threads)
+        return raising(found) if is_raising else found
 
 
 def begin(packer: Packer, query: object, chunks: object) -> Call:

@@ -16,6 +16,7 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.options import REASONS, Reason
 from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer._rank.rankings import RankingName
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
@@ -63,6 +64,37 @@ class KeptChunk(Generic[T]):
     span: tuple[int, int]
     was_cut: bool
 
+    if not TYPE_CHECKING:  # pydantic never asks the alias of a dataclass for its schema
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            """Return the class: of what type the caller's objects are is for type checkers."""
+            return cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what is known of the chunk as plain data, without the caller's object.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> pack("tea", ["tea"], 3).kept[0].to_dict()["span"]
+            [0, 3]
+
+        """
+        return {
+            "index": self.index,
+            "score": self.score,
+            "token_count": self.token_count,
+            "citation_tokens": self.citation_tokens,
+            "span": list(self.span),
+            "was_cut": self.was_cut,
+            "text": self.text,
+        }
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
+
 
 @public("budgeteer")
 @dataclass(frozen=True, slots=True)
@@ -95,6 +127,49 @@ class DroppedChunk(Generic[T]):
     needed_tokens: int
     available_tokens: int
     duplicate_of: int | None
+
+    if not TYPE_CHECKING:  # pydantic never asks the alias of a dataclass for its schema
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            """Return the class: of what type the caller's objects are is for type checkers."""
+            return cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what is known of the chunk as plain data, without the caller's object.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> pack("tea", [""], 3).dropped[0].to_dict()["reason"]
+            'empty'
+
+        """
+        return {
+            "index": self.index,
+            "score": self.score,
+            "reason": self.reason,
+            "needed_tokens": self.needed_tokens,
+            "available_tokens": self.available_tokens,
+            "duplicate_of": self.duplicate_of,
+        }
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
+
+
+_SHOWN = 3
+"""The number of chunks that a session shows, and of characters of each."""
+_SHOWN_CHARS = 200
+
+
+def _short(shown: str) -> str:
+    """Return *shown*, or its beginning and its end where it is long."""
+    if len(shown) <= _SHOWN_CHARS:
+        return shown
+    half = (_SHOWN_CHARS - 5) // 2
+    return f"{shown[:half]} ... {shown[-half:]}"
 
 
 class _Lazy(Sequence[V]):
@@ -130,7 +205,11 @@ class _Lazy(Sequence[V]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(list(self))
+        """Show the first items, each in one short line, and how many there are."""
+        shown = [_short(repr(self._make(place))) for place in range(min(self._length, _SHOWN))]
+        if self._length > _SHOWN:
+            shown.append(f"... {self._length} in all")
+        return f"[{', '.join(shown)}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
@@ -460,30 +539,14 @@ class Packing(Generic[T]):
             "is_exact": self.is_exact,
             "was_truncated": self.was_truncated,
             "fallback": self.fallback,
-            "kept": [
-                {
-                    "index": kept.index,
-                    "score": kept.score,
-                    "token_count": kept.token_count,
-                    "citation_tokens": kept.citation_tokens,
-                    "span": list(kept.span),
-                    "was_cut": kept.was_cut,
-                    "text": kept.text,
-                }
-                for kept in self.kept
-            ],
-            "dropped": [
-                {
-                    "index": dropped.index,
-                    "score": dropped.score,
-                    "reason": dropped.reason,
-                    "needed_tokens": dropped.needed_tokens,
-                    "available_tokens": dropped.available_tokens,
-                    "duplicate_of": dropped.duplicate_of,
-                }
-                for dropped in self.dropped
-            ],
+            "kept": [kept.to_dict() for kept in self.kept],
+            "dropped": [dropped.to_dict() for dropped in self.dropped],
         }
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
 
     def __repr__(self) -> str:
         """Show the figures, never the text."""

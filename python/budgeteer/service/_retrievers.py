@@ -217,7 +217,14 @@ def best(query: str, chunks: Sequence[Chunk], limit: int) -> list[Chunk]:
     order = sorted(range(len(chunks)), key=lambda i: -scores[i])[:limit]
     # Not by dataclasses.replace, which is slower.
     return [
-        Chunk(chunk.text, chunk.id, chunk.source, chunk.title, scores[i], chunk.metadata)
+        Chunk(
+            chunk.text,
+            id=chunk.id,
+            source=chunk.source,
+            title=chunk.title,
+            score=scores[i],
+            metadata=chunk.metadata,
+        )
         for i, chunk in ((i, chunks[i]) for i in order)
     ]
 
