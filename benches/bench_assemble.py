@@ -3,12 +3,11 @@ Assembling 500 chunks with every template, beside scoring them.
 
     python benches/bench_assemble.py [--chunks N] [--rounds N] [--all]
 
-What a case costs beyond scoring is what a packing takes, less what it takes with
-``max_chunks=0``, which reads, scores and ranks all chunks and keeps none: to admit and to
-assemble. What a template costs is what it takes beyond ``plain``, as a share of the same. All
-cases are interleaved in one run on fresh strings; times are medians, and only their ratios mean
-anything.
-The budget is the 8,000 tokens of the other benchmarks; with ``--all`` every chunk is kept.
+A case's own time, for admission and assembly, is that of a packing less that with
+``max_chunks=0``, which reads, scores and ranks all chunks and keeps none. A template's cost is its
+time beyond ``plain``, as a share of the same. All cases are interleaved in one run on fresh
+strings. Times are medians, and only their ratios are meaningful. The budget is the 8,000 tokens of
+the other benchmarks; with ``--all`` every chunk is kept.
 
 Under pytest the same cases run with pytest-benchmark:
 ``pytest benches/bench_assemble.py --benchmark-enable``.

@@ -1,14 +1,14 @@
 """
-Packing from a corpus: time of a query, of building, saving and opening, and memory.
+Packing from a corpus: the time to query, build, save and open it, and its memory.
 
     python benches/bench_corpus.py [--sizes 5000,100000,1000000] [--rounds N] [--texts FILE]
 
-Queries are compared, at the smallest size, with the clean Python that people write: split, count,
-score by BM25, sort, and count with tiktoken until the budget is full, over texts that it tokenized
-beforehand, and over texts that it did not. Times are of the processor, medians; only
-ratios within one run mean much. Memory is what the process holds more after building, without the
-texts: the postings, and what is kept beside for each chunk, which says something at large sizes
-alone; and what queries add, once for all, caches and the tables of an encoding included.
+At the smallest size, queries are compared with clean Python as people write it: split, count,
+score by BM25, sort, and count with tiktoken until the budget is full, over texts that were
+tokenized beforehand, and over texts that were not. Times are processor times, medians; only ratios
+within one run are meaningful. Memory is the growth of the process by building, without the texts:
+the postings and the data of each chunk, a useful figure only at large sizes; and the growth by the
+first queries, caches and the tables of an encoding included.
 
 Under pytest the smallest case runs once: ``pytest benches/bench_corpus.py``.
 """
@@ -45,19 +45,19 @@ PACKER = Packer(MAX_TOKENS)
 
 
 def resident() -> int:
-    """Return the bytes that the process holds and needs; 0 where nobody tells."""
+    """Return the resident bytes of the process; 0 if the system does not tell."""
     statm = Path("/proc/self/statm")
     if not statm.exists():
         return 0
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # what was freed goes back to the system
+    if trim is not None:  # return freed memory to the system
         trim(0)
     return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def seconds(work: Callable[[], Any], rounds: int) -> float:
-    """Return the median of the processor's time."""
+    """Return the median processor time."""
     times = []
     for _ in range(rounds):
         start = time.process_time()
@@ -72,7 +72,7 @@ def words(text: str) -> list[str]:
 
 
 def clean_python(query: str, texts: list[str], counted: list[Counter[str]] | None) -> str:
-    """Do what people write."""
+    """Pack as people write it."""
     if counted is None:
         counted = [Counter(words(text)) for text in texts]
     os.environ["TIKTOKEN_CACHE_DIR"] = str(vocabulary.cache_dir())
@@ -104,8 +104,8 @@ def postings(path: Path) -> int:
 
 
 def measure(text: str, count: int, rounds: int, *, with_python: bool) -> dict[str, float]:
-    """Return the figures at one size, by what they are."""
-    Corpus(fresh(text, 100))  # the tables of characters are there
+    """Return the figures at one size, by name."""
+    Corpus(fresh(text, 100))  # loads the tables of characters
     texts = fresh(text, count)
     before = resident()
     start = time.process_time()

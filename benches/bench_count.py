@@ -3,18 +3,17 @@ Exact counting beside tiktoken and gigatoken, interleaved in one run.
 
     python benches/bench_count.py [--rounds N] [--chunks N] [--smoke]
 
-The chunks are 800 characters each, out of the files that come with Python and with installed
-packages: prose, code and data, and of every script that is found there. Which files these are
-differs between machines.
+The chunks have 800 characters each, from the files of Python and of installed packages: prose,
+code and data, in every script found there. The files differ between machines.
 
-What a process remembers of pretokens cannot be forgotten. So each measurement has a fresh process,
-with the vocabulary loaded by one short text; a round is one process for each, in turn, and the
-first pass over the chunks is the cold one. Every pass gets fresh strings: CPython caches what it
-has computed of a str. Times are of the processor, so that what runs beside it disturbs little, but
-for those of several threads. They are medians over the rounds, and a ratio is the median of the
-rounds' own ratios; times of different runs mean nothing beside each other.
+A process cannot clear its cache of pretokens. So each measurement has a fresh process, with the
+vocabulary loaded by one short text; a round is one process for each, in turn, and the first pass
+over the chunks is the cold one. Every pass gets fresh strings, as CPython caches data of a str.
+Times are processor times, which other programs disturb little, except those of several threads.
+They are medians over the rounds, and a ratio is the median of the rounds' ratios; times of
+different runs do not compare.
 
-gigatoken is left out where it is not installed: it is in the extra `bench`.
+gigatoken, of the extra `bench`, is left out if it is not installed.
 
 Under pytest the warm cases run with pytest-benchmark:
 ``pytest benches/bench_count.py --benchmark-enable``.
@@ -68,7 +67,7 @@ PROSE = {".md", ".txt", ".rst", "METADATA", "LICENSE"}
 KINDS = {**dict.fromkeys(PROSE, "prose"), ".py": "code", ".json": "data"}
 
 Run = Callable[[list[str]], int]
-"""Counts texts one after the other, and returns what all counts have in common: their sum."""
+"""Counts texts one after another, and returns the sum, which is the same for all counters."""
 
 
 # The chunks
@@ -87,10 +86,10 @@ def shuffled(chunks: list[str]) -> list[str]:
 @functools.cache
 def real_chunks(count: int, of_a_file: int = 20) -> tuple[str, ...]:
     """
-    Return *count* different chunks of the files that are installed, well mixed.
+    Return *count* different chunks of installed files, well mixed.
 
-    No file but the language reference gives more than *of_a_file* of them. A third each is prose,
-    code and data, and a fifth is not ASCII, as far as there is enough.
+    No file except the language reference gives more than *of_a_file* of them. A third each is
+    prose, code and data, and a fifth is not ASCII, as far as there are enough.
     """
     found: dict[str, list[str]] = {
         "prose": cut("\n".join(topics.values())),
@@ -130,7 +129,7 @@ def fresh(chunks: Sequence[str]) -> list[str]:
 
 
 def scripts(chunks: Sequence[str]) -> str:
-    """Return what the chunks are written in, as far as they are not ASCII."""
+    """Return the scripts of letters beyond ASCII, each with its number of chunks."""
     names = Counter(
         name
         for chunk in chunks
@@ -147,7 +146,7 @@ def scripts(chunks: Sequence[str]) -> str:
 
 
 def make_folder(folder: Path) -> None:
-    """Put both vocabularies where gigatoken knows them by name, and tiktoken by its cache."""
+    """Put both vocabularies where gigatoken finds them by name, and tiktoken in its cache."""
     for encoding, name in zip(ENCODINGS, vocabulary.FILES, strict=True):
         shutil.copy(vocabulary.cache_dir() / name, folder / name)
         shutil.copy(vocabulary.cache_dir() / name, folder / f"{encoding}.tiktoken")
@@ -175,7 +174,7 @@ def ours(how: str, *, cache: bool) -> Callable[[str, Path], Run]:
         ways: dict[str, Run] = {
             "count": lambda texts: sum(map(counter.count, texts)),
             "count_batch": lambda texts: int(counter.count_batch(texts).sum()),
-            # No sum: this does not count most texts to their end.
+            # No sum, as most texts are not counted to their end.
             "count_till_limit": lambda texts: sum(
                 map(bool, map(counter.count_till_limit, texts, itertools.repeat(LIMIT)))
             ),
@@ -204,7 +203,7 @@ COLD = [name for name in COUNTERS if name not in {*CACHED, *NOT_YET}]
 
 
 def pack_with_tiktoken(count: Callable[[str], Any], texts: list[str]) -> int:
-    """Pack as one would without this library: count everything, then take the best that fit."""
+    """Pack as without this library: count everything, then take the best that fit."""
     wanted = set(QUERY.lower().split())
     counts = [len(count(text)) for text in texts]
     scores = [len(wanted.intersection(text.lower().split())) for text in texts]
@@ -216,11 +215,11 @@ def pack_with_tiktoken(count: Callable[[str], Any], texts: list[str]) -> int:
     return len("\n\n".join(kept))
 
 
-# What a fresh process measures
+# Measurements of a fresh process
 
 
 def seconds(work: Callable[[Any], Any], argument: Any) -> float:
-    """Return how long it takes of the processor."""
+    """Return the processor time."""
     start = time.process_time()
     work(argument)
     return time.process_time() - start
@@ -240,14 +239,14 @@ def cold(chunks: Sequence[str], folder: Path, encoding: str, name: str) -> Any:
 
 
 def warm(chunks: Sequence[str], folder: Path, encoding: str, sweeps: int) -> Any:
-    """Return the median time of each counter in a process that has counted all of it before."""
+    """Return the median time of each counter in a process that has counted all texts before."""
     runs = {name: make(encoding, folder) for name, make in COUNTERS.items()}
     for run in runs.values():
         run(fresh(chunks))
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(sweeps):
         for name, run in runs.items():
-            # The quick get as many tries as their noise needs.
+            # Quick cases get more tries, as they are noisier.
             for _ in range(1 if name == "tiktoken" else 5):
                 if name in NOT_YET:
                     budgeteer.get_counter(encoding).clear_cache()
@@ -275,7 +274,7 @@ def packing(chunks: Sequence[str], folder: Path, start: int) -> Any:
     first = seconds(pack, fresh(batches[start % len(batches)]))
     times: dict[str, list[float]] = {"tiktoken": [], "cleared": [], "cached": []}
     for batch in batches:
-        pack(fresh(batch))  # the process has seen it
+        pack(fresh(batch))  # the process has seen these texts
         times["tiktoken"].append(seconds(baseline, fresh(batch)))
         for _ in range(5):
             counter.clear_cache()
@@ -286,7 +285,7 @@ def packing(chunks: Sequence[str], folder: Path, start: int) -> Any:
 
 
 def parallel(chunks: Sequence[str], _: Path, encoding: str, count: int) -> Any:
-    """Return what a large batch takes by the clock, and of all processors."""
+    """Return the time of a large batch by the clock, and of all processors."""
     run = COUNTERS["count_batch"](encoding, Path())
     many = list(itertools.islice(itertools.cycle(chunks), count))
     run(fresh(many))
@@ -300,7 +299,7 @@ def parallel(chunks: Sequence[str], _: Path, encoding: str, count: int) -> Any:
 
 
 def hostile_texts(size: int) -> dict[str, str]:
-    """Return texts without a place to split, or with nothing else."""
+    """Return texts with no place to split, or with nothing else."""
     choose = random.Random(1).choices
     han = [chr(code) for code in range(0x4E00, 0x9FA6)]
     return {
@@ -333,7 +332,7 @@ SECTIONS = {section.__name__: section for section in (cold, warm, packing, paral
 
 
 class Rounds:
-    """What fresh processes measured in each round."""
+    """The measurements of fresh processes in each round."""
 
     def __init__(self, folder: Path, *, small: bool) -> None:
         self.folder = folder
@@ -344,7 +343,7 @@ class Rounds:
         self.totals: dict[str, dict[str, int]] = {}
 
     def process(self, section: str, *arguments: Any, threads: int = 1) -> Any:
-        """Return what a section answers in a process of its own."""
+        """Return the result of a section in a process of its own."""
         command = [sys.executable, __file__, "--section", json.dumps([section, *arguments])]
         command += ["--folder", str(self.folder)]
         environment = {**os.environ, "BUDGETEER_NUM_THREADS": str(threads)}
@@ -352,7 +351,7 @@ class Rounds:
         return json.loads(done.stdout)
 
     def add(self, *key: Any, time: float) -> None:
-        """Add a time to what is known under *key*."""
+        """Add a time under *key*."""
         self.times.setdefault(key, []).append(time)
 
     def median(self, *key: Any) -> float:
@@ -390,7 +389,7 @@ class Rounds:
 
 
 def targets(heat: str, encoding: str, name: str) -> tuple[int, int] | tuple[int] | tuple[()]:
-    """Return how many times as fast as tiktoken, and as gigatoken, a counter should be."""
+    """Return how many times faster than tiktoken and gigatoken a counter should be."""
     if name in ("tiktoken", "gigatoken"):
         return ()
     if name in CACHED:
@@ -524,7 +523,7 @@ def test_pack(benchmark: Any, monkeypatch: Any, folder: Path, name: str) -> None
 
 
 def main() -> None:
-    """Print the tables, or answer for one section of them."""
+    """Print the tables, or the result of one section."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--chunks", type=int, default=5_000, help=f"from {PACK} on")
@@ -547,7 +546,7 @@ def main() -> None:
     print(
         f"Python {sys.version.split()[0]}, {count} chunks of {CHARS} characters, {amount} rounds"
     )
-    print(f"{wide:.0%} of the chunks not ASCII; so many have letters of {scripts(chunks)}")
+    print(f"{wide:.0%} of the chunks not ASCII; chunks with letters of {scripts(chunks)}")
     if not HAS_GIGATOKEN:
         print("gigatoken is not installed: left out")
     with tempfile.TemporaryDirectory() as name:

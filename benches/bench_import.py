@@ -1,9 +1,9 @@
 """
-What importing costs, beside asyncio, in fresh processes of one run, in turns.
+The cost of importing, beside asyncio, in fresh processes of one run, in turns.
 
     python benches/bench_import.py [--rounds 15] [--smoke]
 
-The median of the ratios of each round is what to quote: times of processes that start are noisy.
+Quote the median of the rounds' ratios: times of starting processes are noisy.
 """
 
 import argparse
@@ -29,7 +29,7 @@ print(time.perf_counter() - start)
 
 
 def seconds(statement: str, folder: str) -> float:
-    """Return how long a fresh process takes for *statement*, its bytecode kept in *folder*."""
+    """Return the time of a fresh process for *statement*, with its bytecode in *folder*."""
     command = [sys.executable, "-c", CODE.format(statement)]
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -45,7 +45,7 @@ def measured(rounds: int) -> list[list[float]]:
 
 
 def main() -> None:
-    """Measure, and fail where the import is not light."""
+    """Measure, and fail if the import is not light."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--rounds", type=int, default=15, help="how often each is imported")
     parser.add_argument("--smoke", action="store_true", help="few rounds")

@@ -5,15 +5,15 @@ Fitting a whole prompt beside litellm and langchain-core, interleaved in one run
 
 The prompt has a system message, 10 tools, a history of 50 messages, 500 chunks of 800 characters
 and a question, in a window of 16,000 tokens of which 1,000 are for the answer, counted exactly as
-gpt-4o does. The text is the language reference that ships with Python. The others do what they
-have functions for, and the rest as their users write it: litellm trims the history, counts the
-tools and each chunk; langchain-core trims the history, with a counter of tiktoken's, which also
-counts the tools and chunks. Both pack the chunks in Python, by shared words, without a look at
-what the parts count together. One that is not installed is left out.
+gpt-4o does. The text is the language reference that ships with Python. The others use their own
+functions where they have one, and the rest is written as their users write it: litellm trims the
+history and counts the tools and each chunk; langchain-core trims the history with tiktoken as
+counter, which also counts the tools and chunks. Both pack the chunks in Python, by shared words,
+without counting the whole prompt. A package that is not installed is left out.
 
-Every call gets fresh strings: CPython caches what it has computed of a str. Times are of the
-processor and medians; a ratio means something within one run only. "cleared" has forgotten the
-counts of whole texts, as for texts that are new.
+Every call gets fresh strings, as CPython caches data of a str. Times are processor times, medians;
+only ratios within one run are meaningful. "cleared" has an empty cache of counts, as for new
+texts.
 
 Under pytest the same cases run with pytest-benchmark:
 ``pytest benches/bench_layout.py --benchmark-enable``.
@@ -50,7 +50,7 @@ SYSTEM = "Answer from the context. If the answer is not in the context, say that
 
 @dataclass
 class Prompt:
-    """What a prompt is made of, in strings that nobody has seen."""
+    """The parts of a prompt, in new strings."""
 
     system: str
     tools: list[dict[str, Any]]
@@ -96,7 +96,7 @@ PACKER = Packer(WINDOW, counter=MODEL)
 
 
 def ours(parts: Prompt) -> int:
-    """Fit the prompt; what comes out fits, all together."""
+    """Fit the prompt; the result fits as a whole."""
     allocation = Layout(
         WINDOW,
         [
@@ -117,7 +117,7 @@ def ours(parts: Prompt) -> int:
 
 
 def cleared(parts: Prompt) -> int:
-    """Fit a prompt of which no text has been counted before."""
+    """Fit a prompt with an empty cache of counts."""
     get_counter(MODEL).clear_cache()
     return ours(parts)
 
@@ -149,7 +149,7 @@ def use_vocabularies() -> None:
 
 def litellm_run() -> Callable[[Prompt], int]:
     """Fit with litellm's functions."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it uses the network
     litellm = importlib.import_module("litellm")
     trim = importlib.import_module("litellm.utils").trim_messages
 
@@ -169,7 +169,7 @@ def litellm_run() -> Callable[[Prompt], int]:
 
 
 def langchain_run() -> Callable[[Prompt], int]:
-    """Fit with langchain-core's trim_messages, which counts by what it is given."""
+    """Fit with langchain-core's trim_messages, which takes a counter."""
     core = importlib.import_module("langchain_core.messages")
     use_vocabularies()
     encode = importlib.import_module("tiktoken").encoding_for_model(MODEL).encode_ordinary
@@ -206,7 +206,7 @@ PEERS: dict[str, tuple[tuple[str, ...], Callable[[], Callable[[Prompt], int]]]] 
 
 
 def cases() -> dict[str, Callable[[Prompt], int]]:
-    """Return what is measured here."""
+    """Return the cases to measure."""
     found = {"budgeteer": ours, "budgeteer, cleared": cleared}
     for name, (needed, make) in PEERS.items():
         if all(map(has, needed)):
@@ -217,7 +217,7 @@ def cases() -> dict[str, Callable[[Prompt], int]]:
 
 
 def steps(parts: Prompt) -> dict[str, Callable[[], object]]:
-    """Return what a fit is made of, each on its own."""
+    """Return the steps of a fit, each on its own."""
     counter = get_counter(MODEL)
     return {
         "count 50 messages": lambda: count_messages(parts.history, counter=counter),
@@ -228,14 +228,14 @@ def steps(parts: Prompt) -> dict[str, Callable[[], object]]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long it takes of the processor."""
+    """Return the processor time."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def measured(rounds: int) -> tuple[dict[str, list[float]], dict[str, int]]:
-    """Return the times of each case and what it counted, and check that a prompt fits."""
+    """Return the times and the count of each case, and check that the prompt fits."""
     runs = cases()
     times: dict[str, list[float]] = {name: [] for name in (*runs, *steps(prompt()))}
     totals: dict[str, int] = {}
@@ -248,10 +248,10 @@ def measured(rounds: int) -> tuple[dict[str, list[float]], dict[str, int]]:
     try:
         for _ in range(rounds):
             for name, run in runs.items():
-                # The quick get as many tries as their noise needs.
+                # Quick cases get more tries, as they are noisier.
                 for _ in range(10 if run is ours or run is cleared else 1):
                     if run is ours:
-                        ours(prompt())  # "cleared" and the peers have been here
+                        ours(prompt())  # after "cleared" and the peers: fills the cache again
                     parts = prompt()
                     times[name].append(seconds(lambda run=run, parts=parts: run(parts)))  # type: ignore[misc]
             for name, work in steps(prompt()).items():

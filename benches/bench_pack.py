@@ -3,9 +3,9 @@ Packing beside the pure-Python reference and theaios-context-router, interleaved
 
     python benches/bench_pack.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE]
 
-Every call gets fresh strings: CPython caches what it has computed of a str. Times are medians, and
-only their ratios within one run mean anything. The text is the language reference that ships
-with Python, or what FILE holds (JSONL as the evaluation data, or plain text).
+Every call gets fresh strings, as CPython caches data of a str. Times are medians, and only their
+ratios within one run are meaningful. The text is the language reference that ships with Python, or
+that of FILE (JSONL like the evaluation data, or plain text).
 
 Under pytest the same cases run with pytest-benchmark:
 ``pytest benches/bench_pack.py --benchmark-enable``.
@@ -44,7 +44,7 @@ class Document:
 
 
 def packer_on(backend: Any) -> Packer:
-    """Return a packer that is prepared for a backend."""
+    """Return a packer prepared for a backend."""
     prepared.backend = backend
     try:
         return Packer(MAX_TOKENS, counter="chars_div4", ranking="keyword")
@@ -58,7 +58,7 @@ def run_ours(packer: Packer, chunks: Sequence[Any]) -> int:
 
 
 def run_peer(chunks: Sequence[ContextChunk]) -> int:
-    """Do what theaios-context-router does with fetched chunks."""
+    """Pack as theaios-context-router does with fetched chunks."""
     for chunk in chunks:
         chunk.token_count = peer.estimate_tokens(chunk.content)
         chunk.relevance_score = peer.score_relevance(QUERY, chunk)
@@ -92,7 +92,7 @@ def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
     try:
         for _ in range(rounds):
             for name, (run, make) in CASES.items():
-                # The quick get as many tries as their noise needs.
+                # Quick cases get more tries, as they are noisier.
                 for _ in range(OURS_PER_ROUND.get(count, 1) if name.startswith("native") else 1):
                     chunks = make(fresh(text, count))
                     start = time.perf_counter()
@@ -105,7 +105,7 @@ def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
 
 
 def median_beside(text: str, threads: int, calls: int = 400) -> float:
-    """Return the median time of packing 500 chunks beside so many busy Python threads."""
+    """Return the median time of packing 500 chunks beside *threads* busy Python threads."""
     over = threading.Event()
 
     def busy() -> None:
@@ -131,11 +131,11 @@ def median_beside(text: str, threads: int, calls: int = 400) -> float:
 
 
 def memory_per_chunk(text: str, count: int = 1_000_000, chars: int = 100) -> float:
-    """Return the bytes per chunk that packing takes at its peak, the result included."""
+    """Return the peak bytes per chunk of packing, the result included."""
     chunks = tuple(text[i % 9_000 : i % 9_000 + chars] for i in range(count))
     NATIVE(chunks[:1000])
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
     before = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     NATIVE(chunks)
     status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -158,7 +158,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
-    parser.add_argument("--rounds", type=int, default=0, help="0: as many as the size asks for")
+    parser.add_argument("--rounds", type=int, default=0, help="0: by the size")
     parser.add_argument("--texts", type=Path)
     parser.add_argument("--skip-memory", action="store_true")
     arguments = parser.parse_args()

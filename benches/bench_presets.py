@@ -3,8 +3,8 @@ The presets, natively and beside the pure-Python reference, interleaved in one r
 
     python benches/bench_presets.py [--sizes 500,5000] [--rounds N] [--smoke]
 
-Every call gets fresh strings and chunks of its own. Times are medians, and only their ratios
-within one run mean anything. The text is the language reference that ships with Python.
+Every call gets new strings and chunks. Times are medians, and only their ratios within one run are
+meaningful. The text is the language reference that ships with Python.
 
 Under pytest the same cases run with pytest-benchmark:
 ``pytest benches/bench_presets.py --benchmark-enable``.
@@ -44,7 +44,7 @@ TEXT = real_text()
 
 
 def chunks_of(count: int) -> list[Chunk]:
-    """Return *count* chunks of new strings, with all that a preset may read of a chunk."""
+    """Return *count* chunks of new strings, with all fields that a preset may read."""
     last = len(TEXT) - CHARS
     return [
         Chunk(
@@ -65,7 +65,7 @@ def chunks_of(count: int) -> list[Chunk]:
 
 
 def packing(packer: Packer) -> Callable[[list[Chunk]], int]:
-    """Return what packs chunks."""
+    """Return a function that packs chunks."""
     return lambda chunks: packer.pack(QUERY, chunks).total_tokens
 
 
@@ -76,7 +76,7 @@ def footer(chunks: list[Chunk]) -> int:
 
 @contextmanager
 def using(backend: str) -> Iterator[None]:
-    """Let packers be prepared for a backend, and counters ask it."""
+    """Prepare packers for a backend, and make counters call it."""
     prepared.backend = counter.backend = BACKENDS[backend]
     try:
         yield
@@ -85,7 +85,7 @@ def using(backend: str) -> Iterator[None]:
 
 
 def cases_on(backend: str) -> dict[str, Callable[[list[Chunk]], int]]:
-    """Return the cases, their packers prepared for a backend."""
+    """Return the cases, with packers prepared for a backend."""
     with using(backend):
         return {
             "agentic_rag": packing(agentic_rag()),

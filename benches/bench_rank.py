@@ -3,12 +3,12 @@ BM25 beside keyword overlap, bm25s and rank_bm25, interleaved in one run.
 
     python benches/bench_rank.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE] [--smoke]
 
-Each case answers one query over candidates that it sees for the first time, as behind a retriever:
-what has an index builds it and asks it once. Every call gets fresh strings. Times are medians, and
-only their ratios within one run mean anything. The text is the language reference that ships with
-Python, or what FILE holds (JSONL as the evaluation data, or plain text). The peers are left out
-where they are not installed; they are in the extra `bench`. They get the words of each text by the
-pattern ``[a-z0-9]+``, in lowercase: finding them is part of what is measured, as it is of ours.
+Each case answers one query over candidates that it sees for the first time, as after a retriever:
+a package with an index builds it and queries it once. Every call gets fresh strings. Times are
+medians, and only their ratios within one run are meaningful. The text is the language reference
+that ships with Python, or that of FILE (JSONL like the evaluation data, or plain text). The peers,
+of the extra `bench`, are left out if they are not installed. They get the words of each text by
+the pattern ``[a-z0-9]+``, in lowercase; finding these is part of their time, as it is of ours.
 
 Under pytest the cases run with pytest-benchmark:
 ``pytest benches/bench_rank.py --benchmark-enable``.
@@ -37,7 +37,7 @@ WORD = re.compile("[a-z0-9]+")
 
 
 def words(text: str) -> list[str]:
-    """Return what the peers are given of a text."""
+    """Return the words of a text that the peers get."""
     return WORD.findall(text.lower())
 
 
@@ -47,7 +47,7 @@ def run_reference(texts: list[str]) -> Any:
 
 
 def run_bm25s(texts: list[str]) -> Any:
-    """Build an index of bm25s and ask it once."""
+    """Build an index of bm25s and query it once."""
     bm25s = importlib.import_module("bm25s")
     index = bm25s.BM25(k1=1.2, b=0.75, method="lucene")
     index.index([words(text) for text in texts], show_progress=False)
@@ -55,14 +55,14 @@ def run_bm25s(texts: list[str]) -> Any:
 
 
 def run_rank_bm25(texts: list[str]) -> Any:
-    """Build an index of rank_bm25 and ask it once."""
+    """Build an index of rank_bm25 and query it once."""
     rank_bm25 = importlib.import_module("rank_bm25")
     index = rank_bm25.BM25Okapi([words(text) for text in texts], k1=1.2, b=0.75)
     return index.get_scores(words(QUERY))
 
 
 def packed(by: str) -> Callable[[list[str]], Any]:
-    """Return what scores, ranks, counts and packs in one call."""
+    """Return a function that scores, ranks, counts and packs in one call."""
     packer = Packer(MAX_TOKENS, counter="chars_div4", ranking=by)
     return lambda texts: packer.pack(QUERY, texts)
 
@@ -89,7 +89,7 @@ def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
         for round_number in range(rounds):
             for _ in range(OURS_PER_ROUND.get(count, 1)):
                 for name, run in CASES.items():
-                    # The quick get as many tries as their noise needs.
+                    # Quick cases get more tries, as they are noisier.
                     if name in SLOW and len(times[name]) > round_number:
                         continue
                     texts = fresh(text, count)
@@ -116,7 +116,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
-    parser.add_argument("--rounds", type=int, default=0, help="0: as many as the size asks for")
+    parser.add_argument("--rounds", type=int, default=0, help="0: by the size")
     parser.add_argument("--texts", type=Path)
     parser.add_argument("--smoke", action="store_true", help="once, at the smallest size")
     arguments = parser.parse_args()

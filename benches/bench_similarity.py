@@ -3,10 +3,10 @@ Cosines and packing by vectors beside numpy, interleaved in one run.
 
     python benches/bench_similarity.py [--sizes 500,50000] [--dimensions 1536] [--rounds N]
 
-Times are medians, and only their ratios within one run mean anything. numpy's float32 product runs
-on BLAS, which adds up in float32 and in an order of its own; ours adds up in float64, in one order
-on every machine, and computes the norms as well. Both are shown with normalised vectors taken for
-granted (a product alone) and with their norms computed.
+Times are medians, and only their ratios within one run are meaningful. numpy's float32 product
+runs on BLAS, which adds up in float32 and in an order of its own; ours adds up in float64, in the
+same order on every machine, and also computes the norms. numpy is shown with a product alone, for
+normalised vectors, and with the norms computed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 
 
 def made(count: int, dimensions: int) -> tuple[Array, Array]:
-    """Return the vector of a query and those of chunks, the same ones each time."""
+    """Return the vectors of a query and of chunks, the same each time."""
     generator = np.random.default_rng(7)
     wanted = generator.standard_normal(dimensions, dtype=np.float32)
     return wanted, generator.standard_normal((count, dimensions), dtype=np.float32)
@@ -40,7 +40,7 @@ def by_numpy(wanted: Array, found: Array) -> Any:
 
 
 def by_product(wanted: Array, found: Array) -> Any:
-    """Return cosines of vectors that are normalised."""
+    """Return cosines of normalised vectors."""
     return found @ wanted
 
 
@@ -52,7 +52,7 @@ def exactly_by_numpy(wanted: Array, found: Array) -> Any:
 
 
 def packed(ranking_name: str) -> Callable[[Array, Array], Any]:
-    """Return what packs short texts by vectors, and by words too under hybrid."""
+    """Return a function that packs short texts by vectors, and also by words under hybrid."""
     packer = Packer(2_000, ranking=ranking_name, counter="chars_div4")
     texts: dict[int, tuple[str, ...]] = {}
 
@@ -101,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--sizes", default="500,50000")
     parser.add_argument("--dimensions", type=int, default=1_536)
-    parser.add_argument("--rounds", type=int, default=0, help="0: as many as the size asks for")
+    parser.add_argument("--rounds", type=int, default=0, help="0: by the size")
     arguments = parser.parse_args()
     print(f"Python {sys.version.split()[0]}, numpy {np.__version__}")
     for count in map(int, arguments.sizes.split(",")):

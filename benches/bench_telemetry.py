@@ -1,15 +1,15 @@
 """
-What it costs to be observed, and not to be, interleaved in one run.
+The cost of telemetry, on and off, interleaved in one run.
 
     python benches/bench_telemetry.py [--rounds N] [--smoke]
 
-Packing is timed as it is called, and without the look for who is to be told, in turns: where
-OpenTelemetry was not imported, where its API was and no provider is set, and where an SDK records
-spans, histograms or both. That is done with nothing to pack, since the difference would vanish in
-what 500 chunks take; these are timed in the same run, and the share is of that, once by the
-default options and once by the cheapest. Times are medians over rounds of many calls.
+Packing is timed with and without the look for an observer, in turns: without OpenTelemetry
+imported, with its API imported and no provider set, and with an SDK that records spans, histograms
+or both. These calls have no chunks, since the difference would vanish in the time of 500 chunks.
+Packing 500 chunks is timed in the same run, by the default options and by the cheapest, and the
+overhead is shown as a share of it. Times are medians over rounds of many calls.
 
-``--smoke`` checks that nobody who looks for no traces pays more than 2 % of the cheapest packing.
+``--smoke`` checks that without a provider the overhead is at most 2 % of the cheapest packing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAMES = [trace.__name__, METRICS.__name__]
 
 @contextmanager
 def providers(tracers: Any, meters: Any, *, is_imported: bool = True) -> Iterator[None]:
-    """Set both providers for a while, as no program may; or hide that there is OpenTelemetry."""
+    """Set both providers for a while, by private names; or hide OpenTelemetry."""
     modules = {name: sys.modules[name] for name in NAMES}
     trace._TRACER_PROVIDER, METRICS._METER_PROVIDER = tracers, meters  # noqa: SLF001
     if not is_imported:
@@ -56,7 +56,7 @@ def providers(tracers: Any, meters: Any, *, is_imported: bool = True) -> Iterato
 
 
 def cases() -> dict[str, dict[str, Any]]:
-    """Return what is set, by the name of the case."""
+    """Return the settings of each case, by its name."""
     sampled_out = TracerProvider(sampler=sampling.ALWAYS_OFF)
     meters = MeterProvider([InMemoryMetricReader()])
     return {
@@ -85,14 +85,14 @@ def overheads(rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         for name, options in all_cases.items():
             with providers(**options):
-                packer.pack("", ())  # whoever is told is looked up once
+                packer.pack("", ())  # looks the observer up once
                 bare = timed(lambda: packer._pack("", (), None, None, None), CALLS)  # noqa: SLF001
                 found[name].append(timed(lambda: packer.pack("", ()), CALLS) - bare)
     return {name: statistics.median(values) for name, values in found.items()}
 
 
 def packings(rounds: int) -> dict[str, float]:
-    """Return the seconds that a packing of new strings takes."""
+    """Return the seconds of packing new strings."""
     text = real_text()
     found: dict[str, list[float]] = {name: [] for name in PACKERS}
     for _ in range(rounds):

@@ -1,24 +1,23 @@
 """
-What dedupe="near" and selection="coverage" gain and lose: budgeted recall.
+The gains and losses of dedupe="near" and selection="coverage": budgeted recall.
 
     python benches/eval_diversity.py FILE... [--max N] [--odd] [--budgets 256,512,1024]
                                     [--skip-time | --smoke]
 
 A FILE is JSON Lines: a first line ``{"corpus": [...]}`` with the chunks that all queries share, or
-``"chunks"`` in each record; a record has ``query``, ``gold_ids`` and, where they are known,
-``gold_sents`` and ``answers``. Each file is packed in three ways: as it is; cut into windows of 40
-words of which each two neighbours share half; and with a near-duplicate (up to two words changed)
-of three chunks in ten, anywhere.
+``"chunks"`` in each record; a record has ``query``, ``gold_ids`` and, if known, ``gold_sents`` and
+``answers``. Each file is packed in three ways: as it is; cut into windows of 40 words that overlap
+by half; and with near-duplicates (up to two words changed) of three chunks in ten, anywhere.
 
-    R@B    share of the gold documents of which something is in B tokens
-    Ev@B   share of the gold sentences, or whether an answer, stands in the text
-    nDCG   of the order of admission, at 10 documents, where everything fits
+    R@B    share of the gold documents with some text in B tokens Ev@B   share of the gold
+    sentences, or whether an answer, stands in the text nDCG   of the order of admission, at 10
+    documents, if everything fits
 
-Tokens are characters divided by four, and each chunk is charged ENVELOPE more. Behind each figure
-is its difference to ``rank``, with a star where the 95 % interval of a paired bootstrap excludes
-0. Times are medians over real texts, counted by o200k_base. The formula of coverage was chosen
-among others on the even queries of HotpotQA, NQ (of the first 240) and Cranfield: ``--odd`` leaves
-these out.
+Tokens are characters divided by four, and each chunk is charged ENVELOPE more. After each figure
+is its difference from ``rank``, with a star if the 95 % interval of a paired bootstrap excludes 0.
+Times are medians over real texts, counted by o200k_base. The formula of coverage was chosen among
+others on the even queries of HotpotQA, NQ (of the first 240) and Cranfield: ``--odd`` leaves these
+out.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def as_is(chunks: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
 
 
 def windows(chunks: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return windows of each text that share half of their words with the next."""
+    """Return windows of each text that overlap by half."""
     found = []
     for chunk in chunks:
         words = chunk["text"].split()
@@ -75,7 +74,7 @@ def windows(chunks: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
 
 
 def repeated(chunks: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the chunks, and copies of some in which up to two words are others."""
+    """Return the chunks, and copies of some with up to two words changed."""
     rng = random.Random(0)
     found = as_is(chunks)
     for chunk in rng.sample(found, round(REPEATED * len(found))):
@@ -91,12 +90,12 @@ VARIANTS = {"as they are": as_is, "windows": windows, "repeated": repeated}
 
 
 def folded(text: str) -> str:
-    """Return the words of a text, for looking one up in another."""
+    """Return the normalised words of a text, to look one text up in another."""
     return f" {' '.join(WORD.findall(text.lower()))} "
 
 
 def evidence(record: Mapping[str, Any], text: str) -> float | None:
-    """Return which share of the evidence stands in *text*; None where none is known."""
+    """Return the share of the evidence that stands in *text*; None if none is known."""
     context = folded(text)
     if record.get("gold_sents"):
         sentences = record["gold_sents"]
@@ -107,7 +106,7 @@ def evidence(record: Mapping[str, Any], text: str) -> float | None:
 
 
 def ndcg(sources: Sequence[str], gold: set[str]) -> float:
-    """Return the nDCG of the first ten documents, each where it first occurs."""
+    """Return the nDCG of the first ten documents, each at its first occurrence."""
     first = list(dict.fromkeys(sources))[:10]
     gain = sum(1 / math.log2(place + 2) for place, source in enumerate(first) if source in gold)
     return gain / sum(1 / math.log2(place + 2) for place in range(min(10, len(gold))))
@@ -140,7 +139,7 @@ def mean(rows: Rows, name: str) -> float:
 
 
 def difference(rows: Rows, base: Rows, name: str) -> str:
-    """Return the difference of means, and a star where chance is no likely reason for it."""
+    """Return the difference of means, and a star if it is significant."""
     pairs = zip(rows, base, strict=True)
     apart = [row[name] - other[name] for row, other in pairs if name in row]
     rng = random.Random(0)
@@ -179,7 +178,7 @@ def report(path: Path, budgets: Sequence[int], queries: slice) -> None:
 
 
 def report_times(sizes: Sequence[int], budget: int = 2_000) -> None:
-    """Print what each option takes."""
+    """Print the time of each option."""
     text = real_text()
     print(f"\nmilliseconds, chunks of 800 characters, {budget} tokens")
     print(f"{'':10}" + "".join(f"{size:>14}" for size in sizes))
@@ -198,7 +197,7 @@ def report_times(sizes: Sequence[int], budget: int = 2_000) -> None:
 
 
 def report_near(count: int) -> None:
-    """Print what near-duplicates take among many chunks, 3 in 10 of which are such."""
+    """Print the time of many chunks, 3 in 10 of which are near-duplicates."""
     rng = random.Random(0)
     words = real_text().split()
     chunks: list[str] = []
@@ -229,7 +228,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--budgets", default="256,512,1024")
-    parser.add_argument("--max", type=int, help="so many queries of each file")
+    parser.add_argument("--max", type=int, help="the most queries of each file")
     parser.add_argument("--odd", action="store_true", help="only every second of these")
     parser.add_argument("--skip-time", action="store_true")
     parser.add_argument("--smoke", action="store_true", help="small times, to see that all works")

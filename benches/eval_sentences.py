@@ -1,17 +1,17 @@
 """
-What packing sentences gains and loses on questions with known evidence.
+The gains and losses of packing sentences on questions with known evidence.
 
     python benches/eval_sentences.py FILE... [--budgets 128,256,512] [--max N] [--stemming NAME]
 
-FILE is JSONL as the evaluation data: records of ``query``, ``chunks``, ``gold_ids`` and, where
-they are known, ``gold_sents`` and ``answers``; or a first line ``{"corpus": [...]}`` with the
-chunks of all. A context of B tokens is counted at four characters each and 12 a chunk.
+FILE is JSONL like the evaluation data: records of ``query``, ``chunks``, ``gold_ids`` and, if
+known, ``gold_sents`` and ``answers``; or a first line ``{"corpus": [...]}`` with the chunks of
+all. A token is four characters, and each chunk counts 12 more.
 
-"whole" is the share of gold chunks that are in it whole, which packing sentences gives up.
-"evidence" is the share of gold sentences that stand in it, "answer" of questions of which an
-answer does; both are compared by their words in lowercase, and judged by the text of the packing
-alone. An answer may stand in a chunk that is not gold: "gold answer" asks for one in what is kept
-of gold chunks. Behind each mean of sentences is how many questions gain and lose.
+"whole" is the share of gold chunks that are in the context whole, which packing sentences gives
+up. "evidence" is the share of gold sentences in it, "answer" the share of questions with an answer
+in it; both compare lowercase words in the text of the packing. An answer may stand in a chunk that
+is not gold: "gold answer" counts only answers in kept gold chunks. After each mean of sentences is
+how many questions gain and lose.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def words(text: str) -> str:
 
 
 def measures(record: Mapping[str, Any], packer: Packer) -> dict[str, float]:
-    """Return what a packer reaches for a question, of what can be told."""
+    """Return the measures of a packer for a question, as far as they are known."""
     packing = packer.pack(record["query"], record["chunks"])
     gold = set(record["gold_ids"])
     kept_gold = [kept for kept in packing.kept if kept.chunk["id"] in gold]
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--budgets", default="128,256,512")
-    parser.add_argument("--max", type=int, help="so many questions of each file")
+    parser.add_argument("--max", type=int, help="the most questions of each file")
     parser.add_argument("--stemming")
     arguments = parser.parse_args()
     for path in arguments.files:

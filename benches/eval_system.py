@@ -1,11 +1,12 @@
 """
-budgeteer as a system under evaluation: what rank() and pack() answer for a query.
+budgeteer as a system under evaluation, by rank() and pack().
 
 For programs that measure budgeted recall: the share of the gold evidence inside the packed
-context. ``rank(query, chunks)`` returns the ids of all chunks, best first; ``pack(query, chunks,
-budget)`` those that go into the context. A chunk is a mapping with ``id`` and ``text``. Everything
-is as by default, but for the counter: it is the evaluation's own, characters divided by four, and
-each chunk is charged ENVELOPE tokens for what a prompt puts around it.
+context. ``rank(query, chunks)`` returns the ids of all chunks, best first;
+``pack(query, chunks, budget)`` those that go into the context. A chunk is a mapping with ``id``
+and ``text``. All options are the defaults, except the counter: it is the evaluation's own,
+characters divided by four, and each chunk costs ENVELOPE more tokens for its surroundings in a
+prompt.
 
     rank(query, chunks) -> list of ids          pack(query, chunks, budget) -> list of ids
 """
@@ -21,7 +22,7 @@ ENVELOPE = 12
 CHARS_PER_TOKEN = 4
 
 RANKER = Packer(0, counter="chars_div4", dedupe=None)
-"""Nothing fits: what is dropped for the budget is dropped in the order of the ranking."""
+"""Nothing fits, and chunks are dropped for the budget in ranked order."""
 
 
 def rank(query: str, chunks: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -33,7 +34,7 @@ def rank(query: str, chunks: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def pack(query: str, chunks: Sequence[Mapping[str, Any]], budget: int) -> list[Any]:
-    """Return the ids of what goes into the context, each with its envelope."""
+    """Return the ids of the chunks in the context, each counted with its envelope."""
 
     def count(text: str) -> int:
         """Count a chunk with its envelope, and an assembled text with all of them."""
@@ -45,4 +46,4 @@ def pack(query: str, chunks: Sequence[Mapping[str, Any]], budget: int) -> list[A
 
 
 SEPARATOR = "\n\n"
-"""What stands between two chunks; one inside a chunk makes it cost a little more."""
+"""The separator between two chunks; a chunk that contains it costs a little more."""

@@ -1,12 +1,12 @@
 """
-What stemming and stopwords gain and lose on questions with known evidence.
+The gains and losses of stemming and stopwords on questions with known evidence.
 
     python benches/eval_terms.py FILE... [--options NAME,...]
 
-FILE is JSONL as the evaluation data: records of ``query``, ``chunks`` and ``gold_ids``, or a
+FILE is JSONL like the evaluation data: records of ``query``, ``chunks`` and ``gold_ids``, or a
 first line ``{"corpus": [...]}`` with the chunks of all. R@B is the share of gold chunks in a
-context of B tokens, at four characters each and 12 for each chunk; nDCG@10 is of the ranking, each
-gold chunk counting alike. Behind each mean is its difference from the default, with how many
+context of B tokens, at four characters each and 12 for each chunk. nDCG@10 is of the ranking, with
+equal gain for each gold chunk. After each mean is its difference from the default, and how many
 questions gain and lose.
 """
 
@@ -34,7 +34,7 @@ OPTIONS = {
 
 
 def measures(record: dict[str, Any], bm25: Bm25) -> dict[str, float]:
-    """Return what a packer by *bm25* reaches for a question."""
+    """Return the measures of a packer by *bm25* for a question."""
     chunks, gold = record["chunks"], set(record["gold_ids"])
     packer = Packer(0, counter="chars_div4", dedupe=None, ranking=bm25)
     ranked = [

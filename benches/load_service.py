@@ -3,9 +3,9 @@ Loads a RetrievalService with threads and asyncio tasks, and checks every answer
 
     .venv/bin/python benches/load_service.py --seconds 60
 
-Requests of many sizes are answered one by one first. Then 8 threads and 200 asyncio tasks send
-them over and over at once while another thread swaps the model, and each answer must be the one
-that its model had before. Prints requests a second, latencies and the memory at its highest.
+First, requests of many sizes are answered one by one. Then 8 threads and 200 asyncio tasks repeat
+them at the same time while another thread swaps the model, and each answer must equal the earlier
+one of its model. Prints requests per second, latencies and peak memory.
 """
 
 import argparse
@@ -48,11 +48,11 @@ MODELS = (
     LlmSettings(model="gpt-4o", context_window=16_000, max_output_tokens=1_000),
 )
 UNUSUAL = ["", "fail now", "tea " * 3_000, "茶" * 500, "tea " * 20_000]
-"""Among others what fails, and what no window has room for."""
+"""Queries, some of which fail or fit no window."""
 
 
 class Tickets:
-    """An asynchronous retriever, which is slow at times and fails for one query."""
+    """An asynchronous retriever that is sometimes slow and fails for one query."""
 
     name = "tickets"
 
@@ -73,7 +73,7 @@ class Tickets:
 
 
 def text(random_: random.Random, size: int) -> str:
-    """Return a text of so many words."""
+    """Return a text of *size* words."""
     return " ".join(random_.choices(WORDS, k=size))
 
 
@@ -86,7 +86,7 @@ def service_of(settings: LlmSettings) -> RetrievalService:
 
 
 def outcome(answer: Any) -> Any:
-    """Return what is compared: all of an answer, or class and message of an error."""
+    """Return the outcome to compare: the whole answer, or class and message of an error."""
     if isinstance(answer, Exception):
         return type(answer).__name__, str(answer)
     return answer.model, answer.messages, answer.tokens, answer.packing.dropped_count
@@ -109,7 +109,7 @@ async def aask(service: RetrievalService, query: str) -> Any:
 
 
 class Load:
-    """What the threads and tasks of a load share."""
+    """The state that the threads and tasks of a load share."""
 
     def __init__(self, seconds: float) -> None:
         random_ = random.Random(2)
@@ -123,34 +123,34 @@ class Load:
         self._ends = time.monotonic() + seconds
 
     def goes_on(self) -> bool:
-        """Return whether there is time left and nothing was wrong."""
+        """Return whether time is left and no check has failed."""
         return time.monotonic() < self._ends and not self.wrong
 
     def order(self, seed: int) -> Iterator[int]:
-        """Yield the places of queries to ask, at random."""
+        """Yield the places of queries, in random order."""
         random_ = random.Random(seed)
         while self.goes_on():
             yield random_.randrange(len(self.queries))
 
     def check(self, i: int, start: float, found: Any) -> None:
-        """Note how long an answer took, and whether it is one of those expected."""
+        """Record an answer's latency, and whether it is an expected one."""
         self.took.append(time.perf_counter() - start)
         if repr(found) not in self.expected[i]:
             self.wrong.append(f"query {i}: {found[0]}")
 
     def thread(self, seed: int) -> None:
-        """Ask from a thread: first what is unusual, so that a slow load has it too."""
+        """Send requests from a thread: the unusual ones first, so that a slow load has them."""
         unusual = range(len(self.queries) - len(UNUSUAL), len(self.queries))
         for i in itertools.chain(unusual, self.order(seed)):
             self.check(i, time.perf_counter(), ask(self.service, self.queries[i]))
 
     async def task(self, seed: int) -> None:
-        """Ask from a task."""
+        """Send requests from a task."""
         for i in self.order(seed):
             self.check(i, time.perf_counter(), await aask(self.service, self.queries[i]))
 
     async def tasks(self, count: int) -> None:
-        """Ask from many tasks."""
+        """Send requests from many tasks."""
         await asyncio.gather(*(self.task(1_000 + i) for i in range(count)))
 
     def swap(self) -> None:
@@ -163,7 +163,7 @@ class Load:
 
 
 def load(seconds: float, threads: int = THREADS, tasks: int = TASKS) -> dict[str, float]:
-    """Return figures of a load of so many seconds; raise where an answer is not as expected."""
+    """Return figures of a load of *seconds*; raise if an answer is not as expected."""
     shared = Load(seconds)
     workers = [threading.Thread(target=shared.thread, args=(i,)) for i in range(threads)]
     workers.append(threading.Thread(target=shared.swap))
@@ -194,7 +194,7 @@ def load(seconds: float, threads: int = THREADS, tasks: int = TASKS) -> dict[str
 
 
 if __name__ == "__main__":
-    logging.getLogger("budgeteer").setLevel(logging.ERROR)  # a warning for each answer that is cut
+    logging.getLogger("budgeteer").setLevel(logging.ERROR)  # no warning for each cut
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--seconds", type=float, default=60)
     for name, figure in load(parser.parse_args().seconds).items():

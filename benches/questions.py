@@ -1,4 +1,4 @@
-"""Questions with known evidence, which the evaluations ask."""
+"""Questions with known evidence, for the evaluations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def records_of(path: Path) -> Iterator[dict[str, Any]]:
     """
     Yield the records of a file of JSON Lines, each with its chunks.
 
-    Those are in each record, or in a first line ``{"corpus": [...]}`` for all of them.
+    The chunks are in each record, or in a first line ``{"corpus": [...]}`` for all records.
     """
     corpus = None
     with path.open(encoding="utf-8") as lines:

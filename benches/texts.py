@@ -1,4 +1,4 @@
-"""What the benchmarks pack: real text, cut into new strings at each call."""
+"""The texts of the benchmarks: real text, cut into new strings at each call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = (500, 5_000, 50_000)
 
 
 def real_text(path: Path | None = None) -> str:
-    """Return the text that chunks are cut from."""
+    """Return the text to cut chunks from."""
     if path is None:
         return "\n".join(topics.values())
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -34,7 +34,7 @@ def real_text(path: Path | None = None) -> str:
 
 
 def fresh(text: str, count: int) -> list[str]:
-    """Return *count* new strings of real text, at different places of it."""
+    """Return *count* new strings from different places of a real text."""
     last = len(text) - CHARS
     starts = (i * 797 % last for i in range(count))
     return [text[start : start + CHARS] for start in starts]

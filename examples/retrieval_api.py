@@ -6,8 +6,8 @@ An HTTP service that answers queries with messages that fit: FastAPI around Retr
     curl -s localhost:8000/retrieve -H 'content-type: application/json' \
         -d '{"query": "What is the remote work policy?"}'
 
-The chunks are those of the handbook beside this file. The model is that of the environment
-(BUDGETEER_LLM_MODEL and the like), and PUT /model changes it while requests are under way.
+The chunks are those of the handbook beside this file. The environment names the model
+(BUDGETEER_LLM_MODEL and the like), and PUT /model changes it while requests run.
 """
 
 import os
@@ -34,7 +34,7 @@ TIMEOUT = 5.0
 
 
 class Query(BaseModel):
-    """What a user asks."""
+    """A user's question."""
 
     query: str = Field(max_length=100_000)
 
@@ -48,7 +48,7 @@ class Model(BaseModel):
 
 
 def settings() -> LlmSettings:
-    """Return the settings of the environment, GPT-4o where it has none."""
+    """Return the settings of the environment, GPT-4o if it has none."""
     if any(name.startswith("BUDGETEER_LLM_") for name in os.environ):
         return LlmSettings.from_env()
     return LlmSettings(model="gpt-4o", max_output_tokens=1_000)
@@ -65,7 +65,7 @@ app = FastAPI(title="Retrieval under a budget")
 
 @app.exception_handler(BudgeteerError)
 async def refuse(_: Request, error: BudgeteerError) -> JSONResponse:
-    """Answer an error with its kind: too long is 413, late is 504, a bad argument 422."""
+    """Answer an error with its status: too long is 413, late is 504, a bad argument is 422."""
     if isinstance(error, InputValidationError):
         status = 413
     elif isinstance(error, RetrievalTimeoutError):
@@ -77,20 +77,20 @@ async def refuse(_: Request, error: BudgeteerError) -> JSONResponse:
 
 @app.exception_handler(RequestValidationError)
 async def refuse_body(_: Request, error: RequestValidationError) -> JSONResponse:
-    """Answer what is wrong with a body without quoting it: it may hold what no answer can."""
+    """Answer the error of a body without quoting it, as it may hold text that JSON cannot."""
     found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
     return JSONResponse({"error": "RequestValidationError", "message": "; ".join(found)}, 422)
 
 
 @app.post("/retrieve")
 async def retrieve(query: Query) -> dict[str, Any]:
-    """Answer with the messages to send, and what of the window went where."""
+    """Answer with the messages to send, and how the window was used."""
     return (await service.aretrieve(query.query)).to_dict()
 
 
 @app.put("/model")
 async def swap(model: Model) -> dict[str, Any]:
-    """Change the model for the requests that follow."""
+    """Change the model for later requests."""
     service.settings = LlmSettings(**model.model_dump())
     limits = service.settings.limits
     return {"model": limits.name, "context_window": limits.context_window}
@@ -98,5 +98,5 @@ async def swap(model: Model) -> dict[str, Any]:
 
 @app.get("/stats")
 async def stats() -> dict[str, Any]:
-    """Answer how often the budget cut, and what a larger one would have kept."""
+    """Return how often the budget cut, and what a larger one would have kept."""
     return service.stats().to_dict()

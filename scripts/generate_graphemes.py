@@ -3,9 +3,9 @@ Write the table of grapheme cluster properties that the pure-Python backend read
 
     python scripts/generate_graphemes.py
 
-The ranges are the Unicode Character Database's, taken from the tables of the crate
+The ranges are those of the Unicode Character Database, from the tables of the crate
 `unicode-segmentation` at the version in Cargo.lock, so that both backends cut alike. Run it when
-that version changes; the differential tests fail until it has been.
+that version changes; the differential tests fail until then.
 """
 
 import json

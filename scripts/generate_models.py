@@ -4,22 +4,23 @@ Write the table of models: their windows, limits, encodings and providers.
     python scripts/generate_models.py model_prices_and_context_window_backup.json VERSION DATE
     python scripts/generate_models.py
 
-The first argument is the file of that name in litellm's wheel (MIT) of that VERSION, had on DATE.
-The same file gives the same table. Without arguments the table stays, and only what is made from
-it is written: the same as a file of Rust, since a crate holds what is in its own folder alone, and
-reads no JSON. What is read from litellm's file, by which rule:
+The first argument is the file of that name in litellm's wheel (MIT) of that VERSION, downloaded on
+DATE. The same file gives the same table. Without arguments the table stays, and only the Rust file
+made from it is written: a crate contains only files of its own folder, and reads no JSON. The
+rules for litellm's file:
 
 - `CONTEXT` is the window of 15 models as a design document of this project states it. It wins.
 - litellm's ``max_input_tokens`` is the whole window for some models and the window less the answer
-  for others. Here the three numbers are apart. The rule of a provider, in `window`, says which:
-  OpenAI: 272000 and 922000 are what is left of 400000 and 1050000 beside an answer of 128000;
-  every other number is the window. Alibaba: it is the input alone; the window is the next power of
-  two, or the next million above half a million. Everybody else: it is the window.
-- ``max_input_tokens`` is the input's own limit where the provider states one, else the window.
-- ``max_output_tokens`` is null where litellm gives none, or one that is no limit of its own: not
-  below the window. Meta's is that of a host, not of the model, and null.
+  for others. Here the three numbers are separate. The provider decides, in `window`. OpenAI:
+  272000 and 922000 are windows of 400000 and 1050000 less an answer of 128000; every other number
+  is the window. Alibaba: it is the input alone; the window is the next power of two, or the next
+  million above half a million. All others: it is the window.
+- ``max_input_tokens`` is the input's own limit if the provider states one, else the window.
+- ``max_output_tokens`` is null if litellm gives none, or one that is not below the window and so
+  is no limit. Meta's is a host's limit, not the model's, and null too.
 - The encoding is tiktoken's. A model whose tokenizer is not published has a factor over
-  o200k_base, with its source in `CALIBRATIONS`; a null encoding is a tokenizer that is not native.
+  o200k_base, with its source in `CALIBRATIONS`; a null encoding means a tokenizer that is not
+  native.
 """
 
 import json
@@ -32,7 +33,7 @@ TARGET = ROOT / "python/budgeteer/_count/models.json"
 RUST = ROOT / "rust/core/src/window/models.rs"
 sys.path.insert(0, str(ROOT / "python/budgeteer"))
 
-# The file alone, so that nothing has to be built.
+# The file alone, so that the package need not be built.
 from _models import ENCODING_OF_MODEL, ENCODING_OF_PREFIX, encoding_of  # noqa: E402
 
 CONTEXT = {
@@ -54,7 +55,7 @@ CONTEXT = {
 }
 """The windows that the design document states."""
 
-# Names as litellm has them, behind what is prefixed to each there.
+# Names as in litellm, after the prefix that each has there.
 MODELS = {
     "openai": (
         "",
@@ -177,7 +178,7 @@ ALIASES = {
     "nova-premier": "nova-premier-v1",
     "nova-pro": "nova-pro-v1",
 }
-"""Other names: what Ollama, Bedrock, Azure and OpenRouter call a model."""
+"""Other names, by which Ollama, Bedrock, Azure and OpenRouter know a model."""
 
 PREFIXES = (
     "openai/ azure/ azure_ai/ github/ github_copilot/ anthropic/ google/ gemini/ "
@@ -187,7 +188,7 @@ PREFIXES = (
     "groq/ cerebras/ vercel_ai_gateway/ litellm_proxy/ models/ us. eu. apac. jp. global. "
     "anthropic. amazon. meta. mistral. cohere. openai. deepseek. xai. google. ft:"
 )
-"""What a provider, a host or a region puts before a name; none of it is looked at."""
+"""The prefixes of providers, hosts and regions, which are ignored."""
 
 CALIBRATIONS = {
     "claude": (1.18, "models before claude-opus-4-7: ingest issue 65, checked 2026-11"),
@@ -195,14 +196,14 @@ CALIBRATIONS = {
     "gemini": (1.1, "English, 5 to 10 % more: techcompare.app, checked 2026-11"),
     "openai": (1.0, "no tokenizer stated yet: that of the models before is assumed"),
 }
-"""Tokens for each token of o200k_base, by family, and who says so."""
+"""Tokens for each token of o200k_base, by family, and the source of the figure."""
 
 FORMER_CLAUDE = ("claude-3", "claude-opus-4", "claude-sonnet-4", "claude-haiku-4")
 LATER_CLAUDE = ("claude-opus-4-7", "claude-opus-4-8")
 
 
 def window(provider: str, known: int, output: int | None) -> tuple[int, int]:
-    """Return the window and the input's own limit that litellm's max_input_tokens means."""
+    """Return the window and the input's own limit for litellm's max_input_tokens."""
     if provider == "openai" and known in (272_000, 922_000) and output == 128_000:
         return known + output, known
     if provider == "alibaba":
@@ -213,7 +214,7 @@ def window(provider: str, known: int, output: int | None) -> tuple[int, int]:
 
 
 def counting(name: str, provider: str) -> tuple[str | None, str | None]:
-    """Return the encoding, and the family whose factor it takes, None for an exact one."""
+    """Return the encoding, and the family of its factor, None if it is exact."""
     known = encoding_of(name)
     if known is not None:
         return known, None
@@ -228,7 +229,7 @@ def counting(name: str, provider: str) -> tuple[str | None, str | None]:
 
 
 def rust(document: dict[str, Any]) -> str:
-    """Return the table of models, and that of tiktoken's names, as a file of Rust."""
+    """Return the tables of models and of tiktoken's names as a Rust file."""
 
     def literal(value: object) -> str:
         if value is None:
@@ -291,14 +292,14 @@ def rust(document: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the table, if told to, and what is made from it."""
+    """Write the table, if arguments are given, and the Rust file made from it."""
     if sys.argv[1:]:
         TARGET.write_text(python(*sys.argv[1:]), encoding="utf-8")
     RUST.write_text(rust(json.loads(TARGET.read_text("utf-8"))), encoding="utf-8")
 
 
 def python(path: str, version: str, date: str) -> str:
-    """Return the table of models as a file of JSON."""
+    """Return the table of models as a JSON file."""
     stated = json.loads(Path(path).read_text("utf-8"))
     models = {}
     for provider, (prefix, keys) in MODELS.items():

@@ -1,12 +1,12 @@
 """
-Write the stopwords of the languages that Snowball has lists for, for both backends.
+Write the stopwords of Snowball's languages, for both backends.
 
     python scripts/generate_stopwords.py PATH [--check]
 
 PATH is a checkout of Snowball's website (https://github.com/snowballstem/snowball-website), whose
-``algorithms/LANGUAGE/stop.txt`` are read. An entry becomes the terms that BM25 makes of it, so
-that ``b'`` is ``b``. English is not among them: its list is our own, in ``stopwords/english.rs``
-and ``_rank/terms.py``.
+``algorithms/LANGUAGE/stop.txt`` are read. An entry is turned into BM25's terms, so that ``b'`` is
+``b``. English is not among them: its list is our own, in ``stopwords/english.rs`` and
+``_rank/terms.py``.
 """
 
 import argparse
@@ -25,9 +25,9 @@ RUST = ROOT / "rust/core/src/stopwords/table.rs"
 
 
 def words_of(path: Path) -> list[str]:
-    """Return the stopwords in a file of Snowball's: words, and comments behind a bar."""
+    """Return the stopwords in a file of Snowball's: words, and comments after a bar."""
     lines = re.sub(r"\|.*", "", path.read_text("utf-8")).split()
-    # As the bytes of UTF-8 are sorted, for the search in Rust.
+    # Sorted by UTF-8 bytes, for the search in Rust.
     return sorted({term for word in lines for term in terms(word)}, key=str.encode)
 
 
@@ -61,7 +61,7 @@ def rust(lists: dict[str, list[str]]) -> str:
 
 
 def main() -> None:
-    """Write the tables, or say whether they are as they would be written."""
+    """Write the tables, or check that they are up to date."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("path", type=Path)
     parser.add_argument("--check", action="store_true")

@@ -2,12 +2,12 @@
 Decides what goes into an LLM's context window.
 
 `pack` and `Packer` fill one budget with the best of many chunks and say why each was kept, cut or
-dropped. What they return provably fits: the counter answers at most the budget for exactly the
-text that is returned. A `Layout` divides a window among the sections of a whole prompt, and
-`trim_messages` a chat history to its newest messages.
+dropped. The returned text provably fits: its exact count is at most the budget. A `Layout` divides
+a window among the sections of a whole prompt, and `trim_messages` cuts a chat history to its
+newest messages.
 """
 
-TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than ours
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than ours
 
 if TYPE_CHECKING:
     from budgeteer._chunk.chunk import Chunk
@@ -47,7 +47,7 @@ _HOMES = {
         *("InternalError", "InvalidArgumentError"),
     ),
 }
-"""The modules of the public names. Each is loaded when one of its names is asked for."""
+"""The modules of the public names. Each is loaded when one of its names is first used."""
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker of types knows the names above, and no other
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
 
     def __getattr__(name: str) -> object:
         """Load a public name, or look the version up."""

@@ -1,5 +1,5 @@
 """
-The numbers by which the facade and both backends name things.
+The codes that the facade and both backends share.
 
 The native backend has its own copy in ``rust/binding/src/codes.rs``; a test compares the two.
 """
@@ -8,25 +8,25 @@ CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE, CL100K, O200K = range(6)
 """Counters."""
 
 TIKTOKEN, HF = "tiktoken:", "hf:"
-"""What the names of counters start with that other packages make."""
+"""The prefixes of the names of counters from other packages."""
 
 FRESH = 8
-"""Added to an encoding: nothing is remembered."""
+"""Added to an encoding: counts without a cache."""
 
 BM25, KEYWORD, RECENCY, INPUT, SCORE, EMBEDDING, HYBRID = range(7)
 """Rankings."""
 
 SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)
-"""What happens to a chunk that does not fit."""
+"""Overflow policies."""
 
 REPEATS, EXACT, NEAR = range(3)
-"""Which duplicates are dropped: none, equal texts, near ones too."""
+"""The duplicates to drop: none, equal texts, near ones too."""
 
 RANK, COVERAGE = range(2)
-"""In which order chunks are admitted."""
+"""Orders of admission."""
 
 NO_POLICY, SUM_OF_PARTS, CITE, GATE = range(4)
-"""What only presets do."""
+"""Policies of presets."""
 
 BY_RANK, BY_INPUT, BY_DOCUMENT, BY_EDGES, STICKY = range(5)
 """Orders of the text."""
@@ -35,25 +35,25 @@ PLAIN, TAGGED, MARKDOWN, XML, JSON, FORMAT = range(6)
 """Templates."""
 
 DEFAULT_KIND = "document"
-"""The kind of a chunk that says none."""
+"""The default kind of a chunk."""
 
 LINE_ENDS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-"""What str.splitlines() takes for the end of a line, for a class of characters."""
+"""The line ends of str.splitlines(), for a character class."""
 
 OUT_OF_SCOPE, EMPTY, CAP, DUPLICATE, BUDGET = range(5)
-"""Why a chunk is dropped."""
+"""Reasons for dropping a chunk."""
 
 START, END, BOTH = range(3)
-"""Which part of a text a cut keeps."""
+"""The part of a text that a cut keeps."""
 
 NO_TEXT, TEXT_TYPE, TITLE_TYPE = 1, 2, 3
-"""Why a chunk cannot be read."""
+"""Reasons why a chunk cannot be read."""
 
 ASSEMBLED, LOOSE = -1, -2
-"""Stand for the assembled text, and for a text of its own, where a chunk's index is meant."""
+"""In place of a chunk's index: the assembled text, and a text that belongs to no chunk."""
 
 TEXT_KEYS = ("text", "content")
-"""Where a mapping may hold its text, first one wins."""
+"""The keys that may hold a mapping's text; the first one wins."""
 
 TEXT_ATTRIBUTES = ("text", "page_content", "content")
-"""Where an object may hold its text, first one wins."""
+"""The attributes that may hold an object's text; the first one wins."""

@@ -1,8 +1,8 @@
 """
-Counters that other packages make: tiktoken's encodings and local files of tokenizers.
+Counters from other packages: tiktoken's encodings and local ``tokenizer.json`` files.
 
-Both packages are extras, so that each is loaded when a counter of it is made, not before. A text
-that is counted is untrusted: what spells a special token in it counts as the plain text it is.
+Both packages are extras, so each is loaded only when one of its counters is made. Texts are
+untrusted: a special token in a text counts as plain text.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class HFCounter:
     def _encode(self, text: str) -> Any:
         try:
             text.encode()
-        except UnicodeEncodeError:  # on which versions of tokenizers disagree: as tiktoken does
+        except UnicodeEncodeError:  # versions of tokenizers disagree here: do as tiktoken does
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return self._tokenizer.encode(text, add_special_tokens=False)
 
@@ -72,13 +72,13 @@ class HFCounter:
 
 def tiktoken_counter(name: str) -> TiktokenCounter:
     """
-    Return the counter ``tiktoken:NAME``, its vocabulary loaded.
+    Return the counter ``tiktoken:NAME``, with its vocabulary loaded.
 
-    tiktoken takes the vocabulary from the directory TIKTOKEN_CACHE_DIR, and downloads into it what
-    is not there.
+    tiktoken reads the vocabulary from the directory TIKTOKEN_CACHE_DIR, and downloads it there if
+    it is missing.
 
     Args:
-        name: What follows the colon: an encoding that tiktoken knows, plug-ins included.
+        name: The part after the colon: an encoding that tiktoken knows, plug-ins included.
 
     Raises:
         InvalidArgumentError: tiktoken knows no encoding of that name.
@@ -109,7 +109,7 @@ def tiktoken_counter(name: str) -> TiktokenCounter:
     try:
         return TiktokenCounter(full, tiktoken.get_encoding(name))
     except (AssertionError, ImportError, OSError, ValueError) as error:
-        # Its message holds URLs, the one of a proxy with its password too: only its kind is told.
+        # Its message holds URLs, maybe a proxy's with its password: report only its type.
         raise CounterError(
             f"the vocabulary of {full!r} can neither be read from TIKTOKEN_CACHE_DIR nor "
             f"downloaded into it ({type(error).__name__}){hint}"
@@ -118,13 +118,13 @@ def tiktoken_counter(name: str) -> TiktokenCounter:
 
 def hf_counter(path: str) -> HFCounter:
     """
-    Return the counter ``hf:PATH``, its file read. Nothing is ever downloaded.
+    Return the counter ``hf:PATH``, with its file read. Nothing is ever downloaded.
 
-    What the file says of truncation, padding, dropout and special tokens around a text is left
-    out: it would falsify the counts.
+    The file's settings for truncation, padding, dropout and special tokens around a text are
+    ignored, as they would falsify the counts.
 
     Args:
-        path: What follows the colon: a ``tokenizer.json``, or a directory that holds one.
+        path: The part after the colon: a ``tokenizer.json``, or a directory that holds one.
 
     Raises:
         InvalidArgumentError: There is no such file.
@@ -147,7 +147,7 @@ def hf_counter(path: str) -> HFCounter:
             f"counter {(HF + path)[:80]!r} must have the path of a tokenizer.json, or of a "
             "directory that holds one, after the colon; there is no such file"
         )
-    # Absolute, because a pickle may be read where another directory is the current one.
+    # Absolute, because a pickle may be read in another current directory.
     return _read(HF + path, os.path.abspath(file))
 
 
@@ -176,12 +176,12 @@ def _read(name: str, path: str) -> HFCounter:
 
 
 def _answer(name: str, encode: Callable[[str], Any], text: str) -> Any:
-    """Return what *encode* makes of *text*; its failure is a CounterError that quotes no text."""
+    """Return *encode* of *text*; its failure is a CounterError that quotes no text."""
     try:
         return encode(text)
     except BaseException as error:
-        # A panic in Rust is no Exception, and its class is not to be had by import. tiktoken
-        # panics where its regex runs out of stack: at a million spaces, for one.
+        # A panic in Rust is not an Exception, and its class cannot be imported. tiktoken panics
+        # when its regex runs out of stack: at a million spaces, for example.
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":
             raise CounterError(f"the tokenizer of {name[:80]!r} cannot encode a text") from None
         raise

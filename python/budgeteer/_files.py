@@ -1,4 +1,4 @@
-"""Text files and JSON: how they are decoded and checked, and what their errors say."""
+"""Text files and JSON: decoding, checks, and error messages."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ def json_lines(text: str) -> Iterator[tuple[int, Any]]:
 
 def parse_json(text: str, line: int = 1) -> Any:
     """
-    Return the value that *text* holds in JSON; NaN and infinities are none.
+    Return the value of the JSON *text*; NaN and infinities are refused.
 
     Raises:
-        InvalidArgumentError: It is not JSON; the message says where, *line* being the first.
+        InvalidArgumentError: It is not JSON; the message names the place, counting lines from
+            *line*.
 
     """
     try:
@@ -72,10 +73,10 @@ def _finite(digits: str) -> float:
 
 def decode(data: bytes) -> str:
     """
-    Return UTF-8 *data* as text, without the byte order mark that may lead it.
+    Return UTF-8 *data* as text, without a leading byte order mark.
 
     Raises:
-        InvalidArgumentError: It is not UTF-8; the message says in which line.
+        InvalidArgumentError: It is not UTF-8; the message names the line.
 
     """
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -88,7 +89,7 @@ def decode(data: bytes) -> str:
 
 def one_line(message: str) -> str:
     r"""
-    Return *message* with what cannot be printed on one line escaped.
+    Return *message* on one line, with unprintable characters escaped.
 
     Examples:
         >>> one_line("a\nb")
@@ -101,6 +102,6 @@ def one_line(message: str) -> str:
 
 
 def reason(error: OSError) -> str:
-    """Return what a failure to read says on one line."""
+    """Return the reason of a failure to read, on one line."""
     name = "the input" if error.filename is None else error.filename
     return f"cannot read {name}: {error.strerror or error}"

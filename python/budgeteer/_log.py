@@ -1,4 +1,4 @@
-"""The logger of the package, made when there is something to say."""
+"""The logger of the package, made when it is first used."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 def log() -> logging.Logger:
     """Return the logger ``budgeteer``."""
-    import logging  # slow to load, and most programs never hear of us
+    import logging  # slow to load, and most programs log nothing
 
     return logging.getLogger("budgeteer")

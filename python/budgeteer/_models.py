@@ -1,4 +1,4 @@
-"""Which encoding a model uses: the table of tiktoken 0.14, as data."""
+"""The encoding of each model: the table of tiktoken 0.14, as data."""
 
 MODELS_OF = {
     "o200k_base": ("gpt-5", "gpt-4.1", "gpt-4o", "o1", "o3", "o4-mini"),
@@ -23,7 +23,7 @@ MODELS_OF = {
     ),
     "gpt2": ("gpt2", "gpt-2"),
 }
-"""The models that an encoding is used by, by their whole names."""
+"""Each encoding with its models, by their whole names."""
 
 ENCODING_OF_PREFIX = {
     "o1-": "o200k_base",
@@ -44,27 +44,27 @@ ENCODING_OF_PREFIX = {
     "ft:davinci-002": "cl100k_base",
     "ft:babbage-002": "cl100k_base",
 }
-"""What the names of dated, sized and fine-tuned models start with; the first that fits decides."""
+"""The prefixes of dated, sized and fine-tuned models; the first match decides."""
 
 ENCODING_OF_MODEL = {model: name for name, models in MODELS_OF.items() for model in models}
 
 MODELS = tuple(ENCODING_OF_MODEL)
-"""The models that are known by their whole names."""
+"""The models known by their whole names."""
 
 NATIVE = {
     "cl100k_base": "cl100k_base",
     "o200k_base": "o200k_base",
-    "o200k_harmony": "o200k_base",  # but for special tokens, and none is counted as one
+    "o200k_harmony": "o200k_base",  # differs in special tokens only, which count as text
 }
-"""The native counter that counts a text as an encoding does, for those that have one."""
+"""The native counter of an encoding, if it has one."""
 
 
 def encoding_of(model: str) -> str | None:
     """
-    Return the name of the encoding that *model* uses, or None where nothing is known of it.
+    Return the name of the encoding that *model* uses, or None if it is unknown.
 
-    A whole name decides before what a name starts with. That the answer is not None does not mean
-    that there is such a model: every name that starts with ``gpt-5`` has an answer.
+    A whole name comes before a prefix. A result does not mean that the model exists: every name
+    that starts with ``gpt-5`` has an encoding.
 
     Examples:
         >>> encoding_of("gpt-4o"), encoding_of("gpt-4-0613"), encoding_of("gpt2")

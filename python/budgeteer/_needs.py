@@ -1,4 +1,4 @@
-"""What each ranking needs to know of query and chunks, for the facade and the reference."""
+"""The data that each ranking needs, for the facade and the reference."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ HybridWire = tuple[float, float, float, float | None]
 
 class Needs(NamedTuple):
     """
-    What a ranking needs.
+    The data that a ranking needs.
 
     Attributes:
         bm25: The terms of query, texts and titles, as BM25 counts them.
@@ -54,7 +54,7 @@ _NEEDS = {
 
 
 def needs_of(ranking: int, hybrid: HybridWire | None = None, selection: int = RANK) -> Needs:
-    """Return what the ranking of that code needs, with *hybrid* where that is its code."""
+    """Return the needs of the ranking with that code; *hybrid* are a hybrid ranking's weights."""
     if ranking == HYBRID and hybrid is not None:
         bm25, embedding, score, _ = hybrid
         needs = Needs(bm25=bm25 > 0, cosines=embedding > 0, scores=score > 0)

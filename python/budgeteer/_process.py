@@ -1,9 +1,9 @@
 """
-What a forked process begins anew, and what is waited for before a process ends.
+Resources to renew in a forked process, and threads to wait for before a process ends.
 
-A forked process inherits locks as they are, also those that a thread of its parent holds, which is
-not there to let go of them. And where a process ends, CPython before 3.14 ends the daemon threads
-by unwinding their stacks: one that is in native code would take the process down with it.
+A forked process inherits locks that threads of its parent hold, and no thread there releases them.
+At the end of a process, CPython before 3.14 ends daemon threads by unwinding their stacks, and a
+thread in native code would crash the process.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Protocol
 from weakref import WeakSet
 
 END_SECONDS = 1.0
-"""So long the end of a process waits for threads that are in native code."""
+"""The seconds that the end of a process waits for threads in native code."""
 
 
 class Renewed(Protocol):
-    """Has something to begin anew."""
+    """Has resources that a forked process must renew."""
 
     def begin_anew(self) -> None:
-        """Make what no other process may share."""
+        """Renew the resources that processes cannot share."""
         ...
 
 
@@ -32,7 +32,7 @@ class Worker(Protocol):
     """Has threads that may be in native code."""
 
     def wait_idle(self, seconds: float) -> None:
-        """Wait so long at most until none of them works."""
+        """Wait at most *seconds* until all of them are idle."""
         ...
 
 
@@ -41,22 +41,22 @@ _workers: WeakSet[Worker] = WeakSet()
 _is_ending = False
 
 under_way = threading.local()
-"""What a thread of ours does: ``given_up`` is the event that is set when nobody waits any more."""
+"""The state of one of our threads: the event ``given_up`` is set when nobody waits any more."""
 
 
 def renew(owner: Renewed) -> None:
-    """Let *owner* begin anew in each process that is forked, before anything else runs there."""
+    """Renew *owner* in each forked process, before anything else runs there."""
     _owners.add(owner)
 
 
 def call_in_child(function: Callable[[], object]) -> None:
-    """Call *function* in each process that is forked."""
+    """Call *function* in each forked process."""
     if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(after_in_child=function)
 
 
 def wait_for(worker: Worker) -> None:
-    """Let the end of the process wait for *worker*."""
+    """Make the end of the process wait for *worker*."""
     if not _workers:
         atexit.unregister(_end)
         atexit.register(_end)

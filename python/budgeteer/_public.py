@@ -1,4 +1,4 @@
-"""Where public names live."""
+"""The public modules of classes."""
 
 import sys
 from collections.abc import Callable
@@ -9,10 +9,10 @@ T = TypeVar("T", bound=type)
 
 def public(home: str) -> Callable[[T], T]:
     """
-    Return a decorator that lets a class say the public module that it is imported from.
+    Return a decorator that sets a class's ``__module__`` to its public module.
 
-    It goes above all others: a dataclass looks names up in the module where it is made. So do
-    those who read annotations later, and so the annotations are read here.
+    It must be the outermost decorator, as a dataclass looks names up in its own module. So does
+    any later reader of annotations, and therefore the annotations are evaluated here.
     """
 
     def told(item: T) -> T:
@@ -20,7 +20,7 @@ def public(home: str) -> Callable[[T], T]:
         for name, hint in vars(item).get("__annotations__", {}).items():
             if isinstance(hint, str):
                 own = {item.__name__: item}
-                item.__annotations__[name] = eval(hint, names, own)  # noqa: S307 - our own text
+                item.__annotations__[name] = eval(hint, names, own)  # noqa: S307 - our own source
         item.__module__ = home
         return item
 

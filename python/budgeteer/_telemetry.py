@@ -1,15 +1,16 @@
 """
-Traces and metrics, told to OpenTelemetry where the program has set it up.
+Traces and metrics for OpenTelemetry, if the program has set it up.
 
 Only OpenTelemetry's API is used, and it is not imported here: a program that has set a provider
-has imported it. So `observer` looks into the modules that are there, at each call, since a program
-may set a provider after this library was imported. Where there is none that takes a fraction of a
-microsecond; ``get_tracer_provider`` takes one, and a span that nobody records several.
+has imported it. So `observer` looks at the imported modules at each call, as a program may set a
+provider after it imported this library. Without a provider this is much faster than a span that
+nobody records.
 
-Spans have figures and names of what was configured, never a text, a query or the message of an
-exception, which may quote either. `CONTENT` opts in to texts and queries.
+Spans have figures and the names of configured components, never a text, a query or the message of
+an exception, which may quote either. `CONTENT` opts in to texts and queries.
 
-Nothing that is raised there passes: whatever fails of it is left out, and said at level DEBUG.
+No exception of OpenTelemetry reaches the caller: a failing part is left out and logged at level
+DEBUG.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ _HISTOGRAMS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "budgeteer.retrieve.duration": ("s", "How long a request to the service took.", _SECONDS),
     "budgeteer.retrieve.tokens": ("{token}", "What of a window went where.", _TOKENS),
 }
-"""Unit, description and the bounds of the buckets, of each histogram."""
+"""The unit, description and bucket bounds of each histogram."""
 
 
 class Packed(Protocol):
-    """What is told of a packing."""
+    """The reported figures of a packing."""
 
     @property
     def text(self) -> str: ...
@@ -76,7 +77,7 @@ class Packed(Protocol):
 
 
 class Retrieved(Protocol):
-    """What is told of a request to the service."""
+    """The reported figures of a request to the service."""
 
     @property
     def model(self) -> str: ...
@@ -87,7 +88,7 @@ class Retrieved(Protocol):
 
 
 class _Guard:
-    """Keeps what OpenTelemetry raises, or what stands behind it, from what is observed."""
+    """Keeps exceptions of OpenTelemetry and its exporters from the observed operation."""
 
     def __enter__(self) -> None:
         pass
@@ -104,9 +105,9 @@ _GUARD = _Guard()
 
 class Operation:
     """
-    What is observed: while it lasts a span, where there is a tracer, and then its duration.
+    An observed operation: a span while it lasts, if there is a tracer, and then its duration.
 
-    This class itself is the one that nobody observes.
+    This class itself is the operation that nobody observes.
     """
 
     __slots__ = ()
@@ -115,13 +116,13 @@ class Operation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
-        """End it; what was raised passes."""
+        """End it; exceptions pass."""
 
     def tell(self, attributes: Told) -> None:
         """Add *attributes* to the span."""
 
     def tell_packing(self, packing: Packed) -> None:
-        """Add the figures of a packing; nothing is counted for that."""
+        """Add the figures of a packing, without counting anything."""
 
     def tell_result(self, result: Retrieved) -> None:
         """Add the figures of a request to the service."""
@@ -131,7 +132,7 @@ UNOBSERVED = Operation()
 
 
 class _Observed(Operation):
-    """An operation of which there are a span, histograms or both."""
+    """An operation with a span, a histogram or both."""
 
     __slots__ = (
         *("_duration", "_is_attached", "_is_recording", "_labels", "_observer", "_span", "_start"),
@@ -168,11 +169,11 @@ class _Observed(Operation):
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         seconds = time.perf_counter() - self._start
-        if self._is_attached:  # first: else whatever comes later would be a child of it
+        if self._is_attached:  # first, or later spans would be its children
             with _GUARD:
                 self._observer.detach(self._token)
         found = {}
-        if kind is not None and issubclass(kind, Exception):  # no cancellation, no Ctrl-C
+        if kind is not None and issubclass(kind, Exception):  # not a cancellation or Ctrl-C
             found["error.type"] = _short(kind.__qualname__)
         if self._duration:
             self._observer.record(self._duration, seconds, {**self._labels, **found})
@@ -219,11 +220,11 @@ class _Observed(Operation):
 
 class Observer:
     """
-    A pair of providers, and what is made by them once: a tracer and histograms.
+    A pair of providers, and their tracer and histograms, made once.
 
     Attributes:
-        tracer: None where nobody traces.
-        is_needed: Whether there is anybody to tell.
+        tracer: None if nobody traces.
+        is_needed: Whether anybody traces or measures.
 
     """
 
@@ -258,15 +259,15 @@ class Observer:
             self._histograms = {name: _histogram(meter, name) for name in _HISTOGRAMS}
 
     def attach(self, span: Any) -> Any:
-        """Make *span* the current one; the answer is for `detach`."""
+        """Make *span* the current one, and return the token for `detach`."""
         return self._context.attach(self._in_context(span))
 
     def detach(self, token: Any) -> None:
-        """Make the span current that was so before."""
+        """Make the previous span current again."""
         self._context.detach(token)
 
     def record(self, name: str, value: float, labels: Told) -> None:
-        """Record a value in a histogram, where there are any."""
+        """Record a value in a histogram, if there is one."""
         histogram = self._histograms.get(name)
         if histogram is not None:
             with _GUARD:
@@ -275,7 +276,7 @@ class Observer:
     def packing(
         self, ranking: str, counter: str, query: str, told: Told | None = None
     ) -> Operation:
-        """Return a packing that begins; *told* is known of it beside."""
+        """Return the operation of a packing; *told* are further attributes."""
         return _begun(_ObservedPacking, self, ranking, counter, query, told or {})
 
 
@@ -312,7 +313,7 @@ class _ObservedPacking(_Observed):
 
 
 def _begun(kind: type[_Observed], *arguments: Any, **options: Any) -> Operation:
-    """Return an operation that begins; one that nobody observes where it cannot."""
+    """Return a new operation, or an unobserved one if that fails."""
     with _GUARD:
         return kind(*arguments, **options)
     return UNOBSERVED
@@ -322,7 +323,7 @@ _known: Observer | None = None
 
 
 def observer() -> Observer | None:
-    """Return who is to be told, None where nobody is."""
+    """Return the observer, None if nobody traces or measures."""
     tracers, meters = _provider(*_TRACE), _provider(*_METRICS)
     known = _known
     if known is None or known.tracers is not tracers or known.meters is not meters:
@@ -331,7 +332,7 @@ def observer() -> Observer | None:
 
 
 def _provider(module: str, variable: str, getter: str) -> Any:
-    """Return the provider that a program has set, None where there is none."""
+    """Return the provider that a program has set, None if there is none."""
     found = sys.modules.get(module)
     if found is None:
         return None
@@ -348,12 +349,12 @@ def _asked(getter: Callable[[], Any]) -> Any:
 
 
 def _renewed(tracers: Any, meters: Any) -> Observer:
-    """Return an observer for these providers, from now on."""
+    """Return an observer for these providers, and remember it."""
     global _known  # noqa: PLW0603 - one reference; two threads make the same
-    if _known is None:  # the first time: a provider may be named in the environment alone
+    if _known is None:  # the first time, as only the environment may name a provider
         for variable, module, getter in _FROM_ENVIRONMENT:
             if variable in os.environ:
-                with suppress(Exception):  # OpenTelemetry has logged it: no packing fails for that
+                with suppress(Exception):  # OpenTelemetry has logged it
                     getattr(importlib.import_module(module), getter)()
         tracers, meters = _provider(*_TRACE), _provider(*_METRICS)
     _known = Observer(tracers, meters)
@@ -361,7 +362,7 @@ def _renewed(tracers: Any, meters: Any) -> Observer:
 
 
 def stage(name: str, attributes: Told | None = None) -> Operation:
-    """Return a stage of what is under way, observed by a span."""
+    """Return a stage of the current operation, observed by a span."""
     found = observer()
     if found is None or found.tracer is None:
         return UNOBSERVED
@@ -369,11 +370,11 @@ def stage(name: str, attributes: Told | None = None) -> Operation:
 
 
 def embedding(embedder: object, texts: Sequence[str] | None) -> Operation:
-    """Return the stage in which an embedder is asked for vectors: of *texts*, and of the query."""
+    """Return the stage in which an embedder embeds *texts* and the query."""
     if observer() is None:
         return UNOBSERVED
     told: dict[str, str | int] = {"budgeteer.texts": len(texts or ()) + 1}
-    with _GUARD:  # it may be a property, which nothing else asks for
+    with _GUARD:  # it may be a property that raises
         model = getattr(embedder, "model", None)
         if isinstance(model, str):
             told["gen_ai.request.model"] = model
@@ -381,12 +382,12 @@ def embedding(embedder: object, texts: Sequence[str] | None) -> Operation:
 
 
 def reranking(name: str, chunks: int) -> Operation:
-    """Return the stage in which a reranker is asked."""
+    """Return the stage in which a reranker is called."""
     return stage("budgeteer.rerank", {"budgeteer.reranker": name, "budgeteer.chunks": chunks})
 
 
 def retrieval(source: str, query: str) -> Operation:
-    """Return the stage in which one retriever is asked, by the conventions for retrieval spans."""
+    """Return the stage in which a retriever is called, by the conventions for retrieval spans."""
     found = observer()
     if found is None or found.tracer is None:
         return UNOBSERVED
@@ -407,7 +408,7 @@ def request() -> Operation:
 
 
 def _figures(packing: Packed) -> dict[str, str | bool | int | float]:
-    """Return the figures that cost nothing."""
+    """Return the figures that need no counting."""
     told: dict[str, str | bool | int | float] = {
         "budgeteer.kept": len(packing.kept),
         "budgeteer.dropped": packing.dropped_count,
@@ -424,7 +425,7 @@ def _captures_content() -> bool:
 
 
 def _clean(attributes: Told) -> Told:
-    """Return *attributes* that can be exported: with a lone surrogate a whole batch is lost."""
+    """Return *attributes* in exportable form, as a lone surrogate loses a whole batch."""
     return {
         key: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
         for key, value in attributes.items()
@@ -436,7 +437,7 @@ def _short(name: str) -> str:
 
 
 def _counter_name(name: str) -> str:
-    """Return the name of a counter, short, and without the path of a file."""
+    """Return the short name of a counter, without the path of a file."""
     return "hf" if name.startswith(HF) else _short(name)
 
 
@@ -446,7 +447,7 @@ def _histogram(meter: Any, name: str) -> Any:
         return meter.create_histogram(
             name, unit, description, explicit_bucket_boundaries_advisory=bounds
         )
-    except TypeError:  # before version 1.30 of the API there was no advice
+    except TypeError:  # the API before version 1.30 has no advice
         return meter.create_histogram(name, unit, description)
 
 

@@ -1,9 +1,9 @@
 """
 Validates arguments and words the errors about them.
 
-Both backends are given values that passed here, so that an error reads the same whichever of them
-runs. A message names the argument, the type or number found, and what is allowed. It never quotes
-a retrieved text.
+Both backends get values that were checked here, so an error reads the same with either of them. A
+message names the argument, the type or number found, and what is allowed. It never quotes a
+retrieved text.
 """
 
 import math
@@ -17,23 +17,23 @@ from budgeteer.errors import InvalidArgumentError
 C = TypeVar("C", bound=str)
 
 MAX_TOKENS = 2**63 - 1
-"""The largest number of tokens that an argument may name."""
+"""The largest number of tokens in an argument."""
 
 
 def type_name(value: object) -> str:
-    """Return how an error message names the type of *value*."""
+    """Return the name of *value*'s type for an error."""
     return "None" if value is None else type(value).__name__
 
 
 def is_bool(value: object) -> bool:
-    """Return whether *value* is a truth value, Python's or numpy's, rather than a number."""
+    """Return whether *value* is a bool, Python's or numpy's, rather than a number."""
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def as_int(value: object) -> int | None:
-    """Return *value* as an int, or None where it is no whole number."""
+    """Return *value* as an int, or None if it is not a whole number."""
     if not is_bool(value):
-        with suppress(TypeError):  # not all that has __index__ is a number: an array has it
+        with suppress(TypeError):  # an array has __index__, but is not a number
             return index(value)  # type: ignore[arg-type]
     return None
 
@@ -56,14 +56,14 @@ def whole(name: str, value: object, minimum: int, maximum: int) -> int:
 
 
 def shown(number: int) -> str:
-    """Return *number* in digits, or its size where the digits would fill the screen."""
+    """Return *number* in digits, or its size if it has too many digits."""
     if number.bit_length() <= 128:
         return str(number)
     return f"{'a negative' if number < 0 else 'an'} int of {number.bit_length()} bits"
 
 
 def number(name: str, value: object) -> float:
-    """Return *value* as a float. Infinities pass; NaN, bool, text and what is no number do not."""
+    """Return *value* as a float. Infinities pass; NaN, bool, text and other types do not."""
     number = value if type(value) is float else None
     if number is None and not is_bool(value) and not isinstance(value, (str, bytes, bytearray)):
         try:
@@ -91,7 +91,7 @@ def number_between(
 
 
 def text(name: str, value: object) -> str:
-    """Return *value*, which must be a str; what a subclass of it redefines does not count."""
+    """Return *value*, which must be a str; a subclass's own methods are ignored."""
     if type(value) is str:
         return value
     if not isinstance(value, str):
@@ -111,22 +111,71 @@ def choice(name: str, value: object, allowed: Sequence[C]) -> C:
 
 
 def did_you_mean(value: str, allowed: Iterable[str]) -> str:
-    """Return a hint at the nearest of *allowed*, or nothing where none is near."""
-    import difflib  # for those who misspell
+    """Return a hint at the nearest of *allowed*, or nothing if none is near."""
+    import difflib  # only a misspelling needs it
 
     near = difflib.get_close_matches(value[:80], list(allowed), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def batch(name: str, value: object) -> Sequence[Any]:
-    """Return the items of *value* as a list or tuple; a lone text or mapping is no batch."""
+    """
+    Return the items of *value* as a list or tuple.
+
+    A column of pandas, Polars, Arrow or numpy gives its values; a null among them, a single
+    text or mapping, a data frame (whose items are the names of its columns) and a
+    set (whose order differs between processes) are refused.
+    """
     if isinstance(value, (list, tuple)):
         return value
+    if isinstance(value, (set, frozenset)):
+        raise InvalidArgumentError(
+            f"{name} must be a sequence, not {type_name(value)}, whose order differs between "
+            f"processes: give it one, as sorted() does"
+        )
+    kind = type(value)
+    if hasattr(kind, "columns") and hasattr(kind, "shape"):
+        raise InvalidArgumentError(
+            f"{name} must be a sequence, not {type_name(value)}: give {_column_of(value)}"
+        )
+    if hasattr(kind, "to_pylist") or hasattr(kind, "dtype"):
+        return _column(name, value)
     return list(iterable(name, value))
 
 
+def _column_of(frame: Any) -> str:
+    """Return the line of Python that gives the texts of a data frame."""
+    names = [*getattr(frame, "column_names", frame.columns)]
+    known = [name for name in ("text", "content", "page_content") if name in names]
+    shown_name = repr((known or names or ["text"])[0])[:80]
+    is_arrow = hasattr(type(frame), "to_pylist")
+    return f"one column of it, df[{shown_name}].{'to_pylist' if is_arrow else 'to_list'}()"
+
+
+def _column(name: str, column: Any) -> Sequence[Any]:
+    """Return the values of a column of pandas, Polars, Arrow or numpy, which has no nulls."""
+    methods = (getattr(column, name, None) for name in ("to_pylist", "to_list", "tolist"))
+    values = next((method() for method in methods if callable(method)), column)
+    if not isinstance(values, list):  # such as an array without dimensions
+        raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(column)}")
+    for i, value in enumerate(values):
+        if type(value) is not str and is_null(value):
+            raise InvalidArgumentError(
+                f"{name}[{i}] is null: leave it out before, as dropna(), drop_nulls() or "
+                f"drop_null() of the column does"
+            )
+    return values
+
+
+def is_null(value: object) -> bool:
+    """Return whether *value* stands for none at all in a column: None, NaN or pandas' own."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def iterable(name: str, value: object) -> Iterable[Any]:
-    """Return *value*, which must be iterable; a lone text or mapping is no batch."""
+    """Return *value*, which must be iterable; a single text or mapping is refused."""
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
         raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(value)}")
     return value

@@ -1,5 +1,5 @@
 """
-The YAML configuration: a budget and the sources that its chunks come from.
+The YAML configuration: a budget and the sources of its chunks.
 
 .. code-block:: yaml
 
@@ -16,23 +16,23 @@ The YAML configuration: a budget and the sources that its chunks come from.
       - {type: inline, text: "The office is closed on Friday.", name: note}
       - {type: qdrant, collection: docs, path: store}
 
-What stands above under ``budget`` are the defaults. ``estimator`` may also be an encoding or a
+The values above under ``budget`` are the defaults. ``estimator`` may also be an encoding or a
 model, such as ``o200k_base`` or ``gpt-4o``, which count exactly, ``tiktoken:NAME`` or ``hf:PATH``.
-Paths are relative to the file, that of ``hf:`` too. A directory's Markdown files are read in the
-order of their relative paths and split at H2 headings; hidden ones are read like all others, links
-to directories are not followed. Sources of a higher ``priority`` (default 0) come first, which
-decides under ``manual`` and between equal scores.
+All paths, that of ``hf:`` included, are relative to the file. A directory's Markdown files are
+read in the order of their relative paths and split at H2 headings; hidden files are read like all
+others, links to directories are not followed. Sources with a higher ``priority`` (default 0) come
+first, which decides under ``manual`` and between equal scores.
 
 A collection of Qdrant needs ``pip install 'budgeteer[qdrant]'``. It is in a folder (``path``) or
 on a server (``url``, and ``api_key_env``, the environment variable that holds its key). With
-``embedding: {model: ..., url: ..., api_key_env: ...}``, which must be what the collection was made
-with, the ``limit`` (500) chunks that are nearest to the query are read, nearest first. Where it is
-not given, that of ``budget`` is taken; where there is none either, or with ``embedding: null``,
-all of the collection is read. ``fields: {text: body}`` says where a payload holds what;
-``vector_name`` which vector is meant.
+``embedding: {model: ..., url: ..., api_key_env: ...}``, which must match how the collection was
+made, the ``limit`` (500) chunks nearest to the query are read, nearest first. The default is the
+``embedding`` of ``budget``; if there is none, or with ``embedding: null``, the whole collection is
+read. ``fields: {text: body}`` maps a chunk's fields to payload keys; ``vector_name`` names the
+vector to use.
 
 The settings of ``embedding``, with their defaults; null for ``api_key_env`` sends no key, null for
-``cache_dir`` keeps nothing:
+``cache_dir`` uses no cache:
 
 .. code-block:: yaml
 
@@ -43,11 +43,11 @@ The settings of ``embedding``, with their defaults; null for ``api_key_env`` sen
         url: https://api.openai.com/v1/embeddings
         cache_dir: .context_router_embeddings     # relative to the file
 
-Under ``ranking: embedding`` the texts and the query go to that URL, whatever is not in the cache;
-that needs ``pip install 'budgeteer[embeddings]'``. The query of a Qdrant source goes to the URL of
-the source's own ``embedding`` or, where it has none, to that of ``budget``, whatever the
-``ranking``; with ``embedding: null`` in the source it is not sent for it. They go nowhere else. An
-endpoint that fails there is a `ConfigError`, not an `EmbeddingError`.
+Under ``ranking: embedding`` the query, and the texts that the cache lacks, are sent to that URL;
+this needs ``pip install 'budgeteer[embeddings]'``. For a Qdrant source the query is sent to the
+URL of the source's own ``embedding`` or else to that of ``budget``, whatever the ``ranking``; with
+``embedding: null`` in the source it is not sent. Texts are sent nowhere else. A failing endpoint
+of a Qdrant source raises a `ConfigError`, not an `EmbeddingError`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from budgeteer._pack.packing import Packing
     from budgeteer.embedding import OpenAIEmbedder
 else:
-    OpenAIEmbedder = Embedder  # for who reads annotations: few files need ours, slow to load
+    OpenAIEmbedder = Embedder  # for annotations: ours is slow to load, few need it
 
 __all__ = ["Config", "ConfigError", "load"]
 
@@ -97,7 +97,7 @@ _YAML = "tag:yaml.org,2002:"
 
 
 class ConfigError(BudgeteerError, ValueError):
-    """A configuration, or a source that it names, cannot be read. The message is one line."""
+    """A configuration, or a source in it, cannot be read. The message is one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
@@ -106,16 +106,16 @@ class ConfigError(BudgeteerError, ValueError):
 @dataclass(frozen=True, slots=True)
 class Config:
     """
-    A configuration as `load` has read it: immutable, its sources not yet read.
+    A configuration read by `load`. Immutable; its sources are not read yet.
 
     Attributes:
-        path: The file that it was read from.
+        path: The file it was read from.
         packer: A strict `Packer` with the options of ``budget``.
         sources: The sources in the order of the file. Each has ``name``, ``priority`` and
-            ``read()``, which returns its chunks; besides, a directory has ``path`` and
-            ``pattern``, a JSONL file ``path``, an inline text ``text``.
-        embedder: An `OpenAIEmbedder` with the settings of ``budget.embedding``; None where there
-            are none. The packer has it where ``ranking`` is ``embedding``.
+            ``read()``, which returns its chunks; a directory also has ``path`` and ``pattern``, a
+            JSONL file ``path``, an inline text ``text``.
+        embedder: An `OpenAIEmbedder` with the settings of ``budget.embedding``; None if there are
+            none. The packer uses it if ``ranking`` is ``embedding``.
 
     Examples:
         >>> import pathlib, tempfile
@@ -137,20 +137,20 @@ class Config:
         """
         Read the sources and return their chunks, in order.
 
-        The order is priority, highest first, then that of the file, then that within the source.
-        Each call reads again, so that it sees what has changed. To pack several times without
-        reading, keep the list and give it to ``packer.pack``.
+        The order is by priority, highest first, then by place in the file, then by place in the
+        source. Each call reads the sources again. To pack several times without reading, keep the
+        list and pass it to ``packer.pack``.
 
         Args:
-            query: What a source that searches looks for; None reads such a one whole.
+            query: The query for sources that search; None reads them whole.
 
         Returns:
-            The chunks, each with its source's name. Those of a directory have ``mtime`` and
-            ``path`` in their metadata and ``path#n`` as id, n being the section's number.
+            The chunks, each with its source's name. Chunks of a directory have ``mtime`` and
+            ``path`` in their metadata and ``path#n`` as id, where n is the section's number.
 
         Raises:
             ConfigError: A source cannot be read; the message names the file, and the line of a
-                JSONL file. Or the endpoint fails that embeds *query* for a Qdrant source.
+                JSONL file. Or the endpoint that embeds *query* for a Qdrant source fails.
 
         Examples:
             >>> import pathlib, tempfile
@@ -187,17 +187,18 @@ class Config:
         Read the sources and pack the best of their chunks for the query *text*.
 
         Args:
-            text: What the chunks should answer. May be empty: then every score is 0. For a Qdrant
-                source it is embedded, whatever the ranking, by the source's ``embedding`` or else
-                that of ``budget``; ``embedding: null`` in the source keeps it from that.
+            text: The question that the chunks should answer. May be empty: then every score is 0.
+                For a Qdrant source it is embedded, whatever the ranking, by the source's
+                ``embedding`` or else that of ``budget``, but not with ``embedding: null`` in the
+                source.
 
         Returns:
-            A packing whose text holds at most ``max_tokens - reserve_tokens`` tokens.
+            A packing whose text has at most ``max_tokens - reserve_tokens`` tokens.
 
         Raises:
-            ConfigError: A source cannot be read, or the endpoint fails that embeds the query for
-                a Qdrant source.
-            EmbeddingError: Under ``ranking: embedding``, from the packer's embedder.
+            ConfigError: A source cannot be read, or the endpoint that embeds the query for a
+                Qdrant source fails.
+            EmbeddingError: The packer's embedder failed, under ``ranking: embedding``.
             InvalidArgumentError: *text* is not a str.
 
         Examples:
@@ -220,18 +221,18 @@ def load(path: str | os.PathLike[str]) -> Config:
     r"""
     Read a configuration from a YAML file.
 
-    Needs PyYAML: ``pip install 'budgeteer[cli]'``. The file is UTF-8, and no tag in it can make
-    anything but plain data.
+    Needs PyYAML: ``pip install 'budgeteer[cli]'``. The file is UTF-8; tags in it can only make
+    plain data.
 
     Args:
         path: The file. Paths in it are relative to its directory.
 
     Returns:
-        The configuration. Its sources are there, but not read yet.
+        The configuration. Its sources exist, but are not read yet.
 
     Raises:
-        ConfigError: The file cannot be read, is not YAML, or says what it must not: the message
-            names the key, what was found and what is allowed. Or PyYAML is not installed.
+        ConfigError: The file cannot be read, is not YAML, or has an invalid value: the message
+            names the key, the value and what is allowed. Or PyYAML is not installed.
         InvalidArgumentError: *path* is not a path.
 
     Examples:
@@ -262,7 +263,7 @@ def _config(document: object, path: Path) -> Config:
     if document is None:
         raise InvalidArgumentError("the file is empty; it must be a mapping with 'sources'")
     top = mapping("", document, ("budget", "sources"))
-    base = path.absolute().parent  # the process may stand elsewhere when the sources are read
+    base = path.absolute().parent  # the current directory may change before sources are read
     budget = mapping("budget", {} if top.get("budget") is None else top["budget"], _BUDGET)
     embedder = _embedder(budget.get("embedding"), base)
     packer = _packer(budget, base, embedder)
@@ -288,7 +289,7 @@ def _embedder(value: object, base: Path) -> OpenAIEmbedder | None:
         given["cache_dir"] = base / given["cache_dir"]
     try:
         return OpenAIEmbedder(**given)
-    except InvalidArgumentError as error:  # names the option first
+    except InvalidArgumentError as error:  # its message starts with the option
         message = str(error)
     raise InvalidArgumentError(f"budget.embedding.{message}")
 
@@ -304,7 +305,7 @@ def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | No
     truncation = _validate.choice(
         "budget.truncation", budget.get("truncation", "drop"), tuple(_TRUNCATIONS)
     )
-    # The document's defaults, whatever those of Packer are or become: every option is given.
+    # Every option is given, so that the document's defaults do not depend on Packer's.
     max_tokens = _validate.tokens("budget.max_tokens", budget.get("max_tokens", 8000), minimum=1)
     reserve_tokens = _validate.tokens("budget.reserve_tokens", budget.get("reserve_tokens", 0))
     estimator = _validate.text("budget.estimator", budget.get("estimator", "chars_div4"))
@@ -326,7 +327,7 @@ def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | No
             template="plain",
             notice=None,
         )
-    except BudgeteerError as error:  # of the counter: all else is checked
+    except BudgeteerError as error:  # by the counter: all else is checked
         message = str(error)
         if message.startswith("counter "):
             message = "budget.estimator" + message.removeprefix("counter")
@@ -365,10 +366,10 @@ def document_of(text: str) -> object:
 
 class _Reader:
     """
-    Makes plain data of YAML nodes as ``SafeLoader`` does, and refuses what that lets pass.
+    Makes plain data from YAML nodes as ``SafeLoader`` does, but stricter.
 
-    A key that is given twice is an error here. Each node is made once, however many aliases name
-    it, and merging (``<<``) is bounded by the number of keys, so that a short file stays cheap.
+    A duplicate key is an error. Each node is made once, however many aliases name it, and merging
+    (``<<``) is bounded by the number of keys, so that a short file stays cheap.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -428,7 +429,7 @@ class _Reader:
 
 
 def _merged(value: object, key: str) -> dict[str, object]:
-    """Return what merging the mapping or mappings *value* brings; the first one wins."""
+    """Return the merged keys of the mapping or mappings *value*; the first one wins."""
     merged: dict[str, object] = {}
     for part in reversed(value if isinstance(value, list) else [value]):
         if not isinstance(part, dict):

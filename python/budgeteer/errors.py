@@ -1,4 +1,4 @@
-"""Exceptions that the library raises, the same from either backend."""
+"""The exceptions of the library, the same from either backend."""
 
 
 class BudgeteerError(Exception):
@@ -10,20 +10,20 @@ class InvalidArgumentError(BudgeteerError, ValueError):
 
 
 class BudgetExhaustedError(BudgeteerError, ValueError):
-    """Nothing is left for chunks once the fixed costs are taken."""
+    """The fixed costs leave nothing for chunks."""
 
 
 class InputValidationError(BudgetExhaustedError):
-    """A query and the fixed costs leave nothing for retrieval; nothing need be retrieved."""
+    """A query and the fixed costs leave nothing for retrieval; raised before retrieving."""
 
 
 class ContextLengthError(BudgetExhaustedError):
     """
-    A model's endpoint refused a request that does not fit into its window.
+    A model's endpoint refused a request that exceeds its window.
 
     Attributes:
-        context_window: How many tokens the endpoint takes, None where it does not say.
-        requested_tokens: How many it counted, None where it does not say.
+        context_window: The most tokens the endpoint takes; None if it does not say.
+        requested_tokens: The tokens it counted; None if it does not say.
 
     """
 
@@ -41,13 +41,13 @@ class ContextLengthError(BudgetExhaustedError):
 
 class RetrievalError(BudgeteerError):
     """
-    A retriever, reranker or embedder failed or broke its protocol. What it raised is the cause.
+    A retriever, reranker or embedder failed or broke its protocol.
 
-    The message names it and the type of what it raised; of what it raised it quotes this library's
-    own messages only, and never a text.
+    Its own exception is the cause. The message names the component and the type of the exception;
+    it quotes only messages of this library, and never a text.
 
     Attributes:
-        source: What failed: its ``name`` where it has one, else its class.
+        source: The component that failed: its ``name`` if it has one, else its class.
 
     """
 
@@ -61,11 +61,11 @@ class RetrievalTimeoutError(RetrievalError, TimeoutError):
 
 
 class CounterError(BudgeteerError):
-    """A token counter cannot be had, or answered something that is not a count."""
+    """A token counter is not available, or returned something that is not a count."""
 
 
 class CorpusError(BudgeteerError):
-    """A file is no corpus, of another version, cut off or damaged."""
+    """A file is not a corpus, or it is of another version, cut off or damaged."""
 
 
 class InternalError(BudgeteerError, RuntimeError):
@@ -77,13 +77,11 @@ class EmbeddingError(BudgeteerError):
     Texts cannot be embedded. The message quotes neither a text nor a key.
 
     Attributes:
-        status: The HTTP status that the endpoint answered; None where it did not answer.
-        code: The endpoint's own short name of what is wrong, such as ``"invalid_api_key"``; None
-            where it gives none.
+        status: The HTTP status of the endpoint's answer; None if there was none.
+        code: The endpoint's error code, such as ``"invalid_api_key"``; None if it gives none.
         is_retryable: Whether the same call may succeed later.
-        retry_after: For how many seconds the endpoint asks to be left alone; None where it does
-            not say.
-        index: Which text is meant; None where no single one is.
+        retry_after: The seconds that the endpoint asks to wait; None if it does not say.
+        index: The index of the text; None if it is not about a single one.
 
     """
 

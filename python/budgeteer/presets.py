@@ -1,4 +1,4 @@
-"""Packers that reproduce what a known design fixes, and what belongs to them."""
+"""Packers that reproduce known designs, and their helpers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,10 +34,10 @@ DEFAULT_TOKEN_BUDGET = 8_000
 """The budget of `agentic_rag`, in tokens."""
 
 APPROX_CHARS_PER_TOKEN = 4
-"""Characters for a token, as `agentic_rag` counts unless told otherwise."""
+"""Characters for each token, as `agentic_rag` counts by default."""
 
 DEFAULT_CITATION_SAFETY_BUFFER_TOKENS = 64
-"""Tokens that `agentic_rag` keeps back for the footer of sources."""
+"""Tokens that `agentic_rag` reserves for the footer of sources."""
 
 RouterRanking: TypeAlias = Literal["relevance", "recency", "manual"]
 Truncation: TypeAlias = Literal["drop", "truncate_end", "truncate_middle"]
@@ -54,7 +54,7 @@ _TRUNCATIONS: dict[Truncation, Overflow] = {
 
 
 class _Citing(Packer):
-    """A packer that sets aside what each chunk costs to cite."""
+    """A packer that sets aside the cost of citing each chunk."""
 
     __slots__ = ()
     _policy = (CITE, 0)
@@ -72,7 +72,7 @@ class _Gate(Packer):
 
 
 class _SumOfParts(Packer):
-    """A packer that counts the parts of a text, under an estimate, and not what joins them."""
+    """A packer that sums the counts of a text's parts, under an estimate, without separators."""
 
     __slots__ = ()
     _policy = (SUM_OF_PARTS, 0)
@@ -88,22 +88,21 @@ def agentic_rag(
     """
     Return a packer that sets aside, for every chunk that it keeps, the tokens to cite it.
 
-    Highest score first, and in input order those without one. A chunk enters with its citation
-    (see `estimate_citation_tokens`) or not at all, is skipped where it does not fit, and is never
-    cut. The ``token_count`` and the ``citation_tokens`` of all kept chunks and *buffer_tokens*,
-    each rounded up on its own, are at most *max_tokens* together; the text alone is within
-    ``max_tokens - buffer_tokens`` too, separators included. `citations` and `sources_footer` say
-    whom to cite.
+    Chunks with the highest scores come first, those without a score last, in input order. A chunk
+    enters whole and with room for its citation (see `estimate_citation_tokens`), or is skipped.
+    The ``token_count`` and ``citation_tokens`` of all kept chunks, each rounded up on its own, and
+    *buffer_tokens* together are at most *max_tokens*. The text with its separators is also within
+    ``max_tokens - buffer_tokens``. `citations` and `sources_footer` return the sources to cite.
 
-    Characters divided by four under-count Chinese, Japanese, Korean, emoji, code and JSON two to
-    six times: name the model's own counter for those.
+    The default counter under-counts Chinese, Japanese, Korean, emoji, code and JSON: name the
+    model's own counter for those.
 
     Args:
-        max_tokens: Upper bound, in tokens; `Packer.pack` takes another for a call, from which the
-            buffer comes off as well. What is not above the buffer keeps nothing.
-        buffer_tokens: Kept back for the footer of sources.
-        counter: As for `Packer`. A callable is asked for the citation of each chunk whose text
-            fits, too.
+        max_tokens: The most tokens; `Packer.pack` takes another number for a call. The buffer is
+            subtracted from either; if nothing is left, no chunk is kept.
+        buffer_tokens: Tokens reserved for the footer of sources.
+        counter: As for `Packer`. A function is also called for the citation of each chunk whose
+            text fits.
         notice: As for `Packer`: a line in the text, inside the budget, that tells the model how
             many chunks were left out, if any were and the best chunk leaves room for it; None for
             no such line.
@@ -142,9 +141,9 @@ def retrieval_service(max_tokens: int) -> Packer:
     """
     Return a packer that keeps the top chunks, up to the first that does not fit.
 
-    Highest score first, and in input order those without one; counted as ``o200k_base`` does.
-    Behind the first chunk that does not fit nothing is kept, so that what is kept is always the
-    most relevant.
+    Chunks with the highest scores come first, those without a score last, in input order. Tokens
+    are counted by ``o200k_base``. No chunk after the first that does not fit is kept, so the kept
+    chunks are always the most relevant.
 
     Raises:
         InvalidArgumentError: *max_tokens* has a wrong type or is out of range.
@@ -174,34 +173,34 @@ def retrieval_service(max_tokens: int) -> Packer:
 
 def context_gate(max_tokens: int = 120, *, max_docs: int = 3) -> Packer:
     """
-    Return a packer that lets authority come first, and only related documents in.
+    Return a packer that ranks by authority and keeps only related documents.
 
-    Each chunk has a kind, an authority and a priority, keys of its metadata or of the mapping
-    that it is; without a kind it is a ``"document"``. What weighs most comes first, and what
-    weighs the same in input order:
+    Each chunk has a kind, an authority and a priority, keys of its metadata or of the chunk if it
+    is a mapping; the default kind is ``"document"``. Chunks are ranked by weight, ties in input
+    order. The weight is the sum of:
 
     - authority: ``system`` 1000, ``developer`` 800, ``user`` 600, ``tool`` 400, ``other`` 200,
-      any other and none 0,
+      any other or none 0,
     - plus kind: ``system`` 120, ``task`` 100, ``message`` 60, ``document`` 50, ``tool_output`` 40,
       ``other`` 10, any other 0,
-    - plus priority: a number, 0 where there is none.
+    - plus priority: a number, 0 by default.
 
-    A document that shares no keyword with the question is ``"out_of_scope"``, whatever its title.
-    The question is the text of the first ``message``; where there is none, the query of
-    `Packer.pack`. Empty texts are ``"empty"``. Of the other documents *max_docs* are considered,
-    one that then does not fit among them, and the rest is beyond the ``"cap"``. What does not fit
-    is dropped for the ``"budget"``, and smaller chunks behind it may be kept.
+    A document whose text shares no keyword with the question is ``"out_of_scope"``. The question
+    is the text of the first ``message`` or, without one, the query of `Packer.pack`. Empty texts
+    are ``"empty"``. Of the other documents at most *max_docs* are considered, whether they fit or
+    not; the rest is dropped for the ``"cap"``. A chunk that does not fit is dropped for the
+    ``"budget"``, and smaller chunks after it may be kept.
 
-    The text has a line ``[kind:id] text`` for each chunk; a token is three characters, and a chunk
-    costs what it adds to the text, label and line end included.
+    The text has a line ``[kind:id] text`` for each chunk. A token is three characters, and a chunk
+    costs all it adds to the text, label and line end included.
 
     Args:
-        max_tokens: Upper bound for the text, in tokens.
-        max_docs: So many documents are considered at most.
+        max_tokens: The most tokens of the text.
+        max_docs: The most documents to consider.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range. `Packer.pack` raises
-            it for a kind or an authority that is no str and a priority that is no number.
+            it for a kind or an authority that is not a str, or a priority that is not a number.
 
     Examples:
         >>> packing = context_gate().pack("Is green tea mild?", [
@@ -238,13 +237,13 @@ def gate_bundle(
     bundle: Mapping[str, Any], budget_tokens: int = 120, max_docs: int = 3
 ) -> Packing[Mapping[str, Any]]:
     """
-    Return the packing of a bundle of artifacts behind a `context_gate`.
+    Pack a bundle of artifacts with `context_gate`.
 
     Args:
         bundle: ``{"artifacts": [...]}``; each artifact is a mapping with ``id`` and ``content``,
-            and with ``kind``, ``authority``, ``priority`` and ``title`` where it has them.
-        budget_tokens: Upper bound for the text, in tokens.
-        max_docs: So many documents are considered at most.
+            and optionally ``kind``, ``authority``, ``priority`` and ``title``.
+        budget_tokens: The most tokens of the text.
+        max_docs: The most documents to consider.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, an artifact has no
@@ -271,17 +270,16 @@ def context_router(
     truncation: Truncation = "drop",
 ) -> Packer:
     """
-    Return a packer that answers as theaios-context-router 0.2.2 does, to the bit.
+    Return a packer with the same results as theaios-context-router 0.2.2, to the bit.
 
-    For those who come from there. It reproduces that program's overruns too: markers and the
-    blank lines between chunks are not counted, a cut may split a grapheme cluster, a cut by words
-    collapses whitespace, and ``total_tokens`` is the sum of the parts. For a budget that holds
-    use `Packer`. A copy (`dataclasses.replace`) with a counter that is no estimate holds its
-    budget as any packer does.
+    It is for users of that program, and reproduces its overruns too: markers and the blank lines
+    between chunks are not counted, a cut may split a grapheme cluster, a cut by words collapses
+    whitespace, and ``total_tokens`` is the sum of the parts. Use `Packer` for a budget that holds.
+    A copy (`dataclasses.replace`) with an exact counter holds its budget as any packer does.
 
     Args:
-        max_tokens: Budget in tokens, from 1 on.
-        reserve_tokens: Taken off the budget.
+        max_tokens: The budget in tokens, from 1 on.
+        reserve_tokens: Tokens to subtract from the budget.
         estimator: ``"chars_div4"``, ``"words"`` or ``"whitespace"``.
         ranking: ``"relevance"``, ``"recency"`` or ``"manual"``.
         truncation: ``"drop"``, ``"truncate_end"`` or ``"truncate_middle"``.

@@ -1,4 +1,4 @@
-"""Rankings with their options, and scores of texts for those who rank on their own."""
+"""Rankings with their options, and functions that score texts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def keyword_scores(
     Return the share of the query's keywords that each text or its title contains.
 
     Keywords are the lowercased words between whitespace, without the punctuation
-    ``. , ; : ! ? " ' ( ) [ ] { } / -`` at either end, longer than one character, and not among 96
-    English stopwords. A text without any keyword scores 0, whatever its title.
+    ``. , ; : ! ? " ' ( ) [ ] { } / -`` at either end, longer than one character, and not in a list
+    of 96 English stopwords. A text without any keyword scores 0, whatever its title.
 
     Args:
         query: The question.
@@ -60,30 +60,30 @@ def bm25_scores(
     stopwords: Stopwords | None = "english",
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """
-    Return how well each text with its title answers the query, by BM25 over all of them.
+    Return the BM25 score of each text, with its title, for the query.
 
-    A term of the query counts ``ln(1 + (N - n + 0.5) / (n + 0.5))``, with n of N texts having it,
-    times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))``, with f times in a text of L terms,
-    where the mean is A (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
-    Beyond", with the idf of Lucene). A text's title counts as a part of it.
+    A term of the query scores ``ln(1 + (N - n + 0.5) / (n + 0.5))``, where n of the N texts
+    contain it, times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))``, where the text contains it
+    f times and has L terms, and A is the mean of L (Robertson and Zaragoza, "The Probabilistic
+    Relevance Framework: BM25 and Beyond", with the idf of Lucene). A text's title counts as a part
+    of it.
 
-    Terms are lowercased words: runs of letters, digits and the marks behind them, of any script.
-    Scripts without spaces (Chinese, Japanese, Thai and the like) and Korean give each two
-    neighbouring letters as a term. Stopwords match nothing; the length of a text counts them.
-    Under *stemming* words of the same stem are one term.
+    Terms are lowercased words: runs of letters, digits and the marks after them, of any script. In
+    Korean and in scripts without spaces (Chinese, Japanese, Thai and the like), each pair of
+    neighbouring letters is a term. Stopwords match nothing but count for the length of a text.
+    Under *stemming*, words of the same stem are one term.
 
     Args:
         query: The question.
         texts: The texts to score, shape ``(n,)``.
         titles: A title for each text, shape ``(n,)``; None for no titles.
-        k1: How soon a term that occurs again says nothing new: from 0, where once is enough, to
-            1,000,000.
-        b: How much the length of a text counts, from 0 to 1.
+        k1: How much repetitions of a term add, from 0 (nothing) to 1,000,000.
+        b: How strongly long texts are marked down, from 0 to 1.
         stemming: A language, as for `Bm25`.
         stopwords: A language or words, as for `Bm25`.
 
     Returns:
-        Scores from 0.0 on as float64, shape ``(n,)``. They compare within one call only.
+        Scores from 0.0 up as float64, shape ``(n,)``. They compare within one call only.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, or the lengths
@@ -106,18 +106,16 @@ def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.d
     """
     Return the cosine between the query's vector and each of *vectors*.
 
-    Products of float32 numbers, exact in float64, are added up in eight lanes, so that the scores
-    are the same to the bit on every machine. Vectors need not be normalised.
+    The scores are the same to the bit on every machine. Vectors need not be normalised.
 
     Args:
         query_vector: The query's vector, shape ``(d,)``; a list of numbers will do.
-        vectors: The vectors to compare it with, shape ``(n, d)``. Arrays of numpy, of Arrow
-            (fixed-size lists) and any other buffer of float32 that lies in one piece are read in
-            place. What is strided, float16 or float64 is copied as float32, which costs about as
-            much as the scores. Lists are refused: an array of them costs over 100 times that.
+        vectors: The vectors to compare it with, shape ``(n, d)``. A contiguous float32 array of
+            numpy, of Arrow (fixed-size lists) or of any other buffer is read in place. A strided,
+            float16 or float64 array is copied as float32. Lists are refused.
 
     Returns:
-        Scores from -1.0 to 1.0 as float64, shape ``(n,)``; 0.0 where one of the two is zeros.
+        Scores from -1.0 to 1.0 as float64, shape ``(n,)``; 0.0 if one of the two vectors is zero.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or shape, the dimensions differ, or a
@@ -141,7 +139,7 @@ def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.d
 def _batch(
     query: object, texts: object, titles: object
 ) -> tuple[str, Sequence[Any], Sequence[Any] | None]:
-    """Return what a backend scores, but for the types of texts and titles, which it looks at."""
+    """Return checked arguments; a backend checks the types of texts and titles."""
     query = _validate.text("query", query)
     items = _validate.batch("texts", texts)
     headings = None if titles is None else _validate.batch("titles", titles)
@@ -155,7 +153,7 @@ def _batch(
 def _scores(
     scores: Any, _query: str, texts: Sequence[Any], titles: Sequence[Any] | None
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return what a backend answered as an array, or raise for what it could not read."""
+    """Return a backend's scores as an array, or raise if it could not read a text."""
     import numpy as np
 
     if isinstance(scores, tuple):

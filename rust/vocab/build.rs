@@ -47,7 +47,7 @@ const SOURCES: [Source; 2] = [
     },
 ];
 
-/// `unpack` reads so many bytes at once, so that it may read past the last bit.
+/// `unpack` reads this many bytes at once, so it may read past the last bit.
 const PADDING: usize = 4;
 
 fn main() {
@@ -79,7 +79,7 @@ fn write(source: &Source) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the tokens by rank, which are proven to be the published ones.
+/// Returns the tokens by rank, after checking that they are the published ones.
 fn read(source: &Source) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let core = (source.core)();
     let tokens: Vec<_> =
@@ -96,7 +96,7 @@ fn read(source: &Source) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     }
 }
 
-/// Returns the parts of all tokens that are no single bytes, by rank.
+/// Returns the parts of all tokens that are not single bytes, by rank.
 fn find_merges(tokens: &[Vec<u8>]) -> Result<Merges, String> {
     if tokens.iter().take_while(|token| token.len() == 1).count() != SINGLES {
         return Err("its first 256 tokens are not the single bytes".into());
@@ -136,7 +136,8 @@ fn pack_heads(tokens: &[Vec<u8>], merges: &[(u32, u32)]) -> Vec<u8> {
     let mut heads = tokens[..SINGLES].concat();
     heads.extend(merges.iter().map(|&(left, _)| head(left)));
     heads.extend(merges.iter().map(|&(_, right)| head(right)));
-    // There are hardly any repeats to find, so that no level is smaller.
+    // There are hardly any repeats to find, so a higher level makes it no
+    // smaller.
     compress_to_vec(&heads, 6)
 }
 

@@ -3,7 +3,7 @@
 use budgeteer::{Chunk, Estimate, Order, Overflow, Packer, Packing, Template, TokenCounter};
 use proptest::prelude::*;
 
-/// Texts that try to pass for what stands around a chunk.
+/// Texts that try to pass for the frame of a chunk.
 fn chunks() -> impl Strategy<Value = Vec<Chunk>> {
     let part = prop::sample::select(vec![
         "\n",
@@ -131,7 +131,7 @@ proptest! {
         assert_packs(packer, &chunks, &counter)?;
     }
 
-    /// The text begins as it did, up to the first chunk that is gone.
+    /// The text begins as before, up to the first chunk that is gone.
     #[test]
     fn what_is_sticky_stays(chunks in chunks(), template in templates(), query in "(tea|word)?") {
         let packer = Packer::new(200).template(template).order(Order::Sticky);

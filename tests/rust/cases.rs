@@ -1,4 +1,5 @@
-//! The cases that both languages answer alike: what Python writes, read.
+//! The cases that both languages must answer alike. Python writes them; this
+//! reads them.
 #![allow(dead_code)] // not every test uses all of it
 #![allow(clippy::unwrap_used)] // a case that cannot be read fails its test
 

@@ -1,4 +1,4 @@
-//! Corpora in Rust: an index is read in the place of the texts.
+//! Corpora in Rust: an index is read in place of the texts.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use budgeteer::{
 };
 use proptest::prelude::*;
 
-/// A program without a counter of its own.
+/// A host without a counter of its own.
 struct Program;
 
 impl Host for Program {
@@ -46,7 +46,7 @@ fn rows(columns: &DroppedColumns) -> Vec<(u32, budgeteer::Reason, u64, u64)> {
     columns.iter().map(|row| (row.index, row.reason, row.needed, row.available)).collect()
 }
 
-/// Asserts that packing by the index is packing.
+/// Asserts that packing with the index gives the same as packing without.
 fn assert_same(
     plan: &Plan,
     budget: u64,
@@ -75,7 +75,7 @@ fn plan(counting: Counting, overflow: Overflow) -> Plan {
 }
 
 proptest! {
-    /// However an index was made, in memory or from a file, it packs alike.
+    /// An index packs alike however it was made, in memory or from a file.
     #[test]
     fn an_index_packs_as_its_texts(
         seed in 0_usize..1_000,
@@ -163,8 +163,8 @@ fn errors_have_kinds() {
     assert_eq!("the file is no corpus", foreign.to_string());
 }
 
-/// One plan serves calls of several threads, with one query and another, and
-/// answers what a plan made for each call does.
+/// One plan serves calls of several threads with different queries, and gives
+/// the same results as a plan made for each call.
 #[test]
 fn a_plan_is_used_again_and_again() {
     let texts: Vec<String> = (0..300).map(|i| format!("tea number {} <{i}>", i % 7)).collect();
@@ -193,8 +193,8 @@ fn a_plan_is_used_again_and_again() {
     });
 }
 
-/// A template of the call stands for that of the plan wherever the text is
-/// measured, arranged or made.
+/// The template of a call replaces that of the plan wherever the text is
+/// measured, arranged or assembled.
 #[test]
 fn a_call_brings_its_own_template() {
     let texts = ["green tea", "rye <bread>", "black tea"];
@@ -213,7 +213,7 @@ fn a_call_brings_its_own_template() {
     }
 }
 
-/// Queries take an index by reference: threads share it, while another is made.
+/// Queries take an index by reference: threads share it while another is made.
 #[test]
 fn threads_share_an_index() {
     let texts: Vec<String> = (0..2_000).map(|i| format!("tea number {}", i % 700)).collect();
@@ -234,7 +234,7 @@ fn threads_share_an_index() {
     });
 }
 
-/// Chunks of which each says something else.
+/// Chunks with different fields each.
 fn chunks(size: usize, seed: usize) -> Vec<Chunk> {
     let words = ["green", "tea", "Tea.", "\u{7eff}\u{8336}", "caf\u{e9}", "policy", "rye\n"];
     let number = |n: usize| f64::from(u32::try_from(n).expect("a small number"));
@@ -256,12 +256,12 @@ fn chunks(size: usize, seed: usize) -> Vec<Chunk> {
     (0..size).map(chunk).collect()
 }
 
-/// A path of its own for each test and process.
+/// Returns another path for each test and process.
 fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("budgeteer-{}-{name}", std::process::id()))
 }
 
-/// Returns the corpus that comes out of the file into which that one is saved.
+/// Returns the corpus after saving it to a file and opening that.
 fn reopened<D: Document + Sync>(corpus: &Corpus<D>, name: &str) -> Corpus<Saved> {
     let path = temporary(name);
     corpus.save(&path).expect("a corpus can be saved");
@@ -283,7 +283,8 @@ fn packer(counter: usize, budget: usize) -> Packer {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))] // each writes a file
 
-    /// A corpus packs as the slice of its chunks, whatever is asked, also from a file.
+    /// A corpus packs like the slice of its chunks, under all options, also
+    /// from a file.
     #[test]
     fn a_corpus_packs_as_its_chunks(
         (seed, split) in (0_usize..1_000, 0_usize..1_000),
@@ -344,7 +345,8 @@ proptest! {
         prop_assert_eq!(next, found);
     }
 
-    /// So do presets, which ask for more than text and title, and vectors.
+    /// The same holds for presets, which need more than text and title, and for
+    /// vectors.
     #[test]
     fn presets_pack_a_corpus(seed in 0_usize..1_000, size in 0_usize..200, budget in 0_usize..300) {
         let chunks = chunks(size, seed);
@@ -365,7 +367,7 @@ proptest! {
 }
 
 proptest! {
-    /// Which chunks may have a keyword is never told too narrowly.
+    /// No chunk with a keyword is missing from the candidates.
     #[test]
     fn keywords_are_found_by_an_index(
         texts in prop::collection::vec(prop::collection::vec(0_usize..30, 0..6), 0..60),
@@ -396,7 +398,8 @@ proptest! {
     }
 }
 
-/// A file gives back what each chunk says, and what is added behind stays as it is.
+/// A file keeps all fields of each chunk, and chunks added behind stay as they
+/// are.
 #[test]
 fn a_file_keeps_what_chunks_say() {
     let mut chunks = chunks(60, 4);
@@ -447,7 +450,7 @@ fn bad_chunks_and_files_are_errors() {
     let error = Packer::new(9).min_score(f64::NAN).pack_corpus("a", &corpus).unwrap_err();
     assert_eq!(ErrorKind::InvalidArgument, error.kind());
 
-    // What another program wrote beside its texts is not guessed at.
+    // Records of other programs are not guessed at.
     let batch = Documents::new(&["a"]);
     let index = Index::new(&batch);
     for record in [
@@ -474,7 +477,8 @@ fn bad_chunks_and_files_are_errors() {
     );
 }
 
-/// Many threads pack while one appends; each sees all of an addition or nothing.
+/// Many threads pack while one appends; each sees all of an addition or none of
+/// it.
 #[test]
 fn threads_share_a_corpus() {
     let all = chunks(600, 3);
@@ -522,7 +526,7 @@ fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(name)
 }
 
-/// What Python saves is read here, and written back as it was.
+/// A corpus that Python saved is read here, and written back as it was.
 #[test]
 fn files_of_python_are_read() {
     let corpus = Corpus::open(case("python.corpus")).unwrap();
@@ -545,7 +549,7 @@ fn files_of_python_are_read() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// What is saved here is what Python's tests read.
+/// A corpus that is saved here is the one that Python's tests read.
 #[test]
 fn files_for_python_are_written() {
     let mut chunk =

@@ -1,5 +1,5 @@
-//! Events and spans: what an operator is told.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+//! The events and spans that operators see.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,7 +31,7 @@ impl Visit for Fields {
     }
 }
 
-/// Returns fields as text.
+/// Returns the fields as text.
 fn fields(record: impl FnOnce(&mut Fields)) -> String {
     let mut fields = Fields(String::new());
     record(&mut fields);
@@ -139,8 +139,8 @@ fn settings(window: usize) -> LlmSettings {
     LlmSettings::new("gpt-4").context_window(window).max_output_tokens(500).counter(Estimate::Words)
 }
 
-/// Of 5 chunks of 300 tokens 3 fit into 1000, and the log says so, with the
-/// figures and without a text.
+/// Of 5 chunks of 300 tokens 3 fit into 1000. The log says so, with the figures
+/// and without a text.
 #[test]
 fn dropped_chunks_are_warned_of() {
     let query = "tea ".repeat(50);
@@ -187,7 +187,7 @@ fn dropped_chunks_are_warned_of() {
     assert!(!all.contains("tea"), "{all}");
 }
 
-/// A chunk that is cut is warned of where none is dropped.
+/// A cut chunk gives a warning where no chunk is dropped.
 #[test]
 fn cut_chunks_are_warned_of() {
     let events = events(|| {
@@ -203,7 +203,7 @@ fn cut_chunks_are_warned_of() {
     assert!(warning.contains("chunks.cut=1 chunks.dropped=0 "), "{warning}");
 }
 
-/// Settings that leave nothing for any query are warned of when they are set.
+/// Settings that leave nothing for any query give a warning when they are set.
 #[test]
 fn settings_that_refuse_every_query_are_warned_of() {
     let events = events(|| {
@@ -218,7 +218,7 @@ fn settings_that_refuse_every_query_are_warned_of() {
     assert!(warning.contains(message), "{warning}");
 }
 
-/// So it is where the prompt makes them so, and once, whatever else is built.
+/// So does a prompt that leaves nothing, and only once, whatever else is built.
 #[test]
 fn prompts_that_refuse_every_query_are_warned_of_once() {
     let nobody = || ChunkRetriever::new([]);
@@ -236,7 +236,7 @@ fn prompts_that_refuse_every_query_are_warned_of_once() {
     assert!(output.contains("0 of the system prompt leave nothing"), "{output}");
 }
 
-/// A long name of a model is cut wherever it is told.
+/// A long name of a model is shortened wherever it is shown.
 #[test]
 fn long_names_of_models_are_cut() {
     let settings = || LlmSettings::new("茶".repeat(200)).counter(Estimate::CharsDiv4);
@@ -255,7 +255,7 @@ fn long_names_of_models_are_cut() {
     assert!(events.iter().all(|(_, text)| text.contains(&cut)), "{events:?}");
 }
 
-/// Asks a service for its window when it hears of anything.
+/// Asks a service for its window at every event.
 struct Curious(Arc<RetrievalService>, Arc<Mutex<Vec<Option<usize>>>>);
 
 impl Subscriber for Curious {
@@ -280,7 +280,7 @@ impl Subscriber for Curious {
     fn exit(&self, _: &Id) {}
 }
 
-/// Whoever hears of a swap finds the other model in its place.
+/// At the event of a swap the other model is already in place.
 #[test]
 fn swaps_are_told_when_they_are_done() {
     let (service, windows) = (Arc::new(service(2_100)), Arc::default());
@@ -289,7 +289,8 @@ fn swaps_are_told_when_they_are_done() {
     assert_eq!([Some(9_000)], **windows.lock().unwrap());
 }
 
-/// Requests that end otherwise say how; a single chunk is one; a swap is told.
+/// Requests that end otherwise say how; a single chunk is "1 chunk"; a swap is
+/// an event.
 #[test]
 fn other_outcomes_and_swaps_are_told() {
     let told = told(|| {
@@ -322,8 +323,8 @@ fn other_outcomes_and_swaps_are_told() {
     assert!(!all.contains("tea ") && !all.contains("secret"), "{all}");
 }
 
-/// A caller's own search has its spans below that of the request, and its
-/// failure is in it.
+/// A caller's own search has its spans below that of the request, which also
+/// records its failure.
 #[test]
 fn searches_of_the_caller_are_told() {
     let told = told(|| {

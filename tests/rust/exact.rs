@@ -1,10 +1,10 @@
-//! Exact counts are those of two other implementations, `tiktoken-rs` and
+//! Exact counts equal those of two other implementations, `tiktoken-rs` and
 //! `bpe-openai`.
 //!
-//! Both answer as tiktoken does for every `&str`, as far as is known: their
-//! patterns are worded differently, but split alike. `tiktoken-rs` panics, as
-//! tiktoken does, where its regular expression backtracks too far, which takes
-//! more than half a million spaces. `bpe-openai` never does.
+//! As far as is known, both count as tiktoken does for every `&str`: their
+//! patterns are worded differently, but split alike. `tiktoken-rs` panics, like
+//! tiktoken, where its regular expression backtracks too far, which takes more
+//! than half a million spaces. `bpe-openai` never does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn bpe(encoding: Encoding) -> &'static bpe_openai::Tokenizer {
     }
 }
 
-/// Every way to count a text answers what both others do.
+/// Every way to count a text gives the count of both others.
 fn assert_counts(text: &str) {
     for encoding in ENCODINGS {
         let expected = tiktoken(encoding).encode_ordinary(text).len();
@@ -54,7 +54,7 @@ fn assert_counted(encoding: Encoding, text: &str, expected: usize) {
     }
 }
 
-/// Texts with what the patterns tell apart.
+/// Texts of the characters that the patterns tell apart.
 fn texts() -> impl Strategy<Value = String> {
     let odd = "('(s|S|\u{17f}|ll|Ve|rE|d|T|m|l)|[a-cA-C]{1,4}|[0-9\u{663}\u{b2}\u{2167}]{1,5}|[ \t\r\n]{1,4}\
                |[!/'.,<|>_-]{1,3}|[\u{1c5}\u{2b0}\u{301}\u{e9}\u{c9}\u{df}]|[日本語中文的]|[가나다한글]\
@@ -91,13 +91,13 @@ proptest! {
         assert_counts(&all);
     }
 
-    /// A text counts alike in whichever way its characters are stored.
+    /// A text counts alike however its characters are stored.
     #[test]
     fn any_storage(text in texts(), times in prop::sample::select(vec![1, 1, 1, 40])) {
         let text = text.repeat(times);
         let latin1: Option<Vec<u8>> =
             text.chars().map(|one| u8::try_from(u32::from(one)).ok()).collect();
-        // Surrogates in pairs count as the character that they stand for.
+        // Surrogates in pairs count as the character that the pair spells.
         let ucs2: Vec<u16> = text.encode_utf16().collect();
         let ucs4: Vec<u32> = text.chars().map(u32::from).collect();
         let pairs: Vec<u32> = ucs2.iter().copied().map(u32::from).collect();
@@ -117,7 +117,7 @@ proptest! {
         }
     }
 
-    /// A surrogate without its other half counts as the replacement character.
+    /// A lone surrogate counts as the replacement character.
     #[test]
     fn lone_surrogates(
         units in prop::collection::vec(
@@ -153,7 +153,7 @@ fn assert_stored(encoding: Encoding, text: Text<'_>, expected: u64) {
     }
 }
 
-/// Appends the UTF-8 of a 16-bit code point, be it a surrogate or not.
+/// Appends the UTF-8 of a 16-bit code point, also of a surrogate.
 fn encode(unit: u16, bytes: &mut Vec<u8>) {
     let byte = |mark: u16, bits: u16| (mark | bits).to_le_bytes()[0];
     match unit {
@@ -208,7 +208,7 @@ fn repository() {
 /// Every character that is assigned, and some that are not, counts alike.
 #[test]
 fn every_character() {
-    // What matters of the planes behind is rare.
+    // The planes behind hardly matter.
     let step = |code: u32| if code < 0x1_0000 { 5 } else { 61 };
     let mut code = 0;
     while code < 0x11_0000 {
@@ -231,7 +231,7 @@ fn every_character() {
     }
 }
 
-/// What is made to be slow counts alike.
+/// Texts made to be slow count alike.
 #[test]
 fn hostile() {
     let size = 30_000;

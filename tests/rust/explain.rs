@@ -1,4 +1,4 @@
-//! What a packing says of itself: the cases that both languages answer alike.
+//! Explanations of a packing: the cases that both languages must answer alike.
 
 #![allow(clippy::unwrap_used)] // a case that cannot be read fails its test
 
@@ -105,7 +105,7 @@ fn in_characters(packing: &Packing) -> Value {
     json
 }
 
-/// A packing's sentences, figures and JSON are Python's.
+/// A packing has Python's sentences, figures and JSON.
 #[test]
 fn packings() {
     for case in list(&cases("explain.json", "packings")) {
@@ -123,7 +123,7 @@ fn packings() {
     }
 }
 
-/// An index beyond the chunks is refused in Python's words.
+/// An index beyond the chunks is refused with Python's message.
 #[test]
 fn refusals() {
     for case in list(&cases("explain.json", "refusals")) {
@@ -168,8 +168,8 @@ fn own_counters_and_corpora() {
 }
 
 proptest! {
-    /// The text of a kept chunk is its own if it was not cut, and where nothing
-    /// is escaped it is what stands in the text.
+    /// The text of a kept chunk is its own if it was not cut. If nothing is
+    /// escaped, it stands in the packed text.
     #[test]
     fn texts_are_as_packed(
         chunks in prop::collection::vec("[a-c .&<é日\n\\[\\]:\"\\\\]{0,40}", 0..9),

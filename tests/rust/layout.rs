@@ -1,4 +1,5 @@
-//! Laws of dividing a window that hold for every input, and CSS as taffy does it.
+//! Laws of dividing a window that hold for every input, and a comparison with
+//! CSS as taffy computes it.
 
 use budgeteer::{ErrorKind, Flex, Resolved, resolve_layout};
 use proptest::prelude::*;
@@ -18,7 +19,7 @@ fn resolve(space: u64, sections: &[Flex]) -> Resolved {
     resolve_layout(space, sections).expect("the factors are in range")
 }
 
-/// Factors that people write, and those at the ends of what is allowed.
+/// Factors that people write, and those at both ends of the range.
 fn factors() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => prop::sample::select(vec![0.0, 1.0, 1.0, 2.0, 0.1, 0.25, 1.0 / 3.0]),
@@ -50,7 +51,7 @@ fn flexes() -> impl Strategy<Value = Vec<Flex>> {
     ]
 }
 
-/// Returns the size that a section has where nothing is left over or lacking.
+/// Returns the size of a section if no tokens are left over or lacking.
 fn clamped_basis(section: &Flex) -> u64 {
     let max = section.max_tokens.unwrap_or(u64::MAX).max(section.min_tokens);
     section.basis.clamp(section.min_tokens, max)
@@ -67,14 +68,14 @@ fn total(sizes: impl Iterator<Item = u64>) -> u128 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// The sizes and what is free sum to the space.
+    /// The sizes and the free tokens sum to the space.
     #[test]
     fn nothing_is_lost(space in sizes(), sections in flexes()) {
         let Resolved { tokens, free_tokens, .. } = resolve(space, &sections);
         prop_assert_eq!(u128::from(space), total(tokens.into_iter()) + u128::from(free_tokens));
     }
 
-    /// What is in is within its limits, what is dropped is 0.
+    /// Every section is within its limits, and a dropped one is 0.
     #[test]
     fn limits_hold(space in sizes(), sections in flexes()) {
         let resolved = resolve(space, &sections);
@@ -89,7 +90,8 @@ proptest! {
         }
     }
 
-    /// Sections go by priority, then last first, and no more than must.
+    /// Sections are dropped by priority, then the last first, and no more than
+    /// needed.
     #[test]
     fn no_more_are_dropped_than_must(space in sizes(), sections in flexes()) {
         let Resolved { dropped, .. } = resolve(space, &sections);
@@ -103,8 +105,8 @@ proptest! {
         }
     }
 
-    /// A larger space drops no more; while the same are in, it takes at most a
-    /// token from any, and nothing from what is free.
+    /// A larger space drops no more sections. While the same are in, it takes
+    /// at most one token from any, and none from the free tokens.
     #[test]
     fn growth_takes_only_what_is_rounded(
         (space, more) in (sizes(), prop_oneof![1..4_u64, sizes()]),
@@ -121,7 +123,7 @@ proptest! {
         }
     }
 
-    /// The others are divided as if what is dropped had never been.
+    /// The other sections are divided as if the dropped ones did not exist.
     #[test]
     fn dropped_sections_leave_no_trace(space in sizes(), sections in flexes()) {
         let resolved = resolve(space, &sections);
@@ -134,7 +136,7 @@ proptest! {
         prop_assert!(alone.dropped.is_empty());
     }
 
-    /// Where no two priorities are equal, order moves at most a token.
+    /// If all priorities differ, another order moves at most one token.
     #[test]
     fn order_hardly_matters(
         space in sizes(),
@@ -156,7 +158,7 @@ proptest! {
         }
     }
 
-    /// Equal sections differ by a token at most, and the first has it; but the
+    /// Equal sections differ by at most one token, which the first has; but the
     /// last are dropped.
     #[test]
     fn equals_are_equal(space in sizes(), section in flex(), many in 1..9_usize) {
@@ -169,7 +171,8 @@ proptest! {
         }
     }
 
-    /// All factors times a number are the same, as long as they sum to 1.
+    /// Multiplying all factors changes nothing, as long as they sum to at least
+    /// 1.
     #[test]
     fn only_ratios_count(space in sizes(), sections in flexes(), times in 1..1_000_u16) {
         let mut sections = sections;
@@ -188,9 +191,9 @@ proptest! {
 
 /// Returns the widths of a row of boxes, not rounded.
 ///
-/// Boxes get only the factor that CSS uses. Of those where it is 0 taffy would
-/// take the basis for the initial free space, not the size, unless the other is
-/// 0 too.
+/// Each box has only the factor that CSS uses. Where that is 0, taffy would use
+/// the basis for the initial free space and not the size, unless the other
+/// factor is 0 too.
 fn taffy_widths(space: u64, sections: &[Flex]) -> TaffyResult<Vec<f64>> {
     #[allow(clippy::cast_precision_loss)] // the tests stay below 2^24
     fn pixels(tokens: u64) -> f32 {
@@ -230,8 +233,9 @@ fn taffy_widths(space: u64, sections: &[Flex]) -> TaffyResult<Vec<f64>> {
 
 /// Sections whose figures are exact in f32, with which taffy computes.
 ///
-/// A shrink factor is 0 or at least 1. Where the factors of what still shrinks
-/// sum below 1, CSS takes only that part of what is lacking, and overflows.
+/// A shrink factor is 0 or at least 1. Where the factors of the shrinking
+/// sections sum below 1, CSS takes only that part of the lacking size, and
+/// overflows.
 fn css_flex() -> impl Strategy<Value = Flex> {
     let grow = prop_oneof![Just(0.0_f32), Just(1.0), 0.01..0.5_f32, 0.01..20_f32];
     let shrink = prop_oneof![Just(0.0_f32), Just(1.0), 1.0..20_f32];
@@ -253,8 +257,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     /// Sizes are those of CSS, rounded, wherever CSS does not overflow: where
-    /// the smallest sizes fit, so that nothing is dropped, and what shrinks has
-    /// factors that sum to 1. (A sum below 1 while growing is the same in both.)
+    /// the smallest sizes fit, so that nothing is dropped, and the shrink
+    /// factors sum to at least 1. (A sum below 1 while growing is the same in
+    /// both.)
     #[test]
     fn sizes_are_those_of_css(
         sections in prop::collection::vec(css_flex(), 1..9),
@@ -272,7 +277,7 @@ proptest! {
     }
 }
 
-/// A section of a basis that may grow and shrink.
+/// A section with a basis that may grow and shrink.
 fn section(basis: u64, grow: f64, shrink: f64) -> Flex {
     Flex { basis, grow, shrink, ..Flex::default() }
 }

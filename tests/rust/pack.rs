@@ -6,7 +6,7 @@ use budgeteer::{
 };
 use proptest::prelude::*;
 
-/// Texts with what tells counters and cuts apart: several scripts, clusters of
+/// Texts that counters and cuts treat differently: several scripts, clusters of
 /// several characters, whitespace of all kinds, repetition.
 fn texts() -> impl Strategy<Value = Vec<String>> {
     let text = prop_oneof![
@@ -35,7 +35,8 @@ fn estimates() -> impl Strategy<Value = Estimate> {
     ]
 }
 
-/// Every index is answered once, and every span shows the text it is of.
+/// Every index is in the packing once, and every span has the text of its
+/// chunk.
 fn assert_complete(packing: &Packing, texts: &[String]) {
     let mut all: Vec<usize> = packing.kept.iter().map(|kept| kept.index).collect();
     all.extend(packing.dropped.iter().map(|dropped| dropped.index));
@@ -55,7 +56,7 @@ fn assert_complete(packing: &Packing, texts: &[String]) {
 }
 
 proptest! {
-    /// The estimate of the text is the total, and at most the budget.
+    /// The total is the estimate of the text, and at most the budget.
     #[test]
     fn estimates_hold(
         texts in texts(), max_tokens in 0_usize..80, overflow in overflows(),
@@ -72,8 +73,8 @@ proptest! {
         assert_complete(&packing, &texts);
     }
 
-    /// Whatever is dropped as a duplicate, and whatever comes first, the text
-    /// fits, and a duplicate names what is kept.
+    /// Under every dedupe and ranking the text fits, and a duplicate names a
+    /// kept chunk.
     #[test]
     fn selections_hold(
         texts in texts(), max_tokens in 0_usize..80, overflow in overflows(),
@@ -103,7 +104,8 @@ proptest! {
         }
     }
 
-    /// A counter that neither adds up nor grows with the text holds as well.
+    /// The law holds under a counter that neither adds up nor grows with the
+    /// text.
     #[test]
     fn wild_counters_hold(
         texts in texts(), max_tokens in 0_usize..200, overflow in overflows(), salt: u8,
@@ -121,7 +123,7 @@ proptest! {
         assert_complete(&packing, &texts);
     }
 
-    /// What was dropped for the budget did not fit when its turn came.
+    /// A chunk dropped for the budget did not fit at its turn.
     #[test]
     fn nothing_that_fitted_is_dropped(texts in texts(), max_tokens in 0_usize..80) {
         let packing = Packer::new(max_tokens).pack("green tea", &texts)?;
@@ -164,8 +166,8 @@ fn bm25_ranks_by_default() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// The options of BM25 are those of the packing: it scores as the function does,
-/// alone and in a hybrid ranking, and k1 and b decide what comes first.
+/// A packing uses its options of BM25: it scores as the function does, alone
+/// and in a hybrid ranking, and k1 and b decide the order.
 #[test]
 fn a_packing_honours_the_options_of_bm25() -> Result<(), budgeteer::Error> {
     let chunks = ["tea", "tea tea rye oat bread butter jam", "rye", "the oat"];
@@ -189,7 +191,7 @@ fn a_packing_honours_the_options_of_bm25() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// A ranking by its name is the same as with default options.
+/// A ranking by name is the same as with default options.
 #[test]
 fn short_forms_are_the_defaults() {
     assert_eq!(RankBy::default(), Ranking::Bm25.into());
@@ -238,7 +240,7 @@ fn the_tag_counts() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// Many small chunks fill the budget where the joints between them are too much
+/// Many small chunks fill the budget although the joints between them exceed it
 /// together, and the law holds.
 #[test]
 fn joints_of_many_small_chunks_leave_no_room_free() -> Result<(), budgeteer::Error> {
@@ -275,7 +277,7 @@ fn long_texts_in_any_script() {
     assert!(scores.iter().all(|score| (score - 0.5).abs() < 1e-9));
 }
 
-/// What was dropped is a slice to those who read, and can be sent and kept.
+/// The dropped chunks are read as a slice, and can be sent and kept.
 #[test]
 fn dropped_chunks_are_made_when_looked_at() {
     fn shared<T: Send + Sync + Clone>(value: &T) -> T {

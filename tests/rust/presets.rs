@@ -1,4 +1,4 @@
-//! Presets: what their documents say, and what holds for every input.
+//! Presets: the examples of their documents, and laws for every input.
 
 mod cases;
 
@@ -82,8 +82,8 @@ fn bundle_of_the_document() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// A document beyond the cap is dropped for it, one that missed the budget
-/// having used it up.
+/// A document beyond the cap is dropped by the cap, also if one that did not
+/// fit used it up.
 #[test]
 fn considered_documents_use_the_cap_up() -> Result<(), budgeteer::Error> {
     let long = "tea ".repeat(100);
@@ -93,7 +93,7 @@ fn considered_documents_use_the_cap_up() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// Two artifacts may not have the same identifier, nor one a NaN priority.
+/// Two artifacts must not have the same identifier, and none a NaN priority.
 #[test]
 fn malformed_bundles() {
     let twice = [Chunk::new("a").id("x"), Chunk::new("b"), Chunk::new("c").id("x")];
@@ -103,7 +103,8 @@ fn malformed_bundles() {
     assert_eq!("chunks[0].priority must be a number, not NaN", error.to_string());
 }
 
-/// What does not fit ends it, whatever would fit behind.
+/// The first chunk that does not fit ends the packing, whatever would fit
+/// behind.
 #[test]
 fn retrieval_service_stops() -> Result<(), budgeteer::Error> {
     let chunks = [
@@ -116,8 +117,8 @@ fn retrieval_service_stops() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// The router's preset packs what Python's does, which packs what the document's
-/// program does.
+/// The router's preset packs the same as Python's, which packs the same as the
+/// original program.
 #[test]
 fn context_router_is_that_of_python() -> Result<(), budgeteer::Error> {
     for case in list(&cases("context_router.json", "packings")) {
@@ -164,8 +165,8 @@ fn context_router_is_that_of_python() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// Under a counter that is no estimate the router's preset holds its budget; it
-/// packs no sentences.
+/// Under a counter that is not an estimate the router's preset keeps its
+/// budget. It packs no sentences.
 #[test]
 fn context_router_holds_otherwise() {
     let chunks = ["Green tea.", "Green tea is mild, and dark tea is not."];
@@ -222,15 +223,17 @@ fn check(
 }
 
 proptest! {
-    /// Texts, citations and buffer stay within the budget together, the text
-    /// within what the buffer leaves, and the footer within what is set aside.
+    /// Texts, citations and buffer stay within the budget together; the text
+    /// within the budget less the buffer; and the footer within the tokens set
+    /// aside.
     #[test]
     fn citations_hold(chunks in chunks(), max_tokens in 0_usize..200, buffer in 0_usize..80) {
         let packer = agentic_rag(max_tokens).reserve_tokens(buffer);
         check(&packer, &chunks, max_tokens, buffer, &|text| Estimate::CharsDiv4.count(text));
     }
 
-    /// So they do under a counter that neither adds up nor grows with the text.
+    /// The same holds under a counter that neither adds up nor grows with the
+    /// text.
     #[test]
     fn wild_counters_hold(chunks in chunks(), max_tokens in 0_usize..200, buffer in 0_usize..80, salt: u8) {
         let wild = move |text: &str| {
@@ -240,7 +243,8 @@ proptest! {
         check(&packer, &chunks, max_tokens, buffer, &wild);
     }
 
-    /// A gate's text stays within the budget, and answers each artifact once.
+    /// A gate's text stays within the budget, and each artifact is in the
+    /// packing once.
     #[test]
     fn gates_hold(chunks in chunks(), max_tokens in 0_usize..99, max_docs in 0_usize..5) {
         let packing = context_gate(max_tokens, max_docs).pack("a b ab", &chunks).unwrap();

@@ -1,6 +1,6 @@
-//! Layouts and trimming: the cases that Python answers alike, and laws that hold
-//! for every input.
-#![allow(clippy::unwrap_used)] // a case that is not as expected is to fail
+//! Layouts and trimming: the cases that Python must answer alike, and laws that
+//! hold for every input.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod cases;
 
@@ -144,8 +144,8 @@ fn sections() -> impl Strategy<Value = Vec<Drawn>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// The law: what is counted of the prompt, what is reserved and the gap
-    /// never exceed the window; and what the allocation says is so.
+    /// The law: the counted prompt, the reserved tokens and the gap never
+    /// exceed the window, and the figures of the allocation are true.
     #[test]
     fn no_prompt_exceeds_its_window(
         window in 0..400_usize,
@@ -176,7 +176,7 @@ proptest! {
                 1 => Section::messages(name.clone(), history),
                 2 => Section::tools(name.clone(), &tools[..tokens % 3]),
                 3 => Section::fill(name.clone(), move |max_tokens| {
-                    // Twice the bytes are more than any of the counters counts.
+                    // Twice the bytes is more than any of the counters counts.
                     Packer::new(max_tokens).counter(|text: &str| 2 * text.len()).pack("", &[text])
                 }),
                 _ => {
@@ -220,7 +220,7 @@ fn texts_are_cut_between_clusters() {
     }
 }
 
-/// Sections are filled in their order, once, with what is left for a text.
+/// Sections are filled in their order, once, with the tokens left for a text.
 #[test]
 fn fills_are_asked_once() {
     let asked = Mutex::new(Vec::new());
@@ -275,7 +275,7 @@ fn wrong_sections_are_refused() {
     }
 }
 
-/// What a fill fails with passes unchanged.
+/// The error of a fill passes unchanged.
 #[test]
 fn fills_may_fail() {
     let section = Section::fill("x", |n| Packer::new(n).min_score(f64::NAN).pack("", &["a"]));

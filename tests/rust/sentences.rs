@@ -1,5 +1,5 @@
-//! Sentences, stems and stopwords in Rust: the cases that both languages answer
-//! alike.
+//! Sentences, stems and stopwords in Rust: the cases that both languages must
+//! answer alike.
 
 #![allow(clippy::unwrap_used)] // a case that cannot be read fails its test
 
@@ -118,7 +118,7 @@ fn packings() {
     }
 }
 
-/// A preset's own admission goes by whole chunks, and so does what compares or
+/// A preset admits whole chunks only, and so does every option that compares or
 /// chooses them.
 #[test]
 fn some_packers_pack_chunks() {
@@ -137,7 +137,7 @@ fn some_packers_pack_chunks() {
     }
 }
 
-/// A corpus packs the sentences that its chunks do.
+/// A corpus packs the same sentences as its chunks.
 #[test]
 fn a_corpus() {
     let chunks = ["Tea is old. Green tea is not. So is silk.", "Rye. Tea of rye. Bread of rye."];
@@ -149,7 +149,8 @@ fn a_corpus() {
     }
 }
 
-/// The caller's own counter is never over, and what all fits is whole.
+/// Under a caller's own counter the text is never over, and where everything
+/// fits all chunks are whole.
 #[test]
 fn own_counter() {
     let chunks = ["Tea is old. Green tea is not. So is silk.", "Rye. Tea of rye."];

@@ -1,6 +1,6 @@
 //! The retrieval service: its document's scenarios, and the law for every
 //! input.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod service_support;
 
@@ -48,8 +48,8 @@ fn given_a_window_when_planning_then_the_budget_is_what_is_left() {
     assert_eq!(3_346 - tokens.overhead, tokens.remaining.cast_signed());
 }
 
-/// Seed 003, criterion 2: of 5 chunks of 300 tokens 3 fit into 1000. What is
-/// logged is in `events.rs`.
+/// Seed 003, criterion 2: of 5 chunks of 300 tokens 3 fit into 1000. The log is
+/// in `events.rs`.
 #[test]
 fn given_small_budget_when_retrieving_then_truncates_chunks() {
     let scores = [0.9, 0.8, 0.7, 0.6, 0.5];
@@ -99,7 +99,7 @@ fn given_huge_query_when_retrieving_then_returns_error() {
     assert_eq!((1, 1, 0), (stats.requests, stats.rejected, stats.answered));
 }
 
-/// What the messages cost is taken off too, before anything is retrieved.
+/// The costs of the messages are taken off too, before anything is retrieved.
 #[test]
 fn given_a_query_that_leaves_no_room_for_the_messages_when_retrieving_then_returns_error() {
     let retriever = Fake::new([Chunk::new("tea")]);
@@ -112,8 +112,8 @@ fn given_a_query_that_leaves_no_room_for_the_messages_when_retrieving_then_retur
     assert_eq!(16, service.retrieve(&text_of(3_580)).unwrap().tokens.budget);
 }
 
-/// The message names what bounds the prompt, and a packer that has nothing is
-/// refused too.
+/// The error names what limits the prompt, and a packer without room is refused
+/// too.
 #[test]
 fn given_nothing_left_when_retrieving_then_the_error_says_of_what() {
     let retriever = Fake::new([Chunk::new("tea")]);
@@ -169,8 +169,7 @@ fn given_a_swap_when_requests_follow_then_window_and_encoding_change() {
     assert_eq!("gpt-4o", service.retrieve("q").unwrap().model);
 }
 
-/// A request that began before a swap has the old window and encoding, to its
-/// end.
+/// A request that began before a swap keeps the old window and encoding.
 #[test]
 fn given_a_swap_when_a_request_is_under_way_then_it_keeps_its_model() {
     let (step, is_first) = (Arc::new(Barrier::new(2)), AtomicBool::new(true));
@@ -198,8 +197,8 @@ fn given_a_swap_when_a_request_is_under_way_then_it_keeps_its_model() {
     });
 }
 
-/// Under load from many threads each answer is the one of its model, whole, and
-/// whoever swapped gets the new model at once.
+/// Under load from many threads each answer belongs to one model, whole, and a
+/// thread that swapped gets the new model at once.
 #[test]
 fn given_swaps_under_load_when_retrieving_then_each_answer_is_of_one_model() {
     let texts = (0..40).map(|i| format!("緑茶 {i} ").repeat(20 + i % 7));
@@ -247,8 +246,9 @@ fn given_chunks_when_retrieving_then_the_messages_are_ready() {
     assert_eq!(("Green tea.", 3), (&*chunk.text, kept.token_count));
 }
 
-/// Chunks are packed by their own scores, whichever retriever brought them;
-/// where some have none, in the given order; and in a reranker's, if any.
+/// Chunks are packed by their own scores, whichever retriever returned them; in
+/// the given order where some have none; and in a reranker's order, if there is
+/// one.
 #[test]
 fn given_several_retrievers_when_retrieving_then_they_are_merged() {
     let scored = || Fake::new([Chunk::new("a").score(0.1), Chunk::new("b").score(0.9)]);
@@ -266,7 +266,7 @@ fn given_several_retrievers_when_retrieving_then_they_are_merged() {
     assert_eq!("a\n\nc", text(&of(Fake::new(chunks(&["a"])), Chunk::new("c"))));
 }
 
-/// A packer's options apply, its bound too; the model's counter counts.
+/// A packer's options apply, also its bound; the model's counter counts.
 #[test]
 fn given_a_packer_when_retrieving_then_its_options_apply() {
     let packer = Packer::new(3).estimate(Estimate::CharsDiv4).ranking(Ranking::Input);
@@ -280,9 +280,9 @@ fn given_a_packer_when_retrieving_then_its_options_apply() {
     assert_eq!([Reason::Budget, Reason::Duplicate], *reasons);
 }
 
-/// Where texts count more beside each other than the seam that was tried,
-/// chunks leave until the messages fit: as many as in Python, which such a
-/// counter cannot be brought from by a file.
+/// Where texts count more together than the seam that was tried, chunks leave
+/// until the messages fit: the same ones as in Python. A file of cases cannot
+/// hold such a counter.
 #[test]
 fn given_a_counter_that_counts_seams_dearly_when_retrieving_then_the_messages_fit() {
     let counter = |text: &str| text.len() + 60 * text.matches("a\n\nq").count();
@@ -320,7 +320,7 @@ fn given_a_message_builder_when_retrieving_then_what_it_adds_is_counted() {
     assert!(in_window(&result, &Encoding::Cl100k));
 }
 
-/// What is left out is what does not fit twice, and not nearly everything.
+/// Only chunks that do not fit twice are left out, and not nearly all.
 #[test]
 fn given_a_builder_that_repeats_the_context_when_retrieving_then_half_of_the_budget_is_used() {
     let settings = settings().context_window(1_000).max_output_tokens(100);
@@ -371,8 +371,8 @@ fn given_json_when_reading_settings_then_the_spellings_of_the_document_are_taken
     }
 }
 
-/// Settings are read from the environment of the process: that of a child,
-/// which is this test once more.
+/// Settings are read from the environment of a process: that of a child, which
+/// is this test once more.
 #[test]
 fn given_the_environment_when_reading_settings_then_they_are_those_of_the_process() {
     const MODEL: &str = "BUDGETEER_LLM_MODEL";
@@ -405,8 +405,8 @@ fn given_the_environment_when_reading_settings_then_they_are_those_of_the_proces
     }
 }
 
-/// A model that the caller knows, one without a tokenizer here, and one that
-/// nobody knows.
+/// A model with the caller's own limits, one without a tokenizer here, and an
+/// unknown one.
 #[test]
 fn given_a_model_when_making_a_service_then_its_limits_are_known_or_an_error() {
     let own = ModelLimits::new("own", 900).max_output_tokens(100).encoding("words");
@@ -424,7 +424,7 @@ fn given_a_model_when_making_a_service_then_its_limits_are_known_or_an_error() {
     assert_eq!(Encoding::O200k.count("緑茶 tea"), unknown.counter().count("緑茶 tea"));
 }
 
-/// What a caller says of a model is looked at, as when it is registered.
+/// The caller's own limits are checked as when they are registered.
 #[test]
 fn given_limits_that_cannot_be_when_making_a_service_then_an_error() {
     let own = || ModelLimits::new("own", 900).encoding("words");
@@ -460,7 +460,7 @@ fn given_limits_that_cannot_be_when_making_a_service_then_an_error() {
     assert!(old.limits().is_ok());
 }
 
-/// What is shown for debugging has figures, and neither texts nor queries.
+/// `Debug` output has figures, and neither texts nor queries.
 #[test]
 fn given_a_result_when_shown_then_it_tells_no_text() {
     let service = service_of(chunks(&["green tea"])).system_prompt("secret prompt");
@@ -472,7 +472,7 @@ fn given_a_result_when_shown_then_it_tells_no_text() {
     assert!(!shown.contains("secret") && !shown.contains("green"), "{shown}");
 }
 
-/// A service and what a request holds are shared between threads.
+/// A service and the parts of a request are shared between threads.
 #[test]
 fn given_threads_when_sharing_then_the_types_allow_it() {
     fn is_shared<T: Send + Sync>() {}
@@ -497,7 +497,7 @@ fn given_threads_when_sharing_then_the_types_allow_it() {
     assert_eq!("found\n\nshared\n\nboxed", text(&service.retriever(found).reranker(boxed)));
 }
 
-/// A counter that is shared or boxed is the one within.
+/// A shared or boxed counter counts as the one inside.
 #[test]
 fn given_a_counter_behind_a_pointer_when_setting_it_then_it_counts() {
     let shared: Arc<dyn TokenCounter + Send + Sync> = Arc::new(Encoding::Cl100k);
@@ -528,7 +528,7 @@ fn counter(kind: u8) -> Box<dyn Fn(LlmSettings) -> LlmSettings> {
         1 => settings.counter(Estimate::Words),
         2 => settings.counter(Encoding::O200k),
         3 => settings.counter(Encoding::Cl100k),
-        // Neither adds up nor grows with the text.
+        // This neither adds up nor grows with the text.
         salt => settings.counter(move |text: &str| {
             text.bytes().fold(usize::from(salt), |sum, byte| sum * 31 % 23 + usize::from(byte) % 7)
         }),
@@ -537,7 +537,7 @@ fn counter(kind: u8) -> Box<dyn Fn(LlmSettings) -> LlmSettings> {
 
 proptest! {
     /// For every input the messages and the reserve are within the window, or
-    /// an error says so.
+    /// there is an error that says so.
     #[test]
     fn the_law(
         texts in prop::collection::vec(("[a-c .é日\n]{0,40}", prop::option::of(-2.0_f64..2.0)), 0..20),

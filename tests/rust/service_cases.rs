@@ -1,5 +1,5 @@
-//! The retrieval service: the cases that Python answers alike.
-#![allow(clippy::unwrap_used)] // a case that is not as expected is to fail
+//! The retrieval service: the cases that Python must answer alike.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod cases;
 
@@ -12,7 +12,7 @@ use budgeteer::{Chunk, Order, Overflow, Packer, Ranking, Reason, Template};
 use cases::{cases, list, number};
 use serde_json::{Value, json};
 
-/// Answers what a case says, in pages of a size where that is not 0.
+/// Returns the chunks of a case, in pages if the page size is not 0.
 struct Fixed {
     chunks: Vec<Chunk>,
     page: usize,
@@ -31,7 +31,7 @@ impl Retriever for Fixed {
     }
 }
 
-/// Returns the text that a case writes, perhaps as its number of tokens.
+/// Returns the text of a case, which may be given as a number of tokens.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| "tea".to_owned() + &" tea".repeat(number(value) - 1), Into::into)
 }
@@ -128,8 +128,8 @@ fn stats(stats: &ServiceStats) -> Value {
     })
 }
 
-/// Settings, prompt, query and chunks come to the same budget, chunks, messages
-/// and figures.
+/// The same settings, prompt, query and chunks give the same budget, kept
+/// chunks, messages and figures.
 #[test]
 fn requests_are_answered_as_in_python() {
     for case in list(&cases("service.json", "requests")) {
@@ -169,7 +169,7 @@ fn requests_are_answered_as_in_python() {
     }
 }
 
-/// Variables and models come to the same figures, and count the same.
+/// The same variables and models give the same figures and counts.
 #[test]
 fn settings_are_those_of_python() {
     for case in list(&cases("service.json", "settings")) {

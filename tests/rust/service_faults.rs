@@ -1,6 +1,6 @@
-//! The retrieval service when something fails, is slow, or answers oddly; and
-//! from asynchronous code.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+//! The retrieval service when a component fails, is slow, or returns something
+//! odd; and from asynchronous code.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod service_support;
 
@@ -22,7 +22,7 @@ use budgeteer::service::{
 use budgeteer::{Chunk, Corpus, Dedupe, ErrorKind, Packer, Ranking, Reason};
 use service_support::{Fake, chunks, service_of, settings, text_of};
 
-/// Whoever is not slow answers sooner, also on a machine that is busy.
+/// Fast components return sooner than this, also on a busy machine.
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(600);
 
@@ -41,7 +41,7 @@ fn slow(_: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
 }
 
 /// The error names the retriever and keeps the cause, which its message does
-/// not quote; the next request is none the worse for it.
+/// not quote. The next request works.
 #[test]
 fn given_a_retriever_that_fails_when_retrieving_then_the_error_names_it() {
     let last = Fake::new(chunks(&["b"]));
@@ -62,8 +62,9 @@ fn given_a_retriever_that_fails_when_retrieving_then_the_error_names_it() {
     assert!(closure.name().ends_with("failing"), "{}", closure.name());
 }
 
-/// Of a name errors have 80 characters, and callers all; whoever has none is
-/// called what it is. Pages and all else are those of who is named.
+/// Errors show 80 characters of a name, and callers get all of it; a component
+/// without a name has that of its type. A named retriever has the pages and all
+/// else of the one inside.
 #[test]
 fn given_odd_names_when_something_fails_then_the_error_can_be_read() {
     let error_of = |name: &str| service(Named::new(name, failing)).retrieve("q").unwrap_err();
@@ -89,7 +90,8 @@ fn given_odd_names_when_something_fails_then_the_error_can_be_read() {
     assert_eq!("b\n\na", reversed.retrieve("q").unwrap().packing.text);
 }
 
-/// What asks nobody, or for nothing, is an error before anybody is asked.
+/// Settings with which no request can be answered are an error before any
+/// component is asked.
 #[test]
 fn given_no_limit_or_no_time_when_retrieving_then_nobody_is_asked() {
     let retriever = Fake::new(chunks(&["a"]));
@@ -111,7 +113,7 @@ fn given_no_limit_or_no_time_when_retrieving_then_nobody_is_asked() {
     assert_eq!(1, never.retrieve_timeout("q", LONG).unwrap().chunks.len());
 }
 
-/// A counter that counts more each time ends in an error, not in messages that
+/// A counter that counts more each time gives an error, and not messages that
 /// are too large.
 #[test]
 fn given_a_counter_that_does_not_answer_alike_when_retrieving_then_an_error() {
@@ -131,7 +133,7 @@ fn given_a_counter_that_does_not_answer_alike_when_retrieving_then_an_error() {
     assert_eq!(1, service.stats().failed);
 }
 
-/// A panic reaches the caller, and nobody else: no lock is held meanwhile.
+/// A panic reaches the caller and nobody else: no lock is held meanwhile.
 #[test]
 fn given_a_retriever_that_panics_when_retrieving_then_the_service_goes_on() {
     let panics = Mutex::new(vec!["first"]);
@@ -151,8 +153,8 @@ fn given_a_retriever_that_panics_when_retrieving_then_the_service_goes_on() {
     assert_eq!((3, 2, 1, 0), (stats.requests, stats.answered, stats.failed, stats.cancelled));
 }
 
-/// A chunk that cannot be packed is the fault of who answered it, and its place
-/// there is named.
+/// A chunk that cannot be packed is an error of the component that returned it,
+/// which names its place.
 #[test]
 fn given_a_chunk_that_cannot_be_packed_when_retrieving_then_the_error_names_who_answered_it() {
     let bad = || Fake::new([Chunk::new("a").score(1.0), Chunk::new("b").score(f64::NAN)]);
@@ -167,7 +169,7 @@ fn given_a_chunk_that_cannot_be_packed_when_retrieving_then_the_error_names_who_
     assert_eq!((ErrorKind::InvalidArgument, None), (error.kind(), error.component()));
 }
 
-/// A page that cannot be had is an error, however many came before.
+/// A page that fails is an error, however many pages came before.
 #[test]
 fn given_pages_that_fail_when_retrieving_then_the_error_names_the_retriever() {
     struct Paged;
@@ -190,8 +192,8 @@ fn given_pages_that_fail_when_retrieving_then_the_error_names_the_retriever() {
     assert_eq!("gone", error.source().unwrap().to_string());
 }
 
-/// A reranker's failure is an error that names it, and so is an answer of it
-/// that cannot be packed.
+/// A reranker that fails, or returns something that cannot be packed, is named
+/// in the error.
 #[test]
 fn given_a_reranker_that_fails_when_retrieving_then_the_error_names_it() {
     struct Broken;
@@ -220,7 +222,7 @@ fn given_a_reranker_that_fails_when_retrieving_then_the_error_names_it() {
     assert_eq!("chunks[0].mtime must be a number, not NaN", error.source().unwrap().to_string());
 }
 
-/// A packer that cannot pack is an error before anybody is asked.
+/// A packer that cannot pack is an error before any component is asked.
 #[test]
 fn given_a_packer_that_ranks_by_vectors_when_retrieving_then_nobody_is_asked() {
     let retriever = Fake::new(chunks(&["a"]));
@@ -233,7 +235,7 @@ fn given_a_packer_that_ranks_by_vectors_when_retrieving_then_nobody_is_asked() {
     assert_eq!((1, 0), (service.stats().failed, service.stats().rejected));
 }
 
-/// The document keeps duplicates; a packer that drops them does.
+/// Duplicates are kept, as in the document; a packer may drop them.
 #[test]
 fn given_duplicates_when_retrieving_then_the_packer_decides() {
     let texts = ["tea", "tea", "rye"];
@@ -245,7 +247,7 @@ fn given_duplicates_when_retrieving_then_the_packer_decides() {
     assert_eq!("tea\n\nrye", packing.text);
 }
 
-/// Chunks without text are dropped as empty, and nothing found is an answer.
+/// Chunks without text are dropped as empty. Finding nothing is not an error.
 #[test]
 fn given_no_text_when_retrieving_then_the_query_alone_is_sent() {
     let result = service_of(chunks(&["", ""])).system_prompt("Be brief.").retrieve("Why?").unwrap();
@@ -277,7 +279,7 @@ fn given_100_000_chunks_when_retrieving_then_the_top_fit() {
     assert!((4 * dropped..=5 * dropped).contains(&stats.dropped_tokens), "{stats:?}");
 }
 
-/// Who was late is named, and nobody behind is asked any more.
+/// A component that is late is named, and no later one is asked.
 #[test]
 fn given_a_slow_retriever_when_the_deadline_passes_then_a_typed_error() {
     let last = Fake::new(chunks(&["b"]));
@@ -310,8 +312,8 @@ fn given_a_slow_counter_when_planning_then_that_is_not_of_the_deadline() {
     assert_eq!("tea", service.retrieve_timeout("slow", SHORT).unwrap().packing.text);
 }
 
-/// What retrieval took is taken off the reranker's time, and a page that comes
-/// late is the last.
+/// The time of retrieval counts against the reranker's, and a late page is the
+/// last.
 #[test]
 fn given_a_slow_reranker_or_page_when_the_deadline_passes_then_it_is_named() {
     struct Paged;
@@ -394,8 +396,8 @@ fn given_asynchronous_code_when_planning_then_the_budget_comes_first() {
     assert_eq!(1, stats.failed);
 }
 
-/// A corpus answers its best chunks in the order of packing, with all that they
-/// say; an opened one the same.
+/// A corpus returns its best chunks in the order of packing, with all their
+/// fields; so does an opened one.
 #[test]
 fn given_a_corpus_when_retrieving_then_the_chunks_are_those_of_packing() {
     let words = ["tea", "green", "rye", "black", "of the", "mild"];
@@ -431,8 +433,8 @@ fn given_a_corpus_when_retrieving_then_the_chunks_are_those_of_packing() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Files are read again when told to; what cannot be read is an error that
-/// names it, and leaves what was read before.
+/// Files are read again on request. A file that cannot be read is an error that
+/// names it, and the chunks read before stay.
 #[test]
 fn given_files_when_they_change_then_they_are_read_again_on_demand() {
     let folder = std::env::temp_dir().join(format!("budgeteer-faults-{}", std::process::id()));
@@ -468,7 +470,7 @@ fn given_files_when_they_change_then_they_are_read_again_on_demand() {
     assert_eq!(4, ids().len());
 }
 
-/// What the metadata of a line says is what the chunk says.
+/// The metadata of a line sets the fields of the chunk.
 #[test]
 fn given_metadata_when_reading_lines_then_the_fields_are_those_of_the_chunk() {
     let path = std::env::temp_dir().join(format!("budgeteer-meta-{}.jsonl", std::process::id()));
@@ -502,7 +504,7 @@ fn given_metadata_when_reading_lines_then_the_fields_are_those_of_the_chunk() {
     assert_eq!(expected.each_ref().map(bare), *found.iter().map(bare).collect::<Vec<_>>());
 }
 
-/// A line that is no chunk is an error that names it.
+/// A line that is not a chunk is an error that names it.
 #[test]
 fn given_a_line_that_is_no_chunk_when_reading_then_the_error_names_it() {
     let path = std::env::temp_dir().join(format!("budgeteer-bad-{}.jsonl", std::process::id()));

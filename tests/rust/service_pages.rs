@@ -1,5 +1,5 @@
-//! How far the retrieval service reads a retriever that has pages.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+//! How many pages of a retriever the service reads.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod service_support;
 
@@ -8,7 +8,7 @@ use budgeteer::service::{BoxError, LlmSettings, Pages, RetrievalService, Retriev
 use budgeteer::{Chunk, Dedupe, Estimate, Overflow, Packer, Ranking, Selection, Units};
 use service_support::{Fake, chunks, reversed, settings, text_of};
 
-/// Brings ten chunks of a hundred tokens a page, without an end.
+/// Returns ten chunks of a hundred tokens a page, without end.
 struct Paged(Fake);
 
 impl Retriever for Paged {
@@ -21,7 +21,8 @@ impl Retriever for Paged {
     }
 }
 
-/// Pages are asked for while there is room, and a page with nothing ends it.
+/// Pages are read while there is room, and a page of which nothing fits is the
+/// last.
 #[test]
 fn given_pages_when_retrieving_then_they_are_read_until_the_budget_is_full() {
     let fake = Fake::new(vec![Chunk::new(text_of(100)); 10]);
@@ -40,10 +41,10 @@ fn given_pages_when_retrieving_then_they_are_read_until_the_budget_is_full() {
     };
     let in_order = || Packer::new(500).ranking(Ranking::Input);
     assert_eq!(10, read(in_order().dedupe(false)));
-    // A text that is packed once only takes its room once, and then a page
-    // brings nothing.
+    // A text that is packed only once takes its room once. Then a page adds
+    // nothing.
     assert_eq!(20, read(in_order()));
-    // As many are read as are kept.
+    // The number of chunks read is the number kept.
     let large = || Packer::new(9_000).ranking(Ranking::Score).dedupe(false);
     assert_eq!([10, 20], [7, 11].map(|count| read(large().max_chunks(count))));
 
@@ -52,8 +53,9 @@ fn given_pages_when_retrieving_then_they_are_read_until_the_budget_is_full() {
     assert_eq!((0, 1), (service.retrieve("q").unwrap().chunks.len(), empty.calls()));
 }
 
-/// Where chunks compete, as many are read as a retriever without pages is asked
-/// for; more only where they fit and nothing else bounds what is kept.
+/// Where chunks compete, the service reads the number that it asks a retriever
+/// without pages for; more only where they fit and nothing else limits the kept
+/// chunks.
 #[test]
 fn given_chunks_that_compete_when_reading_pages_then_as_many_as_the_limit_are_read() {
     struct Distinct;
@@ -75,7 +77,8 @@ fn given_chunks_that_compete_when_reading_pages_then_as_many_as_the_limit_are_re
     let read = |packer| service().packer(packer).retrieve("tea").unwrap().chunks.len();
     let scored = |tokens| Packer::new(tokens).ranking(Ranking::Score);
     assert_eq!(10, read(scored(60).dedupe(false)) - read(scored(59)));
-    // Ranked anew, in part, by what is alike, or by a reranker: 6 tokens each.
+    // Ranked again, packed in part, compared with each other, or reranked: 6
+    // tokens each.
     for packer in [
         Packer::new(60),
         scored(60).dedupe(Dedupe::Near),
@@ -89,7 +92,7 @@ fn given_chunks_that_compete_when_reading_pages_then_as_many_as_the_limit_are_re
     }
     let reranked = service().packer(scored(60)).reranker(reversed).retrieve("tea").unwrap();
     assert_eq!((40, "30 is"), (reranked.chunks.len(), &reranked.chunks[9].text[..5]));
-    // What is left of four times the budget is 600 tokens: a page has 60.
+    // The rest of four times the budget is 600 tokens: a page has 60.
     assert_eq!(110, read(scored(150).units(Units::Sentence)));
     assert_eq!(110, read(Packer::new(600)));
     assert_eq!(40, read(Packer::new(600).max_chunks(99)));
@@ -97,8 +100,8 @@ fn given_chunks_that_compete_when_reading_pages_then_as_many_as_the_limit_are_re
     assert_eq!(40, read(context_gate(600, 99)));
 }
 
-/// Repeats take no room where chunks compete, and bring no page behind the
-/// limit.
+/// Where chunks compete, repetitions take no room, and no page is read beyond
+/// the limit for them.
 #[test]
 fn given_repeats_that_compete_when_reading_pages_then_they_end_at_the_limit() {
     let read_of = |first: usize, others: usize, packer| {
@@ -112,11 +115,11 @@ fn given_repeats_that_compete_when_reading_pages_then_they_end_at_the_limit() {
     assert_eq!(20, read(Packer::new(3_000)));
     assert_eq!(40, read(Packer::new(3_000).dedupe(false)));
     assert_eq!(20, read(Packer::new(500).dedupe(false)));
-    // What does not fit is not passed over: the best may be behind.
+    // A chunk that does not fit is not skipped: the best may be behind.
     assert_eq!(20, read_of(100, 1, Packer::new(90).dedupe(false).overflow(Overflow::Skip)));
 }
 
-/// Texts that count nothing do not bring pages for ever.
+/// Reading ends also for texts that count 0.
 #[test]
 fn given_pages_of_nothing_when_retrieving_then_they_end() {
     let fake = Fake::new(vec![Chunk::new(""); 10]);

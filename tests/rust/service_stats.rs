@@ -1,5 +1,5 @@
-//! What a service tells of its requests.
-#![allow(clippy::unwrap_used)] // what is not as expected is to fail
+//! The figures of a service.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod service_support;
 
@@ -10,7 +10,7 @@ use budgeteer::service::{LlmSettings, RetrievalService};
 use budgeteer::{Chunk, Encoding, Message, Overflow, Packer, Ranking, Reason, TokenCounter, Units};
 use service_support::{Fake, chunks, service_of, settings, text_of};
 
-/// Figures that are taken by one thread while others add are told once each.
+/// Figures that one thread takes while others add are counted once each.
 #[test]
 fn given_threads_when_taking_the_stats_then_nothing_is_lost() {
     let service = service_of(chunks(&["tea"]));
@@ -30,8 +30,8 @@ fn given_threads_when_taking_the_stats_then_nothing_is_lost() {
     assert_eq!(0, service.stats().requests);
 }
 
-/// The stats say how often the budget cut, how much, and what a larger one
-/// would have kept; and such a budget keeps that much.
+/// The figures say how often the budget cut, how much, and how much a larger
+/// one would have kept; and such a budget keeps that much.
 #[test]
 fn given_cuts_when_asking_for_stats_then_the_budgets_told_are_true() {
     let texts = || vec![Chunk::new(text_of(300)); 5];
@@ -58,7 +58,7 @@ fn given_cuts_when_asking_for_stats_then_the_budgets_told_are_true() {
     }
 }
 
-/// An answer that has a chunk in part is one that the budget cut.
+/// An answer with a cut chunk is one that the budget cut.
 #[test]
 fn given_a_cut_chunk_when_asking_for_stats_then_its_rest_is_in_them() {
     let text: Vec<_> = (0..40).map(|n| format!("Sentence {n} is about green tea.")).collect();
@@ -82,7 +82,7 @@ fn given_a_cut_chunk_when_asking_for_stats_then_its_rest_is_in_them() {
     }
 }
 
-/// The next budget makes the chunk whole that was cut, the full one has all.
+/// Under the next budget the cut chunk is whole, under the full one all are.
 #[test]
 fn given_a_cut_and_dropped_chunks_when_asking_for_stats_then_the_budgets_told_are_true() {
     let texts = || [60, 90, 30, 40].map(text_of).map(Chunk::new).to_vec();
@@ -102,7 +102,7 @@ fn given_a_cut_and_dropped_chunks_when_asking_for_stats_then_the_budgets_told_ar
     }
 }
 
-/// What a dropped chunk has beyond 4,096 tokens is not counted.
+/// Tokens of a dropped chunk beyond 4,096 are not counted.
 #[test]
 fn given_a_long_chunk_when_asking_for_stats_then_they_are_no_longer_exact() {
     let texts = [text_of(60), text_of(9_000)].map(Chunk::new).to_vec();
@@ -135,8 +135,8 @@ fn given_a_builder_with_no_room_for_any_chunk_when_retrieving_then_all_are_dropp
     assert_eq!((1, 2, 3), (stats.cut, stats.dropped_chunks, stats.dropped_tokens));
 }
 
-/// Where texts are nothing to a counter until they are joined, none is kept, as
-/// none is in the messages.
+/// Where texts count 0 until they are joined, no chunk is kept, as none is in
+/// the messages.
 #[test]
 fn given_a_counter_that_takes_texts_for_nothing_when_retrieving_then_none_is_kept() {
     let counter = |text: &str| match text.len() {
@@ -154,7 +154,7 @@ fn given_a_counter_that_takes_texts_for_nothing_when_retrieving_then_none_is_kep
     assert_eq!([Message::user("q")], *result.messages);
 }
 
-/// No answer is cut before it is answered, whenever one looks.
+/// In every snapshot the cut answers are among the answered requests.
 #[test]
 fn given_threads_when_asking_for_stats_then_each_snapshot_has_whole_requests() {
     let packer = Packer::new(700).dedupe(false);

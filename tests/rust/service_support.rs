@@ -1,4 +1,4 @@
-//! What the tests of the service share: a retriever that counts its calls, and
+//! Shared by the tests of the service: a retriever that counts its calls, and
 //! settings.
 #![allow(dead_code)] // not every test uses all of it
 
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use budgeteer::service::{BoxError, LlmSettings, RetrievalService, Retriever};
 use budgeteer::{Chunk, Encoding, TokenCounter};
 
-/// Answers what it is told, and remembers how often it was asked.
+/// Returns the chunks that it was given, and counts how often it was asked.
 #[derive(Clone, Default)]
 pub(crate) struct Fake {
     pub(crate) chunks: Vec<Chunk>,
@@ -49,7 +49,7 @@ pub(crate) fn service_of(chunks: Vec<Chunk>) -> RetrievalService {
     RetrievalService::new(Fake::new(chunks), settings()).expect("gpt-4 is known")
 }
 
-/// Returns a text of exactly so many tokens.
+/// Returns a text of exactly that many tokens.
 pub(crate) fn text_of(tokens: usize) -> String {
     let text = "tea".to_owned() + &" tea".repeat(tokens - 1);
     assert_eq!(tokens, Encoding::Cl100k.count(&text));

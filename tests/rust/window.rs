@@ -1,6 +1,6 @@
-//! Models, negotiations and messages: the cases that Python answers alike, and
-//! laws that hold for every input.
-#![allow(clippy::unwrap_used)] // a case that is not as expected is to fail
+//! Models, negotiations and messages: the cases that Python must answer alike,
+//! and laws that hold for every input.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
 mod cases;
 
@@ -77,7 +77,7 @@ fn what_python_refuses_is_refused() {
     }
 }
 
-/// Returns the negotiator of a case, with what it borrows.
+/// Calls `answer` with the negotiator of a case, and returns its result.
 fn with_negotiator<R>(case: &Value, answer: impl FnOnce(Negotiator<'_>) -> R) -> R {
     let counter = case["counter"].is_string().then(|| counter(&case["counter"]));
     let tools = case["tools"].as_array().map(|_| tools(&case["tools"])).unwrap_or_default();
@@ -276,7 +276,7 @@ fn files_of_models_are_read_whole_or_not_at_all() {
     assert!(!model_limits("half").known);
 }
 
-/// What is built of parts costs what its JSON does.
+/// A message built from parts costs the same as its JSON.
 #[test]
 fn typed_messages_cost_what_their_json_does() {
     let call = || ToolCall::new("c1", "weather", r#"{"city": "Oslo"}"#);
@@ -304,7 +304,7 @@ fn typed_messages_cost_what_their_json_does() {
     }
 }
 
-/// Messages of every kind, some of them calls, some results with or without one.
+/// Messages of every kind, with calls, and results with and without a call.
 fn histories() -> impl Strategy<Value = Vec<Message>> {
     let id = || (0..3_u8).prop_map(|id| format!("c{id}"));
     let message = prop_oneof![
@@ -333,7 +333,8 @@ fn ids(message: &Value, key: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// What is trimmed fits, has all system messages, and every result its call.
+    /// A trimmed history fits, and has all system messages and the call of
+    /// every result.
     #[test]
     fn trimming_holds(messages in histories(), limit in 0..200_usize, start_on_user: bool) {
         for model in [None, Some("gpt-3.5-turbo-0301")] {
@@ -364,7 +365,7 @@ proptest! {
         }
     }
 
-    /// What fits as a whole stays, but for results without a call.
+    /// A history that fits as a whole stays, except for results without a call.
     #[test]
     fn trimming_leaves_what_fits(messages in histories()) {
         let trim = Trim::default();
@@ -387,7 +388,7 @@ proptest! {
         }
     }
 
-    /// No name panics, and each is answered under its own.
+    /// No name panics, and each returns limits with its own name.
     #[test]
     fn every_name_is_answered(name in "(openai/|us\\.|ft:|gpt-4|o3|-|:|@|é|x){0,12}") {
         let limits = model_limits(&name);
@@ -410,7 +411,7 @@ fn each_message_is_counted_once() {
     assert_eq!(200, trim_messages(&messages, 1_000_000, &counter, Trim::default()).unwrap().len());
     assert_eq!(all, chars.swap(0, Ordering::Relaxed));
 
-    // Nine fit, the tenth is looked at.
+    // Nine fit, and the tenth is looked at.
     let kept = trim_messages(&messages, 1_003, &counter, Trim::default()).unwrap();
     assert_eq!((191..200).collect::<Vec<_>>(), kept);
     assert!(chars.into_inner() <= 10 * ("user".len() + 94));

@@ -57,6 +57,10 @@ reason: str = packing.dropped[0].reason
 is_over: bool = packing.dropped[0].reason == "budget"
 span: tuple[int, int] = kept.span
 
+in_order: list[Packing[object]] = [*Packer(9).pack_batch([("q", ["a"])], workers=2)]
+for row in Packer(9).pack_batch([{"query": "q", "chunks": ["a"]}], on_error="yield"):
+    said: str = str(row) if isinstance(row, Exception) else row.text
+
 packer = Packer(8_000, reserve_tokens=500, counter=len, ranking="recency", min_score=0.1)
 documents: Packing[Document] = packer.pack("query", (Document("a"), Document("b")))
 content: str = documents.kept[0].chunk.page_content

@@ -1,10 +1,10 @@
-"""Chunks: what a retriever returns, in the caller's own types or in ours."""
+"""Chunks, in the caller's own types or in ours."""
 
 import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -20,16 +20,18 @@ class Chunk:
     """
     One retrieved piece of text.
 
-    A `Packer` takes plain strings, mappings with ``text`` or ``content`` and objects with
-    ``.text``, ``.page_content`` or ``.content`` as well; this class is for those who have none of
-    their own.
+    A `Packer` also takes strings, mappings with ``text`` or ``content``, and objects with
+    ``.text``, ``.page_content`` or ``.content``; this class is for callers without a type of their
+    own. Of those it reads ``id`` (else ``node_id``), ``source``, ``title``, ``score`` and
+    ``metadata`` (else ``meta``).
 
     Args:
-        text: The text itself. The only field that a packing contains.
-        id: Identifier within its source, shown by templates.
+        text: The text, the only field that a packing contains; all others are keywords.
+        id: Identifier within its source, shown by templates; None for none.
         source: Where the chunk comes from, for people and citations.
         title: Heading of the chunk; its words count for ranking, not for the budget.
-        score: Relevance that a retriever or reranker gave, higher is better; any float but NaN.
+        score: Relevance given by a retriever or reranker, higher is better: any float except NaN;
+            None for none.
         metadata: Anything else. Read here: ``mtime`` (seconds, for ``ranking="recency"``),
             ``kind`` (shown by templates), and the first number of ``position``, ``index`` and
             ``offset`` (for ``order="document"``).
@@ -44,6 +46,7 @@ class Chunk:
     """
 
     text: str
+    _: KW_ONLY
     id: str | None = None
     source: str = ""
     title: str = ""
@@ -69,7 +72,7 @@ CHUNK_FIELDS: tuple[ChunkField, ...] = get_args(ChunkField)
 """The fields of a chunk that a payload may hold."""
 
 _EXACT = 2**53
-"""Up to here every int is a float."""
+"""Up to this number every int is exactly a float."""
 
 
 @lru_cache(maxsize=256)
@@ -82,17 +85,30 @@ def is_mapping(value: object) -> bool:
     return _is_mapping_type(type(value))  # type: ignore[arg-type]  # a type is hashable
 
 
+_OTHER_NAMES = {"id": "node_id", "metadata": "meta"}
+"""What LlamaIndex and Haystack call a field."""
+
+
 def field_of(chunk: Any, name: str) -> Any:
-    """Return the field *name* of a chunk of any type, or None where it has none."""
-    if type(chunk) is dict or is_mapping(chunk):
-        return chunk.get(name)
+    """
+    Return the field *name* of a chunk of any type, or None if it has none.
+
+    Every field other than the text and the title that ranks is read here, so that each has the
+    same names wherever it is read.
+    """
     if isinstance(chunk, str):
         return None
-    return getattr(chunk, name, None)
+    is_a_mapping = type(chunk) is dict or is_mapping(chunk)
+    value = chunk.get(name) if is_a_mapping else getattr(chunk, name, None)
+    other = _OTHER_NAMES.get(name)
+    if value is not None or other is None or type(chunk) is Chunk:
+        return value
+    value = chunk.get(other) if is_a_mapping else getattr(chunk, other, None)
+    return value if name != "metadata" or is_mapping(value) else None
 
 
 def metadata_field(chunk: object, name: str) -> Any:
-    """Return the metadata *name* of a chunk of any type, or None where it has none."""
+    """Return the metadata *name* of a chunk of any type, or None if it has none."""
     metadata = field_of(chunk, "metadata")
     return metadata.get(name) if is_mapping(metadata) else None
 
@@ -106,9 +122,9 @@ def text_name(chunk: object) -> str:
 
 def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
     """
-    Return the function that gives the text of a chunk that a backend has accepted.
+    Return a function that returns the text of a chunk that a backend has accepted.
 
-    As there, the first object of a type decides which attribute holds the text.
+    As in the backend, the first object of a type decides which attribute holds the text.
     """
     names: dict[type, str] = {}
     for chunk in chunks:
@@ -135,7 +151,7 @@ def score_keys(chunks: Sequence[object]) -> bytes:
 
 
 def finite_score_keys(chunks: Sequence[object]) -> bytes:
-    """Return what `score_keys` does; infinite scores, which nothing compares with, are refused."""
+    """Return the scores as `score_keys` does; refuse infinite ones, which cannot be scaled."""
     keys = score_keys(chunks)
     for i, score in enumerate(memoryview(keys).cast("d")):
         if math.isinf(score):
@@ -146,7 +162,7 @@ def finite_score_keys(chunks: Sequence[object]) -> bytes:
 
 
 def checked_number(number: Any, name: str, i: int) -> float:
-    """Return *number* as a float; *name* is written only where it must be."""
+    """Return *number* as a float; *name* and *i* are for the error."""
     if type(number) is float and not math.isnan(number):
         return number
     if type(number) is int and -_EXACT <= number <= _EXACT:
@@ -166,9 +182,9 @@ def mtime_keys(chunks: Sequence[object]) -> bytes:
 
 def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str, float]]:
     """
-    Return the function that says kind, id, source, title and position of a chunk.
+    Return a function that returns kind, id, source, title and position of a chunk.
 
-    A chunk without id has its index, one without position NaN; source and title may be in the
+    The default id is the chunk's index, the default position NaN. Source and title may be in the
     metadata.
     """
 
@@ -179,7 +195,7 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
         metadata = field_of(chunk, "metadata")
         if not is_mapping(metadata):
             metadata = {}
-        # What has no metadata may have all at hand.
+        # A mapping without metadata may have these fields itself.
         data: Any = chunk if is_mapping(chunk) else {}
         kind = metadata.get("kind")
         if kind is None:
@@ -197,7 +213,7 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
 
 
 def _position(metadata: Mapping[str, Any], data: Mapping[str, Any]) -> float:
-    """Return where a chunk stands in its source, or NaN where it does not say."""
+    """Return the position of a chunk in its source, or NaN if it has none."""
     for name in ("position", "index", "offset"):
         value = metadata.get(name)
         if value is None:
@@ -238,7 +254,7 @@ def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
 
 
 def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError:
-    """Return the error for chunk *i*, which a backend could not read for the reason *code*."""
+    """Return the error for chunk *i*, which a backend could not read; *code* is the reason."""
     chunk = chunks[i]
     found = _validate.type_name(chunk)
     if code == NO_TEXT and isinstance(chunk, Mapping):
@@ -248,7 +264,7 @@ def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError
             f"chunks[{i}] must be a str, a mapping with 'text' or 'content', or an object with "
             f".text, .page_content or .content, not {found}"
         )
-    # As the backend did: by the first object of its type.
+    # As in the backend, the first object of its type decides.
     first = next(other for other in chunks if type(other) is type(chunk))
     name = "title" if code == TITLE_TYPE else text_name(chunk if is_mapping(chunk) else first)
     return InvalidArgumentError(

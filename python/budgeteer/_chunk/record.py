@@ -1,4 +1,4 @@
-"""Chunks in a file: what each has beside text and title, as JSON."""
+"""Chunks in a file: all fields beside text and title, as JSON."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from budgeteer._chunk.chunk import Chunk, field_of, text_name
 from budgeteer.errors import CorpusError, InvalidArgumentError
 
 _DEEPEST = 64
-"""So deep lists and mappings may be nested."""
+"""The deepest nesting of lists and mappings."""
 
 _STR, _MAPPING, _CHUNK = range(3)
-"""What a chunk was: the first item of its record."""
+"""The type of a chunk: the first item of its record."""
 
 
 class Stored(Sequence[Any]):
-    """The chunks of an opened file, made when they are looked at, and those behind them."""
+    """The chunks of an opened file, made on access, and those appended to them."""
 
     __slots__ = ("_count", "_index", "_more")
 
@@ -30,7 +30,7 @@ class Stored(Sequence[Any]):
         self._more = more
 
     def with_more(self, more: tuple[Any, ...]) -> Stored:
-        """Return these chunks with *more* behind them."""
+        """Return these chunks with *more* after them."""
         return Stored(self._index, self._more + more, self._count)
 
     def __len__(self) -> int:
@@ -53,13 +53,13 @@ class Stored(Sequence[Any]):
         return _restored(place, *backend.stored_chunk(self._index, place))
 
     def records(self) -> list[bytes]:
-        """Return the records of all chunks, those of the file as they stand there."""
+        """Return the records of all chunks; those from the file unchanged."""
         stored = [backend.stored_chunk(self._index, place)[2] for place in range(self._count)]
         return stored + [_record(c, i) for i, c in enumerate(self._more, self._count)]
 
 
 def records_of(chunks: Sequence[Any]) -> list[bytes]:
-    """Return what a file holds of each chunk beside its text and its title."""
+    """Return the record of each chunk: all that a file holds beside text and title."""
     if isinstance(chunks, Stored):
         return chunks.records()
     return [_record(chunk, i) for i, chunk in enumerate(chunks)]
@@ -88,7 +88,7 @@ def _record(chunk: Any, i: int) -> bytes:
         record = [_CHUNK, identifier, source, score, metadata]
     try:
         return json.dumps(record, separators=(",", ":")).encode("ascii")
-    except ValueError as error:  # an int of too many digits
+    except ValueError as error:  # an int with too many digits
         raise InvalidArgumentError(f"chunks[{i}] cannot be saved: {error}") from None
 
 
@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check(value: Any, name: str, depth: int = 0) -> None:
-    """Raise where JSON does not give *value* back as it is."""
+    """Raise if JSON does not restore *value* unchanged."""
     if depth > _DEEPEST:
         raise InvalidArgumentError(
             f"{name} is nested more than {_DEEPEST} deep and cannot be saved"
@@ -136,9 +136,11 @@ def _restored(place: int, text: str, title: str, record: bytes) -> Any:
             return {key: text, **fields}
         if kind == _CHUNK:
             identifier, source, score, metadata, *own = rest
-            if own and own[0]:  # what a program in Rust has as fields
+            if own and own[0]:  # a Rust program wrote these as fields
                 metadata = {**(metadata or {}), **own[0]}
-            return Chunk(text, identifier, source, title, score, metadata)
+            return Chunk(
+                text, id=identifier, source=source, title=title, score=score, metadata=metadata
+            )
     except (ValueError, TypeError, RecursionError):
         pass
     raise CorpusError(f"the record of chunk {place} in the file is not one that a Corpus writes")

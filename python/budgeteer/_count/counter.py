@@ -1,4 +1,4 @@
-"""Token counters: how long a text is, in tokens."""
+"""Token counters."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ KEEP: tuple[Keep, ...] = get_args(Keep)
 @public("budgeteer")
 class CacheInfo(NamedTuple):
     """
-    How well the counts that are remembered for an encoding did, for the whole process.
+    Figures of the cache of counts of an encoding, for the whole process.
 
     Attributes:
-        hits: Texts whose count was remembered.
-        misses: Texts that had to be counted.
-        entries: Counts remembered now.
-        bytes: About so many bytes they take.
-        max_bytes: More bytes they never take.
+        hits: The number of counts taken from the cache.
+        misses: The number of counts made because the cache had none.
+        entries: The number of counts in the cache now.
+        bytes: About how many bytes these take.
+        max_bytes: The most bytes they may take.
 
     Examples:
         >>> CacheInfo(hits=3, misses=1, entries=1, bytes=50, max_bytes=100).hit_rate
@@ -50,7 +50,7 @@ class CacheInfo(NamedTuple):
 
     @property
     def hit_rate(self) -> float:
-        """The share of hits, from 0 to 1; 0 before the first look."""
+        """The share of hits, from 0 to 1; 0 before the first count."""
         return self.hits / max(1, self.hits + self.misses)
 
 
@@ -90,14 +90,14 @@ class TokenCounter:
 
         Raises:
             InvalidArgumentError: *text* is not a str.
-            CounterError: The caller's own function answered something that is not a count.
+            CounterError: The caller's own function returned something that is not a count.
 
         Examples:
             >>> get_counter("words").count("two words")
             2
 
         """
-        if type(text) is not str:  # short of a call: most texts are small
+        if type(text) is not str:  # without a call, as most texts are small
             text = _validate.text("text", text)
         if self._function is not None:
             return self._ask(text, LOOSE)
@@ -109,7 +109,7 @@ class TokenCounter:
         Return the number of tokens in each of *texts* as int64, shape ``(n,)``.
 
         Raises:
-            InvalidArgumentError: One of *texts* is not a str; the message names which.
+            InvalidArgumentError: One of *texts* is not a str; the message names its index.
             CounterError: As for `count`.
 
         Examples:
@@ -133,8 +133,8 @@ class TokenCounter:
         """
         Return the number of tokens in *text* if it is at most *limit*, else None.
 
-        A native encoding stops counting where the limit is passed, however long the text is. Any
-        other counter counts all of it.
+        A native encoding stops counting at the limit, however long the text is. Any other counter
+        counts the whole text.
 
         Raises:
             InvalidArgumentError: *text* is not a str, or *limit* is not an int from 0 on.
@@ -169,15 +169,15 @@ class TokenCounter:
         Return *text* cut to at most *max_tokens* tokens, the marker included.
 
         A text that fits is returned as it is. A cut never splits a grapheme cluster and is never
-        longer than the text. Where not even one grapheme cluster fits beside the marker, the
-        answer is the empty text. Under a native encoding a cut ends where a token of the text
-        does, or at the grapheme cluster before.
+        longer than the text. If not even one grapheme cluster fits beside the marker, it returns
+        the empty text. Under a native encoding a cut ends at the end of a token, or at the
+        grapheme cluster before it.
 
         Args:
             text: The text to cut.
-            max_tokens: Upper bound for what is returned, in tokens.
-            keep: Which part stays: its start, its end, or both with the middle cut out.
-            marker: What stands where something was cut out.
+            max_tokens: The most tokens to return, from 0 on.
+            keep: The part to keep: its start, its end, or both without the middle.
+            marker: The text to put in place of the part that was cut out.
 
         Raises:
             InvalidArgumentError: An argument has a wrong type or is out of range.
@@ -200,10 +200,9 @@ class TokenCounter:
 
     def cache_info(self) -> CacheInfo:
         """
-        Return how well the counts that are remembered for this encoding did.
+        Return the figures of the cache of counts of this encoding.
 
-        They are those of the process, whoever counted. All zeros for any counter but a native
-        encoding.
+        They are for the whole process. All are 0 for a counter that is not a native encoding.
 
         Examples:
             >>> counter = get_counter("cl100k_base")
@@ -221,9 +220,9 @@ class TokenCounter:
 
     def clear_cache(self) -> None:
         """
-        Forget the counts that are remembered for this encoding, and its figures.
+        Clear the cache of counts of this encoding, and its figures, for the whole process.
 
-        For the whole process. Nothing happens to any counter but a native encoding.
+        Does nothing for a counter that is not a native encoding.
 
         Examples:
             >>> counter = get_counter("o200k_base")
@@ -241,16 +240,16 @@ class TokenCounter:
         return self._kind & ~FRESH in ENCODINGS.values()
 
     def _count_chunk(self, text: str, index: int) -> int:
-        """Return the number of tokens in the text of chunk *index*, which is for the message."""
+        """Return the number of tokens in the text of a chunk; *index* is for the error."""
         if self._function is not None:
             return self._ask(text, index)
         return int(backend.count(self._kind, self._ratio, text))
 
     def _ask(self, text: str, index: int, name: str = "chunks") -> int:
-        """Return what the caller's function counts; *index* and *name* are for the message."""
+        """Return the count of the caller's function; *index* and *name* are for the error."""
         if _process.is_over():
             raise CounterError("nothing is counted any more: nobody waits for it")
-        count = self._function(text)  # type: ignore[misc]  # else nobody asks
+        count = self._function(text)  # type: ignore[misc]  # callers have checked it
         if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
             return count
         found = _validate.as_int(count)
@@ -280,12 +279,11 @@ def get_counter(
     ``words``, ``whitespace`` words between whitespace, as ``str.split()`` finds them
     ========================  ===========================================================
 
-    The two encodings are native: their vocabularies are in the package, and each count is that of
-    tiktoken's ``encode_ordinary``. What spells a special token counts as plain text.
+    The two encodings are native: their vocabularies are in the package, and each count equals
+    tiktoken's ``encode_ordinary``. A special token in a text counts as plain text.
 
     The last three are estimates: each gives 0 for the empty text and at least 1 otherwise.
-    Characters divided by four under-counts Chinese, Japanese, Korean, emoji, code and JSON two to
-    six times.
+    ``chars_div4`` under-counts Chinese, Japanese, Korean, emoji, code and JSON.
 
     Args:
         name: One of the names above, or any callable that takes a str and returns an int (exact
@@ -297,7 +295,7 @@ def get_counter(
 
     Raises:
         InvalidArgumentError: No counter has that name.
-        CounterError: What the counter needs is not installed or cannot be read.
+        CounterError: A package or file that the counter needs is not installed or cannot be read.
 
     Examples:
         >>> get_counter("gpt-4o").count("Hello, world!")
@@ -338,7 +336,7 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
 
 def _of_model(name: str, *, cache: bool) -> TokenCounter:
     """Return the counter of a model."""
-    from budgeteer._count import limits as _limits  # likewise
+    from budgeteer._count import limits as _limits  # few programs name a model
 
     encoding, factor, is_known = _limits.encoding_of(name)
     if encoding is None and not is_known:
@@ -351,8 +349,8 @@ def _of_model(name: str, *, cache: bool) -> TokenCounter:
 
 
 def _of_limits(limits: ModelLimits, *, cache: bool) -> TokenCounter:
-    """Return the counter of a model of these limits."""
-    from budgeteer._count import limits as _limits  # likewise
+    """Return the counter of a model with these limits."""
+    from budgeteer._count import limits as _limits  # few programs name a model
 
     encoding, factor = limits.encoding, limits.calibration
     if encoding is None and not limits.known:
@@ -361,14 +359,14 @@ def _of_limits(limits: ModelLimits, *, cache: bool) -> TokenCounter:
         encoding, known_factor, _ = _limits.encoding_of(limits.name)
         factor = known_factor if factor is None else factor
     elif factor is not None:
-        get_counter(encoding)  # whoever made them may have written anything
+        get_counter(encoding)  # refuses an unknown encoding
     return _by_encoding(limits.name, encoding, factor, cache=cache)
 
 
 def _by_encoding(
     name: str, encoding: str | None, factor: float | None, *, cache: bool
 ) -> TokenCounter:
-    """Return the counter of a model that has this encoding, None where it is not native."""
+    """Return the counter of a model that has this encoding, None if it is not native."""
     if encoding is None:
         raise InvalidArgumentError(
             f"counter {name[:80]!r} has a tokenizer that is not native; "
@@ -378,7 +376,7 @@ def _by_encoding(
         return TokenCounter(name, False, CALLABLE, 0.0, Calibrated(encoding, factor))
     if encoding in NATIVE:
         return _named(NATIVE[encoding], cache=cache)
-    if encoding in NAMES or ":" in encoding:  # of a model that a caller registered
+    if encoding in NAMES or ":" in encoding:  # for a model that a caller registered
         return _named(encoding, cache=cache)
     raise InvalidArgumentError(
         f"counter {name[:80]!r} has the encoding {encoding!r}, which is not native; "

@@ -1,13 +1,13 @@
 """
-What is known of models: their windows, limits and encodings, as a table that a caller may extend.
+The table of models: windows, limits and encodings, which a caller may extend.
 
-The table is ``models.json``, written by ``scripts/generate_models.py``. It is read when first
-asked for. Over it lie the models of the file that ``BUDGETEER_MODELS`` names, and over those what
-`register_model` and `load_models` were told, the later over the earlier.
+The table is ``models.json``, written by ``scripts/generate_models.py`` and read on first use. The
+models of the file that ``BUDGETEER_MODELS`` names override it, and those of `register_model` and
+`load_models` override both; the latest call wins.
 
-A name that nobody knows is logged, not raised and not a Python warning: the answer is a safe
-default, a service reads its log rather than its standard error, and Python shows a warning once
-for a line of code where here it is once for a name.
+An unknown name is neither an error nor a Python warning: it gets a safe default and a log line. A
+service reads its log rather than its standard error, and Python shows a warning once for a line of
+code, where here it is once for a name.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
 UNKNOWN_WINDOW = 8192
-"""The window of a model that nobody knows: the smallest that is usual."""
+"""The window of an unknown model: the smallest usual one."""
 
 VARIABLE = "BUDGETEER_MODELS"
 """The environment variable that names a file of models."""
 
 _BOUNDARIES = "-:@/"
-_NAME_MAX = 200  # no known name is as long, and a longer one must not cost its square
+_NAME_MAX = 200  # known names are shorter, and time grows with the square
 _PREFIXES_MAX = 6
 _WARNED_MAX = 1_000
 _FACTOR_MIN, _FACTOR_MAX = 0.01, 100.0
@@ -47,25 +47,24 @@ _KEYS = (
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
     """
-    What a model takes and how it counts.
+    The limits of a model, and how it counts.
 
-    One that a caller makes serves wherever a model is asked for, whatever is registered, and
-    counts by its own encoding. Of its numbers that of the window goes before the others.
+    Limits made by a caller can be given wherever a model is, whatever is registered, and count by
+    their own encoding. A limit above the window has no effect.
 
     Attributes:
-        name: The name asked for.
-        context_window: How many tokens the input and the answer may have together.
-        max_input_tokens: How many of them the input may have; the whole window where no other
-            limit is stated.
-        max_output_tokens: How many the answer may have, None where no limit of its own is stated.
-        encoding: The name of the encoding that counts for it, None where its tokenizer is not
-            native.
-        calibration: Tokens of the model for each token of that encoding where its own tokenizer
-            is not published, else None: the encoding is then exact.
-        provider: Who makes the model, None where unknown.
+        name: The name that was looked up.
+        context_window: The most tokens of input and answer together.
+        max_input_tokens: The most tokens of the input; the whole window if no other limit is
+            stated.
+        max_output_tokens: The most tokens of the answer; None if no limit is stated.
+        encoding: The name of its encoding; None if its tokenizer is not native.
+        calibration: The model's tokens for each token of that encoding, if its own tokenizer is
+            not published. None if the encoding is exact.
+        provider: The maker of the model; None if unknown.
         known: Whether the name was found. If not, the window is 8192.
         source: Where the figures come from: ``document``, ``litellm``, ``registered``, the
-            ``source`` that a file states or its name, or ``unknown``.
+            ``source`` that a file states or the file's name, or ``unknown``.
 
     Raises:
         InvalidArgumentError: A value has a wrong type or is out of range.
@@ -104,7 +103,7 @@ class ModelLimits:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Return every attribute by its name.
+        Return a dict of all attributes.
 
         Examples:
             >>> model_limits("gpt-4").to_dict()["context_window"]
@@ -123,30 +122,29 @@ def _renew_lock() -> None:
 
 
 call_in_child(_renew_lock)
-_own: dict[str, ModelLimits] = {}  # replaced, never changed: a reader needs no lock
+_own: dict[str, ModelLimits] = {}  # replaced, never changed, so that readers need no lock
 _warned: dict[str, None] = {}
 
 
 def model_limits(name: str | ModelLimits) -> ModelLimits:
     """
-    Return what is known of the model *name*.
+    Return the limits of the model *name*.
 
-    The name is looked up whole, then without what a provider, host or region puts before it
-    (``openai/``, ``bedrock/us.anthropic.``, ``ft:``), then by the longest beginning of it that is
-    a known name and ends before one of ``-``, ``:``, ``@`` and ``/``: ``gpt-4o-2024-11-20`` is
-    answered by ``gpt-4o``, and ``gpt-4`` never answers for ``gpt-4.1``. Upper and lower case
-    differ. A known version may have a larger window than the beginning of its name says, so that
-    the answer errs low.
+    The whole name is looked up first, then the name without the prefix of a provider, host or
+    region (``openai/``, ``bedrock/us.anthropic.``, ``ft:``), then its longest beginning that is a
+    known name and ends before one of ``-``, ``:``, ``@`` and ``/``: ``gpt-4o-2024-11-20`` gets the
+    limits of ``gpt-4o``, and ``gpt-4.1`` never those of ``gpt-4``. Case matters. A version may
+    have a larger window than the beginning of its name, so the result errs low.
 
-    A name that nobody knows has a window of 8192 and ``known=False``. It is logged once, as a
-    warning of the logger ``budgeteer``. Nothing is looked up on a network.
+    An unknown name has a window of 8192 and ``known=False``, and is logged once, as a warning of
+    the logger ``budgeteer``. No network is used.
 
     Args:
         name: The name of a model. A `ModelLimits` is returned as it is.
 
     Raises:
-        InvalidArgumentError: *name* is neither, or the file that ``BUDGETEER_MODELS`` names is
-            not as `load_models` wants it.
+        InvalidArgumentError: *name* is neither, or the file that ``BUDGETEER_MODELS`` names is not
+            valid for `load_models`.
 
     Examples:
         >>> model_limits("openai/gpt-4o-2024-11-20").context_window
@@ -192,26 +190,27 @@ def register_model(
     source: str = "registered",
 ) -> ModelLimits:
     """
-    Let `model_limits` know the model *name*, for this process, over whatever was known of it.
+    Register the model *name* for this process, over whatever was known of it.
 
     Args:
-        name: The name, which also answers for longer ones, as in `model_limits`.
-        context_window: How many tokens the input and the answer may have together.
-        max_input_tokens: How many of them the input may have; None for the whole window.
-        max_output_tokens: How many the answer may have; None for no limit of its own.
-        encoding: What counts for it: any name that `get_counter` takes, no model's. None takes
-            what is known of the name without this, if anything.
-        calibration: Tokens of the model for each token of *encoding*, from 0.01 to 100, for a
-            tokenizer that is not published; 1.0 marks a count as an estimate.
-        provider: Who makes it.
+        name: The name, which longer names match too, as in `model_limits`.
+        context_window: The most tokens of input and answer together.
+        max_input_tokens: The most tokens of the input; None for the whole window.
+        max_output_tokens: The most tokens of the answer; None for no limit.
+        encoding: The name of its counter: any name that `get_counter` takes except a model's.
+            None takes the encoding known for the name before, if any.
+        calibration: The model's tokens for each token of *encoding*, from 0.01 to 100, for a
+            tokenizer that is not published; 1.0 only marks counts as estimates. None if *encoding*
+            is the model's own.
+        provider: The maker of the model.
         source: Where the figures come from.
 
     Returns:
-        What `model_limits` answers from now on.
+        The limits that `model_limits` returns from now on.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
-        CounterError: What *encoding* needs is not installed or cannot be read.
+        CounterError: A package or file that *encoding* needs is not installed or cannot be read.
 
     Examples:
         >>> limits = register_model("acme-7b", context_window=32_000, max_output_tokens=4_000)
@@ -228,11 +227,11 @@ def register_model(
 
 def load_models(path: str | os.PathLike[str]) -> list[ModelLimits]:
     """
-    Register every model of a JSON file, and return them; or none of them, where one is wrong.
+    Register every model of a JSON file, and return them; none if one of them is invalid.
 
-    The file is an object of ``models.json``'s form: ``{"models": {"acme-7b": {"context_window":
-    32000}}}``, with the arguments of `register_model` as keys. The one that the environment
-    variable ``BUDGETEER_MODELS`` names is read before the first look at a model.
+    The file is an object like ``{"models": {"acme-7b": {"context_window": 32000}}}``, with the
+    arguments of `register_model` as keys. The file that the environment variable
+    ``BUDGETEER_MODELS`` names is read when a model is first looked up.
 
     Raises:
         InvalidArgumentError: The file cannot be read or is not of that form; the message names
@@ -255,7 +254,7 @@ def load_models(path: str | os.PathLike[str]) -> list[ModelLimits]:
 
 def list_models() -> list[ModelLimits]:
     """
-    Return every model that is known by its name, sorted by provider and name.
+    Return every known model, sorted by provider and name.
 
     Examples:
         >>> len(list_models()) > 100
@@ -267,7 +266,7 @@ def list_models() -> list[ModelLimits]:
 
 
 def find(name: str) -> ModelLimits | None:
-    """Return what is known of *name*, under that name, or None."""
+    """Return the limits of *name*, under that name, or None."""
     found = _find(name, (_own, _environment()))
     return found and found[0]
 
@@ -276,7 +275,7 @@ def encoding_of(name: str) -> tuple[str | None, float | None, bool]:
     """
     Return the encoding of a model, its factor if any, and whether the model is known.
 
-    What a caller registered is asked first, then tiktoken's names, then the table.
+    Registered models come first, then tiktoken's names, then the table.
     """
     found = _find(name, (_own, _environment()))
     if found is not None and found[1]:
@@ -292,7 +291,7 @@ def encoding_of(name: str) -> tuple[str | None, float | None, bool]:
 def _find(
     name: str, own: tuple[Mapping[str, ModelLimits], ...] = ()
 ) -> tuple[ModelLimits, bool] | None:
-    """Return what is known of *name*, in *own* or else as shipped, and whether it was in *own*."""
+    """Return the limits of *name*, from *own* or as shipped, and whether they are from *own*."""
     shipped, aliases, prefixes = _table()
     names = [name]
     while len(names) <= _PREFIXES_MAX:
@@ -312,7 +311,7 @@ def _find(
                 return replace(layer[candidate], name=name), True
         limits = shipped.get(aliases.get(candidate, candidate))
         if limits is not None:
-            encoding = _models.encoding_of(name)  # what tiktoken knows of a name goes before
+            encoding = _models.encoding_of(name)  # tiktoken's names come first
             if encoding is not None:
                 limits = replace(limits, encoding=encoding, calibration=None)
             return replace(limits, name=name), False
@@ -327,8 +326,8 @@ def _add(read: Mapping[str, ModelLimits]) -> None:
 
 @cache
 def _table() -> tuple[dict[str, ModelLimits], dict[str, str], tuple[str, ...]]:
-    """Return the models, aliases and prefixes that are shipped."""
-    import json  # with pathlib slow to load, and many programs ask for no model
+    """Return the shipped models, aliases and prefixes."""
+    import json  # slow to load with pathlib, and many programs name no model
     from pathlib import Path
 
     document = json.loads(Path(__file__).with_name("models.json").read_text("utf-8"))
@@ -354,7 +353,7 @@ def _environment_file(path: str) -> dict[str, ModelLimits]:
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
-    from pathlib import Path  # likewise
+    from pathlib import Path  # slow to load
 
     from budgeteer._files import decode, parse_json, reason
 
@@ -388,7 +387,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
 
 
 def _limits(where: str, name: object, fields: Mapping[str, Any], origin: str) -> ModelLimits:
-    """Return checked limits; *where* goes before the name of an argument in an error."""
+    """Return checked limits; *where* comes before the name of an argument in an error."""
     name = _validate.text("name", name)
     if not name:
         raise InvalidArgumentError(f"{where}name must not be empty")

@@ -1,4 +1,4 @@
-"""The names of counters, and what each stands for."""
+"""The names of counters, and their meanings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from budgeteer._codes import (
 from budgeteer.errors import InvalidArgumentError
 
 ENCODINGS = {"cl100k_base": CL100K, "o200k_base": O200K}
-"""The encodings that are native."""
+"""The native encodings."""
 
 Estimator: TypeAlias = Literal["chars_div4", "words", "whitespace"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
@@ -28,7 +28,7 @@ NAMES = (
     *("chars_div4", "words", "whitespace", "chars_per_token:X"),
     *("tiktoken:NAME", "hf:PATH"),
 )
-"""The names that `get_counter` takes, beside those of models."""
+"""The names that `get_counter` takes, apart from models."""
 
 _ESTIMATES = {"chars_div4": CHARS_DIV4, "words": WORDS, "whitespace": WORDS}
 _RATIO_MIN, _RATIO_MAX = 0.001, 1_000_000.0
@@ -37,13 +37,13 @@ _PREFIX = "chars_per_token:"
 
 class Meaning(NamedTuple):
     """
-    What the name of a counter stands for.
+    The meaning of a counter's name.
 
     Attributes:
         kind: One of the counters in `budgeteer._codes`.
         is_exact: Whether it counts as a tokenizer does.
-        ratio: Characters for each token, where that is what it counts by.
-        function: What counts, where neither backend does.
+        ratio: Characters for each token, if it counts by them.
+        function: The function that counts, if no backend does.
 
     """
 
@@ -55,11 +55,11 @@ class Meaning(NamedTuple):
 
 def meaning_of(name: str) -> Meaning | None:
     """
-    Return what *name* stands for, or None where it may be that of a model.
+    Return the meaning of *name*, or None if it may be a model.
 
     Raises:
-        InvalidArgumentError: What follows its colon cannot be meant.
-        CounterError: What it needs is not installed or cannot be read.
+        InvalidArgumentError: The part after the colon is invalid.
+        CounterError: A package or file that it needs is not installed or cannot be read.
 
     """
     if name in ENCODINGS:
@@ -67,7 +67,7 @@ def meaning_of(name: str) -> Meaning | None:
     if name in _ESTIMATES:
         return Meaning(_ESTIMATES[name], False)
     if name.startswith((TIKTOKEN, HF)):
-        from budgeteer import _external  # other packages, which few programs need
+        from budgeteer import _external  # few programs need other packages
 
         kind, _, rest = name.partition(":")
         external = _external.tiktoken_counter if kind == "tiktoken" else _external.hf_counter

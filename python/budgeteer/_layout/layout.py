@@ -23,6 +23,7 @@ from budgeteer._messages.messages import (
     render_tools,
 )
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer.errors import InvalidArgumentError
 
 
@@ -30,25 +31,26 @@ from budgeteer.errors import InvalidArgumentError
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """
-    How a window was divided, and the prompt that came of it. Made by `Layout.fit`.
+    How a window was divided, and the rendered prompt. Made by `Layout.fit`.
 
-    ``total_tokens``, what was allotted to sections without content, and the gap together never
-    exceed the window.
+    ``total_tokens``, the tokens of sections without content, and the gap together never exceed the
+    window.
 
     Attributes:
-        tokens: What each section was allotted, by its name; 0 where it was dropped.
-        used_tokens: What each section's part of the prompt counts, by its name: at most what it
-            was allotted. 0 for what is only reserved.
-        free_tokens: What no section was allotted.
-        dropped_sections: The names of the sections that were dropped because the least of all did
-            not fit, in the order in which they went.
-        cut_sections: The names of the sections that are in the prompt in part only, or not at all
-            because their share is too small for anything of them.
-        messages: The prompt, ready to send: the sections' messages in their order, and those of
-            a caller as they came.
-        tools: The tool schemas to send with it.
-        total_tokens: What `count_messages` and `count_tools` answer for exactly these messages and
-            tools.
+        tokens: The tokens allotted to each section, by its name; 0 if it was dropped.
+        used_tokens: The tokens of each section's part of the prompt, by its name: at most its
+            share in *tokens*. 0 for a section that only reserves tokens.
+        free_tokens: The tokens allotted to no section.
+        dropped_sections: The names of the sections dropped because the minimum sizes of all did
+            not fit, in the order of dropping.
+        cut_sections: The names of the sections that are only partly in the prompt, or not at all
+            because their share is too small for any part.
+        messages: The prompt, ready to send: the sections' messages in their order; a caller's
+            messages are the same objects. The items are typed Any because each client takes only
+            its own TypedDicts.
+        tools: The tool schemas to send with it, typed Any for the same reason.
+        total_tokens: The count of exactly these messages and tools, by `count_messages` and
+            `count_tools`.
         is_exact: Whether the counter is exact.
 
     """
@@ -65,7 +67,7 @@ class Allocation:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Return the figures and names as plain data, for a log: nothing of the prompt.
+        Return the figures and names as plain data for a log, without the prompt.
 
         Examples:
             >>> Layout(9, [Section("query", "tea")]).fit().to_dict()["used_tokens"]
@@ -82,6 +84,11 @@ class Allocation:
             "is_exact": self.is_exact,
         }
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
+
 
 @public("budgeteer")
 @dataclass(frozen=True, slots=True)
@@ -89,31 +96,30 @@ class Layout:
     """
     Divides a context window among sections as CSS Flexbox divides a line, and never overflows it.
 
-    Each section starts from its basis. What is left free goes to the sections that grow, what is
-    lacking is taken from those that shrink, within their limits, in whole tokens that sum exactly;
-    the algorithm is that of CSS Flexbox, section 9.7. Where CSS would overflow a layout does not:
-    shrink factors that sum below 1 count as 1, and where the least of all sections does not fit,
-    whole sections are dropped by priority. While the same sections are in, a larger window takes
-    at most one token, of rounding, from any section.
+    Each section starts from its basis. Free tokens go to the sections that grow, and missing ones
+    are taken from those that shrink, within their limits, in whole tokens that sum exactly. The
+    algorithm is that of CSS Flexbox, section 9.7, except where CSS would overflow: shrink factors
+    that sum below 1 count as 1, and if the minimum sizes of all sections do not fit, whole
+    sections are dropped by priority. While no further section is dropped, a larger window takes at
+    most one token, of rounding, from any section.
 
-    Before anything is divided, *gap* comes off, and 3 tokens that prime the reply if there may be
-    messages. All else that a prompt costs is paid by its section: what messages cost beside their
-    texts, and what tools do.
+    *gap* is subtracted first, and 3 tokens that prime the reply if there may be messages. A
+    section pays for its own messages and tools, with all they cost beside their texts.
 
     Immutable, safe to share between threads, picklable unless a fill or the counter is not.
 
     Args:
-        context_window: The window in tokens; or a model's name or limits, which give its window,
-            bound the prompt by its ``max_input_tokens``, and count unless told otherwise.
+        context_window: The window in tokens; or a model's name or limits, which give the window,
+            the counter by default, and the bound ``max_input_tokens`` of the prompt.
         sections: The sections, in the order of the prompt.
-        gap: Tokens to keep free, as a margin.
-        counter: What counts, as for `count_messages`. None takes that of the model, or
-            ``o200k_base`` where there is none.
+        gap: Tokens to keep free as a margin, 0 by default.
+        counter: The counter, as for `count_messages`. None takes the model's, or ``o200k_base``
+            without a model.
         model: A model whose own costs apply, as for `count_messages`.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, or two sections have
-            one name.
+            the same name.
         CounterError: As for `get_counter`.
 
     Examples:
@@ -186,13 +192,12 @@ class Layout:
         Divide the window, fill the sections and render the prompt.
 
         The contents are counted first, each text once. Then each fill is called once, in the order
-        of the sections, unless its section was dropped or has nothing left for it. The layout is
-        not changed: another call answers the same, but for what the fills answer.
+        of the sections, unless its section was dropped or has no tokens left. The layout is not
+        changed: another call returns the same if the fills do.
 
         Raises:
-            InvalidArgumentError: A message or tool is not of a known shape, or a fill answered
-                something else than it may, or more tokens than it was asked for; the message names
-                the section.
+            InvalidArgumentError: A message or tool is not of a known shape, or a fill returned a
+                wrong type or too many tokens; the message names the section.
             CounterError: As for `TokenCounter.count`.
 
         Examples:
@@ -238,14 +243,14 @@ class Layout:
         )
 
     def _divide(self, parts: Sequence[Part]) -> tuple[int, list[int], list[int]]:
-        """Return what there is to divide, the size of each part, and those dropped in order."""
+        """Return the tokens to divide, the size of each part, and the dropped ones in order."""
         sent = [i for i, part in enumerate(parts) if part.kind is not Kind.RESERVED]
         speaks = any(parts[i].kind is not Kind.TOOLS for i in sent)
         apart = self.gap + (PER_REPLY if speaks else 0)
         space = max(0, self._window - apart)
         sizes, dropped = _resolve(space, parts)
         room = max(0, self._input - apart)
-        if sum(sizes[i] for i in sent) > room:  # the model takes less input than its window
+        if sum(sizes[i] for i in sent) > room:  # the model's input limit is below its window
             sent = [i for i in sent if i not in dropped]
             fewer, gone = _resolve(room, [parts[i] for i in sent])
             for i, size in zip(sent, fewer, strict=True):
@@ -262,10 +267,10 @@ class Layout:
         has_system_message: bool,
     ) -> tuple[list[Sent], int]:
         """
-        Return the tools of all sections and what they take together.
+        Return the tools of all sections and their tokens together.
 
-        That may be more than their sum only where a counter counts a text higher than its parts;
-        then the section of lowest priority goes, as everywhere.
+        These exceed the sum of the sections only if a counter counts a text higher than its parts;
+        then the section of lowest priority is dropped, as elsewhere.
         """
         while True:
             tools = [tool for i in tooled for tool in parts[i].tools]
@@ -285,7 +290,7 @@ class Layout:
 
 
 def _resolve(space: int, parts: Sequence[Part]) -> tuple[list[int], list[int]]:
-    """Return the size of each part in *space* tokens, and those dropped in order."""
+    """Return the size of each part in *space* tokens, and the dropped ones in order."""
     sections = [part.section for part in parts]
     most = [_validate.MAX_TOKENS if s.max_tokens is None else s.max_tokens for s in sections]
     sizes, dropped, _ = backend.resolve_layout(
@@ -304,7 +309,7 @@ def _resolve(space: int, parts: Sequence[Part]) -> tuple[list[int], list[int]]:
 
 
 def _window(window: Any) -> tuple[int, int, ModelLimits | None]:
-    """Return a window, how much of it may be input, and whose it is if a model was given."""
+    """Return a window, its input limit, and the model's limits if a model was given."""
     if _validate.as_int(window) is not None:
         tokens = _validate.tokens("context_window", window)
         return tokens, tokens, None

@@ -1,4 +1,4 @@
-"""A section of a prompt, and what becomes of it when a layout is fitted."""
+"""A section of a prompt, and its state while a layout is fitted."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ class Section:
     """
     A part of a prompt, and how its share of the window may grow and shrink.
 
-    It has *content*, or *fill*, or neither: then it is a number of tokens that nothing is sent
-    for, such as those reserved for the answer.
+    It has *content*, or *fill*, or neither. With neither it only reserves tokens, such as those of
+    the answer.
 
     Args:
         name: Its name, different from that of any other section of the layout.
         content: A text, messages (mappings with a ``role``), or tool schemas. A text is cut at its
-            end to what the section is allotted, never within a grapheme cluster; messages are
-            trimmed as `trim_messages` does. Tools never shrink, as a model that lacks a tool
-            behaves otherwise: they are in as a whole, or dropped by priority. Only with *basis*
-            or *max_tokens* below their count the first of them stay that fit.
+            end to the section's share, never within a grapheme cluster; messages are trimmed as by
+            `trim_messages`. Tools never shrink, as a model that lacks a tool behaves differently:
+            all are in, or the section is dropped by priority. Only if *basis* or *max_tokens* is
+            below their count, the first ones that fit stay.
         tokens: A number of tokens to reserve.
-        fill: A callable that is given how many tokens it may answer and answers a `Packing`,
-            messages or a text of at most so many: ``lambda n: packer.pack(query, chunks,
-            max_tokens=n)``. What a message costs beside its text is already off that number.
-        basis: The tokens to start from. None takes *tokens*, or what the content counts, with all
-            that its messages cost; a fill starts at 0.
-        grow: Its share in what is left free, beside those of the other sections: 0, or from
-            0.000001 to 10000, read to the nearest millionth.
-        shrink: Its share in what is lacking, times its basis; of the same range. 0 never shrinks:
-            the section has its basis, or is dropped by priority.
-        min_tokens: The least it may have.
-        max_tokens: The most it may have; None is no limit.
-        priority: Where the least of all sections does not fit, those of the lowest priority are
-            dropped first, and of equal ones the last.
+        fill: A function that takes a number of tokens and returns a `Packing`, messages or a text
+            of at most that size: ``lambda n: packer.pack(query, chunks, max_tokens=n)``. The cost
+            of a message beside its text is already subtracted from that number.
+        basis: The tokens to start from. None takes *tokens*, or the count of the content with the
+            full cost of its messages; a fill starts at 0.
+        grow: Its weight when free tokens are shared: 0, or from 0.000001 to 10000, rounded to a
+            millionth.
+        shrink: Its weight, times its basis, when missing tokens are taken away; the same range.
+            With 0 the section never shrinks: it has its basis, or is dropped by priority.
+        min_tokens: Its minimum size.
+        max_tokens: Its maximum size; None for no limit.
+        priority: If the minimum sizes of all sections do not fit, sections of the lowest priority
+            are dropped first, and the last of equal ones.
         role: The role of a text: ``system``, ``developer``, ``user`` or ``assistant``. None takes
-            the section's name where that is one of these, else ``user``: what was retrieved must
-            not speak with the authority of the system.
+            the section's name if it is one of these, else ``user``, as retrieved text must not
+            speak with the authority of the system.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
@@ -117,7 +117,7 @@ class Section:
 
 
 class Kind(Enum):
-    """What a section is."""
+    """The kind of a section."""
 
     RESERVED = 0
     TEXT = 1
@@ -127,7 +127,7 @@ class Kind(Enum):
 
     @classmethod
     def of(cls, section: Section) -> Kind:
-        """Return what *section* is; messages are told from tools by the role of the first."""
+        """Return the kind of *section*; messages differ from tools by the role of the first."""
         content = section.content
         if section.fill is not None:
             return cls.FILL
@@ -139,7 +139,7 @@ class Kind(Enum):
 
 
 class Part:
-    """A section while a layout is fitted: what it takes, and what became of it."""
+    """A section while a layout is fitted: its tokens and its outcome."""
 
     __slots__ = (
         *("costs", "counter", "each", "history", "kind", "least", "messages", "role"),
@@ -147,7 +147,7 @@ class Part:
     )
 
     def __init__(self, section: Section, counter: TokenCounter, costs: MessageCosts) -> None:
-        """Count what the section has."""
+        """Count the content of the section."""
         self.section, self.counter, self.costs = section, counter, costs
         self.kind = Kind.of(section)
         self.role = section.role or (section.name if section.name in ROLES else "user")
@@ -188,7 +188,7 @@ class Part:
         self.used = used
 
     def render(self, size: int) -> None:
-        """Put as much of the content into messages as *size* tokens hold."""
+        """Render as much of the content as fits into *size* tokens."""
         content: Any = self.section.content
         if self.kind is Kind.MESSAGES:
             self.was_cut = size < self.tokens
@@ -205,11 +205,11 @@ class Part:
             elif size > self._frame:
                 cut = self.counter.truncate(content, size - self._frame)
                 used = self._text_tokens(cut)
-                if cut and used <= size:  # a counter that is not pure may count it anew
+                if cut and used <= size:  # an impure counter may count it differently
                     self._say(cut, used)
 
     def keep_tools(self, size: int) -> None:
-        """Keep the first of the tools that *size* tokens hold."""
+        """Keep the first tools that fit into *size* tokens."""
         tools: Any = self.section.content
         if self.tokens <= size:
             self.tools, self.used = tools, self.tokens
@@ -226,12 +226,12 @@ class Part:
         self.tools = tools[:low]
 
     def fill(self, size: int) -> None:
-        """Let the fill answer what *size* tokens hold."""
+        """Call the fill for *size* tokens."""
         room = size - self._frame
         if room <= 0:
             self.was_cut = True
             return
-        answer = self.section.fill(room)  # type: ignore[misc]  # it has one
+        answer = self.section.fill(room)  # type: ignore[misc]  # callers check it
         where = f"the fill of section {self.section.name[:80]!r}"
         text = answer.text if isinstance(answer, Packing) else answer
         if isinstance(text, str):
@@ -262,7 +262,7 @@ class Part:
 
 
 def _content(content: Any) -> Any:
-    """Return the content of a section, a sequence as it was then."""
+    """Return the content of a section, with a copy of a sequence."""
     if content is None:
         return None
     if isinstance(content, str):

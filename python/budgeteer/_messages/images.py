@@ -1,4 +1,4 @@
-"""What an image costs, and how large one is that a ``data:`` URL holds."""
+"""The tokens of an image, and the size of an image in a ``data:`` URL."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 SQUARE, SHORT_SIDE, TILE = 2048, 768, 512
 HIGHEST_TILES = 8
-"""No image has more tiles: 2048 by 768 pixels is the largest that is left after fitting."""
+"""The most tiles of an image: after fitting it has at most 2048 by 768 pixels."""
 
 COSTS = {"gpt-4o-mini": (2833, 5667)}
 """Tokens of an image and of each tile, by the beginning of a model's name."""
 
 COST = (85, 170)
-"""Those of every other model."""
+"""Tokens of an image and of each tile for every other model."""
 
 PATCH, HIGHEST_PATCHES = 32, 1536
 PATCHED = {
@@ -35,17 +35,17 @@ tiles: from OpenAI's guide to images. gpt-5-mini and gpt-5-nano were measured to
 1.5 in March 2026).
 """
 
-_HEADER_MAX = 1 << 20  # a frame header of JPEG stands behind its metadata, never that far
+_HEADER_MAX = 1 << 20  # a JPEG's frame header comes after its metadata, never this far
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
 
 def image_tokens(size: tuple[int, int] | None, detail: Detail, model: str) -> int:
     """
-    Return what an image of *size* (width, height) costs; of None, the most that any can.
+    Return the tokens of an image of *size* (width, height); for None, the most that any costs.
 
-    An image is fitted into 2048 by 2048 pixels, then its short side to 768, both only where it is
-    larger. Each tile of 512 by 512 pixels that is touched costs. Small models count patches of 32
-    by 32 pixels, whatever the detail, after scaling down to at most 1536 of them.
+    A larger image is scaled down to 2048 by 2048 pixels, then to a short side of 768. Each tile of
+    512 by 512 pixels that it touches costs tokens. Small models count patches of 32 by 32 pixels,
+    whatever the detail, after scaling down to at most 1536 patches.
 
     Examples:
         >>> image_tokens((1800, 2400), "high", "gpt-4.1-mini")  # 1452 patches
@@ -79,19 +79,19 @@ def _patches(size: tuple[int, int] | None) -> int:
     patches = -(-width // PATCH) * -(-height // PATCH)
     if patches <= HIGHEST_PATCHES:
         return patches
-    # It is scaled to that many patches, then down once more until both sides have at most whole
-    # ones: the side that must give more has a whole number then, the other is rounded up.
+    # It is scaled to that number of patches, then down once more until the side that shrinks more
+    # is a whole number of patches; the other side is rounded up.
     columns = isqrt(HIGHEST_PATCHES * width // height)
     rows = isqrt(HIGHEST_PATCHES * height // width)
     if columns * height <= rows * width:
         rows = -(-columns * height // width)
     else:
         columns = -(-rows * width // height)
-    return min(columns * rows, HIGHEST_PATCHES) or HIGHEST_PATCHES  # so thin that a side is none
+    return min(columns * rows, HIGHEST_PATCHES) or HIGHEST_PATCHES  # a side may round to 0
 
 
 def size_of_url(url: str) -> tuple[int, int] | None:
-    """Return the width and height of the image in a ``data:`` URL, None where they are unknown."""
+    """Return the width and height of the image in a ``data:`` URL, None if unknown."""
     head, comma, data = url[: _HEADER_MAX * 4 // 3].partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None
@@ -99,7 +99,7 @@ def size_of_url(url: str) -> tuple[int, int] | None:
 
 
 def size_of_base64(data: str) -> tuple[int, int] | None:
-    """Return the width and height of an image in base64, None where they cannot be told."""
+    """Return the width and height of an image in base64, None if unknown."""
     data = "".join(data[: _HEADER_MAX * 4 // 3].split()).rstrip("=")
     try:
         image = base64.b64decode(data + "=" * (-len(data) % 4))
@@ -134,7 +134,7 @@ def _webp(image: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg(image: bytes) -> tuple[int, int] | None:
-    """Return the size in the first frame header, which stands behind other segments."""
+    """Return the size in the first frame header, which follows other segments."""
     at = 2
     while at + 9 <= len(image) and image[at] == 0xFF:
         marker = image[at + 1]

@@ -1,9 +1,9 @@
 """
-Counts chat messages and tool schemas: the text of each and what is around it.
+Counts chat messages and tool schemas: their texts and the tokens around them.
 
-The rule for messages is the one that OpenAI publishes. For tools there is no official rule; the
-best that is known renders them as the namespace of TypeScript that the model is shown. Both are
-applied to the shapes of Anthropic too, whose own rules are not published.
+The rule for messages is the one that OpenAI publishes. There is no official rule for tools; the
+best known one renders them as the TypeScript namespace that the model sees. Both are also applied
+to Anthropic's shapes, as Anthropic publishes no rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TEXT_PARTS = {
     "refusal": "refusal",
     "thinking": "thinking",
 }
-"""The parts that are text, and the key that holds it."""
+"""The types of parts that are text, and the key that holds it."""
 
 _PART_TYPES = (*_TEXT_PARTS, "image_url", "input_image", "image", "tool_use", "tool_result")
 _DEEPEST = 100
@@ -42,13 +42,13 @@ _SIMPLE = {
 Counter: TypeAlias = str | Callable[[str], int] | TokenCounter
 
 Message: TypeAlias = Mapping[str, Any]
-"""A message or a tool schema as callers give it, a TypedDict of OpenAI or Anthropic say."""
+"""A message or a tool schema as callers give it, such as a TypedDict of OpenAI or Anthropic."""
 
 Sent: TypeAlias = Any
-"""One as callers get it back: a client takes no mapping, but its own TypedDicts only."""
+"""The same as callers get it back: Any, as each client takes only its own TypedDicts."""
 
 SYSTEM_ROLES = ("system", "developer")
-"""The roles of what an application tells a model, in OpenAI's older and newer word."""
+"""The roles of an application's instructions, OpenAI's older and newer one."""
 
 
 def count_messages(
@@ -58,25 +58,24 @@ def count_messages(
     model: str | ModelLimits | None = None,
 ) -> int:
     """
-    Return how many tokens chat messages take in a prompt, those that prime the reply included.
+    Return how many tokens chat messages take in a prompt, the priming of the reply included.
 
-    Each message costs 3, one more with a ``name``, and every text in it: role, content, name, the
-    parts of a tool call; numbers and objects as their JSON. The reply is primed with 3 at the end.
-    ``gpt-3.5-turbo-0301`` costs 4 for a message and one less with a name. No messages cost
-    nothing.
+    A message costs 3 tokens, one more with a ``name``, and those of every text in it: role,
+    content, name, the parts of a tool call; numbers and objects count as JSON. Priming the reply
+    costs 3. For ``gpt-3.5-turbo-0301`` a message costs 4, and one less with a name. An empty list
+    costs nothing.
 
-    A content may be a text, None, or a list of parts, as OpenAI and Anthropic shape them. An image
-    costs 85 and 170 for each of its tiles, with low detail 85 (``gpt-4o-mini``: 2833 and 5667).
-    Its size is ``width`` and ``height`` of the part, or read from a ``data:`` URL or base64 of a
-    PNG, JPEG, GIF or WebP. Where the size is unknown it costs what the largest does: 1445
-    (``gpt-4o-mini``: 48169). ``gpt-4.1-mini``, ``gpt-5-mini``, their ``nano`` and ``o4-mini``
-    count patches of 32 pixels by their own factors. Models that count images otherwise may take
-    more or less.
+    A content may be a text, None, or a list of parts, as OpenAI and Anthropic define them. An
+    image costs 85 and 170 for each tile, or 85 with low detail (``gpt-4o-mini``: 2833 and 5667).
+    Its size is the part's ``width`` and ``height``, or is read from a ``data:`` URL or base64 of a
+    PNG, JPEG, GIF or WebP. An image of unknown size costs as the largest: 1445 (``gpt-4o-mini``:
+    48169). ``gpt-4.1-mini``, ``gpt-5-mini``, their ``nano`` models and ``o4-mini`` count patches
+    of 32 pixels by their own factors. Other rules for images may give more or less.
 
     Args:
         messages: Mappings with a ``role``, as the APIs take them.
-        counter: What counts the texts, as for `get_counter`. None takes that of *model*, or
-            ``o200k_base`` where there is none.
+        counter: Counts the texts, as for `get_counter`. None takes the counter of *model*, or
+            ``o200k_base`` without a model.
         model: A model whose own costs apply.
 
     Raises:
@@ -103,10 +102,9 @@ def count_messages(
 
 class MessageCosts:
     """
-    What each message costs, all by one counter; `count_messages` is their sum and `PER_REPLY`.
+    The costs of messages, all by one counter; `count_messages` is their sum and `PER_REPLY`.
 
-    A role is counted once, however many messages have it, and any other text once for each
-    message.
+    Each role is counted once for all messages, and any other text once for each message.
     """
 
     __slots__ = ("_count", "_model", "_per_message", "_per_name", "_roles")
@@ -121,14 +119,14 @@ class MessageCosts:
         self._roles: dict[str, int] = {}
 
     def frame(self, role: str) -> int:
-        """Return what a message of that role costs beside its content."""
+        """Return the tokens of a message of that role without its content."""
         tokens = self._roles.get(role)
         if tokens is None:
             tokens = self._roles[role] = self._per_message + self._count(role)
         return tokens
 
     def of(self, where: str, message: object) -> int:
-        """Return what *message* costs; *where* names it in an error."""
+        """Return the tokens of *message*; *where* names it in an error."""
         items = mapping(where, message)
         total = self.frame(role_of(where, items))
         if items.get("name") is not None:
@@ -150,17 +148,17 @@ def count_tools(
     has_system_message: bool = False,
 ) -> int:
     """
-    Return about how many tokens tool schemas take in a prompt. No tools cost nothing.
+    Return about how many tokens tool schemas take in a prompt; an empty list costs nothing.
 
-    There is no official rule. The schemas are counted as the TypeScript that the model is shown,
-    and 9 more, 4 less where there is a system message. It errs high. A tool is shaped as OpenAI
-    (with and without ``function`` around it) or Anthropic (``input_schema``) has it.
+    There is no official rule. The schemas count as the TypeScript that the model sees, plus 9
+    tokens, or 5 if there is a system message. The result errs high. Tools may have OpenAI's shape
+    (with or without ``function`` around it) or Anthropic's (``input_schema``).
 
     Args:
         tools: The schemas.
-        counter: What counts, as for `count_messages`.
+        counter: The counter, as for `count_messages`.
         model: As for `count_messages`.
-        tool_choice: ``none`` costs 1 more; a tool named by a mapping 7 and its name.
+        tool_choice: ``none`` costs 1 more; a mapping that names a tool costs 7 and the name.
         has_system_message: Whether the messages have one.
 
     Raises:
@@ -179,7 +177,7 @@ def count_tools(
         33
 
     """
-    model_name(model)  # which is not asked for where there is a counter
+    model_name(model)  # checked though the counter replaces it
     counted = chosen(counter, model)
     items = _validate.batch("tools", tools)
     if not isinstance(has_system_message, bool):
@@ -193,7 +191,7 @@ def count_tools(
 
 
 def framed_tools(tokens: int, has_system_message: bool) -> int:
-    """Return what tool schemas take whose text counts *tokens*."""
+    """Return the tokens of tool schemas whose text counts *tokens*."""
     return max(0, tokens + PER_TOOLS + (WITH_SYSTEM if has_system_message else 0))
 
 
@@ -210,12 +208,12 @@ def model_name(model: object) -> str:
 
 
 def chosen(counter: Counter | None, model: str | ModelLimits | None) -> TokenCounter:
-    """Return the counter that was asked for, or that of a model, or the default."""
+    """Return the given counter, that of the model, or the default."""
     return get_counter(counter if counter is not None else model or "o200k_base")
 
 
 def has_system(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether there is a system message in counted messages."""
+    """Return whether counted messages include a system message."""
     return any(message.get("role") in SYSTEM_ROLES for message in messages)
 
 
@@ -245,7 +243,7 @@ def _texts(where: str, value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def as_json(where: str, value: object) -> str:
-    """Return *value* as the JSON that a model is shown."""
+    """Return *value* as the JSON that a model sees."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
@@ -290,7 +288,7 @@ def _part(where: str, value: Any, count: Callable[[str], int], model: str) -> in
 
 
 def _image(where: str, part: Mapping[str, Any], model: str) -> int:
-    """Return what an image costs: OpenAI's image_url and input_image, Anthropic's image."""
+    """Return the tokens of an image: OpenAI's image_url and input_image, Anthropic's image."""
     from budgeteer._messages.images import DETAILS, image_tokens, size_of_base64, size_of_url
 
     inner = part.get("source") if part["type"] == "image" else part.get("image_url")
@@ -325,7 +323,7 @@ def _choice_tokens(choice: object, counter: TokenCounter) -> int:
 
 def render_tools(name: str, tools: Sequence[Any]) -> str:
     """
-    Return tool schemas as the TypeScript that a model is shown; *name* is theirs in an error.
+    Return tool schemas as the TypeScript that a model sees; *name* is theirs in an error.
 
     Examples:
         >>> print(render_tools("tools", [{"name": "now", "description": "Say what time it is"}]))
@@ -373,7 +371,7 @@ def _properties(where: str, schema: Mapping[str, Any], indent: int, depth: int =
 
 
 def _type(where: str, schema: Any, indent: int, depth: int) -> str:
-    """Return a schema as a type of TypeScript; what has none is its JSON, which errs high."""
+    """Return a schema as a TypeScript type, or as JSON if it has none, which errs high."""
     if depth > _DEEPEST:
         raise InvalidArgumentError(f"{where[:200]} is nested deeper than {_DEEPEST}")
     if not isinstance(schema, Mapping):

@@ -1,4 +1,4 @@
-"""Trims a chat history to its newest messages, without tearing tool calls from their results."""
+"""Trims a chat history to its newest messages; tool calls stay with their results."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ def trim_messages(
     """
     Return the system messages and the newest others that fit, in their order.
 
-    `count_messages` of what is returned is at most *max_tokens*. The messages are the caller's own
-    objects. They are taken from the newest backwards, up to the first that does not fit; nothing
-    is cut or skipped in between. A tool call and its results, parallel ones too, stay or go
-    together with what stands between them, in OpenAI's shape (``tool_calls`` and the role
-    ``tool``, or ``function_call`` and ``function``) and in Anthropic's (``tool_use`` and
-    ``tool_result``). The APIs refuse a result whose call is missing: a message with such a result
-    is left out. A call without results stays, as they may be yet to come.
+    `count_messages` of the result is at most *max_tokens*. The messages are the caller's own
+    objects. They are taken from the newest backwards, up to the first that does not fit; none is
+    cut or skipped. A tool call and its results, parallel ones included, stay or go together with
+    the messages between them, in OpenAI's shape (``tool_calls`` and the role ``tool``, or
+    ``function_call`` and ``function``) and in Anthropic's (``tool_use`` and ``tool_result``). A
+    message with a result whose call is missing is left out, as the APIs refuse it. A call without
+    results stays, as they may still come.
 
-    Each message that is looked at is counted once, and older ones than the first that does not
-    fit are not counted. Where not even the newest fits, only the system messages are left.
+    Each message is counted at most once; those older than the first that does not fit are not
+    counted. If not even the newest fits, only the system messages are returned.
 
     Args:
-        messages: Mappings with a ``role``, as for `count_messages`. Those of the roles ``system``
-            and ``developer`` stay, wherever they stand.
-        max_tokens: Upper bound for what is returned, with the tokens that prime the reply.
-        counter: What counts the texts, as for `count_messages`.
+        messages: Mappings with a ``role``, as for `count_messages`. Messages of the roles
+            ``system`` and ``developer`` always stay.
+        max_tokens: The most tokens of the result, the priming of the reply included.
+        counter: Counts the texts, as for `count_messages`.
         model: A model whose own costs apply, as for `count_messages`.
-        start_on: ``"user"`` leaves out what would stand in front of the first message of the
-            user, as some APIs want it. None does not.
+        start_on: ``"user"`` leaves out all messages before the first one of the user, as some APIs
+            require. None keeps them.
 
     Raises:
-        BudgetExhaustedError: The system messages alone do not fit; the message has the figures.
+        BudgetExhaustedError: The system messages alone do not fit; the error states the figures.
         InvalidArgumentError: An argument has a wrong type or is out of range, or a message is not
-            of a known shape; of those that are not counted only the role is looked at.
+            of a known shape; in messages that are not counted only the role is checked.
         CounterError: As for `get_counter` and `TokenCounter.count`.
 
     Examples:
@@ -111,14 +111,14 @@ def trim_messages(
 @dataclass(frozen=True, slots=True)
 class History:
     """
-    Where the messages of a history stand that trimming tells apart.
+    The places of the messages of a history, by the kinds that trimming distinguishes.
 
     Attributes:
         system: The system messages.
-        others: The others, but for those with a result whose call is missing.
-        reach: For each of the others, how far back it reaches: the first of the calls whose
-            results it has, or the message itself.
-        users: Which of the others are of the user.
+        others: The others, except those with a result whose call is missing.
+        reach: For each of the others, the place of the first call whose result it has, or its own
+            place.
+        users: Those of the others that are the user's.
 
     """
 
@@ -129,10 +129,10 @@ class History:
 
     @classmethod
     def read(cls, name: str, messages: Sequence[Any]) -> History:
-        """Take *messages* apart; *name* is theirs in an error."""
+        """Sort *messages* into these kinds; *name* is theirs in an error."""
         history = cls([], [], {}, set())
         calls: dict[object, int] = {}
-        caller: int | None = None  # whom results without an id answer
+        caller: int | None = None  # the call that results without an id belong to
         for i, item in enumerate(messages):
             role = item.get("role") if type(item) is dict else None
             if type(role) is not str:
@@ -168,12 +168,12 @@ class History:
         """
         Return the newest of the others that fit into *room* together, newest first.
 
-        *cost* answers what the message at a place costs; None, if it likes, for more than what is
-        left.
+        *cost* returns the tokens of the message at a place; it may return None if they exceed what
+        is left.
         """
         kept: list[int] = []
-        starts = 0  # so many of them begin with one that may stand first
-        whole = 0  # so many of them have the calls of all their results
+        starts = 0  # how many of them may be kept if a user's message must come first
+        whole = 0  # how many of them may be kept with all calls of their results
         reach = len(self.reach) and self.others[-1]
         for i in reversed(self.others):
             tokens = cost(i, room)
@@ -190,11 +190,11 @@ class History:
 
 
 class _OverError(Exception):
-    """A text counts more than what is left."""
+    """A text counts more than the room that is left."""
 
 
 class _Meter:
-    """Counts no further than what is left of a message's room, where there is such a limit."""
+    """Counts a message only up to the room that is left, if there is a limit."""
 
     __slots__ = ("_counter", "left")
 
@@ -215,7 +215,7 @@ class _Meter:
 
 
 def _calls(message: Mapping[str, Any]) -> list[str | None]:
-    """Return the id of each tool call in a message; None for one without."""
+    """Return the id of each tool call in a message; None for a call without."""
     calls = message.get("tool_calls")
     keys = [_id(call, "id") for call in calls] if isinstance(calls, (list, tuple)) else []
     if message.get("function_call") is not None:
@@ -224,7 +224,7 @@ def _calls(message: Mapping[str, Any]) -> list[str | None]:
 
 
 def _results(role: str, message: Mapping[str, Any]) -> list[str | None]:
-    """Return the id of the call of each result in a message; None for one without."""
+    """Return the id of the call of each result in a message; None for a result without."""
     own = [_id(message, "tool_call_id")] if role in ("tool", "function") else []
     return own + _ids_of_parts(message, "tool_result", "tool_use_id")
 

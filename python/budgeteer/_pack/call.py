@@ -1,4 +1,4 @@
-"""A call of a packer: one query and its chunks, and what a backend makes of them."""
+"""A call of a packer: one query, its chunks, and the request to the backend."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Call:
     One query and its chunks, checked.
 
     Attributes:
-        prepared: What packs; its fallback once embedding has failed.
-        query: What the chunks should answer.
+        prepared: The packer's options; those of its fallback once embedding has failed.
+        query: The question that the chunks should answer.
         items: The chunks.
-        state: That of the corpus which the items are, None where they are a batch.
-        vectors: Those given or to be made, None where the ranking takes none.
-        previous: The packing before, of which the text should keep the beginning.
-        links: What a backend takes for it.
-        fallback: The ranking that stands in, None as a rule.
+        state: The corpus's state, None if the items are a batch.
+        vectors: The vectors, given or still to be made; None if the ranking takes none.
+        previous: The previous packing, whose beginning the text should keep.
+        links: The previous packing as a backend takes it.
+        fallback: The ranking used because embedding failed, usually None.
 
     """
 
@@ -47,19 +47,19 @@ class Call:
 
     @property
     def is_missing_vectors(self) -> bool:
-        """Whether the embedder is to be asked before anything is packed."""
+        """Whether the embedder must be called before packing."""
         return self.vectors is not None and self.vectors.is_missing
 
     def with_prepared(self, prepared: Prepared) -> Call:
-        """Return a call of the same chunks that is packed otherwise."""
+        """Return a call of the same chunks with other options."""
         return replace(self, prepared=prepared)
 
     def embed(self) -> None:
         """
-        Have the embedder make the vectors that are missing, or the fallback stand in.
+        Make the missing vectors with the embedder, or switch to the fallback.
 
         Raises:
-            EmbeddingError: From the embedder, where nothing stands in.
+            EmbeddingError: The embedder failed, and there is no fallback.
 
         """
         if self.vectors is None or not self.vectors.is_missing:
@@ -71,7 +71,7 @@ class Call:
             self._fall_back(error)
 
     async def aembed(self) -> None:
-        """Do what `embed` does, without blocking the event loop."""
+        """Embed as `embed` does, without blocking the event loop."""
         if self.vectors is None or not self.vectors.is_missing:
             return
         try:
@@ -81,7 +81,7 @@ class Call:
             self._fall_back(error)
 
     def _fall_back(self, error: EmbeddingError) -> None:
-        """Let the fallback rank where there is one; raise *error* otherwise."""
+        """Rank by the fallback if there is one; raise *error* otherwise."""
         stand_in = self.prepared.falling_back()
         if stand_in is None:
             raise error
@@ -97,7 +97,7 @@ class Call:
         )
 
     def keys(self) -> bytes | None:
-        """Return what the chunks are ranked by beside their words."""
+        """Return the sort keys of the chunks other than their words."""
         needs, state = self.prepared.needs, self.state
         if needs.times:
             return mtime_keys(self.items) if state is None else state.times()
@@ -111,15 +111,15 @@ class Call:
         return keys
 
     def packed(self, budget: int) -> Any:
-        """Return what the backend answers; a code and an index where a chunk cannot be read."""
+        """Return the backend's answer; a code and an index if a chunk cannot be read."""
         prepared, items = self.prepared, self.items
         cite = gate = None
         if prepared.is_citing:
-            from budgeteer._pack.citation import citer  # JSON and more, which few packers need
+            from budgeteer._pack.citation import citer  # imports JSON, which few packers need
 
             cite = citer(items, prepared.counter)
         elif prepared.max_docs is not None:
-            from budgeteer._pack.gate import gate_columns  # likewise
+            from budgeteer._pack.gate import gate_columns  # few packers need it
 
             gate = gate_columns(items)
         return prepared.plan.pack(
@@ -136,7 +136,7 @@ class Call:
         )
 
     def template(self) -> tuple[int, str, str, str, str] | None:
-        """Return the template of this call alone, which has a nonce; None: that of the plan."""
+        """Return this call's own template if it has a nonce; None for that of the plan."""
         template = self.prepared.template
         return template._wire(self.query, self.items)
 
@@ -149,17 +149,17 @@ def begun(
     previous: object = None,
 ) -> Call:
     """
-    Return a call, its arguments checked.
+    Return a call whose arguments are checked.
 
     Raises:
-        InvalidArgumentError: One has a wrong type or shape.
+        InvalidArgumentError: An argument has a wrong type or shape.
 
     """
     query = _validate.text("query", query)
     state = chunks._state if isinstance(chunks, Indexed) else None
     items = _validate.batch("chunks", chunks) if state is None else state.chunks
     if state is None and type(items) is not tuple:
-        items = tuple(items)  # the caller's list may change while we or a packing use it
+        items = tuple(items)  # the caller's list may change while a packing uses it
     found = None
     if prepared.needs.cosines:
         found = Vectors(query, items, vectors, prepared.ranking.embedder)
@@ -175,7 +175,7 @@ def begun(
 
 
 def _links(previous: object, order: int) -> tuple[str, ...]:
-    """Return what a backend takes for the packing before."""
+    """Return the previous packing as a backend takes it."""
     if not isinstance(previous, Packing):
         raise InvalidArgumentError(
             f"previous must be a Packing or None, not {_validate.type_name(previous)}"

@@ -1,4 +1,4 @@
-"""Citations: what it costs to cite a chunk, and whom a packing cites."""
+"""Citations: what citing a chunk costs, and the sources of a packing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 HEADING = "Sources: "
 SEPARATOR = "; "
-"""What stands behind each citation in a footer; its envelope includes it."""
+"""The text after each citation in a footer; its envelope includes it."""
 
 BLANK_LINE = "\n\n"
-"""What stands between a text and its footer."""
+"""The separator between a text and its footer."""
 
 
 @public("budgeteer.presets")
@@ -33,9 +33,10 @@ class Citation:
 
     Attributes:
         index: The place of its chunk in the input, from 0.
-        source: Its label; empty where the chunk has none.
-        id: Its identifier; None where the chunk has none.
-        span: Where it stands in ``Packing.text``: first code point, and the one after the last.
+        source: Its label; empty if the chunk has none.
+        id: Its identifier; None if the chunk has none.
+        span: Where it stands in ``Packing.text``: from its first code point to the one after its
+            last.
 
     """
 
@@ -49,24 +50,22 @@ def estimate_citation_tokens(
     chunks: Iterable[Any], *, counter: str | Callable[[str], int] | TokenCounter = "chars_div4"
 ) -> int:
     """
-    Return the tokens that citing every one of *chunks* costs.
+    Return the number of tokens that citing all *chunks* costs.
 
-    A citation is the chunk's source, a space, its id, its metadata as JSON where it has any
-    (sorted, without spaces, not escaped to ASCII), and ``"; "``. Each is counted by itself: under
-    ``"chars_div4"`` the code points of source, id and JSON and three more, divided by four and
-    rounded up.
-
-    In metadata, dates and times are written as ISO 8601 and numpy's scalars as the Python values
-    that they are.
+    A citation is the chunk's source, a space, its id, its metadata as JSON if it has any (sorted,
+    without spaces, not escaped to ASCII), and ``"; "``. Each citation is counted by itself: under
+    ``"chars_div4"`` it costs the code points of source, id and JSON plus three, divided by four
+    and rounded up. In JSON, dates and times are written as ISO 8601, and numpy scalars as Python
+    values.
 
     Args:
         chunks: As for ``Packer.pack``.
         counter: As for `Packer`.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type, or a chunk's metadata holds what JSON
-            cannot: NaN, an infinity, bytes, a cycle. The message names the chunk.
-        CounterError: The caller's counter answered something that is not a count.
+        InvalidArgumentError: An argument has a wrong type, or a chunk's metadata holds a value
+            that JSON cannot hold: NaN, an infinity, bytes, a cycle. The message names the chunk.
+        CounterError: The caller's counter returned something that is not a count.
 
     Examples:
         >>> from budgeteer import Chunk
@@ -88,12 +87,12 @@ def estimate_citation_tokens(
 
 def citations(packing: Packing[Any]) -> list[Citation]:
     """
-    Return the sources that are in the text of *packing*, one for each kept chunk, in its order.
+    Return the sources in the text of *packing*, one for each kept chunk, in its order.
 
     A chunk that has no source of its own is cited by the ``source`` in its metadata.
 
     Raises:
-        InvalidArgumentError: *packing* is no packing, or a source has a wrong type.
+        InvalidArgumentError: *packing* is not a packing, or a source has a wrong type.
         BudgeteerError: The packing was pickled: its sources are gone.
 
     Examples:
@@ -109,22 +108,22 @@ def citations(packing: Packing[Any]) -> list[Citation]:
 
 def sources_footer(packing: Packing[Any]) -> str:
     """
-    Return the line ``Sources: ...`` that names what is in the text of *packing*, each once.
+    Return a line ``Sources: ...`` that names each source in the text of *packing* once.
 
-    In the packing's own counter it costs at most the ``citation_tokens`` of all kept chunks and
-    what the packer keeps back (``buffer_tokens``, ``reserve_tokens``) together; with a blank line
-    behind the text it stays within ``max_tokens``. Where that is too little for all of them it
-    says how many more there are, and where it is too little for one, or there is nothing to name,
-    it is empty. Whitespace in a name becomes single spaces and its ``"; "`` becomes ``", "``, so
-    that a name is neither a line of its own nor two.
+    In the packing's own counter it costs at most the ``citation_tokens`` of all kept chunks plus
+    the packer's ``buffer_tokens`` and ``reserve_tokens``. The text, a blank line and the footer
+    together stay within ``max_tokens``. If there is no room for all sources, the line ends with
+    the number of the others; if there is no room for one, or no source, it is empty. In a name,
+    whitespace becomes single spaces and ``"; "`` becomes ``", "``, so that no name adds a line
+    or looks like two.
 
     Args:
-        packing: Of `agentic_rag`, or of any `Packer` with ``reserve_tokens``.
+        packing: A packing by `agentic_rag`, or by any `Packer` with ``reserve_tokens``.
 
     Raises:
         InvalidArgumentError: As for `citations`.
         BudgeteerError: As for `citations`.
-        CounterError: The caller's counter answered something that is not a count.
+        CounterError: The caller's counter returned something that is not a count.
 
     Examples:
         >>> from budgeteer import Chunk
@@ -149,7 +148,7 @@ def sources_footer(packing: Packing[Any]) -> str:
             counter.count(whole) <= packing.budget_tokens + reserve
         )
 
-    # What is returned was counted, whatever the counter; all of them are tried first.
+    # The returned line was counted, whatever the counter; the longest is tried first.
     shown, most, tried = 0, len(names), len(names)
     while shown < most:
         if fits(footer(tried)):
@@ -161,12 +160,12 @@ def sources_footer(packing: Packing[Any]) -> str:
 
 
 def envelope(chunk: Any, i: int) -> str:
-    """Return what citing chunk *i* costs the tokens of."""
+    """Return the envelope of chunk *i*: the text whose tokens its citation costs."""
     return f"{_source(chunk, i)} {_identifier(chunk, i) or ''}{_extras(chunk, i)}{SEPARATOR}"
 
 
 def _name(cited: Citation) -> str:
-    """Return how a footer names a source; never longer than in the envelope."""
+    """Return the name of a source in a footer; never longer than in the envelope."""
     name = " ".join(f"{cited.source} {cited.id or ''}".split())
     return name.replace(SEPARATOR, ", ")
 
@@ -188,20 +187,20 @@ def _has_text(chunk: object) -> bool:
 def _citation(kept: KeptChunk[Any]) -> Citation:
     source = _source(kept.chunk, kept.index)
     if not source:
-        # Some frameworks keep it there; in an envelope it is part of the metadata then.
+        # Some frameworks keep it there; its envelope then counts it with the metadata.
         named = metadata_field(kept.chunk, "source")
         source = str.__str__(named) if isinstance(named, str) else ""
     return Citation(kept.index, source, _identifier(kept.chunk, kept.index), kept.span)
 
 
 def _source(chunk: Any, i: int) -> str:
-    """Return the source of chunk *i*; empty where there is none."""
+    """Return the source of chunk *i*; empty if there is none."""
     source = field_of(chunk, "source")
     return "" if source is None else _validate.text(f"chunks[{i}].source", source)
 
 
 def _identifier(chunk: Any, i: int) -> str | None:
-    """Return the id of chunk *i*, or None where there is none."""
+    """Return the id of chunk *i*, or None if there is none."""
     identifier = field_of(chunk, "id")
     if identifier is None or type(identifier) is str:
         return identifier
@@ -226,7 +225,7 @@ def _metadata(chunk: Any, i: int) -> Mapping[Any, Any]:
 
 
 def citer(chunks: Sequence[Any], counter: TokenCounter) -> Callable[[int], int]:
-    """Return the function that counts what citing a chunk costs."""
+    """Return the function that counts the tokens of a chunk's citation."""
 
     def cite(i: int) -> int:
         return counter._count_chunk(envelope(chunks[i], i), i)
@@ -234,19 +233,19 @@ def citer(chunks: Sequence[Any], counter: TokenCounter) -> Callable[[int], int]:
     return cite
 
 
-class _NotJson(Exception):  # noqa: N818 - a message on its way
-    """Says what JSON cannot hold."""
+class _NotJson(Exception):  # noqa: N818 - it carries a message only
+    """Names the value that JSON cannot hold."""
 
 
 def _plain(value: object) -> object:
-    """Return what JSON can hold in place of *value*."""
+    """Return the JSON value that replaces *value*."""
     if isinstance(value, (dt.date, dt.time)):
         return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         plain: object = value.item()  # type: ignore[attr-defined]  # numpy is not imported for it
-        if type(plain) is not type(value):  # some have no counterpart in Python
+        if type(plain) is not type(value):  # some scalars have no counterpart in Python
             return plain
     raise _NotJson(_validate.type_name(value))
 
@@ -261,7 +260,7 @@ _ENCODER = json.JSONEncoder(
 
 
 def _extras(chunk: Any, i: int) -> str:
-    """Return the metadata of chunk *i* as JSON; empty where there is none."""
+    """Return the metadata of chunk *i* as JSON; empty if there is none."""
     metadata = _metadata(chunk, i)
     if not metadata:
         return ""

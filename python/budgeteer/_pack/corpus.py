@@ -25,20 +25,20 @@ class Corpus(Indexed[T]):
     r"""
     Chunks that are indexed once and packed many times.
 
-    Stands wherever chunks do: `Packer.pack` gives for a corpus what it gives for the list of its
-    chunks, to the bit, but reads only what the index has of the query's words, so that a million
-    chunks take milliseconds. Texts, titles, scores and times are those that the chunks had when
-    they were indexed or first ranked by: do not change a chunk that is in a corpus.
+    `Packer.pack` takes a corpus in place of a list of chunks and returns the same packing, to the
+    bit, but reads only the index entries of the query's words. Texts and titles are read when a
+    chunk is indexed, scores and times when they first rank: do not change a chunk that is in a
+    corpus.
 
-    Safe to share between threads, also while chunks are appended: a packing sees all of an
-    addition or nothing. Ranking by ``"keyword"``, and the scores that ``"recency"`` and
-    ``"input"`` report, still read each text that has something of a keyword in it.
+    Safe to share between threads, also while chunks are appended: a packing sees an addition whole
+    or not at all. Ranking by ``"keyword"``, and the scores that ``"recency"`` and ``"input"``
+    report, still read each text that contains part of a keyword.
 
     Args:
-        chunks: What `Packer.pack` takes; they may be mixed. Kept as they are, not copied.
+        chunks: As for `Packer.pack`. They are not copied.
 
     Raises:
-        InvalidArgumentError: *chunks* is no sequence, or a chunk has no text; the message names
+        InvalidArgumentError: *chunks* is not a sequence, or a chunk has no text; the message names
             the index.
 
     Examples:
@@ -67,14 +67,14 @@ class Corpus(Indexed[T]):
         """
         Return the corpus that `save` wrote to the file at *path*.
 
-        Every byte is looked at once, so that what is damaged is told now. Then the file is mapped
-        into memory: a text becomes a str only when it is kept or looked at. Do not write to the
-        file while it is open; `save` may replace it. The chunks are str, dicts and `Chunk`, as
-        they were; of other objects a `Chunk`.
+        The whole file is read once, so that damage is reported at once. Then it is mapped into
+        memory, and a text becomes a str only when it is kept or read. Do not write to the file
+        while it is open; `save` may replace it. A str, dict or `Chunk` is restored as it was; any
+        other object as a `Chunk`.
 
         Raises:
-            CorpusError: The file is no corpus, of another version, cut off or damaged.
-            OSError: It cannot be read.
+            CorpusError: The file is not a corpus, or it is of another version, cut off or damaged.
+            OSError: The file cannot be read.
             BudgeteerError: The backend is the reference, which knows no files.
 
         """
@@ -90,13 +90,13 @@ class Corpus(Indexed[T]):
         """
         Write the corpus to a file, which `open` reads on any platform.
 
-        The file is written beside *path* and takes its place when it is whole. Beside texts and
-        titles it holds what else a str, a mapping or a `Chunk` has, as JSON, and of any other
-        object ``id``, ``source``, ``score`` and ``metadata``.
+        The file is written beside *path* and replaces it when it is complete. Beside texts and
+        titles it holds the other fields of a mapping or a `Chunk` as JSON, and the ``id``,
+        ``source``, ``score`` and ``metadata`` of any other object.
 
         Raises:
-            InvalidArgumentError: JSON cannot hold what a chunk has; the message names the index.
-            OSError: The file cannot be written; what was there before still is.
+            InvalidArgumentError: JSON cannot hold a field of a chunk; the message names the index.
+            OSError: The file cannot be written; a previous file is left as it was.
             BudgeteerError: The backend is the reference, which knows no files.
 
         Examples:
@@ -112,12 +112,12 @@ class Corpus(Indexed[T]):
 
     def append(self, chunks: Iterable[T]) -> None:
         """
-        Add *chunks* behind the others, all or, where one cannot be read, none.
+        Add *chunks* after the others, or none if one of them cannot be read.
 
-        Takes time for each chunk that is there, if little: add many at once.
+        Each call takes a little time for every chunk already there: add many at once.
 
         Raises:
-            InvalidArgumentError: As for the class; indices count from the first of *chunks*.
+            InvalidArgumentError: As for the class; the index counts from the first of *chunks*.
 
         Examples:
             >>> corpus = Corpus(["Green tea."])
@@ -137,11 +137,11 @@ class Corpus(Indexed[T]):
         """
         Return the best chunks by BM25 as `Chunk` with their scores, at most *limit*, best first.
 
-        So a corpus is a retriever of a `budgeteer.service.RetrievalService`. Empty chunks are
-        left out; those without a word of the query come last.
+        With this method a corpus is a retriever for `budgeteer.service.RetrievalService`. Empty
+        chunks are left out; chunks without a word of the query come last.
 
         Raises:
-            InvalidArgumentError: *query* is no str, or *limit* no int from 0 on.
+            InvalidArgumentError: *query* is not a str, or *limit* is not an int from 0 on.
 
         Examples:
             >>> corpus = Corpus(["Coffee.", "Green tea."])
@@ -153,9 +153,16 @@ class Corpus(Indexed[T]):
         packer = Packer(_validate.MAX_TOKENS, counter="chars_div4", max_chunks=limit, dedupe=None)
         kept = finish(
             begin(packer, query, self), packer.max_tokens
-        ).kept  # nobody asked for a packing
+        ).kept  # no telemetry: the caller did not ask for a packing
         return [
-            Chunk(chunk.text, chunk.id, chunk.source, chunk.title, found.score, chunk.metadata)
+            Chunk(
+                chunk.text,
+                id=chunk.id,
+                source=chunk.source,
+                title=chunk.title,
+                score=found.score,
+                metadata=chunk.metadata,
+            )
             for chunk, found in zip(as_chunks([found.chunk for found in kept]), kept, strict=True)
         ]
 
@@ -173,12 +180,12 @@ class Corpus(Indexed[T]):
         return self._state.chunks[index]
 
     def __repr__(self) -> str:
-        """Say how many, never what."""
+        """Show the number of chunks, never their texts."""
         count = len(self)
         return f"<Corpus of {count} chunk{'' if count == 1 else 's'}>"
 
     def __reduce__(self) -> Any:
-        """Say where it was opened; what is in memory only is refused."""
+        """Pickle the path it was opened from; refuse a corpus that is in memory only."""
         path = self._state.path
         if path is None:
             raise BudgeteerError(
@@ -202,7 +209,7 @@ def _path(path: object) -> str:
 
 
 def _extended(state: State[Any] | None, chunks: Iterable[Any]) -> State[Any]:
-    """Return *state* with *chunks* behind its own."""
+    """Return *state* with *chunks* added at the end."""
     items = tuple(_validate.batch("chunks", chunks))
     index = backend.index_chunks(items, None if state is None else state.index)
     if isinstance(index, tuple):

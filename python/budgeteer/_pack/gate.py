@@ -1,4 +1,4 @@
-"""The context gate: what is known of each artifact, and bundles of them."""
+"""The context gate: its columns, and bundles of artifacts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ def gate_columns(chunks: Sequence[Any]) -> GateColumns:
     """
     Return what the gate needs to know of *chunks*.
 
-    Each field is looked up in a chunk's metadata, else in the mapping that the chunk is. Without
-    a kind a chunk is a document; without an authority it has an unknown one; without a priority
-    that is 0.
+    Each field is looked up in a chunk's metadata, and then in the chunk if it is a mapping. The
+    default kind is document, the default authority unknown, and the default priority 0.
     """
     kinds = ["document"] * len(chunks)
     authorities = [""] * len(chunks)
@@ -43,7 +42,7 @@ def gate_columns(chunks: Sequence[Any]) -> GateColumns:
 
 
 def _standing(chunk: Any) -> tuple[Any, Any, Any]:
-    """Return kind, authority and priority of a chunk, None for what it does not say."""
+    """Return kind, authority and priority of a chunk, None for each that is missing."""
     metadata = field_of(chunk, "metadata")
     first = metadata if is_mapping(metadata) else _NOTHING
     kind, authority, priority = first.get("kind"), first.get("authority"), first.get("priority")
@@ -59,7 +58,7 @@ def _text(value: object, i: int, field: str) -> str:
 
 
 def artifacts_of(bundle: object) -> list[Mapping[str, Any]]:
-    """Return the artifacts of a bundle, whose fields are those of its document."""
+    """Return the artifacts of a bundle, a mapping with the fields of its JSON document."""
     if not isinstance(bundle, Mapping):
         raise InvalidArgumentError(f"bundle must be a mapping, not {_validate.type_name(bundle)}")
     if "artifacts" not in bundle:
@@ -91,7 +90,7 @@ def _check(artifact: object, where: str) -> None:
         if field not in artifact:
             raise InvalidArgumentError(f"{where} must have a key {field!r}")
         _validate.text(f"{where}[{field!r}]", artifact[field])
-    if "text" in artifact:  # as a chunk it would stand for the content
+    if "text" in artifact:  # a chunk's text would be read in place of the content
         raise InvalidArgumentError(f"{where} must not have a key 'text' beside 'content'")
     for field in _OPTIONAL_TEXT_FIELDS:
         if artifact.get(field) is not None:

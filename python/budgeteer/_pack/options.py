@@ -1,4 +1,4 @@
-"""The choices of a packer, as types and as the tuples that they are checked against."""
+"""The choices of a packer, as types and as the tuples they are checked against."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -17,4 +17,4 @@ UNITS: tuple[Units, ...] = get_args(Units)
 ORDERS: tuple[Order, ...] = get_args(Order)
 STYLES: tuple[Style, ...] = get_args(Style)
 REASONS: tuple[Reason, ...] = get_args(Reason)
-"""Each in the order of the numbers by which backends know them."""
+"""Each tuple is in the order of the codes that backends use."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 from budgeteer import _telemetry, _validate
 from budgeteer._chunk.chunk import refusal
@@ -12,9 +12,11 @@ from budgeteer._pack.call import Call, begun
 from budgeteer._pack.options import Dedupe, Order, Overflow, Selection, Style, Units
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
+from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, raising
 from budgeteer._pack.state import Indexed
 from budgeteer._pack.template import Template
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer._rank.rankings import Ranking
 from budgeteer.errors import InvalidArgumentError
 
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
-
 
 @public("budgeteer")
 @dataclass(frozen=True, slots=True)
@@ -49,31 +49,28 @@ class Packer:
     r"""
     Packs chunks into a budget, with options chosen once.
 
-    Immutable, safe to share between threads, picklable unless its counter is not. For every
-    input and counter, ``packing.total_tokens`` is what the counter answers for exactly
-    ``packing.text``, and at most ``max_tokens - reserve_tokens``.
+    Immutable, safe to share between threads, and picklable unless its counter is not. For every
+    input and counter, ``packing.total_tokens`` is the count of exactly ``packing.text`` and at
+    most ``max_tokens - reserve_tokens``.
 
     Args:
-        max_tokens: Upper bound for the packed text, in tokens, from 0 on.
-        reserve_tokens: Taken off the budget for what the caller adds. If nothing is left, the
-            packing is empty.
-        counter: A name that `get_counter` knows, a model's among them; a `TokenCounter`; or a
-            callable from str to int. The default is exact for GPT-4o and later models. A
-            callable is asked once for each chunk considered and for each text assembled, and
-            for pieces of a chunk that is cut.
-        ranking: What comes first. ``"bm25"``, ``"embedding"`` and ``"hybrid"`` are short for
-            `budgeteer.ranking.Bm25`, `Embedding` and `Hybrid`, which have options.
-            ``"keyword"`` is the share of the query's keywords that a chunk or its title
-            contains, ``"recency"`` the metadata ``mtime``, ``"input"`` the order in which the
-            chunks came, and ``"score"`` the chunk's own score (those without one come last).
-            Ties keep the input order.
-        min_score: Chunks that score below it are dropped as ``"out_of_scope"``. Scores of BM25
-            start at 0 and compare within one call only; shares of keywords are from 0 to 1.
-        overflow: What happens to a chunk that does not fit. ``"skip"`` drops it and goes on,
-            ``"stop"`` drops it and all behind it. ``"truncate_end"`` cuts the first such chunk
-            and puts `` [...]`` behind it, ``"truncate_middle"`` cuts out its middle and puts
-            ``[...truncated...]`` there on a line of its own; both then go on like ``"skip"``.
-        max_chunks: The most chunks to keep; None for no such limit.
+        max_tokens: The most tokens that the text may have, from 0 on.
+        reserve_tokens: How many of them to leave free, from 0 on.
+        counter: A name known to `get_counter` (an encoding, an estimate or a model), a
+            `TokenCounter`, or a function from str to int. The default is exact for GPT-4o and
+            later models. A function is called once for each chunk considered, each assembled text,
+            and the pieces of a cut chunk.
+        ranking: What comes first; ties keep the input order. ``"bm25"`` (the default),
+            ``"embedding"`` and ``"hybrid"`` are short for `budgeteer.ranking.Bm25`, `Embedding`
+            and `Hybrid`, which have options. ``"keyword"`` ranks by the share of the query's
+            keywords in the chunk or its title, ``"recency"`` by the metadata ``mtime``,
+            ``"input"`` by input order, ``"score"`` by the chunk's own score.
+        min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all. BM25
+            scores compare within one call only.
+        overflow: What happens to a chunk that does not fit. ``"skip"`` drops it, ``"stop"`` drops
+            it and all after it. ``"truncate_end"`` cuts the first such chunk at its end,
+            ``"truncate_middle"`` in its middle; both leave a marker and then skip.
+        max_chunks: The most chunks to keep, from 0 on; None for no limit.
         dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one. ``"near"`` also
             drops one that nearly repeats a kept one: at least four fifths of the five-word runs
             that either has are in both, or all of its own are in the kept one. None keeps
@@ -127,7 +124,7 @@ class Packer:
     _prepared: Prepared = field(init=False, repr=False, compare=False)
 
     _policy: ClassVar[tuple[int, int]] = (NO_POLICY, 0)
-    """What only presets do, which are subclasses: its code, and the documents of a gate."""
+    """The policy of presets, which are subclasses: its code, and the documents of a gate."""
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -138,10 +135,17 @@ class Packer:
         set_field(self, "max_chunks", found.max_chunks)
         set_field(self, "_prepared", found)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write its options."""
+        return instance_schema(cls, cls._options)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the options; they are prepared again where they are read."""
-        options = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
-        return _restored, (type(self), options)
+        """Pickle the options; unpickling prepares them again."""
+        return _restored, (type(self), self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
 
     def pack(
         self,
@@ -156,30 +160,29 @@ class Packer:
         Pack the best of *chunks* for *query*.
 
         Args:
-            query: What the chunks should answer. May be empty: then every score is 0.
-            chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with
-                ``.text``, ``.page_content`` or ``.content``; they may be mixed. Of an object's
-                attributes the first that exists on the first object of its type is taken. Or a
-                `Corpus` of such.
-            max_tokens: Replaces the packer's own for this call; the reserve still comes off.
-            vectors: Where the ranking weighs embeddings, the pair of the query's
-                vector, shape ``(d,)``, and those of the chunks, shape ``(n, d)``. With an embedder
-                the chunks' alone will do, and None embeds both. Arrays of numpy, of Arrow
-                (fixed-size lists) and any other buffer of float32 that lies in one piece are read
-                in place. What is strided, float16 or float64 is copied as float32, which costs
-                about as much as the ranking. Of lists only the query's vector may be one: to make
-                an array of *n* lists costs over 100 times the arithmetic and is yours.
-            previous: Under ``order="sticky"``, a packing before: the text begins as its text
-                does, byte for byte, as far as the same chunks are kept. How much that is
-                `Packing.stable_prefix_tokens` tells; a provider that caches prompts need not
-                read it again.
+            query: The question that the chunks should answer. May be empty: then every score is 0.
+            chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with ``.text``,
+                ``.page_content`` or ``.content``; they may be mixed. The first object of a type
+                decides which of these attributes is read on all objects of that type. Or a
+                `Corpus`, or a column of pandas, Polars, Arrow or numpy without nulls. A data frame
+                and a set, which has no order, are refused.
+            max_tokens: Replaces the packer's own for this call; the reserve is still taken off.
+            vectors: For a ranking by embeddings, the pair of the query's vector, shape ``(d,)``,
+                and the chunks' vectors, shape ``(n, d)``. With an embedder you may give the
+                chunks' vectors alone, or None to embed both. A contiguous float32 array of numpy,
+                of Arrow (fixed-size lists) or of any other buffer is read in place. A strided,
+                float16 or float64 array is copied as float32. The query's vector may be a list;
+                the chunks' vectors may not.
+            previous: Under ``order="sticky"``, the previous packing. The text begins with the same
+                bytes, up to the first chunk that was kept then and is not now, so that a provider
+                can use its prompt cache. `Packing.stable_prefix_tokens` counts that beginning.
 
         Raises:
             InvalidArgumentError: An argument has a wrong type or shape, or a chunk has no text or
                 a NaN score, or a vector is not finite; the message names the argument and the
                 index.
-            EmbeddingError: From the embedder, where there is no fallback.
-            CounterError: The caller's counter answered something that is not a count.
+            EmbeddingError: The embedder failed, and there is no fallback.
+            CounterError: The caller's counter returned something that is not a count.
 
         Examples:
             >>> packing = Packer(6).pack("tea", [{"text": "Bread."}, {"text": "Green tea."}])
@@ -205,7 +208,7 @@ class Packer:
     def _pack(
         self, query: object, chunks: object, max_tokens: object, vectors: object, previous: object
     ) -> Packing[Any]:
-        """Pack, unobserved."""
+        """Pack, without telemetry."""
         call = begun(prepared_of(self), query, chunks, vectors, previous)
         limit = self._limit(max_tokens)
         if call.is_missing_vectors:
@@ -227,7 +230,7 @@ class Packer:
         previous: Packing[Any] | None = None,
     ) -> Packing[T]:
         """
-        Pack as `pack` does, and do not block the event loop while texts are embedded.
+        Pack as `pack` does, without blocking the event loop while texts are embedded.
 
         Args:
             query: As for `pack`.
@@ -259,7 +262,7 @@ class Packer:
     async def _apack(
         self, query: object, chunks: object, max_tokens: object, vectors: object, previous: object
     ) -> Packing[Any]:
-        """Pack, unobserved."""
+        """Pack, without telemetry."""
         call = begun(prepared_of(self), query, chunks, vectors, previous)
         limit = self._limit(max_tokens)
         if call.is_missing_vectors:
@@ -270,50 +273,77 @@ class Packer:
             await call.aembed()
         return finish(call, limit, self.reserve_tokens)
 
+    @overload
     def pack_batch(
-        self, requests: Iterable[Mapping[str, Any] | Sequence[Any]]
-    ) -> Iterator[Packing[Any]]:
+        self,
+        requests: Iterable[Mapping[str, Any] | Sequence[Any]],
+        *,
+        on_error: Literal["raise"] = "raise",
+        workers: int | None = None,
+    ) -> Iterator[Packing[Any]]: ...
+    @overload
+    def pack_batch(
+        self,
+        requests: Iterable[Mapping[str, Any] | Sequence[Any]],
+        *,
+        on_error: Literal["yield"],
+        workers: int | None = None,
+    ) -> Iterator[Packing[Any] | Exception]: ...
+    def pack_batch(
+        self,
+        requests: Iterable[Mapping[str, Any] | Sequence[Any]],
+        *,
+        on_error: OnError = "raise",
+        workers: int | None = None,
+    ) -> Iterator[Packing[Any] | Exception]:
         """
-        Yield the packing of each request, in order, one at a time.
+        Yield the packing of each request, in order.
 
         Args:
             requests: Each is a pair of query and chunks, or a mapping of the arguments of `pack`.
+            on_error: What happens to a request that cannot be packed. ``"raise"`` raises its
+                exception in its turn, and ends. ``"yield"`` yields the exception in place of the
+                packing, and goes on.
+            workers: How many threads pack, from 1 to 256. None packs in the caller's, each
+                request when its packing is asked for. Several read up to twice their number of
+                requests ahead, end with the iterator, and may call a counter or an embedder of
+                the caller's at the same time. They save time where an embedder waits for its
+                endpoint; packing itself mostly holds the interpreter's lock.
 
         Raises:
-            InvalidArgumentError: A request is neither, or as for `pack`.
+            InvalidArgumentError: An argument has a wrong type or is out of range; or a request is
+                neither a pair nor a mapping, or as for `pack`. The message names the request.
+            EmbeddingError: As from `pack`. From Python 3.11 on a note names the request, as for
+                any other exception.
+            CounterError: As from `pack`.
 
         Examples:
             >>> requests = [("tea", ["Green tea."]), {"query": "bread", "chunks": ["Rye bread."]}]
             >>> [packing.total_tokens for packing in Packer(8).pack_batch(requests)]
             [3, 4]
+            >>> requests[0] = (None, ["Green tea."])
+            >>> bad, good = Packer(8).pack_batch(requests, on_error="yield", workers=2)
+            >>> print(bad)
+            requests[0]: query must be a str, not None
+            >>> good.text
+            'Rye bread.'
 
         """
-        for i, request in enumerate(_validate.iterable("requests", requests)):
-            if isinstance(request, Mapping):
-                unknown = set(request) - _ARGUMENTS
-                if unknown or not {"query", "chunks"} <= set(request):
-                    raise InvalidArgumentError(
-                        f"requests[{i}] must have 'query' and 'chunks', may have 'max_tokens', "
-                        f"'vectors' and 'previous', and nothing else"
-                    )
-                yield self.pack(**request)
-            elif isinstance(request, (tuple, list)) and len(request) == 2:
-                yield self.pack(request[0], request[1])
-            else:
-                raise InvalidArgumentError(
-                    f"requests[{i}] must be a pair of query and chunks or a mapping, "
-                    f"not {_validate.type_name(request)}"
-                )
+        requests = _validate.iterable("requests", requests)
+        is_raising = _validate.choice("on_error", on_error, ON_ERROR) == "raise"
+        threads = 1 if workers is None else _validate.whole("workers", workers, 1, MAX_WORKERS)
+        found = answers(requests, self.pack, threads)
+        return raising(found) if is_raising else found
 
 
 def begin(packer: Packer, query: object, chunks: object) -> Call:
     """
-    Return a call of *packer*: the first of two steps, for those who pack into several budgets.
+    Return a call of *packer*: the first of two steps, for packing into several budgets.
 
-    Where the call is missing vectors, have it embed before the second step, `finish`.
+    If the call is missing vectors, make it embed before the second step, `finish`.
 
     Raises:
-        InvalidArgumentError: *query* is no str, or *chunks* is no batch.
+        InvalidArgumentError: *query* is not a str, or *chunks* is not a batch.
 
     """
     return begun(prepared_of(packer), query, chunks)
@@ -321,7 +351,7 @@ def begin(packer: Packer, query: object, chunks: object) -> Call:
 
 def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]:
     """
-    Pack within *max_tokens*, of which *reserve_tokens* are kept free.
+    Pack within *max_tokens*, and leave *reserve_tokens* of them free.
 
     Raises:
         InvalidArgumentError: A chunk cannot be read.
@@ -353,7 +383,7 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
 
 
 def prepared_of(packer: Packer) -> Prepared:
-    """Return what a packer made of its options, for those who begin its calls themselves."""
+    """Return the prepared options of a packer, for callers that begin its calls themselves."""
     return packer._prepared
 
 
@@ -368,11 +398,11 @@ def pack(
     Pack the best of *chunks* for *query* into *max_tokens* tokens.
 
     Short for ``Packer(max_tokens, **options).pack(query, chunks)``; see `Packer` for the options
-    and `Packer.pack` for the chunks. Keep a `Packer` where many calls share their options.
+    and `Packer.pack` for the chunks. Keep a `Packer` if many calls share their options.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
-        CounterError: The caller's counter answered something that is not a count.
+        CounterError: The caller's counter returned something that is not a count.
 
     Examples:
         >>> packing = pack("green tea", ["Coffee.", "Tea is green or black."], 6)

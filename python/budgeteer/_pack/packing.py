@@ -16,6 +16,7 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.options import REASONS, Reason
 from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer._rank.rankings import RankingName
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
@@ -32,7 +33,7 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
     "_available": "q",
     "_citations": "q",
 }
-"""The attributes of a packing that are columns of a backend's answer, and what they hold."""
+"""The attributes of a packing that hold columns of a backend's answer, and their types."""
 
 
 @public("budgeteer")
@@ -44,14 +45,13 @@ class KeptChunk(Generic[T]):
     Attributes:
         chunk: The caller's object.
         index: Its place in the input, from 0.
-        text: Its text as packed: cut where it was cut, before any escaping, without what stands
-            around it.
-        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
-        token_count: Tokens of `text` alone, without what stands around it.
-        citation_tokens: Tokens set aside for citing it: see ``presets.agentic_rag``. Else 0.
-        span: Where its text stands in ``Packing.text``, as it is escaped there: first code point,
-            and the one after the last.
-        was_cut: Whether something of its text was left out.
+        text: Its text as packed: cut if it was cut, before any escaping, without its frame.
+        score: Its relevance. None under ``ranking="score"`` if the chunk has none.
+        token_count: Tokens of `text` alone, without its frame.
+        citation_tokens: Tokens set aside for citing it, 0 as a rule: see ``presets.agentic_rag``.
+        span: Where its text, as escaped, stands in ``Packing.text``: from its first code point to
+            the one after its last.
+        was_cut: Whether part of its text was left out.
 
     """
 
@@ -64,6 +64,37 @@ class KeptChunk(Generic[T]):
     span: tuple[int, int]
     was_cut: bool
 
+    if not TYPE_CHECKING:  # pydantic never asks the alias of a dataclass for its schema
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            """Return the class: of what type the caller's objects are is for type checkers."""
+            return cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what is known of the chunk as plain data, without the caller's object.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> pack("tea", ["tea"], 3).kept[0].to_dict()["span"]
+            [0, 3]
+
+        """
+        return {
+            "index": self.index,
+            "score": self.score,
+            "token_count": self.token_count,
+            "citation_tokens": self.citation_tokens,
+            "span": list(self.span),
+            "was_cut": self.was_cut,
+            "text": self.text,
+        }
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
+
 
 @public("budgeteer")
 @dataclass(frozen=True, slots=True)
@@ -74,17 +105,18 @@ class DroppedChunk(Generic[T]):
     Attributes:
         chunk: The caller's object.
         index: Its place in the input, from 0.
-        score: Its relevance. None under ``ranking="score"`` where the chunk has none.
+        score: Its relevance. None under ``ranking="score"`` if the chunk has none.
         reason: ``"out_of_scope"`` (below ``min_score``), ``"empty"``, ``"cap"`` (``max_chunks``
             was reached), ``"duplicate"`` or ``"budget"``.
-        needed_tokens: At reason ``"budget"``, what it would have added. Under a native encoding
-            this is a lower bound, `available_tokens` + 1 as a rule: counting stops where nothing
-            is left. Where chunks are cited it is one too: the citation of a text that does not
-            fit is not counted. 0 for what came behind the chunk at which ``overflow="stop"``
-            stopped, and for any other reason.
-        available_tokens: At reason ``"budget"``, what was left when its turn came. Else 0.
-        duplicate_of: At reason ``"duplicate"``, the index of the kept chunk with the same text, or
-            nearly.
+        needed_tokens: For reason ``"budget"``, the tokens it would have added. Under a native
+            encoding this is a lower bound, usually `available_tokens` + 1, as counting stops once
+            the budget is exceeded. It is also a lower bound if chunks are cited, as the citation
+            of a text that does not fit is not counted. 0 for chunks after the one at which
+            ``overflow="stop"`` stopped, and for any other reason.
+        available_tokens: For reason ``"budget"``, the tokens that were left when it was
+            considered. 0 for any other reason.
+        duplicate_of: For reason ``"duplicate"``, the index of the kept chunk with the same, or
+            nearly the same, text.
 
     """
 
@@ -96,9 +128,52 @@ class DroppedChunk(Generic[T]):
     available_tokens: int
     duplicate_of: int | None
 
+    if not TYPE_CHECKING:  # pydantic never asks the alias of a dataclass for its schema
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            """Return the class: of what type the caller's objects are is for type checkers."""
+            return cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what is known of the chunk as plain data, without the caller's object.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> pack("tea", [""], 3).dropped[0].to_dict()["reason"]
+            'empty'
+
+        """
+        return {
+            "index": self.index,
+            "score": self.score,
+            "reason": self.reason,
+            "needed_tokens": self.needed_tokens,
+            "available_tokens": self.available_tokens,
+            "duplicate_of": self.duplicate_of,
+        }
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
+
+
+_SHOWN = 3
+"""The number of chunks that a session shows, and of characters of each."""
+_SHOWN_CHARS = 200
+
+
+def _short(shown: str) -> str:
+    """Return *shown*, or its beginning and its end where it is long."""
+    if len(shown) <= _SHOWN_CHARS:
+        return shown
+    half = (_SHOWN_CHARS - 5) // 2
+    return f"{shown[:half]} ... {shown[-half:]}"
+
 
 class _Lazy(Sequence[V]):
-    """A sequence whose items are made when they are looked at."""
+    """A sequence whose items are made on access."""
 
     __slots__ = ("_length", "_make")
 
@@ -130,7 +205,11 @@ class _Lazy(Sequence[V]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(list(self))
+        """Show the first items, each in one short line, and how many there are."""
+        shown = [_short(repr(self._make(place))) for place in range(min(self._length, _SHOWN))]
+        if self._length > _SHOWN:
+            shown.append(f"... {self._length} in all")
+        return f"[{', '.join(shown)}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
@@ -141,14 +220,13 @@ class Packing(Generic[T]):
     """
     The best context that fits, and what became of every chunk.
 
-    Its items are made when they are looked at, and nothing is counted that packing did not have
-    to count, except by reading `dropped_total_tokens`. A pickled packing holds the kept texts,
-    the figures and the reasons; in place of the caller's objects it has the kept texts, and None
-    for what was dropped.
+    Its items are made on access. Reading `dropped_total_tokens` or `stable_prefix_tokens` counts;
+    nothing else does. A pickled packing holds the kept texts, the figures and the reasons; in
+    place of the caller's objects it has the kept texts, and None for dropped chunks.
 
     Attributes:
         text: The context, ready to send.
-        total_tokens: What the counter answers for exactly `text`; at most `budget_tokens`.
+        total_tokens: The count of exactly `text`; at most `budget_tokens`.
         budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
         is_exact: Whether the counter counts what a tokenizer makes of a text; False for an
             estimate. A caller's own function is exact only if it says so, as for `get_counter`.
@@ -190,9 +268,9 @@ class Packing(Generic[T]):
         self._stable = 0
 
     def _read(self) -> None:
-        """Take the columns of what was kept, and what is told of the options."""
+        """Read the columns of kept chunks, and the options that a packing reports."""
         packed, prepared = self._packed, self._prepared
-        assert prepared is not None  # noqa: S101 - pickled packings have all this
+        assert prepared is not None  # noqa: S101 - a pickled packing has all columns
         self._counter: TokenCounter | None = prepared.counter
         self._max_chunks = prepared.max_chunks
         self._max_docs = prepared.max_docs
@@ -211,7 +289,7 @@ class Packing(Generic[T]):
         self._duplicates: dict[int, int] = packed.duplicates
 
     def _read_dropped(self) -> None:
-        """Take the columns of what was dropped; of a corpus they are made now."""
+        """Read the columns of dropped chunks; for a corpus they are made now."""
         packed = self._packed
         if packed.unseen is None:
             columns = packed.dropped, packed.reasons, packed.needed, packed.available
@@ -222,10 +300,10 @@ class Packing(Generic[T]):
         self._available = memoryview(available).cast("q")
         self._dropped = memoryview(dropped).cast("I")
 
-    if not TYPE_CHECKING:  # a checker of types knows those, and no other
+    if not TYPE_CHECKING:  # a type checker knows the attributes, and no others
 
         def __getattr__(self, name: str) -> Any:
-            """Take the columns when one of them is looked at: many look at the text alone."""
+            """Read the columns when one of them is read first: many callers read only the text."""
             if name in _COLUMNS_OF and "_packed" in self.__dict__:
                 _COLUMNS_OF[name](self)
                 return self.__dict__[name]
@@ -240,12 +318,12 @@ class Packing(Generic[T]):
 
     @property
     def dropped(self) -> Sequence[DroppedChunk[T]]:
-        """The chunks not in the text, in the order in which that was decided."""
+        """The chunks not in the text, in the order in which they were dropped."""
         return _Lazy(self._dropped_count, self._dropped_chunk)
 
     @property
     def dropped_count(self) -> int:
-        """How many chunks are not in the text, for whatever reason."""
+        """The number of chunks not in the text, for whatever reason."""
         return self._dropped_count
 
     @property
@@ -256,7 +334,7 @@ class Packing(Generic[T]):
     @cached_property
     def dropped_total_tokens(self) -> int:
         """
-        Tokens of all dropped texts together. Reading it counts them.
+        Tokens of all dropped texts together. Reading this attribute counts them.
 
         Raises:
             BudgeteerError: The packing was pickled before this was read: the texts are gone.
@@ -273,10 +351,10 @@ class Packing(Generic[T]):
     @cached_property
     def stable_prefix_tokens(self) -> int:
         """
-        Tokens of the beginning that `text` has in common with the packing before.
+        Tokens of the beginning that `text` shares with the previous packing.
 
-        Up to the end of the last chunk up to which both are the same; 0 where `Packer.pack` was
-        given no ``previous``. Reading it counts them.
+        It ends with the last chunk of that common beginning. 0 if `Packer.pack` was given no
+        ``previous``. Reading this attribute counts them.
 
         Raises:
             BudgeteerError: The packing was pickled before this was read: the counter is gone.
@@ -292,7 +370,7 @@ class Packing(Generic[T]):
         return self._counter.count(self.text[: self._stable])
 
     def _cut_places(self) -> list[int]:
-        """Return the places of the kept chunks of which something was left out."""
+        """Return the places of the kept chunks that were cut."""
         if not self._extracts:
             return [self._cut] if self._cut >= 0 else []
         return [
@@ -302,11 +380,11 @@ class Packing(Generic[T]):
         ]
 
     def _links(self) -> tuple[str, ...]:
-        """Return the text, split behind the text of each kept chunk, without what follows."""
+        """Return the text, split after the text of each kept chunk, without the rest."""
         return tuple(self.text[i:j] for i, j in pairwise([0, *self._spans[1::2]]))
 
     def _compare(self, previous: Packing[Any]) -> None:
-        """Find where the last chunk ends up to which the text is that of *previous*."""
+        """Find the end of the last chunk up to which the text equals that of *previous*."""
         before, after = previous.text, self.text
         low, high = 0, min(len(before), len(after))
         while low < high:
@@ -323,7 +401,7 @@ class Packing(Generic[T]):
         return None if math.isnan(score) else score
 
     def _unescaped(self, text: str) -> str:
-        """Return the text of a chunk from what stands for it."""
+        """Return the text of a chunk from its escaped form."""
         if self._style in (PLAIN, FORMAT):
             return text
         from budgeteer._pack.parse import unescape  # patterns, which take long to compile
@@ -358,7 +436,7 @@ class Packing(Generic[T]):
 
     def explain(self, index: int | None = None) -> str:
         """
-        Return a sentence that says what became of chunk *index*, or a few lines on all chunks.
+        Return a sentence on what happened to chunk *index*, or a few lines on all chunks.
 
         Raises:
             InvalidArgumentError: There is no chunk with that index.
@@ -446,7 +524,7 @@ class Packing(Generic[T]):
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Return the packing as plain data that JSON can hold, without the callers' objects.
+        Return the packing as plain data that JSON can hold, without the caller's objects.
 
         Examples:
             >>> from budgeteer import pack
@@ -462,41 +540,25 @@ class Packing(Generic[T]):
             "is_exact": self.is_exact,
             "was_truncated": self.was_truncated,
             "fallback": self.fallback,
-            "kept": [
-                {
-                    "index": kept.index,
-                    "score": kept.score,
-                    "token_count": kept.token_count,
-                    "citation_tokens": kept.citation_tokens,
-                    "span": list(kept.span),
-                    "was_cut": kept.was_cut,
-                    "text": kept.text,
-                }
-                for kept in self.kept
-            ],
-            "dropped": [
-                {
-                    "index": dropped.index,
-                    "score": dropped.score,
-                    "reason": dropped.reason,
-                    "needed_tokens": dropped.needed_tokens,
-                    "available_tokens": dropped.available_tokens,
-                    "duplicate_of": dropped.duplicate_of,
-                }
-                for dropped in self.dropped
-            ],
+            "kept": [kept.to_dict() for kept in self.kept],
+            "dropped": [dropped.to_dict() for dropped in self.dropped],
         }
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
+
     def __repr__(self) -> str:
-        """Say the figures, never the text."""
+        """Show the figures, never the text."""
         return (
             f"<Packing of {self.total_tokens} of {self.budget_tokens} tokens: "
             f"{len(self._kept)} kept, {self._dropped_count} dropped>"
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep texts, figures and reasons; leave the callers' objects behind."""
-        _ = self._kept, self._dropped  # taken by now
+        """Keep texts, figures and reasons, but not the caller's objects."""
+        _ = self._kept, self._dropped  # reads the columns
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
@@ -530,7 +592,7 @@ _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
         Packing._read,
     ),
 }
-"""What takes each attribute that a packing has only once it was looked at."""
+"""The method that sets each attribute that is read lazily."""
 
 
 def _counted(tokens: int) -> str:

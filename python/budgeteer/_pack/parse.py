@@ -1,4 +1,4 @@
-"""Reading a packed text back: the chunks that went in."""
+"""Reading the chunks back from a packed text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _XML_FIELD = re.compile(r' (\w+)="([^"]*)"')
 
 
 def unescape(style: int, text: str) -> str:
-    """Return the text of a chunk from what stands for it."""
+    """Return the text of a chunk from its escaped form."""
     if style in _ESCAPED_LINE:
         return _ESCAPED_LINE[style].sub("", text) if "\\" in text else text
     if style == XML:
@@ -56,17 +56,17 @@ def parse_context(text: str, template: Style | Template = "tagged") -> list[Chun
     Return the chunks that a packed text was made of, in its order.
 
     The inverse of packing with ``"tagged"``, ``"markdown"``, ``"xml"`` or ``"json"``, whatever the
-    chunks contain: texts are those of `Packing.kept`, cut where they were cut. Where no chunk had
-    an id it is the index; kind is in the metadata. Only what the template shows is there:
-    ``"tagged"`` has no source and no title.
+    chunks contain. The texts are those of `Packing.kept`, cut if they were cut. A chunk without an
+    id has its index as id; the kind is in the metadata. A field that the template does not show is
+    lost: ``"tagged"`` has no source and no title.
 
     Args:
         text: The ``text`` of a packing.
-        template: With which it was packed, by name or as it was given.
+        template: The template it was packed with.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, the template promises no boundaries
-            (``"plain"`` and format strings), or the text is none of the template's.
+            (``"plain"`` and format strings), or the text was not made with the template.
 
     Examples:
         >>> from budgeteer import pack

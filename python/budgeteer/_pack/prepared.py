@@ -1,4 +1,4 @@
-"""The options of a packer, checked once and as its backend takes them."""
+"""The options of a packer, checked once, in the form that its backend takes."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ _PLAIN = template_of("template", "plain")
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """
-    What a packer does, apart from its budget: all that is the same in each of its calls.
+    The options of a packer without its budget: all that its calls share.
 
     Attributes:
-        counter: What counts.
-        ranking: What comes first.
-        min_score: Below it a chunk is out of scope; None for no such limit.
-        overflow: The code of what happens to a chunk that does not fit.
-        max_chunks: How many chunks are kept at most.
-        dedupe: The code of which duplicates are dropped.
+        counter: The token counter.
+        ranking: The ranking.
+        min_score: A chunk that scores lower is out of scope; None for no such limit.
+        overflow: The code of the overflow policy.
+        max_chunks: The most chunks to keep; None for no limit.
+        dedupe: The code of the duplicates that are dropped.
         selection: The code of the order in which chunks are admitted.
-        order: The code of how the kept chunks stand in the text.
-        template: What the text looks like.
-        notice: What stands around the number of chunks that were left out, if that is said.
-        policy: The code of what only presets do, and how many documents a gate considers.
-        units: What is packed: ``"chunk"`` or ``"sentence"``.
-        needs: What ranking and selection need to know of query and chunks.
-        ask: The caller's own counter as a backend asks it, None where a backend counts.
-        max_docs: How many documents a gate considers, None where there is no gate.
+        order: The code of the order of the kept chunks in the text.
+        template: The template of the text.
+        notice: The text around the number of chunks left out; None for no notice.
+        policy: The code of the preset's policy, and the number of documents a gate considers.
+        units: The unit of packing: ``"chunk"`` or ``"sentence"``.
+        needs: What ranking and selection need to know of the query and the chunks.
+        ask: The caller's own counter as a backend calls it; None if a backend counts.
+        max_docs: The number of documents a gate considers; None if there is no gate.
         is_citing: Whether each chunk is cited.
-        plan: All this as the backend takes it.
-        steps: Where sentences are packed, what ranks the chunks, what tells whether sentences fit,
-            and what packs those that were chosen, with whole chunks behind them.
+        plan: The options as the backend takes them.
+        steps: When sentences are packed, the options of its three steps: rank the chunks, test
+            whether sentences fit, and pack the chosen sentences with whole chunks after them.
 
     """
 
@@ -67,7 +67,7 @@ class Prepared:
     steps: tuple[Prepared, ...] = ()
 
     def with_plan(self) -> Prepared:
-        """Return it with what follows from its options made anew, the backend's plan among it."""
+        """Return a copy whose plan, and all else derived from the options, is made anew."""
         counter, template = self.counter, self.template
         plan = backend.Plan(
             counter=(counter._kind, counter._ratio),
@@ -78,7 +78,7 @@ class Prepared:
             dedupe=self.dedupe,
             selection=self.selection,
             order=self.order,
-            # With a nonce each call brings its own.
+            # A template with a nonce is made for each call.
             template=(template if template.nonce is False else _PLAIN)._fixed,
             notice=self.notice,
             policy=self.policy,
@@ -106,15 +106,16 @@ class Prepared:
             template=_PLAIN,
             notice=None,
         )
-        # By an order that is given; what scores below 0 is out of scope.
+        # Ranked by a given order; chunks that score below 0 are out of scope.
         packs = replace(chunks, ranking=ranked("score"), min_score=0.0)
-        # Nothing is cut: what is cut fits whatever it has. More sentences may tell two apart.
+        # Nothing is cut, as a cut chunk always fits. Duplicates stay, as further sentences may
+        # tell two chunks apart.
         tries = replace(packs, overflow=SKIP)
         packs = replace(packs, dedupe=REPEATS if self.dedupe == REPEATS else EXACT)
         return ranks.with_plan(), tries.with_plan(), packs.with_plan()
 
     def falling_back(self) -> Prepared | None:
-        """Return what packs where no vectors can be had, None where nothing does."""
+        """Return the options to pack with when embedding fails; None if there is no fallback."""
         bm25 = self.ranking.fallback
         if bm25 is None:
             return None
@@ -127,7 +128,7 @@ def prepared(packer: Any) -> Prepared:
     Return the options of a `budgeteer.Packer`, checked.
 
     Raises:
-        InvalidArgumentError: One has a wrong type, is out of range or contradicts another.
+        InvalidArgumentError: An option has a wrong type, is out of range or contradicts another.
 
     """
     max_chunks = packer.max_chunks

@@ -1,8 +1,8 @@
 """
-Sentences of the best chunks, for budgets into which few whole chunks go.
+Sentences of the best chunks, for budgets that hold few whole chunks.
 
-What is chosen is packed like any chunks: a chunk of which some sentences are chosen has these for
-its text. So whatever a packing promises holds, and nothing here counts but by packing.
+Chosen sentences are packed like chunks: they become the text of their chunk. So every promise of a
+packing holds, and this module counts only by packing.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from budgeteer._pack.prepared import Prepared
 
 BUDGETS = 4
-"""The best chunks are split that together have so many times the tokens of the budget."""
+"""The chunks that are split have together at most this multiple of the budget."""
 
 MAX_CHUNKS = 256
-"""So many chunks are split at most."""
+"""The most chunks that are split."""
 
 MAX_SENTENCES = 4_096
-"""A chunk with which there would be more sentences is not split."""
+"""The most sentences; a chunk that would exceed them is not split."""
 
 TRIES = 32
-"""Behind the first sentence that does not fit, so many are tried one by one."""
+"""The number of sentences that are tried one by one after the first that does not fit."""
 
 GAP = " [...] "
-"""Stands for sentences that were left out between two others."""
+"""Replaces the sentences left out between two others."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Extract:
 
     @property
     def sentences(self) -> int:
-        """How many sentences the chunk has."""
+        """The number of sentences."""
         return len(self.spans) // 2
 
     def sentence(self, number: int) -> str:
@@ -56,7 +56,7 @@ class Extract:
         return self.text[self.spans[2 * number] : self.spans[2 * number + 1]]
 
     def extract(self, chosen: Sequence[int]) -> str:
-        """Return the sentences in their order, as they stand in the text where none is between."""
+        """Return the chosen sentences in their order; neighbours keep the text between them."""
         if len(chosen) == self.sentences:
             return self.text
         parts: list[str] = []
@@ -78,7 +78,7 @@ class Sentences:
 
     Attributes:
         call: The call.
-        budget: How many tokens there are.
+        budget: The tokens of the budget.
 
     """
 
@@ -94,18 +94,18 @@ class Sentences:
     """Whether the best sentence by itself leaves no room for the notice."""
 
     counted: dict[str, int] = field(init=False, default_factory=dict)
-    """What the caller's own counter answered before, for it is asked for many sentences again."""
+    """The counts that the caller's own counter returned, as many sentences are counted again."""
 
     def __post_init__(self) -> None:
         self.prepared = self.call.prepared
 
     @property
     def is_deduping(self) -> bool:
-        """Whether a text stands in the context once."""
+        """Whether duplicates are dropped."""
         return self.prepared.dedupe != REPEATS
 
     def pack(self) -> tuple[Any, dict[int, tuple[int, int]]]:
-        """Return what a backend answers, and how many of how many sentences of a chunk are in."""
+        """Return a backend's answer, and for each chunk how many of its sentences are in."""
         refused = self._rank()
         if refused is not None:
             return refused, {}
@@ -119,11 +119,11 @@ class Sentences:
             may_yield = self.may_yield or len(chosen) <= 1
             if not is_short and (may_yield or not packed.notice_yields):
                 break
-            chosen.pop()  # a notice of more digits took its room
-        # What was cut for the room that was left would take more of it in front of others.
+            chosen.pop()  # a notice with more digits took its room
+        # A chunk cut to fit the rest of the budget would take more of it ahead of others.
         cut = [_kept(packed)[packed.cut]] if packed.cut >= 0 else []
         by_rank = [i for i in self.order if i in kept and i not in cut] + cut
-        if by_rank != [i for i in extracts if i in kept]:  # others had room behind them
+        if by_rank != [i for i in extracts if i in kept]:  # later chunks had room
             packed = self._pack_with(extracts, by_rank)
             kept = {*_kept(packed)}
         sizes = Counter(place for place, _ in chosen)
@@ -135,9 +135,9 @@ class Sentences:
         return _Scored(packed, self.scores.tobytes()), counts
 
     def _rank(self) -> tuple[int, int] | None:
-        """Set scores and order; or return what a backend answers for a bad chunk."""
+        """Set scores and order; or return a backend's answer for a bad chunk."""
         call, ranks = self.call, self.prepared.steps[0]
-        # Nothing fits, so that everything is dropped in its turn.
+        # Nothing fits, so every chunk is dropped, in ranked order.
         chunks = call.items if call.state is None else call.state.index
         packed = ranks.plan.pack(call.query, chunks, 0, keys=call.keys(), tag=tagger(()))
         if isinstance(packed, tuple):
@@ -155,7 +155,7 @@ class Sentences:
         return (-math.inf if math.isnan(self.scores[i]) else self.scores[i]) < lowest
 
     def _split(self) -> list[Extract]:
-        """Split the best chunks, as many as overfill the budget."""
+        """Split the best chunks until they overfill the budget."""
         counter, text_of = self.prepared.counter, texts_of(self.call.items)
         split: list[Extract] = []
         seen: set[str] = set()
@@ -176,16 +176,16 @@ class Sentences:
         return split
 
     def _choose(self) -> list[tuple[int, int]]:
-        """Return the best sentences that fit, each by the place of its chunk and its number."""
+        """Return the best sentences that fit, each as the place of its chunk and its number."""
         found = self._ranked()
         if self.is_deduping:
             firsts: dict[str, tuple[int, int]] = {}
             for place, number in found:
                 firsts.setdefault(self.split[place].sentence(number), (place, number))
             if len(firsts) < len(found) and self._fits(found):
-                return found  # whole chunks, whatever they repeat
+                return found  # whole chunks, duplicates included
             found = [*firsts.values()]
-        # The best *fit* of them fit, and one more does not.
+        # Invariant: the best *fit* sentences fit, and one more does not.
         fit, over = 0, 1
         while over <= len(found) and self._fits(found[:over]):
             fit, over = over, 2 * over
@@ -206,8 +206,8 @@ class Sentences:
         """
         Return the sentences, best first.
 
-        A sentence counts its share of the highest score by BM25 over all of them, title included,
-        and the reciprocal of its chunk's place.
+        A sentence scores its BM25 score, title included, as a share of the highest, plus the
+        reciprocal of its chunk's place.
         """
         sentences = [
             (place, number)
@@ -238,10 +238,10 @@ class Sentences:
         indices = sorted(extracts)
         ranks = {i: len(extracts) - rank for rank, i in enumerate(extracts)}
         keys = array("d", [float(ranks[i]) for i in indices])
-        # No str, of which a backend would know without asking which place it has.
+        # Mappings, as a backend would not ask for the real place of a str.
         chunks: list[object] = [{"text": extracts[i]} for i in indices]
         if len(indices) < len(self.call.items) and self.prepared.notice is not None:
-            # One that is left out, so that there is room for the notice.
+            # One chunk that is left out, so that the notice takes its room.
             chunks.append({"text": "out of scope"})
             keys.append(-1.0)
         packed = self._packed(self.prepared.steps[1], chunks, keys.tobytes(), indices)
@@ -251,7 +251,7 @@ class Sentences:
         return is_all and (self.may_yield or not packed.notice_yields)
 
     def _extracts(self, sentences: Sequence[tuple[int, int]]) -> dict[int, str]:
-        """Return what these make of each chunk that they are of, best chunk first."""
+        """Return the extract of each chunk that these sentences are from, best chunk first."""
         chosen: dict[int, list[int]] = {}
         for place, number in sorted(sentences):
             chosen.setdefault(place, []).append(number)
@@ -261,11 +261,11 @@ class Sentences:
         }
 
     def _pack_with(self, extracts: dict[int, str], first: Sequence[int]) -> Any:
-        """Pack all chunks, some of them with other texts, *first* before all others."""
+        """Pack all chunks, some with the texts of *extracts*, *first* before all others."""
         items = self.call.items
         texts = dict(extracts)
         if self.is_deduping:
-            # What repeats a chunk repeats what is chosen of it.
+            # A duplicate of a chunk is one of its extract.
             text_of = texts_of(items)
             known = {split.text: extracts.get(split.index) for split in self.split}
             for i in self.order:
@@ -289,7 +289,7 @@ class Sentences:
         keys: bytes,
         indices: Sequence[int] | None = None,
     ) -> Any:
-        """Return what a backend answers for *chunks*, of which *indices* are the real places."""
+        """Return a backend's answer for *chunks*, whose places in the input are *indices*."""
         call, counter = self.call, prepared.counter
 
         def ask(text: str, i: int) -> int:
@@ -318,7 +318,7 @@ class Sentences:
 
 
 class _Scored:
-    """What a backend answers, with the scores of whole chunks."""
+    """A backend's answer, with the scores of whole chunks."""
 
     def __init__(self, packed: Any, scores: bytes) -> None:
         self._packed = packed

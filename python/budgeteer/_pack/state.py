@@ -1,4 +1,4 @@
-"""What a corpus is at one time, as packers see it."""
+"""The state of a corpus at one time, as packers see it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class State(Generic[T]):
-    """Chunks and their index. They never change: what is appended makes another state."""
+    """Chunks and their index. A state never changes: appending makes another one."""
 
     chunks: Sequence[T]
     index: Any
     path: str | None = None
-    """Where all of it was read from."""
+    """The file it was read from."""
 
     _keys: dict[str, bytes] = field(default_factory=dict)
 
@@ -36,7 +36,7 @@ class State(Generic[T]):
 
 
 class Indexed(Generic[T]):
-    """What stands for a batch of chunks and has an index of them: a `budgeteer.Corpus`."""
+    """A batch of chunks with an index: a `budgeteer.Corpus`."""
 
     __slots__ = ()
 

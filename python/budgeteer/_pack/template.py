@@ -1,4 +1,4 @@
-"""What the packed text looks like around the chunks, and how it is read back."""
+"""Templates: the text around the chunks, and how it is read back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
 FIELDS = ("text", "kind", "id", "source", "title", "index", "nonce")
-"""What a format string may show of a chunk."""
+"""The fields that a format string may show."""
 
 DEFAULT_NOTICE = "Chunks left out: {count}."
 
@@ -26,31 +26,30 @@ class Template:
     r"""
     What the packed text looks like around the chunks.
 
-    The named templates but ``"plain"`` escape what a chunk contains where it might pass for what
-    stands around chunks, so that `parse_context` gives back exactly the chunks that went in. Text
-    that cannot be mistaken stays as it is. A format string escapes nothing, no more than
-    ``"plain"``. Escaping delimits; it is no cure for prompt injection: a model may still follow
-    what a text tells it to.
+    The named templates except ``"plain"`` escape any part of a chunk that could be mistaken for a
+    frame, so that `parse_context` returns exactly the chunks that went in. Other text stays as it
+    is. ``"plain"`` and format strings escape nothing. Escaping marks boundaries; it does not stop
+    prompt injection: a model may still follow what a text says.
 
-    All of it is inside the budget. Header, footer and notice stand only where a chunk is kept.
+    All of it is inside the budget. Header, footer and notice are written only if a chunk is kept.
 
     Args:
         format: ``"plain"``, ``"tagged"``, ``"markdown"``, ``"xml"`` or ``"json"``; or a format
             string for each chunk, with ``{text}`` once. It may have ``{kind}``, ``{id}``,
             ``{source}``, ``{title}``, ``{index}`` (the place in the input, from 0) and
-            ``{nonce}``; a brace is written twice.
-        separator: What stands between two chunks, a blank line by default. Only a format string
-            has a choice.
-        header: What stands in front of the first chunk.
-        footer: What stands behind the last one.
+            ``{nonce}``. Write a literal brace twice.
+        separator: The text between two chunks, a blank line by default. Only with a format string
+            may it differ.
+        header: The text before the first chunk.
+        footer: The text after the last chunk.
         nonce: For format strings: ``{nonce}`` in *format*, *header* and *footer* becomes 16
-            hexadecimal digits, by which a boundary can be told from what a chunk made up. True
-            derives them from the query and all texts, which no text can foresee; a str is a seed
-            from which alone they are derived, for texts that begin alike call after call. Keep it
-            from those who write the texts.
+            hexadecimal digits, so that a chunk cannot forge a boundary. True derives them from the
+            query and all texts, which no text can foresee. A str is a seed: the digits depend on
+            it alone, so that texts begin alike call after call. Keep the seed secret from those
+            who write the texts. False, the default, allows no ``{nonce}``.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type, or *format* is no template: the
+        InvalidArgumentError: An argument has a wrong type, or *format* is not a template: the
             message says what is allowed.
 
     Examples:
@@ -106,12 +105,12 @@ class Template:
             raise InvalidArgumentError("nonce must be True or a str where format has {nonce}")
 
     def _wire(self, query: str, chunks: Sequence[object]) -> tuple[int, str, str, str, str] | None:
-        """Return what a backend takes for this template in one call; None: what is fixed."""
+        """Return this template as a backend takes it for one call; None if it has no nonce."""
         if self.nonce is False:
             return None
         style, layout, separator, header, footer = self._fixed
         nonce = self._nonce(query, chunks)
-        # Doubled braces stay so: they are those of no field.
+        # Doubled braces stay doubled: they belong to no field.
         layout = "".join(
             text.replace("{", "{{").replace("}", "}}")
             + ("" if name is None else nonce if name == "nonce" else f"{{{name}}}")
@@ -121,11 +120,11 @@ class Template:
         return style, layout, separator, header, footer
 
     def _nonce(self, query: str, chunks: Sequence[object]) -> str:
-        from hashlib import blake2b  # few ask for a nonce
+        from hashlib import blake2b  # few templates have a nonce
 
         parts = [self.nonce] if isinstance(self.nonce, str) else [query]
         if self.nonce is True:
-            # What has no text the backend refuses in a moment.
+            # The backend refuses a chunk without text soon after.
             with suppress(StopIteration, TypeError):
                 texts = texts_of(chunks)
                 parts += [texts(i) for i in range(len(chunks))]
@@ -137,7 +136,7 @@ class Template:
 
 
 def template_of(name: str, value: object) -> Template:
-    """Return the template that *value* is or names."""
+    """Return *value* if it is a template, or the template with that name."""
     if isinstance(value, Template):
         return value
     if not isinstance(value, str):
@@ -149,7 +148,7 @@ def template_of(name: str, value: object) -> Template:
 
 
 def notice_of(name: str, value: object) -> tuple[str, ...] | None:
-    """Return what stands in front of the number of chunks and behind each mention of it."""
+    """Return the text before the number of chunks, and after each mention of it."""
     if value is None or value is False:
         return None
     text = plain_text(name, DEFAULT_NOTICE if value is True else value, "True, None or a str")
@@ -175,7 +174,7 @@ def plain_text(name: str, value: object, allowed: str = "a str") -> str:
 
 
 def field_names(name: str, text: str, allowed: Sequence[str]) -> list[str]:
-    """Return the fields of a format string; they are names alone, and of those *allowed*."""
+    """Return the fields of a format string: plain names, each one of *allowed*."""
     names = []
     listed = ", ".join(f"{{{field}}}" for field in allowed)
     try:
@@ -196,8 +195,8 @@ def field_names(name: str, text: str, allowed: Sequence[str]) -> list[str]:
 
 
 def _parsed(text: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
-    """Return the parts of a format string: a literal text and the field behind it."""
-    from string import Formatter  # compiles a pattern, which most packers do without
+    """Return the parts of a format string: each a literal text and the field after it."""
+    from string import Formatter  # compiles a pattern, which few packers need
 
     return Formatter().parse(text)
 

@@ -20,37 +20,38 @@ Signal: TypeAlias = Literal["bm25", "embedding", "score"]
 NAMES: tuple[RankingName, ...] = get_args(RankingName)
 FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
 SIGNALS: tuple[Signal, ...] = get_args(Signal)
-"""What a hybrid ranking weighs, in the order in which backends take the weights."""
+"""The scores that a hybrid ranking weighs, in the order in which backends take the weights."""
 
 DEFAULT_K = 60
 
 Bm25Wire: TypeAlias = tuple[float, float, str | None, str | tuple[str, ...] | None]
-"""What a backend takes of BM25: k1, b, the language of stems, and stopwords."""
+"""BM25's options as a backend takes them: k1, b, the language of stems, and stopwords."""
 
 
 @public("budgeteer.ranking")
 @dataclass(frozen=True, slots=True)
 class Bm25:
     """
-    Ranks by how well a chunk with its title answers the query, by BM25 over all chunks of a call.
+    Ranks chunks, each with its title, by BM25 over all chunks of a call.
 
     `budgeteer.ranking.bm25_scores` has the formula. ``ranking="bm25"`` is short for ``Bm25()``.
 
     Args:
-        stemming: The language whose words of the same stem are one term (work, works, working),
-            by Snowball's algorithms: ``"arabic"``, ``"armenian"``, ``"basque"``, ``"catalan"``,
+        stemming: The language whose words are reduced to stems (work, works, working) by
+            Snowball's algorithms: ``"arabic"``, ``"armenian"``, ``"basque"``, ``"catalan"``,
             ``"dutch"``, ``"english"``, ``"esperanto"``, ``"estonian"``, ``"french"``,
-            ``"german"``, ``"greek"``, ``"hindi"``, ``"hungarian"``, ``"indonesian"``,
-            ``"irish"``, ``"italian"``, ``"lithuanian"``, ``"nepali"``, ``"norwegian"``,
-            ``"polish"``, ``"portuguese"``, ``"romanian"``, ``"russian"``, ``"serbian"``,
-            ``"spanish"``, ``"swedish"``, ``"tamil"`` or ``"turkish"``. None: words as they are.
-        stopwords: Words that match nothing: those of a language (``"danish"``, ``"dutch"``,
+            ``"german"``, ``"greek"``, ``"hindi"``, ``"hungarian"``, ``"indonesian"``, ``"irish"``,
+            ``"italian"``, ``"lithuanian"``, ``"nepali"``, ``"norwegian"``, ``"polish"``,
+            ``"portuguese"``, ``"romanian"``, ``"russian"``, ``"serbian"``, ``"spanish"``,
+            ``"swedish"``, ``"tamil"`` or ``"turkish"``. None, the default, keeps words as they
+            are.
+        stopwords: Words that match nothing: the list of a language (``"danish"``, ``"dutch"``,
             ``"english"``, ``"finnish"``, ``"french"``, ``"german"``, ``"hungarian"``,
             ``"indonesian"``, ``"irish"``, ``"italian"``, ``"norwegian"``, ``"portuguese"``,
             ``"russian"``, ``"sesotho"``, ``"spanish"`` or ``"swedish"``) or a collection of your
-            own, compared in lowercase and before stemming. None: every word counts.
-        k1: How soon a term that occurs again adds nothing, from 0 (once is enough) to 1,000,000.
-        b: How much the length of a text counts, from 0 to 1.
+            own, compared in lowercase and before stemming. None, the default, has none.
+        k1: How much repetitions of a term add, from 0 (nothing) to 1,000,000.
+        b: How strongly long texts are marked down, from 0 to 1.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
@@ -87,20 +88,20 @@ class Embedding:
     """
     Ranks by the cosine between the vectors of chunk and query, from -1 to 1.
 
-    ``ranking="embedding"`` is short for ``Embedding()``, which takes the vectors of each call.
+    ``ranking="embedding"`` is short for ``Embedding()``, which needs the vectors in each call.
 
     Args:
-        embedder: Makes the vectors that a call is not given: a
-            `budgeteer.embedding.OpenAIEmbedder`, or any object with the method ``embed`` of
-            `budgeteer.embedding.Embedder`. Of a chunk, its title on a line of its own and its
-            text are embedded. Nothing is asked for an empty query: all cosines are 0.
-        fallback: What ranks where the embedder raises an `EmbeddingError`: ``"bm25"`` or a
-            `Bm25`, without ``min_score``; ``Packing.fallback`` says so, and a warning of the
-            logger ``budgeteer`` why. None lets the error pass.
+        embedder: Makes the vectors missing from a call: a `budgeteer.embedding.OpenAIEmbedder`, or
+            any object with the method ``embed`` of `budgeteer.embedding.Embedder`. For a chunk, it
+            embeds the title on a line of its own and then the text. For an empty query it is not
+            called, and all cosines are 0.
+        fallback: The ranking, ``"bm25"`` or a `Bm25`, to use without ``min_score`` when the
+            embedder raises an `EmbeddingError`. ``Packing.fallback`` then names it, and the logger
+            ``budgeteer`` warns with the reason. None, the default, lets the error pass.
 
     Raises:
-        InvalidArgumentError: *embedder* has no method ``embed``, or there is a fallback without
-            an embedder.
+        InvalidArgumentError: *embedder* has no method ``embed``, or a fallback is given without an
+            embedder.
 
     Examples:
         >>> from budgeteer import Packer
@@ -134,28 +135,29 @@ class Embedding:
 @dataclass(frozen=True, slots=True)
 class Hybrid:
     """
-    Ranks by several scores as one, their weighted sum.
+    Ranks by the weighted sum of several scores.
 
     ``ranking="hybrid"`` is short for ``Hybrid()``.
 
     Args:
-        weights: What weighs how much: ``"bm25"``, ``"embedding"`` and ``"score"`` (the chunk's
-            own, from a reranker say), each from 0 to 1,000,000; what is not named weighs 0, and
-            is not needed. None weighs BM25 and embedding alike: 0.5 each under ``"minmax"``, 1
+        weights: The weights of ``"bm25"``, ``"embedding"`` and ``"score"`` (the chunk's own, from
+            a reranker say), each from 0 to 1,000,000. A score that is not named weighs 0 and is
+            not computed. None weighs BM25 and embedding equally: 0.5 each under ``"minmax"``, 1
             each under ``"rrf"``.
-        fusion: How scores of different scales compare. ``"minmax"``: from 0 for the lowest of the
-            call to 1 for the highest, and 0 for all where they are equal. ``"rrf"``:
-            ``1 / (k + r)`` for the chunk in place r from 1 on, by that score and then in input
-            order (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion Outperforms Condorcet
-            and Individual Rank Learning Methods"). A chunk without that score gets 0.
-        k: Under ``"rrf"``, how little the first places stand out, from 0 to 1,000,000.
-        bm25: The options of BM25, where it weighs something.
-        embedding: The embedder and its fallback, where the embedding weighs something. The
-            fallback ``"bm25"`` is *bm25* here.
+        fusion: How each score is scaled. ``"minmax"``: from 0 for the lowest of the call to 1 for
+            the highest, and 0 for all if they are equal. ``"rrf"``: ``1 / (k + r)`` for the chunk
+            of rank r, from 1 on, by that score and then by input order (Cormack, Clarke and
+            Büttcher, "Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank Learning
+            Methods"). A chunk without that score gets 0.
+        k: Under ``"rrf"``, the constant above, from 0 to 1,000,000; the larger, the less the first
+            ranks stand out.
+        bm25: The options of BM25, if it has a weight.
+        embedding: The embedder and its fallback, if the embedding has a weight. Here the fallback
+            ``"bm25"`` means *bm25*.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type, is out of range, or has no effect
-            beside the others.
+        InvalidArgumentError: An argument has a wrong type, is out of range, or has no effect given
+            the others.
 
     Examples:
         >>> from budgeteer import Packer
@@ -223,7 +225,7 @@ def _weights(weights: object) -> dict[str, float]:
 
 
 Ranking: TypeAlias = RankingName | Bm25 | Embedding | Hybrid
-"""What a packer takes for its ranking."""
+"""The values of a packer's option ``ranking``."""
 
 
 class Ranked(NamedTuple):
@@ -231,12 +233,12 @@ class Ranked(NamedTuple):
     A ranking as a packer prepares it.
 
     Attributes:
-        name: The name of the ranking; of an object its short form.
+        name: The name of the ranking; for an object its short form.
         code: Its number for the backends.
-        bm25: What BM25 counts, where anything asks for it.
-        hybrid: The weights of a hybrid ranking, else None.
-        embedder: What makes vectors, if anything.
-        fallback: What ranks where that fails, if anything.
+        bm25: The options of BM25, if it is needed.
+        hybrid: The weights of a hybrid ranking, None for any other.
+        embedder: The embedder, if any.
+        fallback: The ranking used if the embedder fails, if any.
 
     """
 
@@ -249,24 +251,24 @@ class Ranked(NamedTuple):
 
     @property
     def needs(self) -> Needs:
-        """What it needs to know of query and chunks."""
+        """What it needs to know of the query and the chunks."""
         return needs_of(self.code, self.hybrid)
 
     @property
     def shown(self) -> str:
-        """How errors name it where it takes no vectors."""
+        """Its name in the error that it takes no vectors."""
         weightless = "" if self.hybrid is None else " without a weight for 'embedding'"
         return f"ranking={self.name!r}{weightless}"
 
     @property
     def wire(self) -> tuple[int, Bm25Wire, HybridWire | None]:
-        """What a backend takes."""
+        """The ranking as a backend takes it."""
         bm25 = self.bm25
         return self.code, (bm25.k1, bm25.b, *bm25._words), self.hybrid  # noqa: SLF001
 
 
 def ranked(value: object) -> Ranked:
-    """Return what *value*, a ranking or the name of one, says."""
+    """Return the prepared form of *value*, a ranking or the name of one."""
     if isinstance(value, str):
         name = _validate.choice("ranking", value, NAMES)
         short = {"bm25": Bm25, "embedding": Embedding, "hybrid": Hybrid}.get(name)
@@ -296,7 +298,7 @@ def ranked(value: object) -> Ranked:
 
 
 def with_own(ranking: Ranking, embedder: Embedder) -> Ranking:
-    """Return a ranking by vectors that has none to make them, with *embedder*."""
+    """Return a ranking by vectors that has no embedder, with *embedder*."""
     ranking = (
         {"embedding": Embedding, "hybrid": Hybrid}[ranking]()
         if isinstance(ranking, str)

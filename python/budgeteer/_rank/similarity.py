@@ -1,4 +1,4 @@
-"""Vectors: those that callers give or an embedder makes, and their cosines."""
+"""Vectors, given by callers or made by an embedder, and their cosines."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Embedder(Protocol):
     """
     Turns texts into vectors, for packers, services and retrievers.
 
-    `budgeteer.embedding.OpenAIEmbedder` is one. Where there are coroutines ``aembed`` and
-    ``aembed_query``, which do the same, asynchronous callers await them. What goes wrong is an
-    `EmbeddingError`. A packer asks an object without ``embed_query`` by ``embed``; a service and
-    a retriever ask for the query alone, and do without ``embed``.
+    `budgeteer.embedding.OpenAIEmbedder` is one. Asynchronous callers await the coroutines
+    ``aembed`` and ``aembed_query``, if there are any. Failures are raised as `EmbeddingError`. A
+    packer calls ``embed`` if there is no ``embed_query``; a service and a retriever call only
+    ``embed_query``.
     """
 
     def embed(self, texts: Sequence[str], /) -> Any:
@@ -42,7 +42,7 @@ class Embedder(Protocol):
 
 
 def cosine_scores(query: Array, vectors: Array, names: tuple[str, str]) -> bytearray:
-    """Return the cosines as float64; *names* are those of *query* and *vectors* in errors."""
+    """Return the cosines as float64; *names* name *query* and *vectors* in errors."""
     if query.shape[-1] != vectors.shape[1]:
         raise InvalidArgumentError(
             f"{names[1]} must have as many dimensions as {names[0]}, {query.shape[-1]}, "
@@ -63,7 +63,7 @@ def _not_finite(name: str, row: Array, index: int) -> InvalidArgumentError:
 
 
 def query_vector(name: str, value: object) -> Array:
-    """Return the vector of a query, shape ``(d,)``; a list of numbers is one too."""
+    """Return the vector of a query, shape ``(d,)``; a list of numbers will do."""
     if isinstance(value, (list, tuple)):
         try:
             value = array("f", value)
@@ -78,7 +78,7 @@ def query_vector(name: str, value: object) -> Array:
 
 
 def chunk_vectors(name: str, value: object, count: int | None = None) -> Array:
-    """Return the vectors of chunks, shape ``(n, d)``; of *count* of them where that is known."""
+    """Return the vectors of chunks, shape ``(n, d)``; *count* is n if it is known."""
     if isinstance(value, (list, tuple)):
         raise InvalidArgumentError(
             f"{name} must be an array of float32 of the shape (n, d), not "
@@ -99,7 +99,7 @@ def _shape(found: Array) -> str:
 
 
 def _array(name: str, value: object) -> Array:
-    """Return *value* as float32 numbers in one piece: itself where it is that, else a copy."""
+    """Return *value* as a contiguous float32 array: itself if it is one, else a copy."""
     import numpy as np
 
     found = np.asarray(_of_arrow(name, value))
@@ -109,7 +109,7 @@ def _array(name: str, value: object) -> Array:
         )
     if found.dtype.kind != "f":
         raise InvalidArgumentError(f"{name} must be float32, not {found.dtype}")
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told later
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
         return np.require(found, np.float32, ["C", "A"])
 
 
@@ -120,7 +120,7 @@ def _of_arrow(name: str, value: Any) -> Any:
     size = getattr(getattr(value, "type", None), "list_size", None)
     if not isinstance(size, int):
         return value
-    numbers = value.flatten()  # leaves out lists that are null
+    numbers = value.flatten()  # leaves null lists out
     nulls = value.null_count + numbers.null_count
     if nulls:
         raise InvalidArgumentError(f"{name} must have no nulls, but has {nulls}")
@@ -129,10 +129,10 @@ def _of_arrow(name: str, value: Any) -> Any:
 
 class Vectors:
     """
-    The vectors of a query and of chunks, where some may have to be embedded first.
+    The vectors of a query and of chunks, some of which may have to be embedded first.
 
-    ``texts`` are those to embed, None where the caller gave vectors; ``query`` is the query, None
-    likewise.
+    ``texts`` are the chunks' texts to embed, None if the caller gave their vectors; ``query`` is
+    the query, None if the caller gave its vector.
     """
 
     def __init__(self, query: str, chunks: Sequence[object], given: object, embedder: Any) -> None:
@@ -161,19 +161,19 @@ class Vectors:
 
     @property
     def is_missing(self) -> bool:
-        """Whether something is to be embedded: nothing is for an empty query or no chunks."""
+        """Whether something must be embedded; never for an empty query or no chunks."""
         return bool(self.query) and self.count > 0
 
     def know_query(self, vector: Any) -> None:
-        """Take the query's vector, which the same embedder made before."""
+        """Set the query's vector, which the same embedder made before."""
         self._wanted = _answered(_QUERY, vector, None)
 
     def embed(self) -> None:
         """
-        Ask the embedder for what is missing.
+        Make the missing vectors with the embedder.
 
         Raises:
-            EmbeddingError: From the embedder, or it answered what are no such vectors.
+            EmbeddingError: The embedder failed, or returned something else than these vectors.
 
         """
         if self.texts is not None:
@@ -188,7 +188,7 @@ class Vectors:
             self._add_query(self._embedder.embed([self.query]))
 
     async def aembed(self) -> None:
-        """Do what `embed` does, without blocking the event loop."""
+        """Embed as `embed` does, without blocking the event loop."""
         if self.texts is not None:
             self._add_chunks(await self._embedder.aembed(self.texts))
         if not self.query:
@@ -202,7 +202,7 @@ class Vectors:
 
     def _add_chunks(self, answer: Any) -> None:
         if getattr(answer, "shape", None) == (self.count, 0):
-            self.query = ""  # no text was worth asking for: all are empty
+            self.query = ""  # all texts are empty, so none was embedded
             return
         self._vectors = _answered(_CHUNKS, answer, self.count)
 
@@ -216,14 +216,14 @@ class Vectors:
                 )
 
     def cosines(self) -> bytes:
-        """Return the cosines as float64; 0 for all where the query is empty."""
+        """Return the cosines as float64; 0 for all if the query is empty."""
         if self._wanted is None or self._vectors is None:
             return bytes(8 * self.count)
         return bytes(cosine_scores(self._wanted, self._vectors, self._names))
 
 
 def _answered(name: str, answer: object, count: int | None) -> Array:
-    """Return an embedder's answer as vectors that can be used."""
+    """Return an embedder's answer as checked vectors."""
     import numpy as np
 
     try:
@@ -238,7 +238,7 @@ def _answered(name: str, answer: object, count: int | None) -> Array:
 
 
 def _texts(chunks: Sequence[object]) -> list[str]:
-    """Return what is embedded of each chunk: its title on a line of its own, and its text."""
+    """Return the text to embed for each chunk: its title on a line of its own, and its text."""
     from budgeteer._reference._chunk.chunk import read  # either backend reads alike
 
     texts, titles = read(chunks, True)

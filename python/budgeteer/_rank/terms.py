@@ -1,4 +1,4 @@
-"""Which words BM25 counts: languages of stems, stopwords."""
+"""The words that BM25 counts: languages of stems, stopwords."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Language: TypeAlias = Literal[
     "spanish", "swedish", "tamil", "turkish",
 ]  # fmt: skip
 STEMMED: tuple[Language, ...] = get_args(Language)
-"""Snowball's languages of which every word has the same stem in Rust and in Python."""
+"""Snowball's languages in which every word has the same stem in Rust and in Python."""
 
 Listed: TypeAlias = Literal[
     "danish", "dutch", "english", "finnish", "french", "german", "hungarian", "indonesian",
     "irish", "italian", "norwegian", "portuguese", "russian", "sesotho", "spanish", "swedish",
 ]  # fmt: skip
 LISTED: tuple[Listed, ...] = get_args(Listed)
-"""The languages of which there are stopwords."""
+"""The languages with a list of stopwords."""
 
 Stopwords: TypeAlias = Listed | AbstractSet[str] | list[str] | tuple[str, ...]
-"""Those of a language, or words of your own; no iterable, as a misspelt language is one too."""
+"""A language, or a collection of words; not any iterable, as a misspelt language is one."""
 
 Words: TypeAlias = tuple[Language | None, Listed | tuple[str, ...] | None]
-"""What a backend takes: the language of stems, and that of stopwords or these themselves."""
+"""The form that backends take: the language of stems, and the stopwords or their language."""
 
 
 def words_of(stemming: object, stopwords: object) -> Words:
-    """Return what a backend takes for the two options, checked."""
+    """Return the two options, checked, as a backend takes them."""
     language = None if stemming is None else _validate.choice("stemming", stemming, STEMMED)
     return language, _stopwords(stopwords)
 

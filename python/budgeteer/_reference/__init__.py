@@ -1,4 +1,4 @@
-"""Pure-Python backend: the readable definition of what the native backend must do."""
+"""Pure-Python backend: the readable definition of the native backend's behaviour."""
 
 from budgeteer._reference._count.counter import (
     cache_info,

@@ -30,43 +30,42 @@ _turns: WeakKeyDictionary[Any, dict[int, threading.Lock]] = WeakKeyDictionary()
 
 
 def _turn_of(client: Any) -> threading.Lock:
-    """Return the lock of a client, the same for all who share it in this process."""
-    locks = _turns.setdefault(client, {})  # each step is one of a dict: no thread comes between
+    """Return the lock of a client, the same for all its users in this process."""
+    locks = _turns.setdefault(client, {})  # atomic: one operation of a dict
     return locks.setdefault(os.getpid(), threading.Lock())
 
 
 @public("budgeteer.service")
 class QdrantRetriever:
     """
-    Finds the chunks that are nearest to a query in a collection of Qdrant.
+    Finds the chunks nearest to a query in a collection of Qdrant.
 
     Needs ``pip install 'budgeteer[qdrant]'``. Without *url* the collection is in this process, in
-    memory or in the folder *path*: no server is needed. Safe to share between threads.
+    memory or in the folder *path*, and needs no server. Safe to share between threads.
 
-    `RetrievalService` reads it in pages that grow until its budget is full, instead of asking for
-    a fixed number. A chunk's score is Qdrant's, or its negative where the collection measures a
-    distance, so that higher is always better.
+    `RetrievalService` reads it in growing pages until its budget is full. A chunk's score is
+    Qdrant's, or its negative if the collection uses a distance, so that higher is always better.
 
     Args:
         collection: The collection's name.
-        embedder: Turns a query into a vector, and chunks that are added; as
-            `budgeteer.embedding.OpenAIEmbedder`. None takes the vector that the service's own
-            embedder makes, once for all its retrievers.
-        path: The folder of an embedded collection. One process at a time can have it open.
-        url: A server's, such as ``http://localhost:6333``.
+        embedder: Embeds queries, and chunks that are added; for example
+            `budgeteer.embedding.OpenAIEmbedder`. None takes the vector that the service's embedder
+            makes once for all its retrievers.
+        path: The folder of an embedded collection. Only one process at a time can open it.
+        url: The URL of a server, such as ``http://localhost:6333``.
         api_key_env: The environment variable that holds the server's key; None sends none.
-        client: A ``qdrant_client.QdrantClient`` to use instead of one of our own. Several
-            retrievers can share one, as over two collections of one folder.
-        vector_name: Which of the collection's vectors is meant, where they have names.
-        fields: Which key of a payload holds a chunk's ``text``, ``title``, ``source``, ``id`` and
-            ``metadata``; a dot leads into a mapping. The text is looked for under ``text``,
-            ``content``, ``page_content`` and ``document``; without ``metadata`` the rest of the
-            payload is that. The point's id stands in for one that is not there.
-        to_chunk: Makes a chunk of a payload, the point's id and the score, instead of *fields*.
+        client: A ``qdrant_client.QdrantClient`` to use instead of a new one. Several retrievers
+            can share it, for example for two collections in one folder.
+        vector_name: The name of the vector to use, if the collection's vectors have names.
+        fields: The payload keys of a chunk's ``text``, ``title``, ``source``, ``id`` and
+            ``metadata``; a dot leads into a mapping. By default the text is under ``text``,
+            ``content``, ``page_content`` or ``document``, the metadata is the rest of the payload,
+            and the id is the point's.
+        to_chunk: Makes a chunk from a payload, the point's id and the score, instead of *fields*.
         query_filter: A ``qdrant_client.models.Filter`` that points must match.
-        page_size: How many points the first page has; each further one has twice as many.
-        timeout: Whole seconds that a server may take to answer.
-        name: What errors call it.
+        page_size: The number of points in the first page; it doubles with each page.
+        timeout: The most seconds, a whole number, for a server's answer.
+        name: Its name in errors.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
@@ -121,7 +120,7 @@ class QdrantRetriever:
         self._to_chunk = to_chunk or _reader(_fields(fields))
         self._opening = threading.Lock()
         renew(self)
-        # What runs in this process is not made for several threads; a server is.
+        # An embedded collection is not made for several threads; a server is.
         self._turn: Any = nullcontext()
         self._sign: float | None = None
         if client is not None:
@@ -187,18 +186,18 @@ class QdrantRetriever:
 
     def add(self, chunks: Iterable[Any], *, vectors: Any = None) -> None:
         """
-        Put chunks into the collection, which is made where it is not there.
+        Put chunks into the collection, which is created if it is missing.
 
-        A chunk that has the id and source of one that is there, or without an id its text, takes
-        its place.
+        A chunk replaces the one with the same id and source or, without an id, the one with the
+        same text.
 
         Args:
             chunks: As for `budgeteer.Packer.pack`.
-            vectors: Their embeddings, floats, shape ``(n, d)``; None has the embedder make them.
+            vectors: Their embeddings, floats, shape ``(n, d)``; None embeds them.
 
         Raises:
-            InvalidArgumentError: There are neither vectors nor an embedder that can ``embed``, or
-                there is not one vector for each chunk.
+            InvalidArgumentError: There are neither vectors nor an embedder with ``embed``, or not
+                one vector for each chunk.
 
         """
         items = list(as_chunks(_validate.batch("chunks", chunks)))
@@ -236,7 +235,7 @@ class QdrantRetriever:
             )
 
     def close(self) -> None:
-        """Close the connection or the folder, if it is our own; a later call opens it again."""
+        """Close the connection or folder, unless *client* was given; a later call reopens it."""
         with self._opening:
             if self._is_own and self._client is not None:
                 with self._turn:
@@ -259,7 +258,7 @@ class QdrantRetriever:
                         place["location"] = MEMORY
                 try:
                     self._client = library.QdrantClient(**place)
-                except RuntimeError as error:  # what the folder's lock raises
+                except RuntimeError as error:  # raised by the folder's lock
                     raise RetrievalError(
                         f"{self.name} cannot be opened; another process may have it open",
                         source=self.name,
@@ -268,7 +267,7 @@ class QdrantRetriever:
             return self._client
 
     def begin_anew(self) -> None:
-        """Make locks that no thread of another process holds."""
+        """Make new locks, which no thread of another process holds."""
         self._opening = threading.Lock()
         if self._client is not None:
             self._set_turn()
@@ -302,7 +301,7 @@ class QdrantRetriever:
         return points
 
     def _sign_of(self, client: Any) -> float:
-        """Return -1 where the nearest point has the lowest score, else 1."""
+        """Return -1 if the nearest point has the lowest score, else 1."""
         if not client.collection_exists(self.collection):
             raise InvalidArgumentError(f"the collection {self.collection[:80]!r} does not exist")
         vectors = client.get_collection(self.collection).config.params.vectors
@@ -389,7 +388,7 @@ def _fields(fields: Mapping[ChunkField, str] | None) -> dict[ChunkField, list[st
 
 
 def _reader(fields: dict[ChunkField, list[str]]) -> Callable[[Mapping[str, Any], Any, Any], Chunk]:
-    """Return what makes a chunk of a payload."""
+    """Return a function that makes a chunk from a payload."""
     ways = {name: fields.get(name, [name]) for name in CHUNK_FIELDS}
     used = {path[0] for name, path in ways.items() if name != "metadata" or name in fields}
 

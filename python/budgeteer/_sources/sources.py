@@ -1,4 +1,4 @@
-"""The sources of a configuration, read into chunks in an order that no machine changes."""
+"""The sources of a configuration, read into chunks in the same order on every machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PATTERN = "**/*.md"
-"""Which files of a directory are read, where the configuration does not say."""
+"""The default pattern of the files to read in a directory."""
 
 _KEYS = {
     "directory": ("type", "path", "name", "priority", "pattern"),
@@ -42,7 +42,7 @@ class Directory:
     The Markdown files under *path* whose relative path matches *pattern*, a chunk per section.
 
     Hidden files and directories are read like all others. Links to files are followed, links to
-    directories are not, and what is neither a file nor a link to one is left out.
+    directories are not, and anything else is left out.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class Directory:
         return chunks
 
     def _files(self) -> Iterator[str]:
-        """Yield the relative paths of the files that match, in no order."""
+        """Yield the relative paths of matching files, in no particular order."""
         pattern = [part for part in self.pattern.split("/") if part not in ("", ".")]
         for folder, _, names in os.walk(self.path, onerror=_raise):
             for name in names:
@@ -83,9 +83,9 @@ class Directory:
 @dataclass(frozen=True, slots=True)
 class Jsonl:
     """
-    A file with a JSON object per line: ``text`` or ``content``, and what else a `Chunk` has.
+    A file with a JSON object per line: ``text`` or ``content``, and other fields of `Chunk`.
 
-    Keys that a chunk does not have are passed over, as are blank lines.
+    Unknown keys and blank lines are ignored.
     """
 
     path: Path
@@ -103,7 +103,7 @@ class Jsonl:
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """A text that stands in the configuration itself."""
+    """A text in the configuration itself."""
 
     text: str
     name: str
@@ -119,9 +119,9 @@ class Qdrant:
     """
     A collection of Qdrant, in a folder or on a server.
 
-    With *embedding*, or else the embedder of the configuration, the *limit* chunks that are
-    nearest to the query are read; else, or where *is_whole*, the first *limit* by their ids. None
-    is 500 of the nearest, or all.
+    With *embedding*, or else the embedder of the configuration, it reads the *limit* chunks
+    nearest to the query; without one, or if *is_whole*, the first *limit* by their ids. The limit
+    None is 500 of the nearest, or all.
     """
 
     collection: str
@@ -138,15 +138,15 @@ class Qdrant:
 
     def read(self, query: str | None = None, embedder: Any = None) -> list[Chunk]:
         """
-        Return the chunks for *query*; without one, or without embedding, whatever it is.
+        Return the chunks for *query*; without a query or an embedder, those of any query.
 
         Args:
-            query: What is looked for. To an empty one everything is as near.
-            embedder: That of the configuration.
+            query: The query. All chunks are equally near to an empty one.
+            embedder: The embedder of the configuration.
 
         """
         from budgeteer._guard import Guard
-        from budgeteer._sources.qdrant import QdrantRetriever  # an extra, for few
+        from budgeteer._sources.qdrant import QdrantRetriever  # an extra that few need
 
         own = None
         with Guard(self.name):
@@ -189,12 +189,12 @@ def source_of(key: str, value: object, base: Path) -> Source:
     Return the source that the entry *value* of a configuration describes.
 
     Args:
-        key: The entry's own key, for messages.
+        key: The entry's own key, for errors.
         value: The entry.
-        base: What relative paths are relative to.
+        base: The directory of relative paths.
 
     Raises:
-        InvalidArgumentError: The entry says what it must not, or its path is not there.
+        InvalidArgumentError: The entry is invalid, or its path does not exist.
 
     """
     if not isinstance(value, dict):
@@ -256,7 +256,7 @@ def _qdrant(key: str, entry: dict[str, Any], base: Path, priority: float) -> Qdr
 
 
 def _existing(key: str, written: str, base: Path, kind: str) -> Path:
-    """Return the path that is *written* in a configuration and must fit *kind*."""
+    """Return the path *written* in a configuration, which must exist as *kind*."""
     if not written:
         raise InvalidArgumentError(f"{key} must not be empty")
     path = base / written
@@ -279,9 +279,9 @@ def split_markdown(text: str, stem: str) -> list[tuple[str, str]]:
     r"""
     Return title and text of each section of a Markdown file, the heading line included.
 
-    A section starts at a line that starts with ``## `` outside fenced code. What comes before the
-    first is a section too, under the title of the first H1 or *stem*. Sections of whitespace alone
-    are left out. Line ends become ``\n``.
+    A section starts at a line that starts with ``## `` outside fenced code. The text before the
+    first is a section too, titled by the first H1 or *stem*. Sections of only whitespace are left
+    out. Line ends become ``\n``.
 
     Examples:
         >>> split_markdown("# Tea\nA drink.\n## Green\nMild.\n", "drinks")
@@ -299,17 +299,17 @@ def split_markdown(text: str, stem: str) -> list[tuple[str, str]]:
             fence = mark[1]
         elif line.startswith("## "):
             starts.append(i)
-            titles.append(_heading(line[3:]))
+            titles.append(heading(line[3:]))
         elif line.startswith("# ") and len(starts) == 1 and not titles[0]:
-            titles[0] = _heading(line[2:])
+            titles[0] = heading(line[2:])
     titles[0] = titles[0] or stem
     ends = [*starts[1:], len(lines)]
     sections = ["\n".join(lines[i:j]).strip() for i, j in zip(starts, ends, strict=True)]
     return [pair for pair in zip(titles, sections, strict=True) if pair[1]]
 
 
-def _heading(text: str) -> str:
-    """Return the text of a heading without the hashes that may close it."""
+def heading(text: str) -> str:
+    """Return the text of a heading without closing hashes."""
     text = text.strip()
     bare = text.rstrip("#")
     return bare.rstrip() if not bare or bare[-1].isspace() else text
@@ -319,7 +319,7 @@ def matches(parts: tuple[str, ...], pattern: list[str]) -> bool:
     """
     Return whether a relative path matches a glob, both given in parts.
 
-    ``**`` stands for any number of parts, none included; case counts on every machine.
+    ``**`` matches any number of parts, including none; case matters on every machine.
 
     Examples:
         >>> matches(("top.md",), ["**", "*.md"]), matches(("a", "b", "deep.md"), ["**", "*.md"])
@@ -339,7 +339,7 @@ def matches(parts: tuple[str, ...], pattern: list[str]) -> bool:
 
 
 def _reach(places: set[int], pattern: list[str]) -> set[int]:
-    """Return *places* and those that follow when each ``**`` stands for nothing."""
+    """Return *places* and those that follow if each ``**`` matches no part."""
     reached = set(places)
     for i, part in enumerate(pattern):
         if i in reached and part == "**":
@@ -348,7 +348,7 @@ def _reach(places: set[int], pattern: list[str]) -> set[int]:
 
 
 def _chunk(row: object, line: int, source: str) -> Chunk:
-    """Return the chunk that a JSON object describes; *source* stands where it names none."""
+    """Return the chunk of a JSON object; *source* is its source if it names none."""
     if not isinstance(row, dict):
         found = _validate.type_name(row)
         raise InvalidArgumentError(f"line {line}: must be a JSON object, not {found}")

@@ -1,9 +1,9 @@
 r"""
-The command line: ``budgeteer query``, ``pack``, ``gate``, ``count``, ``models`` and ``inspect``.
+The command line: ``budgeteer ask``, ``count``, ``cut``, ``pack`` and others; see its help.
 
 An answer goes to standard output whole, or not at all: an error is one line on standard error and
-exit status 2. Everything is read and written as UTF-8; a lone surrogate is written as ``\udXXX``,
-which in JSON is its own escape.
+exit status 2. ``count`` alone answers what it can beside an error. Everything is read and written
+as UTF-8; a lone surrogate is written as ``\udXXX``, which in JSON is its own escape.
 """
 
 from budgeteer.cli._main import main

@@ -1,4 +1,4 @@
-"""What ``budgeteer gate`` answers."""
+"""The command ``budgeteer gate``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from budgeteer._files import one_line
 from budgeteer.presets import gate_bundle
 
 _SPELT = {"cap": "doc_cap"}
-"""Reasons that the gate's document spells otherwise."""
+"""Reasons with other names in the gate's document."""
 
 
 def gate(bundle: Any, output: str, **options: int) -> str:
-    """Return what became of a bundle, as the text of its document or as JSON."""
+    """Return the outcome of a bundle, as its packed text or as JSON."""
     packing = gate_bundle(bundle, **options)
     excluded = [
         (dropped.chunk["id"], _SPELT.get(dropped.reason, dropped.reason))

@@ -1,4 +1,4 @@
-"""What ``budgeteer models`` and ``budgeteer inspect`` answer."""
+"""The commands ``budgeteer models`` and ``budgeteer inspect``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from budgeteer.window._negotiation import Negotiation, negotiate
 
 
 def models(name: str | None, output: str) -> str:
-    """Return the models that are known, or the one asked for, as text or JSON."""
+    """Return the known models, or the named one, as text or JSON."""
     _keep_quiet()
     found = list_models() if name is None else [model_limits(name)]
     if output == "json":
@@ -41,7 +41,7 @@ def inspect(output: str, **arguments: Any) -> str:
 
 
 def _keep_quiet() -> None:
-    """Let no log record reach standard error: the answer says what it says."""
+    """Keep log records off standard error; the answer holds the same."""
     if not log().handlers:
         log().addHandler(logging.NullHandler())
 

@@ -1,8 +1,8 @@
 """
-Embeddings by any endpoint that speaks OpenAI's protocol, kept on disk.
+Embeddings from any endpoint that speaks OpenAI's protocol, with a cache on disk.
 
-Needs ``pip install 'budgeteer[embeddings]'``. Texts leave the machine for the configured URL, and
-for nothing else; the rest of budgeteer has no network.
+Needs ``pip install 'budgeteer[embeddings]'``. Texts are sent to the configured URL and nowhere
+else; the rest of budgeteer uses no network.
 """
 
 from budgeteer._rank.similarity import Embedder

@@ -1,8 +1,8 @@
 """
-Embeddings kept on disk: one SQLite file, shared by threads and processes.
+The cache of embeddings: one SQLite file, shared by threads and processes.
 
-The cache never fails a call. Where the file cannot be used that is said in the log, and texts are
-embedded as if nothing were kept; a row that is damaged is embedded again.
+The cache never fails a call. If the file cannot be used, that is logged, and texts are embedded
+without it. A damaged row is embedded again.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SCHEMA = (
 )
 _BUSY_SECONDS = 5.0
 _LOOK_SECONDS = 0.005
-_KEYS_AT_ONCE = 500  # below the 999 variables that an old SQLite allows
-_ROW_BYTES = 160  # of a row beside its vector: both keys, checksum and what SQLite adds
+_KEYS_AT_ONCE = 500  # below the limit of 999 variables in old SQLite
+_ROW_BYTES = 160  # of a row without its vector: both keys, checksum, overhead
 _WAL_BYTES = 4 << 20
 
 
 class Keys:
-    """Makes the key of a text: a hash of the whole text, of the model, its size and the URL."""
+    """Makes the key of a text: a hash of the whole text, the model, its size and the URL."""
 
     def __init__(self, url: str, model: str, dimensions: int | None) -> None:
         self._hash = hashlib.blake2b(digest_size=32, person=b"budgeteer.embed")
@@ -58,9 +58,9 @@ class Keys:
 
 class Cache:
     """
-    The file in *folder*, of at most *max_bytes*: what was stored first leaves first.
+    The file in *folder*, of at most *max_bytes*: the oldest rows are deleted first.
 
-    Safe to share between threads. A process that was forked must make its own.
+    Safe to share between threads. A forked process must make its own.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -72,19 +72,19 @@ class Cache:
         self._told = ""
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        """Return what is kept under *keys*."""
+        """Return the stored vectors of *keys*."""
         if not keys:
             return {}
         return self._use(lambda connection: _get(connection, keys)) or {}
 
     def put(self, keys: Sequence[bytes], vectors: Vectors) -> None:
-        """Keep *vectors*, shape ``(n, d)``, under the *n* keys."""
+        """Store *vectors*, shape ``(n, d)``, under the *n* keys."""
         blobs = [row.astype("<f4", copy=False).tobytes() for row in vectors]
         rows = [(key, blob, _checksum(key, blob)) for key, blob in zip(keys, blobs, strict=True)]
         self._use(lambda connection: _put(connection, rows, self._max_bytes))
 
     def close(self) -> None:
-        """Let go of the file; it is opened again when it is used again."""
+        """Close the file; the next use opens it again."""
         with self._lock:
             self._close()
 
@@ -96,7 +96,7 @@ class Cache:
                         self._connection = self._open()
                     done = work(self._connection)
                 except (sqlite3.Error, OSError) as error:
-                    # Only what is corrupt raises the base class itself.
+                    # Only a corrupt file raises the base class itself.
                     if type(error) is not sqlite3.DatabaseError:
                         self._tell(str(error))
                         return None
@@ -145,7 +145,7 @@ class Cache:
             self._connection = None
 
     def _set_aside(self) -> None:
-        """Rename the corrupt file, unless another process has done so; a former one gives way."""
+        """Rename the corrupt file, over an earlier one, unless another process has done so."""
         self._close()
         aside = f"{self._path}.corrupt"
         try:
@@ -168,10 +168,10 @@ class Cache:
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
     """
-    Have the file write ahead.
+    Switch the file to write-ahead logging.
 
-    SQLite itself does not wait where others begin that at the same time: each of them reads, and
-    would write next.
+    SQLite itself does not wait if several processes do so at the same time, as each of them has
+    read and wants to write.
     """
     ends = time.monotonic() + _BUSY_SECONDS
     while not _writes_ahead(connection, is_patient=time.monotonic() < ends):
@@ -257,7 +257,7 @@ def _put(
 
 
 def _live_bytes(connection: sqlite3.Connection) -> int:
-    """Return how much of the file is in use; what was deleted is used again before it grows."""
+    """Return the bytes of the file in use; deleted rows' space is reused before it grows."""
     pages, free, size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("page_count", "freelist_count", "page_size")

@@ -50,7 +50,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 class _Process:
-    """What belongs to one process: connections, and the cache's file."""
+    """The resources of one process: connections, and the cache's file."""
 
     def __init__(self, embedder: OpenAIEmbedder) -> None:
         self.pid = os.getpid()
@@ -62,7 +62,7 @@ class _Process:
             self.cache = Cache(Path(embedder.cache_dir), embedder.max_cache_bytes)
 
     def close(self) -> None:
-        """Close what threads use."""
+        """Close the resources of threads."""
         with self.lock:
             client, self.client = self.client, None
         if client is not None:
@@ -71,8 +71,8 @@ class _Process:
             self.cache.close()
 
     def __del__(self) -> None:
-        """Leave nothing open behind an embedder that nobody closed."""
-        # What a fork inherited is the other process's; what fails here nobody could mend.
+        """Close the resources of an embedder that was not closed."""
+        # Inherited resources belong to the parent process; an error here helps nobody.
         with suppress(Exception):
             if self.pid == os.getpid():
                 self.close()
@@ -82,42 +82,42 @@ class _Process:
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenAIEmbedder:
     """
-    Turns texts into vectors, by an endpoint that speaks OpenAI's protocol.
+    Turns texts into vectors with an endpoint that speaks OpenAI's protocol.
 
-    Immutable; safe to share between threads, between event loops and with forked processes, each
-    of which has its own connections; picklable. The key is read from the environment for each
-    request and is kept nowhere.
+    Immutable, picklable, and safe to share between threads, event loops and forked processes, each
+    with its own connections. The key is read from the environment for each request and is never
+    stored.
 
     ``with`` and ``async with`` close the connections and the cache's file at their end. Without
-    ``async with``, each call of `aembed` has connections of its own.
+    ``async with``, each call of `aembed` opens its own connections.
 
     Args:
         model: The model's name.
         url: The full endpoint, http or https. Nothing else is contacted: redirects are errors, and
-            what the environment says of proxies is ignored.
+            proxies set in the environment are ignored.
         api_key_env: The environment variable that holds the key; None sends no key.
-        cache_dir: The directory of the cache, made where it is not there; None keeps nothing.
-            Queries are not kept. The file is safe for several processes.
-        dimensions: Ask for vectors of this size; None leaves it to the model.
-        batch_size: How many texts go into a request at most, from 1 to 2048.
-        max_batch_bytes: How many bytes of UTF-8 go into a request at most, but for one text that
-            has more. The default keeps below OpenAI's 300,000 tokens for any text.
-        max_concurrency: How many requests of a call are under way at once.
-        timeout: Seconds that a request may take, from connecting to the last byte.
-        connect_timeout: Seconds of these that connecting may take.
-        total_timeout: Seconds that all requests of a call may take, repetitions and waiting
-            included; None sets no such limit.
-        max_retries: How often a request is repeated that failed for what may pass: no connection,
-            no answer in time, 408, 409, 425, 429, 5xx, or an answer cut short.
-        backoff: Seconds before the first repetition, doubled for each further one up to 8, of
-            which a random part up to a half is left out. A ``Retry-After`` of the endpoint is
-            obeyed; above a minute, or beyond *total_timeout*, the call fails at once.
-        max_response_bytes: The largest answer that is read, packed or unpacked.
-        max_cache_bytes: The largest size of the cache, from 1 MiB; what was stored first leaves
+        cache_dir: The directory of the cache, made if it is missing; None for no cache. Queries
+            are not stored. Several processes may share it.
+        dimensions: The size of the vectors to request; None for the model's own.
+        batch_size: The most texts in a request, from 1 to 2048.
+        max_batch_bytes: The most bytes of UTF-8 in a request, unless a single text has more. The
+            default stays below OpenAI's limit of 300,000 tokens for any text.
+        max_concurrency: The most requests of a call at the same time.
+        timeout: The most seconds for a request, from connecting to the last byte.
+        connect_timeout: The most seconds of these for connecting.
+        total_timeout: The most seconds for all requests of a call, retries and waiting included;
+            None for no limit.
+        max_retries: The most retries of a request after a transient failure: no connection, a
+            timeout, 408, 409, 425, 429, 5xx, or a truncated answer.
+        backoff: Seconds before the first retry, doubled for each further one up to 8, and reduced
+            by a random part of up to a half. A ``Retry-After`` of the endpoint is obeyed; if it is
+            above a minute or beyond *total_timeout*, the call fails at once.
+        max_response_bytes: The largest answer to read, in bytes, compressed or not.
+        max_cache_bytes: The largest size of the cache, from 1 MiB; the oldest rows are deleted
             first.
-        max_input_tokens: How many tokens of ``cl100k_base`` a text may have; None is 8191 for
-            OpenAI's own models, and whatever the endpoint accepts for others.
-        truncate: Whether a text that has more is cut at its end; otherwise it is an error.
+        max_input_tokens: The most ``cl100k_base`` tokens of a text; None is 8191 for OpenAI's own
+            models and no limit for others.
+        truncate: Whether a longer text is cut at its end; if not, it is an error.
         ca_file: A file of certificates to trust instead of the usual ones.
         allow_insecure_http: Whether the key may go to another machine without encryption.
 
@@ -173,21 +173,21 @@ class OpenAIEmbedder:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
         """
-        Return the vectors of *texts*, from the cache where they are kept.
+        Return the vectors of *texts*, from the cache if it has them.
 
         Args:
-            texts: The texts, shape ``(n,)``. A text that comes twice is sent once. An empty one is
-                not sent, and its vector is zeros. A lone surrogate is sent as U+FFFD.
+            texts: The texts, shape ``(n,)``. A repeated text is sent once. An empty one is not
+                sent, and its vector is zeros. A lone surrogate is sent as U+FFFD.
 
         Returns:
-            The vectors as the endpoint gave them, not normalised: float32, shape ``(n, d)``.
-            Where no text is sent, d is *dimensions* or that of OpenAI's model, else 0.
+            The vectors as the endpoint gave them, not normalised: float32, shape ``(n, d)``. If no
+            text is sent, d is *dimensions*, or the size of OpenAI's model, or 0.
 
         Raises:
-            InvalidArgumentError: *texts* is no sequence of str.
+            InvalidArgumentError: *texts* is not a sequence of str.
             EmbeddingError: The endpoint cannot be reached, refuses, or breaks the protocol; there
-                is no key; a text has too many tokens; or httpx is not installed. Batches that were
-                answered before are kept in the cache.
+                is no key; a text has too many tokens; or httpx is not installed. Batches that
+                succeeded stay in the cache.
 
         Examples:
             >>> OpenAIEmbedder().embed([]).shape
@@ -200,7 +200,7 @@ class OpenAIEmbedder:
         """
         Return what `embed` returns, without blocking the event loop, asyncio's or trio's.
 
-        Cancelling it closes the connections that are in use.
+        Cancelling it closes the connections in use.
 
         Args:
             texts: As for `embed`.
@@ -224,7 +224,7 @@ class OpenAIEmbedder:
 
     def embed_query(self, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         """
-        Return the vector of a query, which is neither looked for in the cache nor kept.
+        Return the vector of a query, without using the cache.
 
         Args:
             text: The query.
@@ -271,7 +271,7 @@ class OpenAIEmbedder:
         """
         Close the connections of threads and the cache's file.
 
-        A later call opens them again. What runs in other threads meanwhile may fail.
+        A later call opens them again. Calls that run in other threads meanwhile may fail.
 
         Examples:
             >>> OpenAIEmbedder().close()
@@ -306,7 +306,7 @@ class OpenAIEmbedder:
         self.close()
 
     def _process(self) -> _Process:
-        """Return what this process has; what a forked one inherits it must not touch."""
+        """Return this process's resources; a forked process must not touch inherited ones."""
         pid = os.getpid()
         found = self._processes.get(pid)
         return found or self._processes.setdefault(pid, _Process(self))
@@ -375,7 +375,7 @@ def _restored(options: dict[str, Any]) -> OpenAIEmbedder:
 
 
 def _transport() -> ModuleType:
-    """Load what loads httpx."""
+    """Import the module that imports httpx."""
     try:
         return importlib.import_module("budgeteer.embedding._transport")
     except ImportError:
@@ -384,7 +384,7 @@ def _transport() -> ModuleType:
 
 
 def _checked(embedder: OpenAIEmbedder) -> dict[str, Any]:
-    """Return every option as it is used; see the class for what is allowed."""
+    """Return all options, checked and normalised; the class says what is allowed."""
     given = {item.name: getattr(embedder, item.name) for item in fields(embedder)[:-1]}
     for name, (low, high) in _RANGES.items():
         if given[name] is not None or name not in _OPTIONAL:
@@ -408,7 +408,7 @@ def _checked(embedder: OpenAIEmbedder) -> dict[str, Any]:
 
 
 def _check_names(given: dict[str, Any]) -> None:
-    """Check the options that name what to ask, and those that hang on these."""
+    """Check the options that name endpoint and model, and those that depend on them."""
     model = given["model"] = _validate.text("model", given["model"])
     if not model.strip() or not model.isprintable():
         raise InvalidArgumentError("model must be a name in printable characters")
@@ -433,7 +433,7 @@ def _check_names(given: dict[str, Any]) -> None:
 
 
 def _path(name: str, value: object) -> str:
-    """Return a path, absolute: the process may stand elsewhere when it is used."""
+    """Return an absolute path, as the current directory may change before it is used."""
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(path, str):
         raise InvalidArgumentError(
@@ -446,10 +446,10 @@ def _path(name: str, value: object) -> str:
 
 def _is_private(text: str) -> bool:
     """
-    Return whether what is sent to this URL is safe from others: https, or this machine.
+    Return whether requests to this URL are private: https, or this machine.
 
     Raises:
-        InvalidArgumentError: It is not a URL that can be used. It is not quoted, as it may hold
+        InvalidArgumentError: The URL cannot be used. The message does not quote it, as it may hold
             a key.
 
     """

@@ -1,4 +1,4 @@
-"""What one call has to embed: the distinct texts that the cache does not have, in batches."""
+"""The texts of one call to embed: the distinct ones that the cache lacks, in batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = {
     "text-embedding-3-large": 3_072,
     "text-embedding-ada-002": 1_536,
 }
-"""The models whose limit and size are known: the limit is the same for all of them."""
+"""The models with known vector sizes; they share one input limit."""
 
 
 class Job:
@@ -29,8 +29,8 @@ class Job:
     Args:
         embedder: The settings.
         texts: The texts. An empty one is never sent: its row is zeros.
-        cache: Where vectors are kept; None for nowhere.
-        name: What errors call the texts.
+        cache: The cache of vectors; None for none.
+        name: The texts' name in errors.
 
     """
 
@@ -44,7 +44,7 @@ class Job:
         self._embedder = embedder
         self._cache = cache
         places: dict[str, int] = {}
-        # Checked to the last before any is counted or looked up.
+        # All are checked before any is counted or looked up.
         clean = [_repaired(_validate.text(name.format(i), text)) for i, text in enumerate(texts)]
         cut = [_fitting(embedder, text, i, name) for i, text in enumerate(clean)]
         self._place = [places.setdefault(text, len(places)) if text else -1 for text in cut]
@@ -63,10 +63,10 @@ class Job:
 
     def batches(self) -> list[list[int]]:
         """
-        Return which texts to embed now, in batches; none when all is there.
+        Return which texts to embed now, in batches; none if all vectors are there.
 
-        Rows of the cache are embedded again where their size is not that of the endpoint's
-        answers, which happens when another model is served under the same name.
+        A cached row is embedded again if its size differs from the endpoint's answers, which
+        happens if another model is served under the same name.
         """
         sizes = {len(row) for row in self._rows if row is not None}
         if self._embedder.dimensions is not None:
@@ -94,7 +94,7 @@ class Job:
         return [self._texts[i] for i in batch]
 
     def add(self, batch: Sequence[int], vectors: Vectors) -> None:
-        """Take the vectors of a batch, and keep them for the next call."""
+        """Add the vectors of a batch, and store them in the cache."""
         for i, row in zip(batch, vectors, strict=True):
             self._rows[i] = row
         if self._cache is not None:
@@ -105,7 +105,7 @@ class Job:
         Return all vectors in the order of the texts.
 
         Raises:
-            EmbeddingError: The endpoint answered vectors of several sizes.
+            EmbeddingError: The endpoint returned vectors of different sizes.
 
         """
         import numpy as np
@@ -119,7 +119,7 @@ class Job:
             )
         known = SIZES.get(self._embedder.model, 0)
         size = sizes[0] if sizes else self._embedder.dimensions or known
-        # One row more than there are texts, of zeros, is what -1 stands for.
+        # An extra last row of zeros, which the index -1 refers to.
         table = np.zeros((len(rows) + 1, size), dtype=np.float32)
         if rows:
             np.stack(rows, out=table[:-1])
@@ -128,7 +128,7 @@ class Job:
 
 
 def _repaired(text: str) -> str:
-    """Return *text* as JSON can carry it: a lone surrogate becomes U+FFFD, as under tiktoken."""
+    """Return *text* for JSON: a lone surrogate becomes U+FFFD, as in tiktoken."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -137,7 +137,7 @@ def _repaired(text: str) -> str:
 
 
 def _fitting(embedder: Settings, text: str, i: int, name: str) -> str:
-    """Return *text*, cut to what the model takes if that is wanted."""
+    """Return *text*, cut to the model's input limit if that is wanted."""
     limit = embedder.max_input_tokens
     if limit is None and embedder.model in SIZES:
         limit = MAX_INPUT_TOKENS

@@ -1,8 +1,8 @@
 """
-What is said to an embedding endpoint, and how its answers are read. No network is in here.
+The protocol of an embedding endpoint: its requests, and how answers are read. It uses no network.
 
-`exchange` is the one state machine of a request: it yields what to do next, and is sent what came
-of it. Both transports, with and without async, drive it.
+`exchange` is the only state machine of a request: it yields the next step and is sent its result.
+Both transports, with and without async, drive it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MAX_WAIT = 60.0
 _MAX_ERROR_BYTES = 65_536
 _TRANSIENT = (408, 409, 425, 429)
 _FINAL = (501, 505)
-_CODE = re.compile(r"[a-z][a-z_]{0,47}")  # no digits: nothing that could be a part of a key
+_CODE = re.compile(r"[a-z][a-z_]{0,47}")  # no digits, so that it is no part of a key
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 class Settings(Protocol):
-    """What a request needs to know of an `OpenAIEmbedder`."""
+    """The settings of an `OpenAIEmbedder` that a request needs."""
 
     @property
     def model(self) -> str: ...
@@ -76,7 +76,7 @@ class Settings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """To do: send *body*, and have the whole answer within *seconds*."""
+    """Step: send *body*, and receive the whole answer within *seconds*."""
 
     body: bytes
     seconds: float
@@ -84,21 +84,21 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """To do: wait."""
+    """Step: wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing is left to do: these are the vectors, shape ``(n, d)``."""
+    """The end: the vectors, shape ``(n, d)``."""
 
     vectors: Vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The endpoint has answered."""
+    """The endpoint's answer."""
 
     status: int
     body: bytes
@@ -108,7 +108,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What went wrong, in words that follow the endpoint's name."""
+    """A failure, in words that follow the endpoint's name."""
 
     message: str
     is_retryable: bool
@@ -122,13 +122,13 @@ Exchange = Generator[Step, Reply | Problem | None, "Vectors"]
 
 
 def where(url: str) -> str:
-    """Return how messages name the endpoint: without a query, which may hold what is private."""
+    """Return the endpoint's name in messages: without a query, which may be private."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
 
 def advance(work: Exchange, outcome: Reply | Problem | None) -> Step | Done:
-    """Tell *work* what came of its last step, and return its next one."""
+    """Send *work* the result of its last step, and return its next one."""
     try:
         return work.send(outcome)
     except StopIteration as stop:
@@ -137,10 +137,10 @@ def advance(work: Exchange, outcome: Reply | Problem | None) -> Step | Done:
 
 def exchange(embedder: Settings, texts: Sequence[str], ends: float) -> Exchange:
     """
-    Embed *texts* by one request, repeated where that may help, up to the time *ends*.
+    Embed *texts* by one request, retried if that may help, until the time *ends*.
 
     Raises:
-        EmbeddingError: The endpoint does not answer as it must.
+        EmbeddingError: The endpoint fails or breaks the protocol.
 
     """
     question: dict[str, object] = {
@@ -181,7 +181,7 @@ def exchange(embedder: Settings, texts: Sequence[str], ends: float) -> Exchange:
 
 
 def _backoff(base: float, tries: int, retry_after: float | None) -> float:
-    """Return how long to wait: twice as long each time, jittered, and what is asked at least."""
+    """Return how long to wait: doubled each time, jittered, and at least *retry_after*."""
     backoff = min(_MAX_BACKOFF, base * 2.0 ** min(tries - 1, 32))
     return max(backoff * random.uniform(0.5, 1.0), retry_after or 0.0)  # noqa: S311
 
@@ -206,7 +206,7 @@ def _error(embedder: Settings, problem: Problem, tries: int) -> EmbeddingError:
 
 
 def read(reply: Reply, n: int, dimensions: int | None, max_bytes: int) -> Vectors | Problem:
-    """Return the vectors of an answer to *n* texts, or what is wrong with it."""
+    """Return the vectors of an answer to *n* texts, or the problem with it."""
     status = reply.status
     if 300 <= status < 400:
         return Problem(f"answered {status}: redirects are not followed", False, status)
@@ -216,7 +216,7 @@ def read(reply: Reply, n: int, dimensions: int | None, max_bytes: int) -> Vector
         transient = status in _TRANSIENT or (status >= 500 and status not in _FINAL)
         return Problem(
             f"answered {status}" + (f" ({code})" if code else ""),
-            # Asking again does not fill an account that is empty.
+            # A retry does not fill an empty account.
             transient and code != "insufficient_quota",
             status,
             code,
@@ -226,7 +226,7 @@ def read(reply: Reply, n: int, dimensions: int | None, max_bytes: int) -> Vector
         return body
     try:
         answer = json.loads(body)
-    except (ValueError, RecursionError):  # cut short, or the page of a gateway
+    except (ValueError, RecursionError):  # truncated, or the page of a gateway
         return Problem("answered what is not JSON", True, status)
     try:
         return _vectors(answer, n, dimensions)
@@ -235,7 +235,7 @@ def read(reply: Reply, n: int, dimensions: int | None, max_bytes: int) -> Vector
 
 
 def _decoded(reply: Reply, max_bytes: int) -> bytes | Problem:
-    """Return the body unpacked, of which a few bytes may make very many."""
+    """Return the body decompressed, up to *max_bytes*, as a few bytes may become very many."""
     encoding = reply.encoding.strip().lower()
     if encoding in ("", "identity"):
         return reply.body
@@ -290,7 +290,7 @@ def _retry_after(value: str) -> float | None:
 
 
 class _BreachError(Exception):
-    """An answer breaks the protocol, in words that follow "answered"."""
+    """An answer breaks the protocol; the message follows "answered"."""
 
 
 def _vectors(answer: object, n: int, dimensions: int | None) -> Vectors:
@@ -325,16 +325,16 @@ def _vectors(answer: object, n: int, dimensions: int | None) -> Vectors:
 
 
 def _row(value: object, index: int) -> Vectors:
-    """Return one embedding; infinity stands for what is beyond the range of float32."""
+    """Return one embedding; a number beyond the range of float32 becomes infinity."""
     import numpy as np
 
     wrong = f"an embedding {index} that is neither a list of numbers nor base64 of float32"
     if isinstance(value, str):
         try:
             return np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
-        except ValueError:  # of base64, and of a length that is no whole number of floats
+        except ValueError:  # bad base64, or not a whole number of floats
             raise _BreachError(wrong) from None
-    # A set of types is the quickest look at thousands of numbers; True would pass for 1.0 below.
+    # A set of types checks thousands of numbers fastest; True would pass for 1.0 below.
     if not isinstance(value, list) or not {*map(type, value)} <= {int, float}:
         raise _BreachError(wrong)
     try:

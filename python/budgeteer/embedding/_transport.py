@@ -1,10 +1,10 @@
 """
-Carries requests to the endpoint and answers back: with httpx, blocking or under async.
+Sends requests to the endpoint and receives answers, with httpx, blocking or async.
 
-This module alone loads httpx, and anyio, on which httpx stands. Nothing but the configured URL is
-contacted: no proxy or certificate is taken from the environment, no redirect is followed, no
-cookie kept. A failure comes back as a `Problem`, not as an exception: the frames of the HTTP
-library, in which the key stands, must not hang on what a caller logs.
+Only this module imports httpx, and anyio, which httpx needs. Only the configured URL is contacted:
+no proxy or certificate is read from the environment, no redirect is followed, no cookie is stored.
+A failure is returned as a `Problem`, not raised, as a caller may log an exception with the HTTP
+library's frames, which hold the key.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SLICE = 0.2  # seconds until a thread sees that it is no longer wanted
+_SLICE = 0.2  # seconds until a thread notices that it is no longer wanted
 _WRITE_BYTES = 65_536
-_SMALL_BYTES = 100_000  # read in the event loop itself, in about a millisecond
+_SMALL_BYTES = 100_000  # small enough to parse in the event loop
 _TIMEOUTS = (httpx.TimeoutException, httpcore.TimeoutException, TimeoutError)
 _BROKEN = (
     httpx.NetworkError,
@@ -54,13 +54,13 @@ Batch = Sequence[int]
 
 
 class _Call(threading.local):
-    """What the thread is doing: until when, and whether it is still wanted."""
+    """A thread's call: its deadline, and whether it is still wanted."""
 
     ends: float = 0.0
     stop: threading.Event | None = None
 
     def left(self, error: type[Exception]) -> float:
-        """Return the seconds that are left; raise *error* where none is."""
+        """Return the seconds left; raise *error* if none is."""
         if self.stop is not None and self.stop.is_set():
             raise httpcore.ReadError
         left = self.ends - time.monotonic()
@@ -74,10 +74,10 @@ _CALL = _Call()
 
 class _Stream(httpcore.NetworkStream):
     """
-    A connection on which one deadline is for the whole of a request.
+    A connection with one deadline for a whole request.
 
-    The timeouts of the HTTP library are for each piece that arrives, so that an endpoint which
-    sends a byte now and then would keep a caller for hours.
+    The HTTP library's timeouts apply to each piece that arrives, so an endpoint that sends a byte
+    now and then could keep a caller for hours.
     """
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
@@ -146,7 +146,7 @@ class _Body(httpx.SyncByteStream):
 
 
 class _Transport(httpx.BaseTransport):
-    """What httpx's own transport does, over such connections."""
+    """Works as httpx's own transport, over such connections."""
 
     def __init__(self, context: ssl.SSLContext, keep: int) -> None:
         self._pool = httpcore.ConnectionPool(
@@ -186,7 +186,7 @@ _MAX_CONTEXTS = 8
 
 
 def _context(embedder: Settings) -> ssl.SSLContext:
-    """Return what checks certificates, made once: that takes some 10 ms."""
+    """Return the TLS context, made once, as making it is slow."""
     name = embedder.ca_file
     if name not in _CONTEXTS:
         while len(_CONTEXTS) >= _MAX_CONTEXTS:
@@ -206,7 +206,7 @@ def _context(embedder: Settings) -> ssl.SSLContext:
 
 
 def _options(embedder: Settings) -> dict[str, Any]:
-    """Return what both clients of httpx are made with."""
+    """Return the options of both httpx clients."""
     seconds = embedder.timeout
     connect = min(seconds, embedder.connect_timeout)
     return {
@@ -237,16 +237,16 @@ def async_client(embedder: Settings) -> httpx.AsyncClient:
 
 def check_key(embedder: Settings) -> None:
     """
-    See that there is a key to send.
+    Check that there is a key to send.
 
     Raises:
-        EmbeddingError: The environment variable is not set, or holds what a header cannot carry.
+        EmbeddingError: The environment variable is not set, or a header cannot carry its value.
 
     """
     name = embedder.api_key_env
     if name is None:
         return
-    # Some give the key itself for the name of its variable: what may be one is not quoted.
+    # Some give the key itself as the variable's name: do not quote what may be a key.
     named = f"the environment variable {name if name.isupper() else 'of api_key_env'}"
     if not os.environ.get(name, "").strip():
         raise EmbeddingError(f"{named} is not set; it must hold the key")
@@ -267,7 +267,7 @@ def _headers(embedder: Settings) -> dict[str, str]:
 
 
 def _problem(error: BaseException, seconds: float) -> Problem:
-    """Return *error* in words of our own; its own may hold anything."""
+    """Return *error* in our own words, as its own may hold anything."""
     kinds: list[type[BaseException]] = []
     cause: BaseException | None = error
     while cause is not None and len(kinds) < 8:
@@ -295,7 +295,7 @@ def _reply(response: httpx.Response, body: bytes) -> Reply:
 
 
 def bared(error: BaseException) -> BaseException:
-    """Return an exception without the frames that it comes from, and without what led to it."""
+    """Return an exception without its frames, cause and context."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
     return error
 
@@ -335,7 +335,7 @@ def _ask(
     _CALL.ends, _CALL.stop = time.monotonic() + send.seconds, stop
     try:
         return _post(embedder, http, send)
-    except Exception as error:  # noqa: BLE001 - told by its name alone
+    except Exception as error:  # noqa: BLE001 - reported by its type alone
         return _problem(error, send.seconds)
     except BaseException as error:  # noqa: BLE001 - an interruption, raised below
         passing = error
@@ -345,7 +345,7 @@ def _ask(
 async def _aask(embedder: Settings, http: httpx.AsyncClient, send: Send) -> Reply | Problem:
     try:
         return await _apost(embedder, http, send)
-    except Exception as error:  # noqa: BLE001 - told by its name alone
+    except Exception as error:  # noqa: BLE001 - reported by its type alone
         return _problem(error, send.seconds)
     except BaseException as error:  # noqa: BLE001 - cancelled, raised below
         passing = error
@@ -355,7 +355,7 @@ async def _aask(embedder: Settings, http: httpx.AsyncClient, send: Send) -> Repl
 def _drive(
     embedder: Settings, http: httpx.Client, work: Exchange, stop: threading.Event
 ) -> Vectors | None:
-    """Do what *work* asks until it is done, or until nobody wants it."""
+    """Run the steps of *work* until it is done or no longer wanted."""
     outcome: Reply | Problem | None = None
     while True:
         step = advance(work, outcome)
@@ -388,7 +388,7 @@ async def _adrive(embedder: Settings, http: httpx.AsyncClient, work: Exchange) -
 
 
 class _Crew:
-    """Threads that take batches from a queue and put vectors, or what went wrong, in another."""
+    """Threads that take batches from one queue and put vectors or errors into another."""
 
     def __init__(
         self, embedder: Settings, http: httpx.Client, batches: Sequence[Batch], work: Work
@@ -400,7 +400,7 @@ class _Crew:
         for batch in batches:
             self._todo.put(batch)
         self._embedder, self._http, self._work = embedder, http, work
-        # Daemons, so that one which hangs in looking a name up does not keep the process.
+        # Daemons, so that a thread that hangs in a name lookup does not keep the process.
         self._threads = [
             threading.Thread(target=self._serve, name=f"budgeteer-embedding-{i}", daemon=True)
             for i in range(min(embedder.max_concurrency, len(batches)))
@@ -442,9 +442,9 @@ def run(
     add: Callable[[Batch, Vectors], None],
 ) -> None:
     """
-    Do *work* on all batches, a few at once, and give each result to *add* as it comes.
+    Do *work* on all batches, a few at once, and pass each result to *add* as it comes.
 
-    The first failure, or an interruption, stops the rest; what was added stays.
+    The first failure, or an interruption, stops the rest; results already added stay.
     """
     if len(batches) == 1 or embedder.max_concurrency == 1:
         never = threading.Event()
@@ -469,7 +469,7 @@ async def arun(
     work: Work,
     add: Callable[[Batch, Vectors], None],
 ) -> None:
-    """Do as `run`, under async."""
+    """Do the same as `run`, async."""
     todo = iter(batches)
     failures: list[BudgeteerError] = []
 
@@ -491,16 +491,16 @@ async def arun(
 
 
 class AsyncClients:
-    """The clients of ``async with``, one for each event loop that is in it."""
+    """The clients of ``async with``, one for each event loop inside it."""
 
     def __init__(self) -> None:
-        # Scoped to the loop: a connection cannot be used under another one.
+        # Scoped to the loop, as a connection cannot be used in another one.
         self._entered: anyio.lowlevel.RunVar[list[httpx.AsyncClient]] = anyio.lowlevel.RunVar(
             "budgeteer.embedding"
         )
 
     def enter(self, embedder: Settings) -> None:
-        """Keep the loop's connections from now on."""
+        """Keep the loop's connections open from now on."""
         clients = self._entered.get([])
         self._entered.set([*clients, clients[0] if clients else async_client(embedder)])
 
@@ -513,7 +513,7 @@ class AsyncClients:
 
     @asynccontextmanager
     async def client(self, embedder: Settings) -> AsyncIterator[httpx.AsyncClient]:
-        """Give the loop's client, or one for this call alone."""
+        """Yield the loop's client, or one for this call alone."""
         entered = self._entered.get([])
         if entered:
             yield entered[0]
@@ -523,5 +523,5 @@ class AsyncClients:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do what blocks elsewhere than in the event loop."""
+    """Run blocking *work* outside the event loop."""
     return await anyio.to_thread.run_sync(work)

@@ -1,9 +1,9 @@
 """
-A retrieval service that works its budget out before it retrieves.
+A retrieval service that computes its budget before it retrieves.
 
-`RetrievalService` counts the system prompt and the query, refuses what leaves nothing before any
-retriever or model is asked, retrieves, reranks, packs the top chunks that fit, and answers with
-messages that provably fit the model's window, ready to send. The model can be changed while it
+`RetrievalService` counts the system prompt and the query, and refuses a request that leaves no
+room before any retriever or model is called. Then it retrieves, reranks, packs the top chunks that
+fit, and returns messages that provably fit the model's window. The model can be changed while it
 runs. `QdrantRetriever` needs ``pip install 'budgeteer[qdrant]'``; the others need nothing.
 """
 

@@ -1,4 +1,4 @@
-"""Asks retrievers, rerankers and embedders: under a deadline, and with errors that name them."""
+"""Calls retrievers, rerankers and embedders, under a deadline and with errors that name them."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from budgeteer.errors import (
 from budgeteer.service._threads import Threads
 
 PAGED_MAX = 100_000
-"""So many chunks are read in pages at most, whatever fits: texts may count nothing."""
+"""The most chunks to read in pages, whatever fits, as texts may count 0 tokens."""
 
-_GRACE_SECONDS = 0.5  # for what was cancelled to tidy up
+_GRACE_SECONDS = 0.5  # in which cancelled tasks may clean up
 _LOOK_EVERY = 256
 _NAMES_MAX = 5
 
 
 class Deadline:
-    """When a request must be answered, if there is such a time."""
+    """The deadline of a request, if it has one."""
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds
         self._ends = None if seconds is None else time.monotonic() + seconds
 
     def left(self) -> float | None:
-        """Return the seconds that are left, at least 0, or None where there is no deadline."""
+        """Return the seconds left, at least 0, or None if there is no deadline."""
         if self._ends is None:
             return None
         return min(max(0.0, self._ends - time.monotonic()), threading.TIMEOUT_MAX)
 
     def error(self, sources: Sequence[str], *, was_asked: bool = True) -> RetrievalTimeoutError:
-        """Return the error that names what was not done in time, or not even begun."""
+        """Return the error that names the components that were late, or not even called."""
         names = ", ".join(sources[:_NAMES_MAX])
         if len(sources) > _NAMES_MAX:
             names += f" and {len(sources) - _NAMES_MAX} more"
@@ -63,16 +63,16 @@ class Deadline:
 
 class Wanted(NamedTuple):
     """
-    What a packer wants of a retriever that has pages.
+    What a packer needs from a retriever with pages.
 
     Attributes:
-        tokens: So many have room.
-        at_least: So many chunks are wanted in any case: 0 where the packer takes chunks as they
-            come, and else the limit of the service, since they compete.
-        at_most: Of chunks that go in so many are enough, None where that is no bound. 0 where
-            something else than the room bounds how many of those that compete are kept.
-        is_skipping: Whether what does not fit is passed over for what does.
-        is_deduping: Whether a text is packed once only.
+        tokens: The room for chunks.
+        at_least: The least number of chunks to read: 0 if the packer takes chunks in the order
+            given, else the limit of the service, as chunks compete.
+        at_most: The number of fitting chunks that is enough; None for no bound. 0 if chunks
+            compete and something other than the room bounds how many are kept.
+        is_skipping: Whether a chunk that does not fit is skipped.
+        is_deduping: Whether duplicates are dropped.
 
     """
 
@@ -85,12 +85,12 @@ class Wanted(NamedTuple):
 
 class Room:
     """
-    What a paged retriever may fill.
+    The room that a paged retriever may fill.
 
-    It is full when a chunk does not fit; where such chunks are skipped, when not even one as small
-    as the smallest so far would fit. It takes no further page either behind one of which nothing
-    goes in: all of it is too large, or, where a text is packed once, repeats what came before.
-    Where chunks compete it takes so many in any case.
+    It is full when a chunk does not fit; if such chunks are skipped, when a chunk as small as the
+    smallest so far would not fit. It also takes no further page after one that added nothing: all
+    its chunks are too large, or are duplicates and dropped. If chunks compete, it takes at least
+    ``at_least`` chunks in any case.
     """
 
     def __init__(self, counter: TokenCounter, wanted: Wanted, is_over: threading.Event) -> None:
@@ -100,8 +100,8 @@ class Room:
         self._chunks = 0
         self._fitting = 0
         self._is_over = is_over
-        self._is_tight = False  # one did not fit
-        self._smallest = 0  # of the chunks so far, empty ones aside
+        self._is_tight = False  # a chunk did not fit
+        self._smallest = 0  # of the chunks so far, without empty ones
         self._seen: set[str] | None = set() if wanted.is_deduping else None
 
     @property
@@ -110,7 +110,7 @@ class Room:
         return self._is_over.is_set()
 
     def is_full(self, page: Sequence[Any]) -> bool:
-        """Take a page in, and return whether no further one is wanted."""
+        """Add a page, and return whether no further page is needed."""
         self._chunks += len(page)
         if self.is_over or self._chunks >= PAGED_MAX:
             return True
@@ -119,7 +119,7 @@ class Room:
             try:
                 texts = texts_of(page)
                 has_gained = self._takes([texts(i) for i in range(len(page))])
-            except Exception:  # noqa: BLE001 - whoever packs meets it too, and says what it is
+            except Exception:  # noqa: BLE001 - packing raises it again, with a message
                 return True
         return self._chunks >= self._wanted.at_least and (self._is_full or not has_gained)
 
@@ -129,12 +129,12 @@ class Room:
 
     @property
     def _is_full(self) -> bool:
-        """Whether nothing goes in any more."""
+        """Whether no further chunk can fit."""
         is_below = not self._wanted.is_skipping or self._left < self._smallest
         return self._is_enough or (self._is_tight and is_below)
 
     def _takes(self, texts: Sequence[str]) -> bool:
-        """Take the texts of a page in, and return whether any went in."""
+        """Add the texts of a page, and return whether any fitted."""
         has_gained = False
         for i, text in enumerate(texts):
             if self._seen is not None:
@@ -155,7 +155,7 @@ class Room:
 
 
 class Source:
-    """A retriever, and what it can do."""
+    """A retriever and its methods."""
 
     def __init__(self, retriever: Any, where: str) -> None:
         self.retriever = retriever
@@ -175,7 +175,7 @@ class Source:
 
     @property
     def is_async_only(self) -> bool:
-        """Whether only a coroutine can ask it."""
+        """Whether it has asynchronous methods only."""
         return self._one is None and self._pages is None
 
     def ask(self, query: str, limit: int, vector: Any, room: Room) -> list[Any]:
@@ -208,7 +208,7 @@ class Source:
     def aask(
         self, query: str, limit: int, vector: Any, room: Room, threads: Threads
     ) -> Coroutine[Any, Any, list[Any]]:
-        """Return the coroutine that answers as `ask` does."""
+        """Return a coroutine that returns the chunks as `ask` does."""
         if self._apages is not None or (self._aone is not None and self._pages is None):
             return self._aask(query, limit, vector, room)
         return in_thread(threads, lambda: self.ask(query, limit, vector, room))
@@ -233,7 +233,7 @@ class Source:
                 chunks += page
                 if not page or room.is_full(page):
                     break
-                await asyncio.sleep(0)  # one that never waits would pass its deadline
+                await asyncio.sleep(0)  # an iterator that never waits would pass its deadline
         finally:
             close = getattr(iterator, "aclose", None)
             if close is not None:
@@ -241,7 +241,7 @@ class Source:
         return chunks
 
     def _listed(self, found: Any, room: Room) -> list[Any]:
-        """Return an answer as a list; one without an end stops when nobody waits any more."""
+        """Return an answer as a list; stop reading when nobody waits any more."""
         if isinstance(found, (list, tuple)):
             return list(found)
         if isinstance(found, (str, bytes, bytearray, Mapping)) or not isinstance(found, Iterable):
@@ -273,9 +273,10 @@ def run(
     jobs: Sequence[tuple[str, Callable[[], Any]]], deadline: Deadline, threads: Threads
 ) -> list[Any]:
     """
-    Return what the named *jobs* answer, in their order.
+    Return the results of the named *jobs*, in their order.
 
-    Without a deadline they run one after another in the caller's thread, else in others at once.
+    Without a deadline they run one after another in the caller's thread, else all at once in other
+    threads.
     """
     if deadline.seconds is None:
         return [job() for _, job in jobs]
@@ -298,7 +299,7 @@ def run(
 async def arun(
     jobs: Sequence[tuple[str, Coroutine[Any, Any, Any]]], deadline: Deadline
 ) -> list[Any]:
-    """Return what the named coroutines answer, in their order; all at once."""
+    """Return the results of the named coroutines, run all at once, in their order."""
     tasks = [asyncio.ensure_future(job) for _, job in jobs]
     try:
         done, _ = await asyncio.wait(
@@ -309,22 +310,22 @@ async def arun(
             late = [name for (name, _), task in zip(jobs, tasks, strict=True) if task not in done]
             raise deadline.error(late)
         for (name, _), task in zip(jobs, tasks, strict=True):
-            if task.cancelled():  # not by us, nor by whoever awaits us: then we were not here
+            if task.cancelled():  # by itself: no cancellation of ours comes this far
                 raise RetrievalError(f"{name} was cancelled", source=name)
         return [task.result() for task in tasks]
     finally:
         pending = [task for task in tasks if not task.done()]
         for task in pending:
             task.cancel()
-        if pending:  # so that they tidy up before the caller goes on
+        if pending:  # so that they clean up before the caller goes on
             await asyncio.wait(pending, timeout=_GRACE_SECONDS)
         for task in tasks:
             if task.done() and not task.cancelled():
-                task.exception()  # looked at: of several errors the first is raised
+                task.exception()  # marked as retrieved: the first error is raised
 
 
 async def in_thread(threads: Threads, function: Callable[[], Any]) -> Any:
-    """Return what *function* answers in a thread; cancelling gives it up, and does not wait."""
+    """Return the result of *function*, run in a thread; cancelling does not wait for it."""
     given_up = threading.Event()
     try:
         return await asyncio.wrap_future(threads.submit(function, given_up))
@@ -334,7 +335,7 @@ async def in_thread(threads: Threads, function: Callable[[], Any]) -> Any:
 
 
 async def awaited(source: str, function: Callable[[], Awaitable[Any]]) -> Any:
-    """Return what a component's coroutine answers."""
+    """Return the result of a component's coroutine."""
     with Guard(source):
         return await function()
 

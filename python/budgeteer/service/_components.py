@@ -1,4 +1,4 @@
-"""The embedder and the reranker of a service, and how a request asks them."""
+"""The embedder and the reranker of a service, and how a request calls them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from budgeteer.service._threads import Threads
 
 class Components:
     """
-    What a request asks beside its retrievers, each under the deadline.
+    The embedder and the reranker of a service, each called under the deadline.
 
-    A coroutine is awaited where the component has one and somebody awaits; else a thread asks, or
-    the caller's own where there is no deadline.
+    An asynchronous request awaits the component's coroutine if it has one. Any other call runs in
+    a thread, or in the caller's thread without a deadline.
     """
 
     def __init__(self, embedder: object, reranker: object, threads: Threads) -> None:
@@ -30,12 +30,12 @@ class Components:
 
     @property
     def is_reranking(self) -> bool:
-        """Whether the reranker says in which order chunks are packed."""
+        """Whether the reranker decides the order in which chunks are packed."""
         return self._reranker is not None and type(self._reranker) is not NoOpReranker
 
     @property
     def reranker(self) -> str:
-        """What errors call the reranker."""
+        """The reranker's name in errors."""
         return name_of(self._reranker)
 
     def vector(self, query: str, deadline: Deadline) -> Any:
@@ -43,7 +43,7 @@ class Components:
         return self._run(*self._embedding(query), deadline)
 
     async def avector(self, query: str, deadline: Deadline) -> Any:
-        """Return what `vector` does."""
+        """Return the query's vector without blocking."""
         embedder, name = self._embedder, name_of(self._embedder)
         method = _coroutine(embedder, "aembed_query", "embed_query")
         if method is None:
@@ -71,7 +71,7 @@ class Components:
         return list(self._run(*self._reranking(query, chunks), deadline))
 
     async def areranked(self, query: str, chunks: list[Any], deadline: Deadline) -> list[Any]:
-        """Return what `reranked` does."""
+        """Return *chunks*, best first, without blocking."""
         if not self.is_reranking:
             return chunks
         name, method = self.reranker, _coroutine(self._reranker, "arerank", "rerank")
@@ -94,13 +94,13 @@ class Components:
         return name, rerank
 
     def embed(self, call: Call, vector: Any, deadline: Deadline) -> None:
-        """Have the embedder of *call* make what it ranks by; *vector* is the query's, if any."""
+        """Make the vectors that *call* ranks by; *vector* is the query's, if it was made."""
         if self._is_ready(call, vector):
             return
         self._run(*_embedding_chunks(call), deadline)
 
     async def aembed(self, call: Call, vector: Any, deadline: Deadline) -> None:
-        """Do what `embed` does."""
+        """Make the vectors as `embed` does, without blocking."""
         if self._is_ready(call, vector):
             return
         embedder = call.prepared.ranking.embedder
@@ -111,7 +111,7 @@ class Components:
         await arun([(name, awaited(name, call.aembed))], deadline)
 
     def _is_ready(self, call: Call, vector: Any) -> bool:
-        """Return whether nothing is to be embedded, with what was embedded for the retrievers."""
+        """Set the query's vector, if any, and return whether nothing is left to embed."""
         if call.vectors is None or not call.vectors.is_missing:
             return True
         if vector is not None and call.prepared.ranking.embedder is self._embedder:
@@ -126,7 +126,7 @@ class Components:
 
 
 def _component(name: str, value: object, method: str) -> Any:
-    """Return a component, which must have that method."""
+    """Return *value*, which must have that method."""
     if value is not None and not callable(getattr(value, method, None)):
         raise InvalidArgumentError(
             f"{name} must have {method}, and {_validate.type_name(value)} has not"
@@ -145,7 +145,7 @@ def _embedding_chunks(call: Call) -> tuple[str, Callable[[], None]]:
 
 
 def _coroutine(component: object, name: str, other: str) -> Callable[..., Any] | None:
-    """Return the method that is to be awaited: the one of that name, or *other* if it is one."""
+    """Return the coroutine function *name*, or *other* if that is one."""
     method: Callable[..., Any] | None = getattr(component, name, None)
     if not callable(method):
         method = getattr(component, other, None)
@@ -154,7 +154,7 @@ def _coroutine(component: object, name: str, other: str) -> Callable[..., Any] |
 
 
 def _waited(what: str, name: str, found: Any) -> Any:
-    """Return an answer, which must not be one that is still to be awaited."""
+    """Return an answer, which must not be awaitable."""
     if inspect.iscoroutine(found):
         found.close()
         raise RetrievalError(f"{name} must answer {what}, not coroutine", source=name)
@@ -162,7 +162,7 @@ def _waited(what: str, name: str, found: Any) -> Any:
 
 
 def _reranked(name: str, found: Any) -> list[Any]:
-    """Return a reranker's answer, which must be chunks."""
+    """Return a reranker's answer, which must be a batch of chunks."""
     _waited("a sequence of chunks", name, found)
     with_text = (str, bytes, bytearray, Mapping)
     if isinstance(found, with_text) or not hasattr(found, "__iter__"):

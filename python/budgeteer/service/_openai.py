@@ -1,4 +1,4 @@
-"""OpenAI's side of the service: the messages it takes, and the error when they are too long."""
+"""OpenAI's message format, and the errors of endpoints about requests that are too long."""
 
 from __future__ import annotations
 
@@ -8,44 +8,86 @@ from typing import Any
 
 from budgeteer.errors import ContextLengthError
 
-_CODE = "context_length_exceeded"
-_FIGURES = (
-    # OpenAI, Azure and vLLM: "... maximum context length is 4096 tokens. However, you requested
-    # 5000 tokens (4000 in the messages, 1000 in the completion)"; "... resulted in 5000 tokens".
+_CODES = ("context_length_exceeded", "exceed_context_size_error")
+_N = r"\d[\d,]{0,20}"
+_FIGURES = tuple(
     re.compile(
-        r"maximum context length is (?P<window>\d[\d,]{0,20}) tokens.{0,80}?"
-        r"(?:requested|resulted in|contains?|has)(?: about| at least)? (?P<asked>\d[\d,]{0,20})",
+        form.replace("WINDOW", f"(?P<window>{_N})").replace("ASKED", f"(?P<asked>{_N})"),
         re.DOTALL | re.IGNORECASE,
-    ),
-    re.compile(
-        r"exceeds? the (?:configured )?limit of (?P<window>\d[\d,]{0,20}) tokens.{0,80}?"
-        r"resulted in (?P<asked>\d[\d,]{0,20}) tokens",
-        re.DOTALL | re.IGNORECASE,
-    ),
-    # Anthropic: "prompt is too long: 205000 tokens > 200000 maximum".
-    re.compile(
-        r"prompt is too long: (?P<asked>\d[\d,]{0,20}) tokens > (?P<window>\d[\d,]{0,20}) maximum",
-        re.IGNORECASE,
-    ),
-    re.compile(r"maximum context length is (?P<window>\d[\d,]{0,20}) tokens", re.IGNORECASE),
-    re.compile(r"exceeds the context window of this model", re.IGNORECASE),
+    )
+    for form in (
+        # vLLM: "... maximum context length is 4096 tokens. However, you requested 1000 output
+        # tokens and your prompt contains at least 3100 input tokens, for a total of at least 4100
+        # tokens", the whole of which is what was asked for.
+        r"maximum context length is WINDOW tokens.{0,160}?a total of (?:at least )?ASKED tokens",
+        # OpenAI, Azure, OpenRouter, DeepSeek and vLLM: "... maximum context length is 4096 tokens.
+        # However, you requested 5000 tokens (4000 in the messages, 1000 in the completion)"; "...
+        # resulted in 5000 tokens".
+        (
+            r"maximum context length is WINDOW tokens.{0,80}?"
+            r"(?:requested|resulted in|contains?|has)(?: about| at least)? ASKED\b(?! output)"
+        ),
+        r"exceeds? the (?:configured )?limit of WINDOW tokens.{0,80}?resulted in ASKED tokens",
+        # Anthropic, by itself and from Bedrock and Vertex.
+        r"prompt is too long: ASKED tokens > WINDOW maximum",
+        (
+            r"input length and `?max_tokens`? exceed context limit:"
+            rf"\s*ASKED\s*\+\s*(?P<answer>{_N})\s*>\s*WINDOW"
+        ),
+        # Gemini and Vertex.
+        r"input token count \(?ASKED\)? exceeds the maximum number of tokens allowed \(?WINDOW",
+        # Mistral.
+        r"prompt contains ASKED tokens.{0,40}? too large for model with WINDOW maximum context",
+        # vLLM's engine.
+        r"prompt \(length ASKED\) is longer than the maximum model length of WINDOW",
+        # sglang.
+        r"input \(ASKED tokens\) is longer than the model's context length \(WINDOW tokens",
+        (
+            r"input length \(ASKED(?: tokens)?\) exceeds (?:the maximum allowed length|"
+            r"(?:the )?model's maximum context length) \(WINDOW"
+        ),
+        r"maximum context length of WINDOW tokens\. You requested a total of ASKED tokens",
+        # Text Generation Inference.
+        (
+            rf"`inputs` tokens \+ `max_new_tokens` must be <= WINDOW\. Given: ASKED `inputs` "
+            rf"tokens and (?P<answer>{_N}) `max_new_tokens`"
+        ),
+        r"`inputs` must have less than WINDOW tokens\. Given: ASKED",
+        # llama.cpp and its Python binding.
+        r"request \(ASKED tokens\) exceeds the available context size \(WINDOW tokens",
+        r"requested tokens \(ASKED\) exceed context window of WINDOW",
+        r"n_prompt_tokens['\"]?\s*:\s*ASKED\s*,\s*['\"]n_ctx['\"]\s*:\s*WINDOW",
+        # Without both figures.
+        r"maximum context length is WINDOW tokens",
+        r"maximum context length of WINDOW tokens",
+        r"exceed the configured limit of WINDOW tokens",
+        r"exceeds the context window of this model",  # OpenAI's Responses
+        r"exceeds the available context size",  # llama.cpp, with figures beside its message
+        r"input is too long for requested model",  # Bedrock
+        r"prompt too long; exceeded (?:max )?context length",  # Ollama
+        r"input length exceeds (?:the|maximum) context length",  # likewise
+    )
 )
-_MESSAGE_MAX = 10_000  # an endpoint's own words; more of them would say no more
+"""How endpoints say that a request is too long, with the figures in it."""
+
+_MESSAGE_MAX = 10_000  # enough of an endpoint's message
 
 
 def context_length_error(error: BaseException) -> ContextLengthError | None:
     """
-    Return our error for an endpoint's that says that a request is too long, else None.
+    Return a `ContextLengthError` if an endpoint's error says that a request is too long.
 
-    Told by its ``code`` (``context_length_exceeded``), that of its ``body``, or its words as
-    OpenAI, Azure, vLLM and Anthropic write them. No package is needed for it.
+    It is recognised by its ``code`` (``context_length_exceeded``), the code in its ``body``, or
+    the wording of OpenAI, Azure, Anthropic, Gemini, Bedrock, Mistral, vLLM, sglang, TGI, llama.cpp
+    and Ollama. No package is needed for it.
 
     Args:
-        error: What a client raised, such as ``openai.BadRequestError``.
+        error: The error of a client, such as ``openai.BadRequestError``.
 
     Returns:
-        An error with both figures where the endpoint says them, *error* as its cause; to be
-        raised. None where *error* is about something else.
+        An error to raise, with both figures if the endpoint states them, and *error* as its cause.
+        The requested tokens include the answer's where the endpoint adds them to the input's.
+        None if *error* is about something else.
 
     Examples:
         >>> class BadRequestError(Exception):
@@ -68,7 +110,7 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
     details = body.get("error", body) if isinstance(body, Mapping) else {}
     details = details if isinstance(details, Mapping) else {}
     codes = (_of(error, "code"), details.get("code"), details.get("type"))
-    is_meant = any(isinstance(code, str) and code == _CODE for code in codes)
+    is_meant = any(isinstance(code, str) and code in _CODES for code in codes)
     texts = (details.get("message"), _of(error, "message"), _text(error))
     figures: dict[str, int] = {}
     for text in texts:
@@ -78,9 +120,14 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
             found = {name: value for name, value in match.groupdict().items() if value}
             figures = {name: int(value.replace(",", "")) for name, value in found.items()}
             break
+    for name, field in (("window", "n_ctx"), ("asked", "n_prompt_tokens")):  # of llama.cpp
+        if name not in figures and type(details.get(field)) is int:
+            figures[name] = details[field]
     if not is_meant:
         return None
     window, asked = figures.get("window"), figures.get("asked")
+    if asked is not None:
+        asked += figures.get("answer", 0)
     made = ContextLengthError(
         f"the model's endpoint refused the request: "
         f"{'an unknown number of' if asked is None else asked} tokens were requested, and its "
@@ -93,17 +140,17 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
 
 
 def _of(error: BaseException, name: str) -> Any:
-    """Return an attribute of somebody else's error, None where it cannot be had."""
+    """Return an attribute of a foreign error, None if it cannot be read."""
     try:
         return getattr(error, name, None)
-    except Exception:  # noqa: BLE001 - only looked at
+    except Exception:  # noqa: BLE001 - a property of a foreign error
         return None
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - somebody else's, and only looked at
+    except Exception:  # noqa: BLE001 - a foreign object
         return ""
 
 
@@ -117,8 +164,8 @@ def chat_messages(system_prompt: str, context: str, query: str) -> list[dict[str
     r"""
     Return the messages of a chat, in the form that OpenAI's and most other endpoints take.
 
-    The system prompt, if there is one, then a user's message: the context, a blank line, the
-    query. What was retrieved never stands in the system message.
+    The first is the system prompt, if there is one. The second is a user's message: the context, a
+    blank line, the query. Retrieved text never stands in the system message.
 
     Examples:
         >>> chat_messages("Be brief.", "Green tea is mild.", "Is it?")[1]

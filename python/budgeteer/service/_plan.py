@@ -1,4 +1,4 @@
-"""What a request to a service has to work with: the model, the packers, the budget."""
+"""The plan of a request to a service: the model, the packers, the budget."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from budgeteer.service._settings import ActiveModel, LlmSettings
 
 
 class Active(NamedTuple):
-    """What a request takes with it when it begins: a later swap does not reach it."""
+    """The state that a request reads when it begins, so that a later swap does not affect it."""
 
     settings: LlmSettings
     model: ActiveModel
     system_tokens: int
     packer: Packer
-    by_input: Packer  # the service's own in the order of the chunks; a caller's as it is
-    is_slow: bool  # so that packing would hold an event loop up
+    by_input: Packer  # the default packer by input order; a caller's packer unchanged
+    is_slow: bool  # packing would block an event loop
 
 
 class Plan(NamedTuple):
@@ -34,14 +34,14 @@ class Plan(NamedTuple):
     query: str
     active: Active
     query_tokens: int
-    most: int  # that the prompt may have
+    most: int  # tokens of the prompt
     budget: int
-    room: int  # budget, less what the messages cost beside their texts
+    room: int  # budget without the cost of messages beside their texts
     wanted: Wanted
 
 
 def activated(settings: object, packer: Packer | None, system_prompt: str) -> Active:
-    """Return what requests take with them under *settings*."""
+    """Return the state of requests under *settings*."""
     if not isinstance(settings, LlmSettings):
         raise InvalidArgumentError(
             f"settings must be LlmSettings, not {_validate.type_name(settings)}"
@@ -49,11 +49,11 @@ def activated(settings: object, packer: Packer | None, system_prompt: str) -> Ac
     model = settings.limits
     own = packer or retrieval_service(_validate.MAX_TOKENS)
     own = dataclasses.replace(own, counter=model.counter)
-    # A caller's packer may have options that no other ranking takes, and ranks as it says.
+    # A caller's packer keeps its ranking: its options may be invalid under another.
     by_input = own if packer else dataclasses.replace(own, ranking="input")
     system_tokens = model.counter.count(system_prompt)
     left = min(model.max_input_tokens, model.context_window - model.max_output_tokens)
-    if left <= system_tokens:  # an error of whoever asks is what it would look like
+    if left <= system_tokens:  # else it would look like an error of the caller
         log().warning(
             "retrieval service: every query will be refused, as %d tokens of output and %d of the "
             "system prompt leave nothing of the context window %d",
@@ -65,7 +65,7 @@ def activated(settings: object, packer: Packer | None, system_prompt: str) -> Ac
 
 
 def with_embedder(packer: Packer | None, embedder: Any) -> Packer | None:
-    """Return a packer that has an embedder where it ranks by vectors, its own or the service's."""
+    """Return a packer whose ranking by vectors has an embedder, its own or the service's."""
     if packer is None:
         return None
     ranking = prepared_of(packer).ranking
@@ -79,8 +79,8 @@ def with_embedder(packer: Packer | None, embedder: Any) -> Packer | None:
 
 
 def wanted(packer: Packer, tokens: int, *, is_reranking: bool, limit: int) -> Wanted:
-    """Return what a packer wants of pages, of which *tokens* have room."""
-    # Some of those that were read may be out of scope.
+    """Return what a packer needs from pages with room for *tokens*."""
+    # Some of the chunks read may be out of scope.
     is_choosing = packer.min_score is not None or prepared_of(packer).max_docs is not None
     is_in_order = (
         not is_reranking
@@ -101,6 +101,6 @@ def wanted(packer: Packer, tokens: int, *, is_reranking: bool, limit: int) -> Wa
 
 
 def _is_own(counter: TokenCounter) -> bool:
-    """Return whether a caller's own function counts, which may take any time."""
+    """Return whether a caller's own function, which may be slow, counts."""
     function = counter._function  # noqa: SLF001
     return function is not None and not isinstance(function, Calibrated)

@@ -1,4 +1,4 @@
-"""The result of a retrieval: the packing, the messages, and what of the window went where."""
+"""The result of a retrieval: the packing, the messages, and how the window was used."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from budgeteer._public import public
 @dataclass(frozen=True, slots=True)
 class RetrievalTokens:
     """
-    What of a window went where, in tokens.
+    How the window was used, in tokens.
 
     Attributes:
         system: The system prompt.
         query: The query.
         retrieved: The packed text.
-        budget: What the system prompt, the query and the answer's reserve left for retrieval.
-        overhead: What the messages cost beside their texts: roles, what primes the reply, and the
-            blank line between context and query. Below 0 where texts that meet count less than
-            on their own.
-        remaining: What is still free: *budget* - *overhead* - *retrieved*, at least 0.
-        input: The whole prompt: *system* + *query* + *retrieved* + *overhead*. It is what
-            `budgeteer.window.count_messages` answers for the messages.
-        output: What is reserved for the answer.
-        context_window: The window; *input* + *output* is at most that.
-        is_exact: Whether the counter counts what the model's tokenizer does.
+        budget: The rest for retrieval after the system prompt, the query and the answer's reserve.
+        overhead: What the messages cost beside their texts: roles, the priming of the reply, and
+            the blank line between context and query. Below 0 if the texts count less together than
+            apart.
+        remaining: The rest of the budget: *budget* - *overhead* - *retrieved*, at least 0.
+        input: The whole prompt: *system* + *query* + *retrieved* + *overhead*.
+            `budgeteer.window.count_messages` returns the same for the messages.
+        output: The tokens reserved for the answer.
+        context_window: The window; *input* + *output* is at most this.
+        is_exact: Whether the counter counts as the model's tokenizer does.
 
     """
 
@@ -51,13 +51,13 @@ class RetrievalTokens:
 @dataclass(frozen=True, slots=True, repr=False)
 class RetrievalResult:
     """
-    The answer to one request.
+    The result of one request.
 
     Attributes:
-        packing: Which chunks were kept, which were not, and why.
+        packing: The packing: which chunks were kept or dropped, and why.
         messages: The messages, ready to send.
-        tokens: What of the window went where.
-        model: The model's name; empty where none was named.
+        tokens: How the window was used.
+        model: The model's name; empty if none was given.
 
     """
 
@@ -67,7 +67,7 @@ class RetrievalResult:
     model: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data that JSON can hold, without the callers' objects."""
+        """Return the result as plain data that JSON can hold, without the caller's objects."""
         return {
             "model": self.model,
             "messages": [dict(message) for message in self.messages],
@@ -76,5 +76,5 @@ class RetrievalResult:
         }
 
     def __repr__(self) -> str:
-        """Say the figures, never the text."""
+        """Show the figures, never the text."""
         return f"<RetrievalResult for {self.model!r}: {self.tokens}, {self.packing!r}>"

@@ -1,4 +1,4 @@
-"""Retrievers: what finds chunks for a query, and those that need nothing but files."""
+"""Retrievers: their protocol, and those that need only files."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Retriever(Protocol):
     """
     Finds chunks for a query. Any object with this method is one.
 
-    What else it may have, and `RetrievalService` then uses:
+    `RetrievalService` also uses these, if it has them:
 
-    - ``aretrieve(query, limit)``, a coroutine: what ``aretrieve`` of the service awaits. Without
-      it ``retrieve`` runs in a thread there.
-    - ``pages(query)``: an iterable of batches of chunks, best first, which is read until the
-      budget is full or a batch brings nothing that goes into it; ``retrieve`` is not called then.
+    - ``aretrieve(query, limit)``, a coroutine that the service's ``aretrieve`` awaits. Without it,
+      ``retrieve`` runs in a thread.
+    - ``pages(query)``: an iterable of batches of chunks, best first, read until the budget is full
+      or a batch adds nothing to it; then ``retrieve`` is not called.
       ``apages(query)`` is the same as an asynchronous iterable.
-    - ``takes_vector = True``: each of these is then given ``vector=`` too, the query's embedding
-      by the service's embedder.
-    - ``name``: what errors call it.
+    - ``takes_vector = True``: each of these methods also gets ``vector=``, the query's
+      vector by the service's embedder.
+    - ``name``: its name in errors.
 
-    A retriever is called by several threads at once.
+    Several threads may call a retriever at once.
     """
 
     def retrieve(self, query: str, limit: int) -> Iterable[Any]:
         """
         Return the best chunks for *query*, at most *limit*, best first.
 
-        They are of any type that `budgeteer.Packer.pack` takes.
+        They may be of any type that `budgeteer.Packer.pack` takes.
         """
         ...
 
@@ -48,7 +48,7 @@ class Retriever(Protocol):
 @public("budgeteer.service")
 @runtime_checkable
 class PagedRetriever(Retriever, Protocol):
-    """A retriever that brings more as long as there is room."""
+    """A retriever that is read in pages while there is room."""
 
     def pages(self, query: str) -> Iterable[Sequence[Any]]:
         """Yield batches of chunks for *query*, best first, none of them twice."""
@@ -58,9 +58,9 @@ class PagedRetriever(Retriever, Protocol):
 @public("budgeteer.service")
 class Reranker(Protocol):
     """
-    Puts chunks into a better order. ``arerank``, a coroutine, is used where there is one.
+    Puts chunks into a better order. The coroutine ``arerank`` is used if there is one.
 
-    What it answers is packed in its order, and what it leaves out is out.
+    Chunks are packed in the order it returns; a chunk that it leaves out is not packed.
     """
 
     def rerank(self, query: str, chunks: Sequence[Any]) -> Iterable[Any]:
@@ -71,7 +71,7 @@ class Reranker(Protocol):
 @public("budgeteer.service")
 class NoOpReranker:
     """
-    Leaves the order of the retrievers as it is.
+    Keeps the order of the retrievers.
 
     Examples:
         >>> NoOpReranker().rerank("tea", ["b", "a"])
@@ -87,16 +87,16 @@ class NoOpReranker:
 @public("budgeteer.service")
 class ChunkRetriever:
     """
-    Finds chunks among those given, by the share of the query's keywords that they have.
+    Finds chunks among those given, by the share of the query's keywords in them.
 
     Immutable, and safe to share between threads.
 
     Args:
         chunks: As for `budgeteer.Packer.pack`.
-        name: What errors call it.
+        name: Its name in errors.
 
     Raises:
-        InvalidArgumentError: *chunks* is no sequence, or one of them has no text.
+        InvalidArgumentError: *chunks* is not a sequence, or one of them has no text.
 
     Examples:
         >>> retriever = ChunkRetriever(["Rye bread.", "Green tea."])
@@ -122,7 +122,7 @@ class ChunkRetriever:
 
 
 class _FileRetriever:
-    """Finds chunks in what a source reads; it is read once, and again when told to."""
+    """Finds chunks in a source that is read once, and again by `refresh`."""
 
     def __init__(self, source: Directory | Jsonl) -> None:
         self.name: str = source.name
@@ -132,10 +132,10 @@ class _FileRetriever:
 
     def refresh(self) -> None:
         """
-        Read the files again, for the retrievals that begin afterwards.
+        Read the files again, for retrievals that begin afterwards.
 
         Raises:
-            InvalidArgumentError: They cannot be read; what was read before stays.
+            InvalidArgumentError: The files cannot be read; the chunks read before stay.
 
         """
         try:
@@ -151,14 +151,14 @@ class _FileRetriever:
 @public("budgeteer.service")
 class FolderRetriever(_FileRetriever):
     r"""
-    Finds sections of the Markdown files of a folder.
+    Finds sections of the Markdown files in a folder.
 
     The files are read once, and split at H2 headings; `refresh` reads them again.
 
     Args:
         path: The folder.
-        name: The ``source`` of its chunks, and what errors call it; the path where not given.
-        pattern: Which files, as a glob below the folder.
+        name: The ``source`` of its chunks and its name in errors; None is the path.
+        pattern: The files to read, as a glob below the folder.
 
     Raises:
         InvalidArgumentError: There is no such folder, or it cannot be read.
@@ -183,17 +183,16 @@ class FolderRetriever(_FileRetriever):
 @public("budgeteer.service")
 class JsonlRetriever(_FileRetriever):
     """
-    Finds chunks of a file with a JSON object per line: ``text`` or ``content``, and more.
+    Finds chunks in a file with a JSON object per line: ``text`` or ``content``, and more.
 
     The file is read once; `refresh` reads it again.
 
     Args:
         path: The file.
-        name: The ``source`` of chunks that name none, and what errors call it; the path where not
-            given.
+        name: The ``source`` of chunks that name none, and its name in errors; None is the path.
 
     Raises:
-        InvalidArgumentError: There is no such file, or a line of it is wrong.
+        InvalidArgumentError: There is no such file, or a line of it is invalid.
 
     Examples:
         >>> import pathlib, tempfile
@@ -210,15 +209,22 @@ class JsonlRetriever(_FileRetriever):
 
 
 def best(query: str, chunks: Sequence[Chunk], limit: int) -> list[Chunk]:
-    """Return the *limit* chunks of the highest keyword score, ties in their order."""
+    """Return the *limit* chunks with the highest keyword scores, ties in their order."""
     limit = _validate.tokens("limit", limit)
     query = _validate.text("query", query)
     texts = [chunk.text for chunk in chunks]
     scores = keyword_scores(query, texts, titles=[chunk.title for chunk in chunks]).tolist()
     order = sorted(range(len(chunks)), key=lambda i: -scores[i])[:limit]
-    # Not by dataclasses.replace, which takes twice as long.
+    # Not by dataclasses.replace, which is slower.
     return [
-        Chunk(chunk.text, chunk.id, chunk.source, chunk.title, scores[i], chunk.metadata)
+        Chunk(
+            chunk.text,
+            id=chunk.id,
+            source=chunk.source,
+            title=chunk.title,
+            score=scores[i],
+            metadata=chunk.metadata,
+        )
         for i, chunk in ((i, chunks[i]) for i in order)
     ]
 

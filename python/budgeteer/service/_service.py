@@ -1,4 +1,4 @@
-"""The service: budget, retrieve, rerank, pack, answer; each stage is a method of its own."""
+"""The service: budget, retrieve, rerank, pack, answer; each stage is a method."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ T = TypeVar("T")
 
 
 LIMIT = 500
-"""How many chunks a retriever without pages is asked for."""
+"""The number of chunks to request from a retriever without pages."""
 
 MessageBuilder = Callable[[str, str, str], Sequence[Message]]
 
 _BUDGET = REASONS.index("budget")
-_PROBE = "x"  # a context of one token, to see what stands around a context
+_PROBE = "x"  # a context of one token, to measure the text around a context
 _TRIES = 8
 _THREADS, _OWN_THREADS = 64, 4
-_MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on packing would hold an event loop up
+_MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on, packing would block an event loop
 
 
 @dataclasses.dataclass(slots=True)
 class _Request:
-    """What is observed of a request, and what the figures gain by its answer."""
+    """A request's telemetry, and what its answer adds to the figures."""
 
     operation: _telemetry.Operation = _telemetry.UNOBSERVED
     packed: Packed | None = None
-    is_over: bool = False  # cancelled, perhaps, while a thread packs
+    is_over: bool = False  # perhaps cancelled while a thread packs
 
 
 @public("budgeteer.service")
@@ -65,9 +65,10 @@ class RetrievalService:
     r"""
     Answers a query with the best chunks that provably fit a model's window.
 
-    For each request it counts the system prompt and the query, takes them and the answer's reserve
-    off the window, and refuses what leaves nothing, before any retriever or model is asked. Then
-    it retrieves, reranks, packs, and answers with the messages, ready to send. For every input
+    For each request it counts the system prompt and the query, and subtracts them and the answer's
+    reserve from the window. If nothing is left, it refuses the request before any retriever or
+    model is called. Then it retrieves, reranks, packs, and returns the messages, ready to send.
+    For every input
 
         ``count_messages(result.messages) + reserved output <= context window``
 
@@ -76,27 +77,26 @@ class RetrievalService:
 
     Args:
         retriever: A `Retriever`, or a sequence of them, whose chunks are merged in that order.
-        settings: The model. Assign to `settings` to change it while requests are under way.
-        system_prompt: The system prompt.
-        packer: A `budgeteer.Packer`, whose options apply: its ``max_tokens`` is an upper bound
-            beside the window, and the model's counter takes the place of its own. None is
+        settings: The model. Assign to `settings` to change it while requests run.
+        system_prompt: The system prompt; empty by default.
+        packer: A `budgeteer.Packer`, whose options apply: its ``max_tokens`` is a further bound,
+            and the model's counter replaces its own. None is
             `budgeteer.presets.retrieval_service`, the top N that fit: by the chunks' own scores,
-            by the reranker's order where there is one, and in the merged order where some chunks
-            have a score and others have none. One that ranks by embeddings has the retrieved
-            chunks embedded for each request.
-        reranker: Puts the retrieved chunks into a better order.
-        embedder: Makes the query's vector, once, for the retrievers that take one, and the
-            vectors that a packer ranks by which has no embedder of its own.
-        message_builder: Makes the messages of system prompt, context and query; the context is
-            empty where nothing was found. What it adds is counted. It is called several times for
-            a request, also with the context ``x``, so that it must be pure: the same messages for
-            the same texts, and nothing else done.
-        limit: How many chunks a retriever is asked for. One that has ``pages`` is read instead
-            until the budget is full, or a page brings nothing that goes into it; and until there
-            are as many, where chunks compete: by a reranker, or a packer that ranks them anew.
-        timeout: The seconds that retrieving, embedding and reranking may take together. Retrievers
-            then run in threads, at the same time; one that does not end keeps its thread, of which
-            there are at most 64. None waits for as long as it takes, in the caller's thread.
+            by the reranker's order if there is one, or in the merged order if only some chunks
+            have a score. A packer that ranks by embeddings embeds the retrieved chunks in each
+            request.
+        reranker: Puts the retrieved chunks into a better order. None for no reranker.
+        embedder: Makes the query's vector once, for the retrievers that take one, and the vectors
+            for a packer that ranks by them and has no embedder of its own.
+        message_builder: Makes the messages from the system prompt, the context (empty if nothing
+            was found) and the query. Text that it adds is counted. A request calls it several
+            times, once with the context ``x``, so it must be a pure function.
+        limit: The number of chunks to request from a retriever. A retriever with ``pages`` is read
+            until the budget is full or a page adds nothing to it. If a reranker or the packer
+            ranks chunks anew, at least *limit* chunks are read.
+        timeout: The most seconds for retrieving, embedding and reranking together. Retrievers then
+            run in parallel threads; one that hangs keeps its thread, of at most 64. None sets no
+            limit and runs them in the caller's thread.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, or a retriever or
@@ -137,7 +137,7 @@ class RetrievalService:
                 f"packer must be a Packer or None, not {_validate.type_name(packer)}"
             )
         self._threads = Threads(_THREADS)
-        # No retriever that hangs can hold these up.
+        # Separate threads, which a hanging retriever cannot use up.
         self._own_threads = Threads(_OWN_THREADS, is_waited_for=True)
         self._components = Components(embedder, reranker, self._threads)
         takers = [source.name for source in self._sources if source.takes_vector]
@@ -162,8 +162,8 @@ class RetrievalService:
         """
         The model's settings.
 
-        Assigning others changes window, encoding and reserve for the requests that begin
-        afterwards, and for no other; safe while requests are under way.
+        Assigning to it changes window, encoding and reserve for requests that begin afterwards. It
+        is safe while requests run.
 
         Examples:
             >>> from budgeteer.service import ChunkRetriever
@@ -190,17 +190,17 @@ class RetrievalService:
         Answer *query*.
 
         Args:
-            query: What the user asks.
+            query: The user's question.
             timeout: Seconds, instead of the service's own.
 
         Raises:
-            InputValidationError: Nothing is left for retrieval; neither a retriever nor a model
-                was asked.
-            RetrievalError: A retriever, the reranker or the embedder failed; its own error is the
-                cause. Or what it answered cannot be packed.
+            InputValidationError: Nothing is left for retrieval; no retriever or model was called.
+            RetrievalError: A retriever, the reranker or the embedder failed, with its own error as
+                the cause, or returned something that cannot be packed.
             RetrievalTimeoutError: The deadline passed.
             InvalidArgumentError: An argument has a wrong type, a retriever is asynchronous only,
-                or what the message builder answers are no messages, or others for the same texts.
+                or the message builder returns something else than messages, or other messages for
+                the same texts.
             CounterError: As for `budgeteer.TokenCounter.count`.
 
         """
@@ -230,11 +230,11 @@ class RetrievalService:
 
     async def aretrieve(self, query: str, *, timeout: float | None = None) -> RetrievalResult:
         """
-        Answer *query* as `retrieve` does, without holding asyncio's event loop up.
+        Answer *query* as `retrieve` does, without blocking asyncio's event loop.
 
-        Retrievers are asked at the same time; those without ``aretrieve`` in threads, as is a
-        counter of the caller's own. Cancelling it cancels what is under way; what runs in a thread
-        ends by itself and is forgotten.
+        Retrievers run at the same time. Those without ``aretrieve`` run in threads, and so does a
+        caller's own counter. Cancelling cancels all running coroutines; a thread ends by itself,
+        and its result is ignored.
 
         Raises:
             InputValidationError: As from `retrieve`, and so on.
@@ -284,10 +284,10 @@ class RetrievalService:
 
     def stats(self, *, reset: bool = False) -> ServiceStats:
         """
-        Return what became of the requests so far.
+        Return the figures of the requests so far.
 
         Args:
-            reset: Whether the figures begin anew; none is lost or told twice.
+            reset: Whether to start the figures anew; none is lost or reported twice.
 
         Examples:
             >>> from budgeteer.service import ChunkRetriever
@@ -302,7 +302,7 @@ class RetrievalService:
     # The stages, in the order in which they run.
 
     def _plan(self, query: str, request: _Request) -> Plan:
-        """Return the budget, or raise where there is none."""
+        """Return the plan, or raise if there is no budget."""
         query = _validate.text("query", query)
         active = self._active
         model, system = active.model, active.system_tokens
@@ -360,14 +360,14 @@ class RetrievalService:
         return lambda: source.ask(plan.query, self._limit, vector, _room(plan, is_over))
 
     async def _apart(self, is_much: bool, work: Callable[[], T]) -> T:
-        """Return what *work* answers, in a thread where it would hold the event loop up."""
+        """Return the result of *work*, run in a thread if it would block the event loop."""
         if not is_much:
             return work()
         answer: T = await in_thread(self._own_threads, work)
         return answer
 
     def _call(self, plan: Plan, parts: Sequence[list[Any]], chunks: list[Any]) -> Call:
-        """Return the call that packs *chunks*, of which *parts* are from each retriever."""
+        """Return the call that packs *chunks*; *parts* are those of each retriever."""
         packer = plan.active.packer
         with self._blaming(packer, parts, chunks):
             return begin(packer, plan.query, chunks)
@@ -375,7 +375,7 @@ class RetrievalService:
     def _answer(
         self, plan: Plan, parts: Sequence[list[Any]], call: Call, request: _Request
     ) -> RetrievalResult:
-        """Pack, say what was left out, and return the messages."""
+        """Pack, log what was left out, and return the result."""
         packing, messages, total = self._pack(plan, parts, call)
         model = plan.active.model
         overhead = total - plan.active.system_tokens - plan.query_tokens - packing.total_tokens
@@ -394,10 +394,10 @@ class RetrievalService:
         result = RetrievalResult(packing, messages, tokens, model.name)
         if request.is_over:
             return result
-        # Without making an object for each chunk:
+        # Read from the columns, without making an object for each chunk.
         dropped, cut = packing._reasons.count(_BUDGET), packing._cut_places()  # noqa: SLF001
         _log(result, dropped, len(cut))
-        with suppress(Exception):  # a figure that cannot be had must not cost the answer
+        with suppress(Exception):  # a failing figure must not cost the answer
             request.packed = packed(packing, dropped, cut, model.counter)
         request.operation.tell_result(result)
         return result
@@ -405,9 +405,9 @@ class RetrievalService:
     def _pack(
         self, plan: Plan, parts: Sequence[list[Any]], call: Call
     ) -> tuple[Packing[Any], Sequence[Message], int]:
-        """Return a packing, its messages, and what these count: at most what the prompt may."""
+        """Return a packing, its messages, and their count, which is at most ``plan.most``."""
         active = plan.active
-        is_free = self._packer is None  # to choose the order
+        is_free = self._packer is None  # the service chooses the order
         packer = active.packer
         by_input = call.with_prepared(prepared_of(active.by_input))
         is_by_input = is_free and self._components.is_reranking
@@ -423,14 +423,14 @@ class RetrievalService:
             total = self._count(active, messages)
             if total <= plan.most:
                 return packing, messages, total
-            # The text counts more beside the query than on its own: by so many tokens, or, where
-            # the messages have it twice or escaped, by such a share.
+            # The text counts more beside the query than on its own: by a number of tokens or, if
+            # the messages contain it twice or escaped, by a share.
             less = packing.total_tokens - (total - plan.most)
             share = packing.total_tokens * plan.room // (total - plan.most + plan.room)
             room = max(0, min(room - 1, max(less, share)))
             room = room if attempt < _TRIES // 2 else room // 2
         packing = _packed(packer, plan, by_input if is_by_input else call, 0)
-        if packing.text:  # of a counter that counts some texts as nothing
+        if packing.text:  # the counter counts some texts as 0
             nothing = dataclasses.replace(call.prepared, max_chunks=0).with_plan()
             packing = _packed(packer, plan, call.with_prepared(nothing), 0)
         messages = self._messages("", plan.query)
@@ -446,7 +446,7 @@ class RetrievalService:
     def _blaming(
         self, packer: Packer, parts: Sequence[list[Any]], chunks: Sequence[Any]
     ) -> Iterator[None]:
-        """Turn an error about chunks into one that names who answered what cannot be packed."""
+        """Turn an error about chunks into one that names the component that returned them."""
         try:
             yield
         except Exception:
@@ -470,7 +470,7 @@ class RetrievalService:
 
     @contextmanager
     def _recorded(self) -> Iterator[_Request]:
-        """Record what becomes of a request."""
+        """Record the outcome of a request."""
         self._recorder.begin()
         outcome: Outcome = "cancelled"
         request = _Request()
@@ -493,7 +493,7 @@ class RetrievalService:
 
 
 def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
-    """Say how many chunks the budget dropped, or of how many it cut something."""
+    """Log how many chunks the budget dropped, and how many it cut."""
     packing, tokens = result.packing, result.tokens
     extra = {
         "model": result.model,
@@ -519,12 +519,12 @@ def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
 
 
 def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
-    """Raise the error of chunks that cannot be packed, if it is theirs."""
-    packer = dataclasses.replace(packer, counter="chars_div4")  # no caller's own has a part in it
+    """Raise a `RetrievalError` if one of *chunks* cannot be packed."""
+    packer = dataclasses.replace(packer, counter="chars_div4")  # without the caller's counter
     try:
         finish(begin(packer, "", chunks), 0)
     except Exception as error:
-        # Our own messages hold no texts; what a property of a chunk raises may say anything.
+        # Our own messages hold no texts; an error from a chunk's property may hold anything.
         found = error if isinstance(error, BudgeteerError) else _validate.type_name(error)
         raise RetrievalError(
             f"{name} answered what cannot be packed: {found}", source=name
@@ -532,7 +532,7 @@ def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
 
 
 def _packed(packer: Packer, plan: Plan, call: Call, limit: int) -> Packing[Any]:
-    """Return a packing, observed with what is known of the request."""
+    """Return a packing, observed with the figures of the request."""
     observer = _telemetry.observer()
     if observer is None:
         return finish(call, limit, packer.reserve_tokens)
@@ -575,7 +575,7 @@ def _merged(parts: Sequence[list[Any]]) -> list[Any]:
 
 
 def _are_some_unscored(packing: Packing[Any]) -> bool:
-    """Return whether some chunks have a score and others have none."""
-    scores = packing._scores.tolist()  # noqa: SLF001 - NaN, which is not itself, stands for none
+    """Return whether only some chunks have a score."""
+    scores = packing._scores.tolist()  # noqa: SLF001 - NaN, unequal to itself, means no score
     unscored = sum([score != score for score in scores])  # noqa: PLR0124 - by far the fastest
     return 0 < unscored < len(scores)

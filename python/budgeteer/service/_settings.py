@@ -1,4 +1,4 @@
-"""The settings of a language model: which it is, its window, and what is kept for its answer."""
+"""The settings of a language model: its name, its window, and the reserve for its answer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._files import decode, join, mapping, reason
 from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
 from budgeteer.config import ConfigError, document_of
 from budgeteer.errors import InvalidArgumentError
 
 ENVIRONMENT = "BUDGETEER_LLM_"
-"""What the environment variables of `LlmSettings.from_env` start with."""
+"""The prefix of the environment variables of `LlmSettings.from_env`."""
 
 SECTION = "llm"
-"""The key of a file under which the settings may stand."""
+"""The key of a file that may hold the settings."""
 
 _SPELLINGS = {
     "model": ("model",),
@@ -29,15 +30,15 @@ _SPELLINGS = {
     "max_output_tokens": ("max_output_tokens", "reserved_output_tokens"),
     "counter": ("counter",),
 }
-"""How a file and the environment may spell a setting."""
+"""The spellings of a setting in files and the environment."""
 
 _KNOWN = tuple(spelling for spellings in _SPELLINGS.values() for spelling in spellings)
 _DEFAULT_COUNTER = "o200k_base"
-_OUTPUT_SHARE = 4  # the answer has at most a quarter of the window, where nothing is said
+_OUTPUT_SHARE = 4  # by default the answer has at most a quarter of the window
 
 
 class ActiveModel(NamedTuple):
-    """What a request needs to know of the model; made once for each `LlmSettings`."""
+    """The figures of the model that requests need, made once for each `LlmSettings`."""
 
     name: str
     context_window: int
@@ -50,24 +51,24 @@ class ActiveModel(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
     """
-    Which model answers, how large its window is, and what of it is kept for the answer.
+    The model of a service, its window, and the part of it reserved for the answer.
 
     Immutable and picklable. At least one of *model* and *context_window* is required.
 
     Args:
         model: The model's name, as for `budgeteer.window.model_limits`, or a `ModelLimits`, whose
             own encoding then counts.
-        context_window: How many tokens input and answer may have together. Goes before what is
-            known of the model; None takes that.
-        max_output_tokens: What is kept for the answer. None is the model's own limit, at most a
-            quarter of the window.
-        counter: What counts the tokens, as for `budgeteer.get_counter`. None takes that of the
-            model, and ``o200k_base``, marked as an estimate, where nobody knows the model.
+        context_window: The most tokens of input and answer together. It overrides the model's
+            known window; None takes that.
+        max_output_tokens: The tokens reserved for the answer. None is the model's own limit, at
+            most a quarter of the window.
+        counter: The counter, as for `budgeteer.get_counter`. None takes the model's or, for an
+            unknown model, ``o200k_base``, marked as an estimate.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, or the model has a
             tokenizer that is not native and no *counter* was given.
-        CounterError: What the counter needs is not installed or cannot be read.
+        CounterError: A package or file that the counter needs is not installed or cannot be read.
 
     Examples:
         >>> settings = LlmSettings(model="gpt-4o", max_output_tokens=1_000)
@@ -94,12 +95,17 @@ class LlmSettings:
                 object.__setattr__(self, name, _validate.tokens(name, value, minimum=minimum))
         if self.model is None and self.context_window is None:
             raise InvalidArgumentError("model or context_window is required")
-        active_model(self)  # an unknown counter is told here
+        active_model(self)  # refuses an unknown counter
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is."""
+        return instance_schema(cls)
 
     @property
     def limits(self) -> ActiveModel:
         """
-        The figures that these settings come to, as of now.
+        The figures that these settings give at present.
 
         ``name``, ``context_window``, ``max_input_tokens``, ``max_output_tokens`` and ``counter``.
 
@@ -113,16 +119,16 @@ class LlmSettings:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> LlmSettings:
         """
-        Read settings from a TOML or YAML file, told apart by its suffix.
+        Read settings from a TOML or YAML file, as its suffix says.
 
-        They stand at its top, or under ``llm``, beside anything. ``max_context_window`` and
-        ``context_window_size`` are spellings of ``context_window``, ``reserved_output_tokens`` of
-        ``max_output_tokens``. TOML needs Python 3.11, or ``pip install 'budgeteer[toml]'``; YAML
-        needs ``pip install 'budgeteer[cli]'``.
+        The settings are keys at the top, or under ``llm``, beside any other keys.
+        ``max_context_window`` and ``context_window_size`` are spellings of ``context_window``,
+        ``reserved_output_tokens`` of ``max_output_tokens``. TOML needs Python 3.11, or
+        ``pip install 'budgeteer[toml]'``; YAML needs ``pip install 'budgeteer[cli]'``.
 
         Raises:
-            ConfigError: The file cannot be read, or says what it must not; the message names the
-                file and the key.
+            ConfigError: The file cannot be read, or a value is invalid; the message names the file
+                and the key.
             InvalidArgumentError: *path* is not a path.
 
         Examples:
@@ -157,15 +163,15 @@ class LlmSettings:
         Read settings from environment variables.
 
         ``BUDGETEER_LLM_MODEL``, ``BUDGETEER_LLM_CONTEXT_WINDOW``,
-        ``BUDGETEER_LLM_MAX_OUTPUT_TOKENS`` and ``BUDGETEER_LLM_COUNTER``, with the other spellings
-        of `from_file` too. An empty one is not there.
+        ``BUDGETEER_LLM_MAX_OUTPUT_TOKENS`` and ``BUDGETEER_LLM_COUNTER``, and the other spellings
+        of `from_file`. An empty variable counts as unset.
 
         Args:
             environ: The variables; None takes those of the process.
-            prefix: What their names start with.
+            prefix: The prefix of their names.
 
         Raises:
-            InvalidArgumentError: A variable is not what it must be; the message names it.
+            InvalidArgumentError: A variable is invalid; the message names it.
 
         Examples:
             >>> variables = {"APP_MODEL": "gpt-4o", "APP_RESERVED_OUTPUT_TOKENS": "500"}
@@ -196,7 +202,7 @@ class LlmSettings:
 
     @classmethod
     def _of(cls, values: object, section: str, spelt: Callable[[str], str] = str) -> LlmSettings:
-        """Return the settings that a mapping describes; *spelt* is how its keys are written."""
+        """Return the settings of a mapping; *spelt* turns a key into its spelling there."""
         found = mapping(section, values, tuple(map(spelt, _KNOWN)))
         settings: dict[str, Any] = {}
         for name, spellings in _SPELLINGS.items():
@@ -220,10 +226,10 @@ class LlmSettings:
 
 def active_model(settings: LlmSettings) -> ActiveModel:
     """
-    Return the figures that *settings* come to.
+    Return the figures that *settings* give.
 
-    A given window goes before the model's. The model's own limit of the input stays, unless the
-    given window is larger than the one that limit is about.
+    A given window overrides the model's. The model's own input limit still applies, unless the
+    given window is larger than the window that limit belongs to.
     """
     model, window = settings.model, settings.context_window
     if model is None:
@@ -232,7 +238,7 @@ def active_model(settings: LlmSettings) -> ActiveModel:
         counter = get_counter(_DEFAULT_COUNTER if settings.counter is None else settings.counter)
         return ActiveModel("", window, window, _output(settings, output), counter)
     limits = model_limits(model)
-    _validate.tokens("context_window", limits.context_window, minimum=1)  # a caller's own
+    _validate.tokens("context_window", limits.context_window, minimum=1)  # limits made by a caller
     max_input = limits.max_input_tokens
     if window is None:
         window = limits.context_window
@@ -285,7 +291,7 @@ def _toml(text: str) -> Any:
             library = importlib.import_module(name)
         except ImportError:
             continue
-        return library.loads(text)  # what it raises is a ValueError
+        return library.loads(text)  # raises a ValueError
     raise InvalidArgumentError(
         "reading it needs Python 3.11 or tomli: pip install 'budgeteer[toml]'"
     )

@@ -1,4 +1,4 @@
-"""What a service remembers of its requests: how often the budget cut, and what more would do."""
+"""The figures of a service: how often the budget cut, and what a larger one would keep."""
 
 from __future__ import annotations
 
@@ -26,42 +26,41 @@ _COUNTS = (
     *("kept_chunks", "cut_chunks", "retrieved_tokens", "dropped_chunks", "dropped_tokens"),
 )
 _BUDGET = REASONS.index("budget")
-_SAMPLE = 32  # so many of a request's dropped chunks are counted, and of those that were cut
-_LONGEST = 1 << 12  # none of them beyond so many tokens
+_SAMPLE = 32  # dropped chunks, and cut ones, to count in a request
+_LONGEST = 1 << 12  # tokens to count of one of them
 
 
 @public("budgeteer.service")
 @dataclass(frozen=True, slots=True)
 class ServiceStats:
     """
-    What became of the requests since the service began, or since the figures were reset.
+    The figures of the requests since the service began, or since the last reset.
 
-    One that was under way at a reset is a request of the figures before and an outcome of those
-    after. All else is added at once, when it ends.
+    A request that runs during a reset counts in ``requests`` before it, and with its outcome after
+    it. All other figures are added at once when a request ends.
 
     Attributes:
-        requests: How many there were. Each is one of the next five, or still under way.
-        answered: How many were answered.
-        rejected: How many had nothing left for retrieval.
-        failed: How many ended with another error.
-        timed_out: How many passed their deadline.
-        cancelled: How many were cancelled.
-        cut: How many answers the budget cut: left chunks out for it, or parts of chunks.
-        kept_chunks: How many chunks were kept.
-        cut_chunks: How many of these were kept in part.
-        retrieved_tokens: What the packed texts took.
-        dropped_chunks: How many chunks were left out for the budget.
-        dropped_tokens: How many tokens these had, and what was left out of those kept in part.
-        is_dropped_exact: Whether all of them were counted. Of a request that drops more than 32
-            chunks, that many are counted, evenly spaced, and stand for the others; so it is with
-            those kept in part. Of none more than 4,096 tokens are counted.
-        next_budgets: About the smallest budget under which the first chunk that was left out would
-            have been kept too, or the one that was cut before it kept whole, for each answer that
-            was cut: upper bound to number of answers. A budget here is what the texts take, joined
-            by the plain template; what the messages cost beside them and what is reserved is not
-            in it.
-        full_budgets: About the smallest budget under which everything would have been kept whole,
-            for each answer, the ones that were not cut included; of texts alone, as above.
+        requests: The number of requests. Each is one of the next five, or still runs.
+        answered: The number answered.
+        rejected: The number with nothing left for retrieval.
+        failed: The number that ended with another error.
+        timed_out: The number that passed their deadline.
+        cancelled: The number cancelled.
+        cut: The number of answers in which the budget dropped or cut chunks.
+        kept_chunks: The number of chunks kept.
+        cut_chunks: The number of these that were cut.
+        retrieved_tokens: The tokens of the packed texts.
+        dropped_chunks: The number of chunks dropped for the budget.
+        dropped_tokens: The tokens of these, and of the parts cut off.
+        is_dropped_exact: Whether all of them were counted. In a request with more than 32 dropped
+            chunks, 32 evenly spaced ones are counted and the rest is extrapolated; the same holds
+            for cut chunks. At most 4,096 tokens of a chunk are counted.
+        next_budgets: For each answer that was cut, about the smallest budget that would also have
+            kept the first dropped chunk, or kept the first cut chunk whole: a dict from upper
+            bound to number of answers. A budget here is for the texts alone, joined by the plain
+            template, without the messages' own cost and the reserve.
+        full_budgets: For every answer, about the smallest budget that would have kept all chunks
+            whole; for texts alone, as above.
 
     """
 
@@ -90,14 +89,14 @@ class ServiceStats:
         """
         Return a budget under which *share* of the answers would have kept every chunk whole.
 
-        It is the upper bound of a bucket, at most an eighth above the smallest that would do, and
-        of texts alone, as `full_budgets`.
+        It is the upper bound of a bucket, at most an eighth above the smallest such budget, and
+        for texts alone, as `full_budgets`.
 
         Args:
-            share: From 0 to 1, such as 0.95.
+            share: The share of answers, from 0 to 1, such as 0.95.
 
         Returns:
-            Tokens for chunks, None where nothing was answered yet.
+            Tokens for chunks; None if no request was answered yet.
 
         Raises:
             InvalidArgumentError: *share* is not a number from 0 to 1.
@@ -120,7 +119,7 @@ class ServiceStats:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Return every figure by its name.
+        Return a dict of all figures.
 
         Examples:
             >>> ServiceStats(answered=4, cut=1).to_dict()["cut_rate"]
@@ -137,10 +136,10 @@ class ServiceStats:
 
 
 class Packed(NamedTuple):
-    """What a packing adds to the figures."""
+    """A packing's additions to the figures."""
 
     counts: Mapping[str, int]
-    next_budget: int | None  # where something was cut
+    next_budget: int | None  # None if nothing was cut
     full_budget: int
     is_exact: bool
 
@@ -149,15 +148,15 @@ def packed(
     packing: Packing[Any], dropped: int, cut: Sequence[int], counter: TokenCounter
 ) -> Packed:
     """
-    Return what a packing adds, of which so many chunks were *dropped* for the budget.
+    Return what a packing adds to the figures; *dropped* is how many chunks the budget dropped.
 
-    Of these, and of the kept ones at the places *cut*, a bounded sample is counted.
+    A bounded sample of these, and of the kept chunks at the places *cut*, is counted.
     """
     total = packing.total_tokens
     counts = {"kept_chunks": len(packing.kept), "retrieved_tokens": total}
     if not dropped and not cut:
         return Packed(counts, None, max(1, total), is_exact=True)
-    # What is cut stands before everything that is dropped, and its rest is the first to gain.
+    # Cut chunks come before dropped ones, so more budget would first go to the parts cut off.
     sample = [(packing._kept[at], packing._counts[at]) for at in _spread(cut)]  # noqa: SLF001
     rests = _lost(packing, sample, len(cut), counter)
     sample = [(packing._dropped[at], 0) for at in _spread(_places(packing, dropped))]  # noqa: SLF001
@@ -175,7 +174,7 @@ def packed(
 
 
 class _Lost(NamedTuple):
-    """What is not in a text of chunks that were dropped, or cut."""
+    """The tokens that dropped or cut chunks lost."""
 
     first: int
     tokens: int
@@ -185,7 +184,7 @@ class _Lost(NamedTuple):
 def _lost(
     packing: Packing[Any], sample: Sequence[tuple[int, int]], chunks: int, counter: TokenCounter
 ) -> _Lost:
-    """Return what *chunks* chunks lost, of a sample of which there are indices and kept tokens."""
+    """Return what *chunks* chunks lost, from a *sample* of index and kept tokens."""
     texts = texts_of([packing._chunks[index] for index, _ in sample])  # noqa: SLF001
     first = total = 0
     is_exact = len(sample) == chunks
@@ -201,7 +200,7 @@ def _lost(
 
 
 def _places(packing: Packing[Any], dropped: int) -> Sequence[int]:
-    """Return the places of the chunks that were dropped for the budget."""
+    """Return the places of the chunks dropped for the budget."""
     if dropped == packing.dropped_count:
         return range(dropped)
     reasons = packing._reasons  # noqa: SLF001
@@ -209,13 +208,13 @@ def _places(packing: Packing[Any], dropped: int) -> Sequence[int]:
 
 
 def _spread(places: Sequence[int]) -> Sequence[int]:
-    """Return some of *places*, evenly spaced, or all where they are few."""
+    """Return some of *places*, evenly spaced, or all if they are few."""
     size = min(len(places), _SAMPLE)
     return [places[i * len(places) // size] for i in range(size)]
 
 
 class Recorder:
-    """Adds figures up. Its memory is bounded: there are at most some 500 buckets."""
+    """Adds figures up, in bounded memory: there are at most about 500 buckets."""
 
     def __init__(self) -> None:
         self.begin_anew()
@@ -223,8 +222,8 @@ class Recorder:
         renew(self)
 
     def begin_anew(self) -> None:
-        """Make a lock that no thread of another process holds."""
-        self._lock = threading.RLock()  # a handler of signals may ask in the middle of it
+        """Make a new lock, which no thread of another process holds."""
+        self._lock = threading.RLock()  # a signal handler may call in the middle of an update
 
     def _begin(self) -> None:
         self._counts = dict.fromkeys(_COUNTS, 0)
@@ -238,7 +237,7 @@ class Recorder:
             self._counts["requests"] += 1
 
     def end(self, outcome: Outcome, packed: Packed | None) -> None:
-        """Add what became of it, all at once, so that no figure is ahead of another."""
+        """Add its outcome and figures at once, so that they stay consistent."""
         with self._lock:
             self._counts[outcome] += 1
             if packed is None:
@@ -253,7 +252,7 @@ class Recorder:
                     histogram[bound] = histogram.get(bound, 0) + 1
 
     def stats(self, *, reset: bool) -> ServiceStats:
-        """Return the figures, and begin anew on request; no request is lost between the two."""
+        """Return the figures, and reset them if asked; no request is lost between the two."""
         with self._lock:
             stats = ServiceStats(
                 **self._counts,
@@ -268,7 +267,7 @@ class Recorder:
 
 def bucket(tokens: int) -> int:
     """
-    Return the upper bound of the bucket of *tokens*; eight lead from a power of two to the next.
+    Return the upper bound of the bucket of *tokens*; there are eight for each power of two.
 
     Examples:
         >>> [bucket(tokens) for tokens in (1, 8, 9, 17, 1000, 1025)]

@@ -1,4 +1,4 @@
-"""Daemon threads for calls that block, so that a deadline holds though they do not end."""
+"""Daemon threads for blocking calls, so that a deadline holds even if they do not end."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LOOK_SECONDS = 0.002
 
 class Threads:
     """
-    Runs calls on at most *most* threads, which end when they have been idle for some seconds.
+    Runs calls on at most *most* threads, which end after some idle seconds.
 
-    ``concurrent.futures.ThreadPoolExecutor`` waits for its threads when the process ends: a call
-    that hangs would keep it from ending. These do not. A call that never ends keeps its thread,
-    so that *most* bounds how many there can be; the others wait their turn. Where *is_waited_for*
-    the end of the process waits a moment for calls that are under way.
+    ``concurrent.futures.ThreadPoolExecutor`` waits for its threads when the process ends, so a
+    call that hangs would keep the process alive. These threads do not. A call that never ends
+    keeps its thread, and further calls wait for a free one. If *is_waited_for*, the end of the
+    process waits a moment for running calls.
     """
 
     def __init__(self, most: int, *, is_waited_for: bool = False) -> None:
@@ -34,7 +34,7 @@ class Threads:
             wait_for(self)
 
     def begin_anew(self) -> None:
-        """Forget threads that another process has."""
+        """Forget the threads of another process."""
         self._condition = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any], threading.Event | None]] = deque()
         self._alive = self._idle = 0
@@ -43,9 +43,9 @@ class Threads:
         self, function: Callable[[], Any], given_up: threading.Event | None = None
     ) -> Future[Any]:
         """
-        Return the future of what *function* answers in the context of the caller.
+        Return a future for the result of *function*, run in the caller's context.
 
-        Once *given_up* is set nobody waits for it any more.
+        Set *given_up* when nobody waits for it any more.
         """
         future: Future[Any] = Future()
         context = contextvars.copy_context()
@@ -58,7 +58,7 @@ class Threads:
         return future
 
     def wait_idle(self, seconds: float) -> None:
-        """Begin no further call, and wait so long at most until none is under way."""
+        """Start no further call, and wait at most *seconds* until none runs."""
         ends = time.monotonic() + seconds
         with self._condition:
             self._jobs.clear()
@@ -66,12 +66,12 @@ class Threads:
             time.sleep(_LOOK_SECONDS)
 
     def _start(self) -> None:
-        """Start a thread for the job that came last; without any thread it is taken back."""
+        """Start a thread for the last job; take the job back if there is no thread at all."""
         thread = threading.Thread(target=self._work, name="budgeteer-service", daemon=True)
         self._alive += 1
         try:
             thread.start()
-        except RuntimeError:  # there can be no more of them just now
+        except RuntimeError:  # the system allows no more threads just now
             self._alive -= 1
             if not self._alive:
                 self._jobs.pop()
@@ -98,11 +98,11 @@ def _run(future: Future[Any], function: Callable[[], Any]) -> None:
         return
     try:
         answer = function()
-    except StopIteration as error:  # which no coroutine may be told: it would wait for ever
+    except StopIteration as error:  # a coroutine given it would wait for ever
         told = RuntimeError("a call in a thread raised StopIteration")
         told.__cause__ = error
         future.set_exception(told)
-    except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+    except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
         future.set_exception(error)
     else:
         future.set_result(answer)

@@ -1,10 +1,10 @@
 """
-The window of a model: how large it is, what takes how much of it, and what is left.
+The window of a model: its size, its use, and what is left of it.
 
 `model_limits` knows today's models without a network. `negotiate` divides a window between the
-input and the answer, `safe_message_count` says how many messages there may be, `retrieval_budget`
-what is left for chunks, `count_messages` and `count_tools` what messages and tool schemas take.
-`trim_messages` keeps the newest messages that fit.
+input and the answer. `safe_message_count` returns how many messages fit, `retrieval_budget` how
+many tokens are left for chunks, `count_messages` and `count_tools` how many tokens messages and
+tool schemas cost. `trim_messages` keeps the newest messages that fit.
 """
 
 from budgeteer._count.limits import (

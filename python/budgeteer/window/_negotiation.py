@@ -1,8 +1,8 @@
 """
 Divides a model's window between the input and the answer, as flexbox does with a line.
 
-The input takes what it needs, the answer shrinks to what is left, and never below a floor. This is
-the second of two dimensions; the first is how many messages there may be.
+The input keeps its size; the answer shrinks to the rest, but never below a floor. The number of
+messages is decided before.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Negotiation:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Return every attribute by its name, as JSON can hold it.
+        Return a dict of all attributes that JSON can hold.
 
         Examples:
             >>> answer = negotiate(model="gpt-4", messages=1, max_output_tokens=600).to_dict()
@@ -115,13 +115,12 @@ def negotiate(
     """
     Return how many tokens the answer may have, beside an input, in the window of a model.
 
-    The answer may have what is asked, or what the window has left beside the input and the margin
-    if that is less, and at least *min_output_tokens* in any case: where the floor is more than
-    what is left, or the input alone is more than the model takes, ``overflows_window`` says so.
-    A request below the floor is raised to it, which is no reduction.
+    The answer gets the tokens requested, or the rest of the window after input and margin if that
+    is less, but at least *min_output_tokens*. If this floor exceeds the rest, or the input exceeds
+    the model's input limit, ``overflows_window`` is true. A request below the floor is raised to
+    it, which is no reduction.
 
-    What was decided is logged by the logger ``budgeteer``: at INFO, or as a WARNING with
-    ``REDUCED``.
+    The logger ``budgeteer`` logs the result at INFO, or as a WARNING with ``REDUCED``.
 
     Args:
         model: A name, as for `model_limits`, or limits of your own.
@@ -131,22 +130,22 @@ def negotiate(
             where there is a system message in *messages*, else a guess: 500.
         memories: Texts, or mappings with ``content`` or ``text`` and, if you like, ``importance``
             and an age: ``age_days``, or ``created_at`` or ``timestamp`` as a datetime, its ISO
-            form or seconds since 1970. Those are chosen whose importance is above
-            *min_importance* and whose age is at most *max_memory_age_days*; what a memory does
-            not state does not exclude it. A number is how many there are, at no cost.
+            form or seconds since 1970. A memory is chosen if its importance is above
+            *min_importance* and its age at most *max_memory_age_days*; a missing figure does not
+            exclude it. Or the number of memories, which costs no tokens.
         tools: Tool schemas, as for `count_tools`.
-        safety_margin: What is kept free; ``auto`` is 50 for a model that is known, 200 otherwise.
-        min_output_tokens: The floor.
-        tokens_per_message: What a message takes where it is not counted.
+        safety_margin: The tokens to keep free; ``auto`` is 50 for a known model, 200 otherwise.
+        min_output_tokens: The floor of the answer.
+        tokens_per_message: The tokens of a message that is not counted.
         counter: Counts messages, memories, tools and a text given as *system_tokens*. None takes
             *tokens_per_message* for each message and ``chars_div4`` for all else.
         min_importance: See *memories*.
         max_memory_age_days: See *memories*.
-        max_memory_tokens: What all memories may take; the most important that fit are chosen.
-            None is no limit.
-        cap_output: Whether the answer is bounded by the model's own ``max_output_tokens`` too.
-        now: The time that ages are counted from; None is the present.
-        strict: Whether to raise where ``overflows_window`` would be true.
+        max_memory_tokens: The most tokens of all memories; the most important that fit are chosen.
+            None for no limit.
+        cap_output: Whether the model's own ``max_output_tokens`` also bounds the answer.
+        now: The time to compute ages at; None is the present.
+        strict: Whether to raise if ``overflows_window`` would be true.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
@@ -249,15 +248,15 @@ def safe_message_count(
     """
     Return how many messages leave room for the answer, the system prompt and the margin.
 
-    At least 1, however small the window.
+    It returns at least 1, however small the window is.
 
     Args:
-        model: As for `negotiate`, and so are the others.
-        max_output_tokens: What the answer shall have.
-        system_tokens: What the system prompt takes, or its text.
-        safety_margin: What is kept free.
-        tokens_per_message: What a message takes, from 1 on.
-        counter: What counts a text given as *system_tokens*; None is ``chars_div4``.
+        model: As for `negotiate`.
+        max_output_tokens: The tokens of the answer.
+        system_tokens: The tokens of the system prompt, or its text.
+        safety_margin: The tokens to keep free, or ``auto``, as for `negotiate`.
+        tokens_per_message: The tokens of a message, from 1 on.
+        counter: Counts a text given as *system_tokens*; None is ``chars_div4``.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
@@ -279,7 +278,7 @@ def safe_message_count(
 
 
 def text_or_tokens(name: str, value: object, counter: Any) -> int:
-    """Return a number of tokens, that of a text where one is given."""
+    """Return *value* if it is a number of tokens, or the count if it is a text."""
     if isinstance(value, str):
         return int(counter.count(value))
     if _validate.as_int(value) is None:
@@ -303,7 +302,7 @@ def _margin(value: object, limits: ModelLimits) -> int:
 def _messages(
     messages: Any, per_message: int, counter: Counter | None, limits: ModelLimits
 ) -> tuple[int, int]:
-    """Return how many messages there are and what they take."""
+    """Return the number of messages and their tokens."""
     if _is_number(messages):
         number = _validate.tokens("messages", messages)
         return number, number * per_message
@@ -326,7 +325,7 @@ def _memories(
     max_tokens: int | None,
     now: float,
 ) -> tuple[tuple[int, ...], int, int]:
-    """Return the places of the chosen memories, what they take, and how many they are."""
+    """Return the places of the chosen memories, their tokens, and their number."""
     if _is_number(memories):
         return (), 0, _validate.tokens("memories", memories)
     found = []
@@ -357,7 +356,7 @@ def _memories(
 
 
 def _age(where: str, memory: Mapping[str, Any], now: float) -> float:
-    """Return the age of a memory in days, less than any where none is stated."""
+    """Return the age of a memory in days, minus infinity if it states none."""
     if memory.get("age_days") is not None:
         return _validate.number(f"{where}['age_days']", memory["age_days"])
     for key in _TIMES:
@@ -367,7 +366,7 @@ def _age(where: str, memory: Mapping[str, Any], now: float) -> float:
 
 
 def _seconds(name: str, value: object) -> float:
-    """Return a time in seconds since 1970; without a zone it is in UTC."""
+    """Return a time in seconds since 1970; a time without a zone is in UTC."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value.replace("Z", "+00:00"))

@@ -1,4 +1,4 @@
-"""What a window has left for retrieval."""
+"""The budget that a window leaves for retrieval."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def retrieval_budget(
     counter: Counter = "o200k_base",
 ) -> int:
     """
-    Return how many tokens a window has left for retrieved chunks. At least 1.
+    Return how many tokens, at least 1, a window leaves for retrieved chunks.
 
-    Ask before anything is retrieved: a query that leaves nothing is refused here.
+    Call it before retrieving: it refuses a query that leaves nothing.
 
     Args:
         context_window: The window of the model; ``model_limits(name).context_window``.
-        system_tokens: What the system prompt takes, or its text.
-        max_output_tokens: What is reserved for the answer.
-        query_tokens: What the query takes, or its text.
-        counter: What counts the texts.
+        system_tokens: The tokens of the system prompt, or its text.
+        max_output_tokens: The tokens reserved for the answer.
+        query_tokens: The tokens of the query, or its text.
+        counter: Counts the texts, as for `get_counter`.
 
     Raises:
         InputValidationError: Nothing is left; the message has the arithmetic.

@@ -19,7 +19,7 @@ pub(crate) struct Texts<'a, 'py> {
     strings: Vec<*mut ffi::PyObject>,
     /// As `strings`, null for no title; empty where no chunk has one.
     titles: Vec<*mut ffi::PyObject>,
-    /// Strings that may have no other owner: a field of a chunk can be set
+    /// Strings that may have no other owner, as a field of a chunk can be set
     /// while we read.
     owned: Vec<Bound<'py, PyString>>,
     total_chars: usize,
@@ -27,8 +27,8 @@ pub(crate) struct Texts<'a, 'py> {
     chunks: &'a Bound<'py, PyTuple>,
 }
 
-// SAFETY: what is shared are pointers to strings, which never change and stay
-// alive; reading their storage needs no interpreter.
+// SAFETY: the pointers are to strings, which never change and stay alive;
+// reading their storage needs no interpreter.
 unsafe impl Sync for Texts<'_, '_> {}
 
 impl Batch for Texts<'_, '_> {
@@ -51,8 +51,9 @@ impl Batch for Texts<'_, '_> {
 
     fn prefetch(&self, index: usize) {
         if let Some(&string) = self.strings.get(index) {
-            // Mostly the storage follows the header. So many lines hold 800
-            // characters of ASCII; what is behind them the processor foresees.
+            // The storage mostly follows the header. These lines hold 800
+            // characters of ASCII; the processor foresees that what is behind
+            // them is read.
             (0..14).for_each(|line| prefetch(string.cast::<u8>().wrapping_add(64 * line)));
         }
     }
@@ -67,8 +68,8 @@ pub(crate) trait Strings: Batch {
     /// Returns the text of chunk `index` as the str that it is.
     fn string<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>>;
 
-    /// Returns whether chunk `index` is known to be a str, which says nothing of
-    /// itself.
+    /// Returns whether chunk `index` is known to be a str, and so has no
+    /// metadata.
     fn is_string(&self, index: usize) -> bool;
 }
 
@@ -122,7 +123,7 @@ impl<'py> Accesses<'py> {
         }
         let known = self.all.get(&address.addr()).map(|(_, access)| *access);
         let access = known.map_or_else(|| access_of(chunk, with_titles), Ok)?;
-        // The type is kept alive: another could come to the same address.
+        // The type is kept alive: another type could come to the same address.
         self.all.entry(address.addr()).or_insert_with(|| (chunk.get_type(), access));
         self.last = Some((chunk.get_type(), access));
         Ok(access)
@@ -269,8 +270,8 @@ impl<'a, 'py> Texts<'a, 'py> {
     }
 }
 
-/// Returns a str of the class itself: a subclass may have redefined anything,
-/// and callers' counters would see it.
+/// Returns a str of the class itself: a subclass may have redefined any method,
+/// and callers' counters would see that.
 fn exact<'py>(string: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
     if string.is_exact_instance_of::<PyString>() {
         return Ok(string.clone());
@@ -308,7 +309,8 @@ fn access_of(chunk: &Bound<'_, PyAny>, with_title: bool) -> PyResult<Access> {
     }
     for name in TEXT_ATTRIBUTES {
         if attribute(chunk, name)?.is_some() {
-            // To find out anew for each object would cost an exception each.
+            // Finding this out anew for each object would cost an exception
+            // each.
             let has_title = with_title && attribute(chunk, "title")?.is_some();
             return Ok(Access::Attributes { text: name, has_title });
         }

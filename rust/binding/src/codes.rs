@@ -14,16 +14,16 @@ pub(crate) enum Unreadable {
     TitleType = 3,
 }
 
-/// Stands for the assembled text where a chunk's index is meant.
+/// Stands in for a chunk's index where the assembled text is meant.
 pub(crate) const ASSEMBLED: i64 = -1;
 
-/// Stands for a text of its own where a chunk's index is meant.
+/// Stands in for a chunk's index where a text of its own is meant.
 pub(crate) const LOOSE: i64 = -2;
 
-/// Where a mapping may hold its text, first one wins.
+/// The keys under which a mapping may hold its text; the first one wins.
 pub(crate) const TEXT_KEYS: [&str; 2] = ["text", "content"];
 
-/// Where an object may hold its text, first one wins.
+/// The attributes in which an object may hold its text; the first one wins.
 pub(crate) const TEXT_ATTRIBUTES: [&str; 3] = ["text", "page_content", "content"];
 
 pub(crate) fn counting(kind: u8, ratio: f64) -> Counting {
@@ -36,7 +36,7 @@ pub(crate) fn counting(kind: u8, ratio: f64) -> Counting {
     }
 }
 
-/// Added to the number of an encoding: nothing is remembered.
+/// Added to the number of an encoding: counts are not cached.
 const FRESH: u8 = 8;
 
 pub(crate) fn exact(kind: u8) -> Exact {
@@ -48,7 +48,7 @@ pub(crate) fn exact(kind: u8) -> Exact {
     if kind & FRESH == 0 { exact } else { exact.without_cache() }
 }
 
-/// Returns the ranking of that code, with the options that it has.
+/// Returns the ranking of that code, with its options.
 pub(crate) fn ranking(code: u8, bm25: Bm25, weights: Option<HybridOptions>) -> RankBy {
     match code {
         0 => bm25.into(),
@@ -62,8 +62,8 @@ pub(crate) fn ranking(code: u8, bm25: Bm25, weights: Option<HybridOptions>) -> R
     }
 }
 
-/// What BM25, the cosine and the chunk's own score weigh, and the k of
-/// reciprocal ranks; without it scores are scaled.
+/// The weights of BM25, of the cosine and of the chunk's own score, and the k
+/// of reciprocal ranks; without it scores are scaled.
 pub(crate) type HybridOptions = (f64, f64, f64, Option<f64>);
 
 fn hybrid(bm25: Bm25, options: Option<HybridOptions>) -> Hybrid {
@@ -73,7 +73,7 @@ fn hybrid(bm25: Bm25, options: Option<HybridOptions>) -> Hybrid {
     Hybrid { weights: Weights { bm25, embedding, score }, fusion, ..defaults }
 }
 
-/// Nothing that only presets ask for.
+/// No policy: only presets have one.
 const NO_POLICY: u8 = 0;
 
 /// Separators and markers go uncounted.

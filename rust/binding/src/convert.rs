@@ -59,7 +59,7 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
     Ok(unsafe { borrow_text(string.as_ptr()) })
 }
 
-/// Returns a str of what is encoded as in [`Text::Utf8`].
+/// Returns a str from bytes that are encoded as in [`Text::Utf8`].
 pub(crate) fn string<'py>(py: Python<'py>, utf8: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let length = utf8.len().try_into()?;
     // SAFETY: pointer and length are those of a slice, the handler's name ends
@@ -80,7 +80,7 @@ pub(crate) struct Joiner<'py> {
 }
 
 impl<'py> Joiner<'py> {
-    /// Returns a joiner for about so many parts.
+    /// Returns a joiner with room for `parts` parts.
     pub(crate) fn with_capacity(parts: usize) -> Self {
         Self { parts: Vec::with_capacity(2 * parts), chars: 0, largest: 0x7F }
     }
@@ -100,7 +100,7 @@ impl<'py> Joiner<'py> {
         Ok(())
     }
 
-    /// Adds what is encoded as in [`Text::Utf8`].
+    /// Adds bytes that are encoded as in [`Text::Utf8`].
     pub(crate) fn push_utf8(&mut self, py: Python<'py>, utf8: &[u8]) -> PyResult<()> {
         if utf8.is_empty() { Ok(()) } else { self.push(string(py, utf8)?) }
     }
@@ -132,22 +132,23 @@ impl<'py> Joiner<'py> {
     }
 }
 
-/// So many code points are read in half a millisecond. Shorter calls hold the
-/// interpreter's lock: to let go of it costs 5 ms where other threads are busy.
+/// The number of code points that are read in half a millisecond. Shorter calls
+/// hold the interpreter's lock: releasing it costs 5 ms where other threads are
+/// busy.
 const DETACH_CHARS: usize = 1_200_000;
 
-/// So many code points are read in a tenth of a second. Longer work may be
-/// interrupted.
+/// The number of code points that are read in a tenth of a second. Longer work
+/// may be interrupted.
 const INTERRUPT_CHARS: usize = 200_000_000;
 
-/// So often somebody looks whether to interrupt.
+/// How often signals are looked at during long work.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Does `work`, which takes as long as reading about `chars` code points: with
-/// the interpreter's lock if that is quick, else without, and with a look at
-/// signals afterwards. What takes longer is done by another thread, so that
-/// this one can look at signals meanwhile; `work` should end soon after its
-/// flag is set.
+/// Does `work`, which takes as long as reading about `chars` code points.
+/// Quick work holds the interpreter's lock. Longer work releases it, and
+/// signals are looked at afterwards. The longest work is done by another
+/// thread, so that this one can look at signals meanwhile; `work` should end
+/// soon after its flag is set.
 pub(crate) fn work<R: Send>(
     py: Python<'_>,
     chars: usize,
@@ -166,7 +167,7 @@ pub(crate) fn work<R: Send>(
         thread::scope(|scope| {
             let (done, wait) = mpsc::channel::<()>();
             let worker = scope.spawn(|| {
-                let _done = done; // hung up at the end, a panic too
+                let _done = done; // dropped at the end, also by a panic
                 work(&stop)
             });
             let mut interrupted = None;
@@ -185,7 +186,7 @@ pub(crate) fn work<R: Send>(
     })
 }
 
-/// A number that goes to Python as a column of its bytes.
+/// A number that goes to Python as bytes in a column.
 pub(crate) trait Column: Copy {
     /// Returns the bytes as this machine orders them.
     fn bytes(self) -> impl AsRef<[u8]>;

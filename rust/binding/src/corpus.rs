@@ -17,7 +17,7 @@ use crate::codes;
 use crate::convert::{borrow_text, column, signed, string, work};
 use crate::error::guard;
 
-/// Indexing takes as long as reading so many times the texts.
+/// Indexing the texts takes as long as reading them this many times.
 const INDEXING: usize = 20;
 
 /// A corpus as the backend sees it. It never changes.
@@ -31,8 +31,8 @@ pub(crate) struct CorpusIndex {
 pub(crate) enum Kept {
     /// The caller's strings.
     Strings(OwnStrings),
-    /// A file, and what was added behind it, encoded alike: equal texts must be
-    /// stored alike.
+    /// A file, and the chunks that were added behind it. Both are encoded
+    /// alike, as equal texts must be stored alike.
     Stored { stored: Arc<Stored>, more: Vec<Added> },
 }
 
@@ -123,7 +123,7 @@ impl Strings for Kept {
     }
 
     fn is_string(&self, _index: usize) -> bool {
-        false // only the facade knows what the chunks are
+        false // only the facade knows the types of the chunks
     }
 }
 
@@ -239,8 +239,8 @@ fn refusal(error: &budgeteer::Error, path: &Path) -> PyErr {
     }
 }
 
-/// What became of the chunks of a corpus, of which most were not looked at; as
-/// a buffer the scores.
+/// What became of the chunks of a corpus, most of which were not looked at. As
+/// a buffer it gives the scores.
 #[pyclass(frozen, module = "budgeteer._native")]
 pub(crate) struct Unseen {
     outcome: Outcome,
@@ -256,8 +256,8 @@ impl Unseen {
 
 #[pymethods]
 impl Unseen {
-    /// Returns the columns of what was dropped: index, reason, what was needed
-    /// and what was left.
+    /// Returns the columns of the dropped chunks: index, reason, needed tokens
+    /// and available tokens.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         guard(|| {
             let dropped = work(py, 100 * self.index.len(), |_| {
@@ -267,7 +267,7 @@ impl Unseen {
         })
     }
 
-    /// Lends the scores.
+    /// Lends the scores as a buffer.
     ///
     /// # Safety
     ///
@@ -291,7 +291,7 @@ impl Unseen {
 type Columns<'py> =
     (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-/// Returns the columns of what was dropped.
+/// Returns the columns of the dropped chunks.
 pub(crate) fn dropped_columns(py: Python<'_>, dropped: DroppedColumns) -> PyResult<Columns<'_>> {
     // Each column is let go of as soon as Python has it.
     let DroppedColumns { index, reason, needed, available } = dropped;

@@ -10,7 +10,7 @@ use crate::codes;
 use crate::convert::{self, mutable_column, signed, work};
 use crate::error::guard;
 
-/// Counting a code point exactly takes as long as reading so many.
+/// Counting a code point exactly takes as long as reading this many.
 pub(crate) const COUNTING: usize = 8;
 
 /// Few texts have more code points for each token.
@@ -59,7 +59,7 @@ fn till_limit(
 }
 
 /// Counts each of `texts`, as int64; or returns the index of the first that is
-/// no str.
+/// not a str.
 #[pyfunction]
 #[pyo3(signature = (kind: "int", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int")]
 pub(crate) fn count_batch<'py>(
@@ -91,8 +91,8 @@ pub(crate) fn count_batch<'py>(
     })
 }
 
-/// Returns the hits, the misses, the entries, the bytes and the most bytes of
-/// the counts that are remembered.
+/// Returns figures of the cache of counts: hits, misses, entries, bytes and the
+/// maximum of bytes.
 #[pyfunction]
 #[pyo3(signature = (kind: "int") -> "tuple[int, int, int, int, int]", text_signature = "(kind)")]
 pub(crate) fn cache_info(kind: u8) -> PyResult<(u64, u64, u64, u64, u64)> {
@@ -102,7 +102,7 @@ pub(crate) fn cache_info(kind: u8) -> PyResult<(u64, u64, u64, u64, u64)> {
     })
 }
 
-/// Forgets the counts that are remembered.
+/// Empties the cache of counts.
 #[pyfunction]
 #[pyo3(signature = (kind: "int") -> "None", text_signature = "(kind)")]
 pub(crate) fn clear_cache(kind: u8) -> PyResult<()> {

@@ -9,8 +9,8 @@ import_exception!(budgeteer.errors, InternalError);
 
 /// Calls `work`; a panic in it becomes an `InternalError`.
 ///
-/// What `work` leaves half done is dropped with it: no state of ours outlives a
-/// call.
+/// What `work` leaves half done is dropped with it: none of our state outlives
+/// a call.
 pub(crate) fn guard<R>(work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(internal(&*panic)))
 }

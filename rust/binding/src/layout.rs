@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::convert;
 use crate::error::guard;
 
-/// A section takes about as long as reading so many code points.
+/// Resolving a section takes about as long as reading this many code points.
 const RESOLVING: usize = 2_000;
 
 /// Divides `space` tokens among sections. Returns their sizes, the dropped ones

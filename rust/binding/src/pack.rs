@@ -1,5 +1,5 @@
-//! `budgeteer::pipeline` for Python: a plan that is made once, and what a call of
-//! it returns.
+//! `budgeteer::pipeline` for Python: a plan that is made once, and the result
+//! of a call.
 
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
@@ -73,8 +73,9 @@ impl Plan {
         })
     }
 
-    /// Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
-    /// them; or returns a code and the index of a bad chunk.
+    /// Packs chunks, or the result of
+    /// [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
+    /// index of a bad chunk.
     #[pyo3(signature = (
         query: "str",
         chunks: "object",
@@ -89,7 +90,7 @@ impl Plan {
         gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None,
     ) -> "Packed | tuple[int, int]")]
     #[allow(clippy::too_many_arguments)] // the facade names them
-    #[allow(clippy::needless_pass_by_value)] // what is extracted is ours
+    #[allow(clippy::needless_pass_by_value)] // the extracted values are ours
     fn pack<'py>(
         &self,
         query: &Bound<'py, PyString>,
@@ -147,7 +148,7 @@ fn gate_of((kinds, authorities, priorities): GateColumns<'_>) -> PyResult<Gate> 
     let mut gate = Gate::default();
     let priorities = floats(priorities.as_bytes());
     for ((kind, authority), priority) in kinds.iter().zip(authorities.iter()).zip(priorities) {
-        // What is not UTF-8 is as unknown as what stands in its place.
+        // A kind that is not UTF-8 is unknown, and so is its replacement.
         let kind = kind.cast::<PyString>()?.to_string_lossy();
         gate.push(&kind, &authority.cast::<PyString>()?.to_string_lossy(), priority);
     }
@@ -214,8 +215,8 @@ impl<S: Strings> Host for Caller<'_, '_, S> {
 type TagFields<'py> =
     (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, f64);
 
-/// What became of chunks: the text, and columns of numbers, which a
-/// `budgeteer.Packing` wraps.
+/// What became of the chunks: the text, and columns of numbers. A
+/// `budgeteer.Packing` wraps it.
 #[pyclass(frozen, get_all, module = "budgeteer._native")]
 pub(crate) struct Packed {
     /// The assembled text.
@@ -224,34 +225,36 @@ pub(crate) struct Packed {
     total_tokens: u64,
     /// The index of each kept chunk, in the order of the text, as uint32.
     kept: Py<PyBytes>,
-    /// The tokens of each kept chunk, as int64.
+    /// The token count of the text of each kept chunk, as int64.
     token_counts: Py<PyBytes>,
-    /// The tokens set aside for citing each, as int64.
+    /// The tokens set aside for citing each kept chunk, as int64.
     citation_tokens: Py<PyBytes>,
-    /// Where the text of each starts and ends, as int64.
+    /// Where the text of each kept chunk starts and ends, as int64.
     spans: Py<PyBytes>,
-    /// Which of the kept was cut, by its place in the text; -1 for none.
+    /// Which of the kept chunks was cut, by its place in the text; -1 for none.
     cut: i64,
     /// Whether there is no notice, as the best chunk needs its room.
     notice_yields: bool,
     /// The score of each chunk, as float64; None of a corpus.
     scores: Option<Py<PyBytes>>,
-    /// What has the scores and the dropped chunks of a corpus, else None.
+    /// For a corpus, the object that has the scores and the dropped chunks;
+    /// else None.
     unseen: Option<Py<PyAny>>,
     /// The index of each dropped chunk, in the order in which that was decided,
-    /// as uint32; None of a corpus, and so are the next three.
+    /// as uint32. For a corpus this and the next three are None.
     dropped: Option<Py<PyBytes>>,
-    /// Why each was dropped, as uint8.
+    /// Why each dropped chunk was dropped, as uint8.
     reasons: Option<Py<PyBytes>>,
-    /// What each would have added, as int64.
+    /// The tokens that each dropped chunk needed, as int64.
     needed: Option<Py<PyBytes>>,
-    /// What was left, as int64.
+    /// The tokens that were available, as int64.
     available: Option<Py<PyBytes>>,
-    /// The kept chunk that each dropped duplicate repeats, by the index of this.
+    /// The kept chunk that each duplicate repeats, by the index of the
+    /// duplicate.
     duplicates: Duplicates,
 }
 
-/// A dict, of which the type says what is in it.
+/// A dict; its type says what is in it.
 struct Duplicates(Py<PyDict>);
 
 impl<'py> IntoPyObject<'py> for &Duplicates {
@@ -269,7 +272,7 @@ impl<'py> IntoPyObject<'py> for &Duplicates {
 }
 
 impl Packed {
-    /// Returns the text and what is kept; what is not must follow.
+    /// Returns the text and the kept chunks. The dropped ones must follow.
     fn new(
         py: Python<'_>,
         outcome: &Outcome,
@@ -327,7 +330,7 @@ impl Packed {
         })
     }
 
-    /// Returns the same with the scores and what was dropped.
+    /// Returns the same with the scores and the dropped chunks.
     fn with_columns(self, py: Python<'_>, outcome: Outcome) -> PyResult<Self> {
         let (scores, dropped) = outcome.into_columns();
         let scores = column(py, scores.into_iter())?;

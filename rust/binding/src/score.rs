@@ -21,8 +21,8 @@ pub(crate) fn keywords<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, 
     })
 }
 
-/// Scores each text as float64; or returns a code and the index of what is no
-/// str.
+/// Scores each text as float64; or returns a code and the index of the first
+/// that is not a str.
 #[pyfunction]
 #[pyo3(signature = (
     query: "str",
@@ -37,8 +37,8 @@ pub(crate) fn keyword_scores<'py>(
     scores(query, texts, titles, |query, texts| budgeteer::batch_keyword_scores(query, texts))
 }
 
-/// Scores each text as float64; or returns a code and the index of what is no
-/// str.
+/// Scores each text as float64; or returns a code and the index of the first
+/// that is not a str.
 #[pyfunction]
 #[pyo3(signature = (
     query: "str",
@@ -61,8 +61,8 @@ pub(crate) fn bm25_scores<'py>(
     scores(query, texts, titles, |query, texts| budgeteer::batch_bm25_scores(query, texts, &bm25))
 }
 
-/// k1 and b of BM25, the language of stems, and that of stopwords, the stopwords
-/// themselves, or None.
+/// The options of BM25: k1, b, the language of the stems, and the stopwords
+/// (their language, the words themselves, or None).
 pub(crate) type Bm25Options<'py> = (f64, f64, Option<String>, Bound<'py, PyAny>);
 
 /// Returns BM25 with its options.

@@ -11,11 +11,12 @@ use pyo3::prelude::*;
 use crate::convert::{mutable_column, work};
 use crate::error::guard;
 
-/// So many numbers are read before somebody may interrupt: a millisecond's work.
+/// How many numbers are read before the call may be interrupted: a
+/// millisecond's work.
 const SLICE: usize = 1 << 22;
 
-/// Scores each of `vectors` as float64; or returns the index of the first that
-/// has a number that is not finite, -1 for the query's.
+/// Scores each of `vectors` as float64; or returns the index of the first
+/// vector with a number that is not finite, -1 for the query's.
 #[pyfunction]
 #[pyo3(signature = (query: "object", vectors: "object") -> "bytearray | int")]
 pub(crate) fn cosine_scores(
@@ -59,9 +60,9 @@ impl Numbers {
         if self.0.item_count() == 0 {
             return &[]; // there may be no memory at all
         }
-        // SAFETY: the buffer holds so many numbers of that type, aligned, one
-        // behind the other, for as long as it is borrowed. Whatever writes to
-        // them meanwhile, every pattern of bits is a number.
+        // SAFETY: the buffer holds `item_count` numbers of that type, aligned
+        // and one behind the other, for as long as it is borrowed. Whatever
+        // writes to them meanwhile, every pattern of bits is a number.
         unsafe { slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.item_count()) }
     }
 }

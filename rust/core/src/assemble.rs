@@ -1,4 +1,4 @@
-//! Making one text of what was kept.
+//! Assembling the text of the kept chunks.
 
 use std::collections::HashMap;
 
@@ -43,8 +43,8 @@ pub(crate) fn arrange<B: Batch>(admitted: &Admitted, call: &Call<'_>, batch: &B)
     places
 }
 
-/// Returns places as they stood in the packing before, up to the first that
-/// is gone, and behind them the others as they are.
+/// Returns the places in the order of the packing before, up to the first chunk
+/// that is gone, and behind them the others in their order.
 fn after_previous<B: Batch>(
     admitted: &Admitted,
     call: &Call<'_>,
@@ -55,7 +55,7 @@ fn after_previous<B: Batch>(
         return places;
     }
     let template = call.template();
-    // Of equal ones the best is taken first.
+    // Among equal texts the best is taken first.
     let mut by_text: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
     for &place in places.iter().rev() {
         let part = admitted.part(place as usize);
@@ -80,8 +80,8 @@ fn after_previous<B: Batch>(
     arranged
 }
 
-/// Returns the assembled text, encoded as in [`Text::Utf8`](crate::Text::Utf8); `tail` is what
-/// stands behind the last chunk. Nothing stands around no chunk.
+/// Returns the assembled text, encoded as in [`Text::Utf8`](crate::Text::Utf8),
+/// with `tail` behind the last chunk. It is empty if there is no chunk.
 pub(crate) fn text<'a, B: Batch>(
     batch: &'a B,
     call: &Call<'_>,

@@ -10,13 +10,13 @@ pub trait Document {
     /// Returns the text that is packed.
     fn text(&self) -> &str;
 
-    /// Returns the title; its words count for ranking, not for the budget.
-    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    /// Returns the title. Its words count for ranking, not for the budget.
+    #[allow(clippy::unnecessary_literal_bound)] // other types return a borrowed field
     fn title(&self) -> &str {
         ""
     }
 
-    /// Returns the relevance that a retriever gave, higher is better.
+    /// Returns the relevance from a retriever; higher is better.
     fn score(&self) -> Option<f64> {
         None
     }
@@ -26,41 +26,40 @@ pub trait Document {
         0.0
     }
 
-    /// Returns kind and identifier, which a
-    /// [`Template`](crate::Template) may show. Without an identifier the index
-    /// is shown.
+    /// Returns kind and identifier, which a [`Template`](crate::Template) may
+    /// show. Without an identifier it shows the index.
     fn tag(&self) -> (&str, Option<&str>) {
         (DEFAULT_KIND, None)
     }
 
-    /// Returns where the document comes from, which a
-    /// [`Template`](crate::Template) may show, and citations do.
-    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    /// Returns the source of the document, which citations and a
+    /// [`Template`](crate::Template) may show.
+    #[allow(clippy::unnecessary_literal_bound)] // other types return a borrowed field
     fn source(&self) -> &str {
         ""
     }
 
-    /// Returns where it stands in its source, for
+    /// Returns the position of the document in its source, for
     /// [`Order::Document`](crate::Order::Document).
     fn position(&self) -> Option<f64> {
         None
     }
 
-    /// Returns what else is known of the document, as compact JSON, for the
-    /// cost of its citation; empty where that is nothing.
-    #[allow(clippy::unnecessary_literal_bound)] // others return what they hold
+    /// Returns the metadata as compact JSON, which counts for citing the
+    /// document; empty if there is none.
+    #[allow(clippy::unnecessary_literal_bound)] // other types return a borrowed field
     fn metadata(&self) -> &str {
         ""
     }
 
-    /// Returns who speaks in the document and how important that is, for
+    /// Returns the authority and the priority of the document, for
     /// [`presets::context_gate`](crate::presets::context_gate).
     fn standing(&self) -> (Option<&str>, f64) {
         (None, 0.0)
     }
 
-    /// Returns what a file has of the document beside text and title, where it
-    /// came from one: it is written as it was read.
+    /// Returns the fields of the document in the file that it was read from,
+    /// other than text and title. They are written as they were read.
     #[doc(hidden)]
     fn record(&self) -> Option<&[u8]> {
         None
@@ -121,7 +120,7 @@ impl<D: Document + ?Sized> Document for &D {
     }
 }
 
-/// One retrieved piece of text, for those who have no type of their own.
+/// One retrieved piece of text, for programs without a type of their own.
 ///
 /// # Examples
 ///
@@ -135,30 +134,30 @@ impl<D: Document + ?Sized> Document for &D {
 pub struct Chunk {
     /// The text that is packed.
     pub text: String,
-    /// Heading of the chunk.
+    /// The heading of the chunk.
     pub title: String,
-    /// Identifier within its source.
+    /// The identifier within its source.
     pub id: Option<String>,
-    /// What kind of chunk it is; `document` where there is none.
+    /// The kind of chunk; `document` if None.
     pub kind: Option<String>,
-    /// Where it comes from.
+    /// Where the text comes from.
     pub source: String,
-    /// Where it stands in its source.
+    /// The position in the source.
     pub position: Option<f64>,
-    /// What else is known of it, as compact JSON; empty where that is nothing.
+    /// The metadata as compact JSON; empty if there is none.
     pub metadata: String,
-    /// Who speaks in it.
+    /// The authority that speaks in it.
     pub authority: Option<String>,
-    /// How important it is among those of its kind and authority.
+    /// Its importance among chunks of the same kind and authority.
     pub priority: f64,
-    /// Relevance that a retriever gave.
+    /// The relevance from a retriever; higher is better.
     pub score: Option<f64>,
-    /// When it was last changed, in seconds.
+    /// When it was last changed, in seconds; 0 if unknown.
     pub mtime: f64,
 }
 
 impl Chunk {
-    /// Returns a chunk of that text and nothing else.
+    /// Returns a chunk with that text and nothing else.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
@@ -185,28 +184,28 @@ impl Chunk {
         self
     }
 
-    /// Sets where it comes from.
+    /// Sets the source.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = source.into();
         self
     }
 
-    /// Sets what else is known of it, as compact JSON.
+    /// Sets the metadata, which is compact JSON.
     #[must_use]
     pub fn metadata(mut self, json: impl Into<String>) -> Self {
         self.metadata = json.into();
         self
     }
 
-    /// Sets who speaks in it.
+    /// Sets the authority.
     #[must_use]
     pub fn authority(mut self, authority: impl Into<String>) -> Self {
         self.authority = Some(authority.into());
         self
     }
 
-    /// Sets how important it is.
+    /// Sets the priority.
     #[must_use]
     pub fn priority(mut self, priority: f64) -> Self {
         self.priority = priority;
@@ -261,8 +260,8 @@ impl Document for Chunk {
 
 /// The texts of many chunks, wherever they are stored.
 ///
-/// The pipeline reads a batch and answers with indices into it.
-#[allow(clippy::len_without_is_empty)] // nothing asks
+/// The pipeline reads a batch and returns indices into it.
+#[allow(clippy::len_without_is_empty)] // no code needs it
 pub trait Batch: Sync {
     /// Returns the number of chunks.
     fn len(&self) -> usize;
@@ -274,10 +273,10 @@ pub trait Batch: Sync {
     fn title(&self, index: usize) -> Text<'_>;
 
     /// Tells the processor that chunk `index` is read soon. Does nothing where
-    /// that cannot be told; `index` may be beyond the last.
+    /// that is not possible. `index` may be beyond the last chunk.
     fn prefetch(&self, _index: usize) {}
 
-    /// Returns about how many code points all texts have together.
+    /// Returns the number of code points of all texts together, about.
     fn total_chars(&self) -> usize {
         (0..self.len()).map(|index| self.text(index).chars()).sum()
     }

@@ -4,11 +4,9 @@ use std::collections::HashSet;
 
 use crate::chunk::Document;
 use crate::count::TokenCounter;
+use crate::envelope::{SEPARATOR, envelope};
 use crate::packer::Packer;
 use crate::packing::Packing;
-
-/// Separates the citations of a footer. The tokens of a citation include it.
-const SEPARATOR: &str = "; ";
 
 const HEADING: &str = "Sources: ";
 
@@ -21,16 +19,16 @@ const BLANK_LINE: &str = "\n\n";
 pub struct Citation<'a> {
     /// The place of its chunk in the input.
     pub index: usize,
-    /// Its label; empty where the chunk has none.
+    /// The source of the chunk; empty if it has none.
     pub source: &'a str,
-    /// Its identifier; None where the chunk has none.
+    /// The identifier of the chunk; None if it has none.
     pub id: Option<&'a str>,
-    /// Where it stands in [`Packing::text`], in bytes.
+    /// Where its text stands in [`Packing::text`], in bytes.
     pub span: std::ops::Range<usize>,
 }
 
 impl Citation<'_> {
-    /// Returns the source's name in a footer, which is never longer than in
+    /// Returns its name in a footer. It is never longer than in the
     /// [`envelope`].
     fn name(&self) -> String {
         let name = format!("{} {}", self.source, self.id.unwrap_or_default());
@@ -38,17 +36,10 @@ impl Citation<'_> {
     }
 }
 
-/// Returns the text whose tokens are the cost of citing `chunk`: source,
-/// identifier, metadata and a separator.
-pub(crate) fn envelope<D: Document + ?Sized>(chunk: &D) -> String {
-    let id = chunk.tag().1.unwrap_or_default();
-    format!("{} {id}{}{SEPARATOR}", chunk.source(), chunk.metadata())
-}
-
 /// Returns the tokens of citing all of `chunks`.
 ///
 /// A citation is the chunk's source, a space, its identifier, its metadata, and
-/// `"; "`. Each is counted by itself.
+/// `"; "`. Each citation is counted on its own.
 ///
 /// # Examples
 ///
@@ -69,8 +60,8 @@ pub fn estimate_citation_tokens<D: Document>(
         .fold(0, |total: usize, chunk| total.saturating_add(counter.count(&envelope(chunk))))
 }
 
-/// Returns the sources that are in the text of `packing`, one for each kept
-/// chunk, in its order. `chunks` are those that were packed.
+/// Returns the sources in the text of `packing`, one for each kept chunk, in
+/// its order. `chunks` are those that were packed.
 ///
 /// # Examples
 ///
@@ -87,7 +78,7 @@ pub fn estimate_citation_tokens<D: Document>(
 ///
 /// # Panics
 ///
-/// Where `chunks` are fewer than were packed.
+/// If `chunks` has fewer chunks than were packed.
 #[must_use]
 pub fn citations<'a, D: Document>(packing: &Packing, chunks: &'a [D]) -> Vec<Citation<'a>> {
     let kept = packing.kept.iter();
@@ -100,16 +91,18 @@ pub fn citations<'a, D: Document>(packing: &Packing, chunks: &'a [D]) -> Vec<Cit
     .collect()
 }
 
-/// Returns the line `Sources: ...` that names what is in the text of `packing`,
+/// Returns the line `Sources: ...` with the sources in the text of `packing`,
 /// each once. `packer` is the one that packed it, and `chunks` are those that
 /// were packed.
 ///
-/// In the packer's own counter it has at most the `citation_tokens` of all kept
-/// chunks and the packer's reserve together. The text, a blank line and the
-/// footer stay within the packer's `max_tokens`. If not all names fit, the footer
-/// says how many more there are; if none fits, or there is nothing to name, it is
-/// empty. Whitespace in a name becomes single spaces and `"; "` becomes `", "`,
-/// so that a name cannot pass for a line of its own or for two names.
+/// By the packer's own counter the footer has at most as many tokens as the
+/// `citation_tokens` of all kept chunks and the packer's reserve together. The
+/// text, a blank line and the footer stay within the packer's `max_tokens`.
+///
+/// If not all names fit, the footer says how many more there are. If no name
+/// fits, or there is none, it is empty. Whitespace in a name becomes single
+/// spaces and `"; "` becomes `", "`, so a name cannot pass for a line of its
+/// own or for two names.
 ///
 /// # Examples
 ///
@@ -126,7 +119,7 @@ pub fn citations<'a, D: Document>(packing: &Packing, chunks: &'a [D]) -> Vec<Cit
 ///
 /// # Panics
 ///
-/// Where `chunks` are fewer than were packed.
+/// If `chunks` has fewer chunks than were packed.
 #[must_use]
 pub fn sources_footer<D: Document>(packer: &Packer, packing: &Packing, chunks: &[D]) -> String {
     let mut seen = HashSet::new();
@@ -149,7 +142,7 @@ pub fn sources_footer<D: Document>(packer: &Packer, packing: &Packing, chunks: &
             && packer.count(&format!("{}{BLANK_LINE}{line}", packing.text)) <= max_tokens
     };
     // All names are tried first, then fewer, by halving. A footer is returned
-    // only if it was counted, as a counter need not grow with the text.
+    // only if it was counted, as a counter may return less for a longer text.
     let (mut shown, mut most, mut tried) = (0, names.len(), names.len());
     while shown < most {
         if fits(&footer(tried)) {

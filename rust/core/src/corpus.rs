@@ -1,8 +1,8 @@
-//! Corpora: an index that is built once and asked many times.
+//! Corpora: an index that is built once and used for many queries.
 //!
-//! The index holds numbers of each chunk, and for each term the chunks that
-//! have it. It never changes: a longer one is another, which shares what the two
-//! have in common. Texts are not part of it; whoever asks brings them along.
+//! The index holds figures of each chunk, and for each term the chunks that
+//! have it. It never changes: extending it makes another index, which shares
+//! the common part. Texts are not part of it; the caller of a query has them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,27 +24,27 @@ pub(crate) mod storage;
 use bounds::Bounds;
 use postings::{Builder, Postings};
 
-/// Scoring a posting takes as long as reading so many code points, and a chunk
-/// that has none of the terms half of that.
+/// Scoring a posting takes as long as reading this many code points, and a
+/// chunk that has none of the terms takes half of that.
 const SCORING: usize = 8;
 
-/// Making a stem takes as long as reading so many code points.
+/// Stemming a term takes as long as reading this many code points.
 const STEMMING: usize = 1_000;
 
-/// Numbers of each chunk.
+/// The figures of each chunk.
 #[derive(Clone, Debug, Default)]
 struct Columns {
-    /// What no exact count is below, by encoding.
+    /// Lower bounds of the exact counts, by encoding.
     bounds: [Bounds; 2],
     chars: Vec<u32>,
     /// Words between whitespace.
     words: Vec<u32>,
-    /// Terms, with those of the title: the length that BM25 knows.
+    /// The number of terms, with those of the title: the length in BM25.
     lengths: Vec<u32>,
     prints: Vec<u32>,
 }
 
-/// What is known of the chunks of a corpus.
+/// An index of the chunks of a corpus.
 ///
 /// # Examples
 ///
@@ -59,7 +59,7 @@ pub struct Index {
     columns: Columns,
     total_chars: usize,
     total_length: u64,
-    /// By the chunks that they cover, without a gap.
+    /// In the order of the chunks that they cover, without a gap.
     postings: Vec<Arc<Postings>>,
 }
 
@@ -74,8 +74,8 @@ impl Index {
         Self::default().extended(batch)
     }
 
-    /// Returns the index of what this one covers and the chunks of `batch` that
-    /// are behind that.
+    /// Returns an index that also covers the chunks of `batch` behind those
+    /// that this one covers.
     ///
     /// # Panics
     ///
@@ -85,8 +85,8 @@ impl Index {
         self.extended_until(batch, &AtomicBool::new(false))
     }
 
-    /// Returns what [`Index::extended`] does, or soon after `stop` is set some
-    /// index that is of no use.
+    /// Returns the result of [`Index::extended`]. Soon after `stop` is set it
+    /// returns an index that is of no use.
     ///
     /// # Panics
     ///
@@ -125,8 +125,8 @@ impl Index {
         index
     }
 
-    /// Merges the last postings as long as those before are not twice as many,
-    /// so that many small additions leave few lists to read.
+    /// Merges the last two postings while the first of them is less than twice
+    /// as long. Thus many small additions leave few lists to read.
     fn merge(&mut self) {
         while let [.., before, last] = self.postings.as_slice() {
             if before.chunks() / 2 >= last.chunks() {
@@ -156,13 +156,14 @@ impl Index {
         self.postings.iter().map(|postings| postings.bytes()).sum()
     }
 
-    /// Returns the number of code points of all texts.
+    /// Returns the number of code points of all texts together.
     #[must_use]
     pub fn total_chars(&self) -> usize {
         self.total_chars
     }
 
-    /// Returns what packing wants to know of each text under an estimate.
+    /// Returns the measure of each text under an estimate; none under another
+    /// counter.
     #[must_use]
     pub fn measures(&self, counting: Counting) -> &[u32] {
         match counting {
@@ -181,7 +182,7 @@ impl Index {
     }
 
     /// Returns how many code points are read in the time that finding the lists
-    /// takes.
+    /// of a query takes.
     pub(crate) fn query_cost(&self, bm25: &Bm25) -> usize {
         let unstemmed = |stemming| {
             self.postings.iter().map(move |postings| postings.unstemmed(stemming)).sum::<usize>()
@@ -189,8 +190,8 @@ impl Index {
         STEMMING * bm25.stemming.map_or(0, unstemmed)
     }
 
-    /// Returns the chunks' scores-to-be for `query`; None where that asks for a
-    /// word that has no list.
+    /// Returns the lists for scoring `query`; None if it asks for a word that
+    /// has no list.
     pub(crate) fn query<'a>(&'a self, query: Text<'_>, bm25: &'a Bm25) -> Option<Query<'a>> {
         let wanted = bm25.terms_of(query);
         let mut unlisted = bm25.stopwords.english_besides().map(|word| match bm25.stemming {
@@ -209,23 +210,24 @@ impl Index {
         Some(Query { index: self, bm25, terms: wanted.into_iter().map(lists).collect() })
     }
 
-    /// Returns the lists that `find` finds, with the postings that they are from.
+    /// Returns the lists that `find` finds, each with its postings.
     fn lists<'a>(&'a self, find: impl Fn(&'a Postings) -> Option<postings::List<'a>>) -> Lists<'a> {
         let found = self.postings.iter().map(|postings| (&**postings, find(postings)));
         found.filter_map(|(postings, list)| Some((postings, list?))).collect()
     }
 
     /// Returns the chunks that may have a keyword of `query`, ascending; None
-    /// where that may be any.
+    /// if any chunk may.
     ///
-    /// What has a keyword has the terms in it, whatever stands around it there:
-    /// whitespace and what is stripped off a keyword separate terms as well.
+    /// A chunk with a keyword has the terms of the keyword, whatever stands
+    /// around it: whitespace and stripped punctuation separate terms too.
     pub(crate) fn candidates(&self, query: Text<'_>) -> Option<Vec<u32>> {
         let mut are = vec![false; self.len()];
         for keyword in keywords(query) {
             let terms = Bm25::default().terms_of(Text::from_utf8(&keyword));
             let lists = terms.iter().map(|term| self.lists(|postings| postings.find(term)));
-            // One without a term, or of stopwords alone, may be anywhere.
+            // A keyword without terms, or of stopwords alone, may be in any
+            // chunk.
             for (postings, list) in lists.min_by_key(|lists| frequency(lists))? {
                 postings.read(&list, |chunk, _| {
                     // A damaged file's list may name any chunk.
@@ -238,13 +240,14 @@ impl Index {
         Some((0..).zip(are).filter_map(|(chunk, is)| is.then_some(chunk)).collect())
     }
 
-    /// Returns the number of code points of text `index`, or a little less.
+    /// Returns the number of code points of text `index`; `u32::MAX` if there
+    /// are more.
     pub(crate) fn chars(&self, index: u32) -> usize {
         self.columns.chars[index as usize] as usize
     }
 }
 
-/// The lists of a term, by the postings that they are from.
+/// The lists of a term, each with its postings.
 type Lists<'a> = Vec<(&'a Postings, postings::List<'a>)>;
 
 /// Returns how many chunks have the term.
@@ -266,8 +269,9 @@ impl Query<'_> {
         SCORING * found.sum::<usize>() + SCORING / 2 * self.index.len()
     }
 
-    /// Returns the score of each chunk: term by term, but for each chunk in the
-    /// order of [`batch_bm25_scores`](crate::batch_bm25_scores), and so the same.
+    /// Returns the score of each chunk. It works term by term, but for each
+    /// chunk in the order of [`batch_bm25_scores`](crate::batch_bm25_scores),
+    /// so the result is the same to the bit.
     #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
     pub(crate) fn scores(&self) -> Vec<f64> {
         let Bm25 { k1, b, .. } = *self.bm25;

@@ -9,7 +9,6 @@ use crate::wide::with_avx2;
 mod blocks;
 mod bpe;
 pub(crate) mod cache;
-pub(crate) mod classes;
 mod counter;
 pub(crate) mod exact;
 pub(crate) mod joint;
@@ -23,9 +22,10 @@ pub(crate) use size::Size;
 
 /// Counts the tokens of a text.
 ///
-/// Every `Fn(&str) -> usize` is one, and so are `Arc<T>` of a counter and
-/// `Box<dyn TokenCounter + Send>`. It should answer alike for the same text;
-/// if it does not, a packing holds for the count that it answered.
+/// Every `Fn(&str) -> usize` is a counter, and so are `Arc<T>` of a counter and
+/// `Box<dyn TokenCounter + Send>`. It should return the same count for the same
+/// text. If it does not, a packing keeps the budget by the count that was
+/// returned.
 ///
 /// # Examples
 ///
@@ -41,8 +41,8 @@ pub trait TokenCounter: Sync {
     /// Returns the number of tokens in `text`.
     fn count(&self, text: &str) -> usize;
 
-    /// Returns the number of tokens in `text` if it is at most `limit`. A
-    /// counter that can stops counting there.
+    /// Returns the number of tokens in `text` if it is at most `limit`, else
+    /// None. A counter that can stop at the limit does so.
     fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
         Some(self.count(text)).filter(|&count| count <= limit)
     }
@@ -54,7 +54,8 @@ pub trait TokenCounter: Sync {
         matches!(self.native(), Some(Native::Exact(_)))
     }
 
-    /// Returns what the crate can do faster than by asking.
+    /// Returns the counter of this crate that this one is, if it is one: the
+    /// crate counts faster with it than by calling.
     #[doc(hidden)]
     fn native(&self) -> Option<Native> {
         None
@@ -65,7 +66,7 @@ pub trait TokenCounter: Sync {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Native {
-    /// A formula.
+    /// An estimate by a formula.
     Estimate(Estimate),
     /// An encoding.
     Exact(Exact),
@@ -164,7 +165,7 @@ impl TokenCounter for Estimate {
 }
 
 impl Estimate {
-    /// Returns whether the number of a formula is one that counts.
+    /// Checks that the ratio of a formula is from 0.001 to 1,000,000.
     pub(crate) fn check(self) -> Result<(), Error> {
         match self {
             Self::CharsPerToken(ratio) if !(0.001..=1_000_000.0).contains(&ratio) => {
@@ -181,8 +182,8 @@ impl Estimate {
         if text.is_empty() { 0 } else { self.tokens(self.measure(text, scratch)) }
     }
 
-    /// Returns what adds up when texts are joined by whitespace: code points,
-    /// or words.
+    /// Returns a measure that adds up when texts are joined by whitespace: code
+    /// points or words.
     pub(crate) fn measure(self, text: Text<'_>, scratch: &mut Vec<u8>) -> u64 {
         match self {
             Self::Words => self.measure_folded(text.fold(scratch)),
@@ -198,7 +199,7 @@ impl Estimate {
         }
     }
 
-    /// Returns the tokens of a text that is not empty, from its measure.
+    /// Returns the tokens of a non-empty text from its measure.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // no text has 2^53 code points, and the ratio is positive
     pub(crate) fn tokens(self, measured: u64) -> u64 {
         match self {
@@ -211,8 +212,9 @@ impl Estimate {
 
 /// Returns the number of words in a folded text.
 ///
-/// A word begins at each byte that is no space and has a space in front. Sums
-/// of at most 255 fit a byte, so that the compiler counts in whole vectors.
+/// A word begins at each byte that is not a space and has a space in front.
+/// Sums of at most 255 fit a byte, so that the compiler counts in whole
+/// vectors.
 fn count_words(folded: &[u8]) -> u64 {
     with_avx2!(count_starts(folded: &[u8]) -> u64)
 }

@@ -1,4 +1,4 @@
-//! The chunks that are not in a packing.
+//! The dropped chunks of a packing.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,15 +6,35 @@ use std::sync::{Arc, OnceLock};
 
 use crate::corpus::Index;
 use crate::outcome::{Dropped, Reason};
-use crate::packing::DroppedChunk;
 use crate::pipeline::Outcome;
 use crate::plan::Counting;
 
-/// The chunks that are not in a packing, in the order in which that was decided.
+/// A dropped chunk.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DroppedChunk {
+    /// Its place in the input.
+    pub index: usize,
+    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
+    /// chunk without a score.
+    pub score: Option<f64>,
+    /// Why it was dropped.
+    pub reason: Reason,
+    /// Under [`Reason::Budget`], the tokens that it would have added, or fewer
+    /// where counting stopped early.
+    pub needed_tokens: usize,
+    /// Under [`Reason::Budget`], the tokens that were left.
+    pub available_tokens: usize,
+    /// Under [`Reason::Duplicate`], the kept chunk with the same or nearly the
+    /// same text.
+    pub duplicate_of: Option<usize>,
+}
+
+/// The dropped chunks of a packing, in the order in which that was decided.
 ///
-/// Reads like a slice of [`DroppedChunk`]. The rows are made when they are first
-/// read, as for a large corpus that takes longer than packing; [`len`](Self::len)
-/// does not make them.
+/// Reads like a slice of [`DroppedChunk`]. The rows are made when they are
+/// first read, because that takes longer than packing for a large corpus.
+/// [`len`](Self::len) does not make them.
 ///
 /// # Examples
 ///
@@ -33,7 +53,7 @@ pub struct DroppedChunks {
     decided: Arc<Decided>,
 }
 
-/// What the rows are made from.
+/// The source of the rows.
 struct Decided {
     outcome: Outcome,
     index: Option<Arc<Index>>,
@@ -41,8 +61,8 @@ struct Decided {
 }
 
 impl DroppedChunks {
-    /// Returns the chunks that `outcome` leaves out, of `chunks` in all. `index` is
-    /// that of the corpus, if they are one.
+    /// Returns the dropped chunks of `outcome`. There are `chunks` chunks in
+    /// all, and `index` is that of the corpus, if they are one.
     pub(crate) fn new(
         outcome: Outcome,
         counting: Counting,
@@ -57,13 +77,13 @@ impl DroppedChunks {
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of dropped chunks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns whether there is none.
+    /// Returns whether no chunk was dropped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0

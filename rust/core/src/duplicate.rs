@@ -1,12 +1,12 @@
-//! Finding a kept text that is repeated.
+//! Finding the kept chunk that a text repeats.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::text::Text;
 
-/// From so many kept texts on that share a fingerprint, whole texts are
-/// hashed: to compare with each would take too long.
+/// Where this many kept texts share a fingerprint, whole texts are hashed:
+/// comparing with each would take too long.
 const CROWD: usize = 8;
 
 /// The kept chunks by their fingerprint.
@@ -18,8 +18,8 @@ pub(crate) struct Seen {
 
 impl Default for Seen {
     fn default() -> Self {
-        // Keys differ from call to call, so that nobody can write texts whose
-        // fingerprints collide. No answer depends on them.
+        // Keys differ from call to call, so nobody can write texts whose
+        // fingerprints collide. No result depends on the keys.
         let random = RandomState::new();
         Self { kept: HashMap::with_hasher(Keyed(random.hash_one(0_u8))), random }
     }
@@ -95,7 +95,7 @@ fn hash(random: &RandomState, text: Text<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Hashes fingerprints with a key, by folding a product.
+/// Hashes fingerprints with a key, by a folded multiplication.
 #[derive(Debug)]
 struct Keyed(u64);
 

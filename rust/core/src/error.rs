@@ -2,19 +2,19 @@
 
 /// An error raised by any operation of this crate.
 ///
-/// Callers branch on [`Error::kind`]; the message is for people and may change
+/// Callers branch on [`Error::kind`]. The message is for people and may change
 /// in any release.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Repr);
 
-/// What went wrong, without the numbers.
+/// The kind of an error, without the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument is out of range, or of no known shape.
+    /// An argument is out of range or has an unknown shape.
     InvalidArgument,
-    /// Something that must be in a window does not fit.
+    /// A part that must be in a window does not fit.
     BudgetExhausted,
     /// A request leaves no tokens of a window for retrieval.
     InputValidation,
@@ -112,7 +112,7 @@ impl Error {
         Self(Repr::Io { kind, code, message: error.to_string() })
     }
 
-    /// Like [`io`](Self::io), and names the file.
+    /// Like [`io`](Self::io), with the name of the file.
     #[cold]
     pub(crate) fn io_at(path: &std::path::Path, error: &std::io::Error) -> Self {
         let (kind, code) = (error.kind(), error.raw_os_error());
@@ -153,20 +153,21 @@ impl Error {
         Self(Repr::Limit { name: name.into(), allowed: allowed.into(), value: value.into() })
     }
 
-    /// Returns an invalid argument with a message of its own.
+    /// Returns an error for an invalid argument, with this message.
     #[cold]
     pub(crate) fn shape(message: String) -> Self {
         Self(Repr::Shape(message.into()))
     }
 
-    /// Returns an exhausted budget; the message has the arithmetic.
+    /// Returns an error for an exhausted budget. The message has the
+    /// arithmetic.
     #[cold]
     pub(crate) fn overflow(message: String) -> Self {
         Self(Repr::Overflow(message.into()))
     }
 
-    /// Returns that no tokens are left for retrieval; the message has the
-    /// arithmetic.
+    /// Returns an error for a request that leaves no tokens for retrieval. The
+    /// message has the arithmetic.
     #[cold]
     pub(crate) fn no_room(message: String) -> Self {
         Self(Repr::NoRoom(message.into()))

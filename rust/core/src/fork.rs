@@ -1,9 +1,9 @@
-//! A value that all threads of a process share and may replace, also in a
-//! process that was forked while another thread was at it.
+//! A value that all threads of a process share and may replace. It also works
+//! in a process that was forked while another thread used it.
 //!
 //! A lock of the standard library that was held at the fork would be held for
-//! ever in the child: by a thread that it does not have.
-#![allow(unsafe_code)] // the value is reached under the lock alone
+//! ever in the child: its holder does not exist there.
+#![allow(unsafe_code)] // the value is only reached under the lock
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// A value that is read often and replaced rarely.
 #[derive(Debug)]
 pub(crate) struct Shared<T> {
-    /// The process in which a thread is at the value; 0 where none is.
+    /// The process in which a thread uses the value; 0 for none.
     holder: AtomicU32,
-    /// Whether there ever was a value: else nobody needs the lock.
+    /// Whether a value was ever set: if not, no lock is needed.
     is_set: AtomicBool,
     value: UnsafeCell<Option<Arc<T>>>,
 }
 
-// SAFETY: the value is reached by the thread that `holder` is held for, alone.
+// SAFETY: only the thread that `holder` is held for reaches the value.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
-/// Lets another thread at the value.
+/// Releases the lock.
 struct Release<'a>(&'a AtomicU32);
 
 impl Drop for Release<'_> {
@@ -47,14 +47,14 @@ impl<T: Send + Sync> Shared<T> {
         unsafe { (*self.value.get()).clone() }
     }
 
-    /// Replaces the value by what `change` makes of it.
+    /// Replaces the value with the result of `change`.
     pub(crate) fn update(&self, change: impl FnOnce(Option<&T>) -> T) {
         let release = self.hold();
-        // SAFETY: this thread holds the lock, and `change` has no way to get
-        // at the value but the reference that it is given.
+        // SAFETY: this thread holds the lock, and `change` can only reach the
+        // value by the reference that it gets.
         let value = unsafe { &mut *self.value.get() };
         let new = Arc::new(change(value.as_deref()));
-        // One word is written: a fork finds the one value or the other.
+        // One word is written: a fork sees either the old value or the new one.
         let old = value.replace(new);
         self.is_set.store(true, Ordering::Release);
         drop(release);
@@ -64,7 +64,8 @@ impl<T: Send + Sync> Shared<T> {
     fn hold(&self) -> Release<'_> {
         let process = std::process::id();
         loop {
-            // A holder of another process is not in this one: it was forked.
+            // The holder was in the process that forked this one: it is not
+            // here.
             let holder = self.holder.load(Ordering::Relaxed);
             if holder != process
                 && self

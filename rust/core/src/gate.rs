@@ -1,11 +1,10 @@
-//! The context gate: which artifacts come first, and which documents are in
+//! The context gate: the weights of artifacts, and which documents are in
 //! scope.
 
 use crate::chunk::Batch;
 use crate::text::Text;
 
-/// Returns what speaking with that authority is worth; 0 for one that nobody
-/// knows.
+/// Returns the weight of an authority; 0 for an unknown one.
 pub(crate) fn authority_weight(authority: &str) -> f64 {
     match authority {
         "system" => 1000.0,
@@ -17,7 +16,7 @@ pub(crate) fn authority_weight(authority: &str) -> f64 {
     }
 }
 
-/// Returns what being of that kind is worth; 0 for one that nobody knows.
+/// Returns the weight of a kind; 0 for an unknown one.
 pub(crate) fn kind_weight(kind: &str) -> f64 {
     match kind {
         "system" => 120.0,
@@ -30,7 +29,7 @@ pub(crate) fn kind_weight(kind: &str) -> f64 {
     }
 }
 
-/// What a gate knows of each artifact of a batch.
+/// The properties of each artifact of a batch that a gate reads.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     weights: Vec<f64>,
@@ -39,7 +38,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Adds what is known of the next artifact.
+    /// Adds the properties of the next artifact.
     pub fn push(&mut self, kind: &str, authority: &str, priority: f64) {
         if kind == "message" && self.message.is_none() {
             self.message = Some(self.weights.len());
@@ -53,7 +52,7 @@ impl Gate {
         self.message.map_or(query, |index| batch.text(index))
     }
 
-    /// Returns what each artifact weighs; the heaviest comes first.
+    /// Returns the weight of each artifact. The heaviest comes first.
     pub(crate) fn weights(&self) -> &[f64] {
         &self.weights
     }

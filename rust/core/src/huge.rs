@@ -1,8 +1,8 @@
 //! Large tables of zeros, in large pages where the system has them.
 //!
-//! Looks into a table of megabytes go everywhere, and each page of four
+//! Accesses to a table of megabytes go everywhere in it. Each page of four
 //! kilobytes costs a look into the page tables at first, and again once it is
-//! forgotten. Pages of two megabytes spare most of that.
+//! forgotten. Pages of two megabytes save most of these looks.
 #![allow(unsafe_code)] // memory of its own alignment
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -12,23 +12,24 @@ use std::ptr::NonNull;
 /// The size of a large page.
 const PAGE: usize = 2 << 20;
 
-/// A number that is 0 where all its bytes are.
+/// A number that is 0 if all its bytes are 0.
 ///
 /// # Safety
 ///
-/// Any bytes must be a value, and it must have no drop glue.
+/// Every pattern of bytes must be a value of the type, and it must need no
+/// drop.
 pub(crate) unsafe trait Number: Copy {}
 
 // SAFETY: integers.
 unsafe impl Number for u8 {}
-// SAFETY: likewise.
+// SAFETY: an integer.
 unsafe impl Number for u32 {}
-// SAFETY: likewise.
+// SAFETY: an integer.
 unsafe impl Number for u64 {}
-// SAFETY: likewise.
+// SAFETY: an integer.
 unsafe impl Number for u128 {}
 
-/// A slice of numbers, at first 0, of a length that is never changed.
+/// A slice of numbers, at first all 0. Its length never changes.
 #[derive(Debug)]
 pub(crate) struct Table<T: Number> {
     start: NonNull<T>,
@@ -37,23 +38,23 @@ pub(crate) struct Table<T: Number> {
 
 // SAFETY: it owns its numbers as a boxed slice does.
 unsafe impl<T: Number + Send> Send for Table<T> {}
-// SAFETY: likewise.
+// SAFETY: it owns its numbers as a boxed slice does.
 unsafe impl<T: Number + Sync> Sync for Table<T> {}
 
 impl<T: Number> Table<T> {
-    /// Returns a table of `length` numbers, of which there must be one.
+    /// Returns a table of `length` numbers, which must be at least 1.
     pub(crate) fn new(length: usize) -> Self {
         let layout = Self::layout(length);
         assert!(layout.size() > 0, "a table is never empty");
-        // SAFETY: the size is not 0, as was just seen; what is written is
-        // inside of what was allocated.
+        // SAFETY: the size is not 0, as was just checked; all writes are inside
+        // of the allocation.
         unsafe {
             let Some(start) = NonNull::new(alloc(layout).cast::<T>()) else {
                 handle_alloc_error(layout)
             };
             #[cfg(target_os = "linux")]
             if layout.align() == PAGE {
-                // Advice: nothing is lost where it is not taken.
+                // This is advice: nothing is lost if the system ignores it.
                 libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE);
             }
             start.as_ptr().write_bytes(0, length);
@@ -61,7 +62,7 @@ impl<T: Number> Table<T> {
         }
     }
 
-    /// Large tables start, and end, with a page.
+    /// Returns the layout: a large table starts and ends at a page.
     fn layout(length: usize) -> Layout {
         let layout = Layout::array::<T>(length).expect("tables have some megabytes");
         if layout.size() < PAGE / 2 {
@@ -76,7 +77,7 @@ impl<T: Number> Deref for Table<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many numbers were allocated and written.
+        // SAFETY: `length` numbers were allocated and written.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -84,7 +85,8 @@ impl<T: Number> Deref for Table<T> {
 impl<T: Number> DerefMut for Table<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: likewise, and nobody else refers to them.
+        // SAFETY: `length` numbers were allocated and written, and nobody else
+        // refers to them.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }
@@ -96,7 +98,7 @@ impl<T: Number> Drop for Table<T> {
     }
 }
 
-/// Tells the processor that what is at `address` is read soon.
+/// Tells the processor that the memory at `address` is read soon.
 #[inline]
 pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]

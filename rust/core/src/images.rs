@@ -1,18 +1,18 @@
-//! What an image costs, and how large one is that a `data:` URL holds.
+//! The cost of an image, and the size of an image in a `data:` URL.
 
 const SQUARE: u64 = 2_048;
 const SHORT_SIDE: u64 = 768;
 const TILE: u64 = 512;
 
-/// No image has more tiles: 2048 by 768 pixels is the largest that is left
-/// after fitting.
+/// The highest number of tiles: 2048 by 768 pixels is the largest size after
+/// fitting.
 const HIGHEST_TILES: u64 = 8;
 
 const PATCH: u64 = 32;
 const HIGHEST_PATCHES: u64 = 1_536;
 
-/// Hundredths of a token for each patch, by the beginning of a model's name, for
-/// models that count patches instead of tiles: from OpenAI's guide to images.
+/// Hundredths of a token for each patch, by the beginning of a model's name.
+/// These models count patches instead of tiles. From OpenAI's guide to images.
 const PATCHED: [(&str, u64); 5] = [
     ("gpt-4.1-mini", 162),
     ("gpt-4.1-nano", 246),
@@ -21,26 +21,26 @@ const PATCHED: [(&str, u64); 5] = [
     ("o4-mini", 172),
 ];
 
-/// A frame header of JPEG stands behind its metadata, never that far.
+/// The frame header of a JPEG stands behind its metadata, but never this far.
 const HEADER_MAX: usize = 1 << 20;
 
 /// How closely a model looks at an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Detail {
-    /// As the provider chooses; counted as `High`.
+    /// As the provider chooses; counted as `High`. The default.
     #[default]
     Auto,
-    /// At a small picture of it.
+    /// The model looks at a small copy.
     Low,
-    /// At each tile.
+    /// The model looks at each tile.
     High,
-    /// At each tile, unscaled; counted as `High`.
+    /// The model looks at each tile, unscaled; counted as `High`.
     Original,
 }
 
 impl Detail {
-    /// Every detail and its name.
+    /// All details with their names.
     #[cfg(feature = "json")]
     pub(crate) const NAMES: [(Self, &'static str); 4] = [
         (Self::Auto, "auto"),
@@ -52,9 +52,9 @@ impl Detail {
 
 /// An image in a message.
 ///
-/// It costs 85 tokens and 170 for each of its tiles, with low detail 85
-/// (`gpt-4o-mini`: 2833 and 5667). Where its size is unknown it costs what the
-/// largest does: 1445. `gpt-4.1-mini`, `gpt-5-mini`, their `nano` and `o4-mini`
+/// It costs 85 tokens and 170 for each of its tiles; 85 with low detail (for
+/// `gpt-4o-mini`: 2833 and 5667). An image of unknown size costs 1445, the
+/// maximum. `gpt-4.1-mini`, `gpt-5-mini`, their `nano` versions and `o4-mini`
 /// count patches of 32 pixels by their own factors.
 ///
 /// # Examples
@@ -74,47 +74,48 @@ pub struct Image {
 }
 
 impl Image {
-    /// Returns the image of a URL. Its size is read from it where it is a
-    /// `data:` URL of a PNG, JPEG, GIF or WebP in base64.
+    /// Returns the image at a URL. If that is a `data:` URL of a PNG, JPEG, GIF
+    /// or WebP in base64, the size is read from it.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         let url = url.into();
         Self { size: size_of_url(&url), url, detail: Detail::default() }
     }
 
-    /// Sets its width and height in pixels, each at least 1.
+    /// Sets the width and height in pixels, each at least 1.
     #[must_use]
     pub fn size(mut self, width: u32, height: u32) -> Self {
         self.size = Some((u64::from(width.max(1)), u64::from(height.max(1))));
         self
     }
 
-    /// Sets how closely it is looked at.
+    /// Sets how closely the model looks at it.
     #[must_use]
     pub fn detail(mut self, detail: Detail) -> Self {
         self.detail = detail;
         self
     }
 
-    /// Returns its width and height, where they are known.
+    /// Returns the width and height, if they are known.
     #[must_use]
     pub fn pixels(&self) -> Option<(u64, u64)> {
         self.size
     }
 
-    /// Returns what it costs in a prompt for a model, "" for any.
+    /// Returns its tokens in a prompt for a model; "" for any model.
     #[must_use]
     pub fn tokens(&self, model: &str) -> usize {
         image_tokens(self.size, self.detail, model)
     }
 }
 
-/// Returns what an image of a size costs; of None, the most that any can.
+/// Returns the tokens of an image of a size; the maximum if the size is
+/// unknown.
 ///
-/// It is fitted into 2048 by 2048 pixels, then its short side to 768, both only
-/// where it is larger. Each tile of 512 by 512 pixels that is touched costs.
-/// Small models count patches of 32 by 32 pixels, whatever the detail, after
-/// scaling down to at most 1536 of them.
+/// The image is fitted into 2048 by 2048 pixels, then its short side to 768,
+/// both only if it is larger. Each tile of 512 by 512 pixels that it touches
+/// costs. Small models count patches of 32 by 32 pixels, whatever the detail,
+/// after scaling the image down to at most 1536 of them.
 pub(crate) fn image_tokens(size: Option<(u64, u64)>, detail: Detail, model: &str) -> usize {
     let name = model.rsplit('/').next().unwrap_or(model);
     if let Some((_, factor)) = PATCHED.iter().find(|(start, _)| name.starts_with(start)) {
@@ -127,7 +128,8 @@ pub(crate) fn image_tokens(size: Option<(u64, u64)>, detail: Detail, model: &str
 }
 
 fn tiles((width, height): (u64, u64)) -> u64 {
-    // The scale is a fraction: the smallest of 1 and what the sides allow.
+    // The scale is a fraction: the smallest of 1 and the fractions that the
+    // sides allow.
     let (long, short) = (width.max(height), width.min(height));
     let mut scale = (1, 1);
     for (number, divisor) in [(SQUARE, long), (SHORT_SIDE, short)] {
@@ -150,8 +152,8 @@ fn patches((width, height): (u64, u64)) -> u64 {
         return u64::try_from(patches).unwrap_or(HIGHEST_PATCHES);
     }
     // It is scaled to that many patches, then down once more until both sides
-    // have at most whole ones: the side that must give more has a whole number
-    // then, the other is rounded up.
+    // have at most whole patches. Then one side has a whole number of them, and
+    // the other is rounded up.
     let mut columns = (most * wide / high).isqrt();
     let mut rows = (most * high / wide).isqrt();
     if columns * high <= rows * wide {
@@ -160,7 +162,7 @@ fn patches((width, height): (u64, u64)) -> u64 {
         columns = (rows * wide).div_ceil(high);
     }
     match u64::try_from(columns * rows) {
-        Ok(0) | Err(_) => HIGHEST_PATCHES, // so thin that a side is none
+        Ok(0) | Err(_) => HIGHEST_PATCHES, // so thin that a side has no patch
         Ok(patches) => patches.min(HIGHEST_PATCHES),
     }
 }
@@ -180,7 +182,7 @@ pub(crate) fn size_of_base64(data: &str) -> Option<(u64, u64)> {
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// Returns as much of a text as a header may need.
+/// Returns the part of a text that a header may need.
 fn first_chars(text: &str) -> &str {
     let end = text.char_indices().nth(HEADER_MAX * 4 / 3).map_or(text.len(), |(at, _)| at);
     &text[..end]

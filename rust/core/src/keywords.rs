@@ -1,8 +1,8 @@
-//! Keywords: the words that carry a query's meaning.
+//! Keywords: the words of a query that carry its meaning.
 //!
 //! A keyword is a lowercased word between whitespace, without punctuation at
-//! either end, longer than one code point, and no stopword. Lowercase and
-//! whitespace are those of Python's `str.lower()` and `str.split()`.
+//! either end. It is longer than one code point and not a stopword. Lowercase
+//! and whitespace are those of Python's `str.lower()` and `str.split()`.
 
 use std::collections::HashSet;
 
@@ -90,7 +90,7 @@ pub(crate) fn for_each_word(
 }
 
 /// Calls `visit` with each word of `text` that has a character outside ASCII,
-/// lowercased and stripped, until it answers false.
+/// lowercased and stripped, until it returns false.
 pub(crate) fn for_each_wide(
     text: Text<'_>,
     folded: &[u8],
@@ -143,9 +143,9 @@ fn lower_and_strip<'l>(
 
 /// Appends `text` in lowercase to `out`.
 ///
-/// The only context that lowercase depends on, for the final sigma, never
-/// reaches across whitespace nor across a surrogate, so lowercasing words and
-/// runs between surrogates gives the same as lowercasing the whole.
+/// Lowercase depends on its context only for the final sigma. That context
+/// never reaches across whitespace nor across a surrogate. So lowercasing
+/// words, and runs between surrogates, gives the same as lowercasing the whole.
 fn lower(text: Text<'_>, out: &mut Vec<u8>) {
     let mut run = String::new();
     text.for_each(|code| {
@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(["kelvin", "ας", "ασβ", "i̇x"], *of("\u{212A}elvin ΑΣ. ΑΣΒ İx"));
     }
 
-    /// One code point is no keyword, however many bytes it has; one that
-    /// lowercases to two is.
+    /// One code point is not a keyword, however many bytes it has. A code point
+    /// whose lowercase has two is one.
     #[test]
     fn length_is_in_code_points_after_lowercasing() {
         assert_eq!(["i̇"], *of("é 日 🦀 İ"));

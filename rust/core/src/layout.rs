@@ -1,15 +1,15 @@
 //! Dividing a window among sections: flexbox for tokens.
 //!
 //! This is section 9.7 of CSS Flexible Box Layout Module Level 1, "Resolving
-//! Flexible Lengths", but that sections are dropped where CSS would overflow. It
-//! is computed exactly, in integers: factors are read as millionths, so that all
-//! shares of a round are fractions with one denominator. Nothing is rounded
-//! before the end.
+//! Flexible Lengths", except that sections are dropped where CSS would
+//! overflow. It is computed exactly, in integers: factors are read as
+//! millionths, so all shares of a round are fractions with one denominator.
+//! Nothing is rounded before the end.
 //!
-//! In real numbers, what a section grows or shrinks by is its factor (times its
-//! basis, when shrinking) times a level common to all, kept within its limits.
-//! The level follows the window, so that no section loses where the window
-//! grows; rounding keeps each section less than one token from its real size.
+//! In real numbers, a section grows or shrinks by its factor (times its basis,
+//! when shrinking) times a level common to all, within its limits. The level
+//! follows the window, so no section loses when the window grows. Rounding
+//! keeps each section less than one token from its real size.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -21,16 +21,16 @@ mod section;
 pub use prompt::{Allocation, Layout};
 pub use section::{Filling, Section};
 
-/// How many units a factor of 1 has: factors are read as millionths.
+/// The units of a factor of 1: factors are read as millionths.
 const ONE: u32 = 1_000_000;
 
-/// The factors other than 0 that a section may have.
+/// The allowed factors other than 0.
 const FACTORS: std::ops::RangeInclusive<f64> = 0.000_001..=10_000.0;
 
-/// What an error says of [`FACTORS`].
+/// The wording of [`FACTORS`] in an error.
 const ALLOWED_FACTORS: &str = "0 or from 0.000001 to 10000";
 
-/// What a section asks for.
+/// The request of a section.
 ///
 /// Factors are 0 or from 0.000001 to 10000, and read to the nearest millionth.
 ///
@@ -46,14 +46,14 @@ const ALLOWED_FACTORS: &str = "0 or from 0.000001 to 10000";
 pub struct Flex {
     /// Its size before anything is divided, in tokens.
     pub basis: u64,
-    /// Its part of the tokens that are left over. At 0 it does not grow.
+    /// Its share of the tokens that are left over. With 0 it does not grow.
     pub grow: f64,
-    /// Its part of the tokens that are lacking, in proportion to its basis. At 0
-    /// it keeps its basis.
+    /// Its share of the tokens that are lacking, in proportion to its basis.
+    /// With 0 it keeps its basis.
     pub shrink: f64,
-    /// The fewest tokens it gets, unless it is dropped.
+    /// Its minimum, unless it is dropped.
     pub min_tokens: u64,
-    /// The most tokens it gets; `min_tokens` where that is larger.
+    /// Its maximum; `min_tokens` where that is larger.
     pub max_tokens: Option<u64>,
     /// Where not all sections fit, the one of the lowest priority is dropped
     /// first.
@@ -73,7 +73,7 @@ impl Flex {
         self.max_tokens.unwrap_or(u64::MAX).max(self.min_tokens)
     }
 
-    /// Returns its size where nothing is left over and nothing is lacking.
+    /// Returns its size where no tokens are left over and none are lacking.
     fn hypothetical(&self) -> u64 {
         self.basis.clamp(self.min_tokens, self.most())
     }
@@ -99,24 +99,24 @@ pub struct Resolved {
 /// Divides `space` tokens among `sections`.
 ///
 /// Where the smallest sizes do not fit together, sections are dropped until
-/// they do: the lowest priority first, and the last of equal ones. The others
-/// get their basis, within their limits; what is left over goes to those that
-/// grow, what is lacking comes from those that shrink. Grow factors that sum
-/// below 1 take only that part of what is left over.
+/// they do: the lowest priority first, and the last of equal ones. Every other
+/// section gets its basis, within its limits. Tokens that are left over go to
+/// the sections that grow; lacking tokens come from those that shrink. Grow
+/// factors with a sum below 1 take only that part of the tokens left over.
 ///
-/// - The sizes and `free_tokens` sum to `space`. Something is free only where
-///   no section can grow, or where grow factors sum below 1.
+/// - The sizes and `free_tokens` sum to `space`. Tokens are free only where no
+///   section can grow, or where grow factors sum below 1.
 /// - A section that is not dropped is within its limits.
-/// - Each size is less than one token from the real number that it stands for.
-///   Those with the largest remainders get the tokens that rounding leaves,
-///   the first of those that are equal.
-/// - As `space` grows, no more sections are dropped; and while the same are in,
-///   none loses more than one token, and no fewer are free.
+/// - Each size is less than one token from its real number. The sections with
+///   the largest remainders get the tokens that rounding leaves; among equal
+///   ones, the first.
+/// - As `space` grows, no more sections are dropped. While the same are in,
+///   none loses more than one token, and the free tokens do not become fewer.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-/// factor that is not 0 nor from 0.000001 to 10000.
+/// factor that is neither 0 nor from 0.000001 to 10000.
 ///
 /// # Examples
 ///
@@ -144,7 +144,7 @@ pub fn resolve_layout(space: u64, sections: &[Flex]) -> Result<Resolved, Error> 
     Ok(resolve(space, sections))
 }
 
-/// Refuses a factor that is out of range; `name` returns what the error calls it.
+/// Refuses a factor that is out of range. `name` returns its name in the error.
 fn check_factor(factor: f64, name: impl FnOnce() -> String) -> Result<(), Error> {
     if factor == 0.0 || FACTORS.contains(&factor) {
         return Ok(());
@@ -158,7 +158,7 @@ fn millionths(factor: f64) -> u64 {
     (factor * f64::from(ONE)).round_ties_even() as u64
 }
 
-/// As [`resolve_layout`], for factors that were checked.
+/// Does the same as [`resolve_layout`], with factors that were checked.
 fn resolve(space: u64, sections: &[Flex]) -> Resolved {
     let dropped = drop_sections(space, sections);
     let mut tokens: Vec<u64> = sections.iter().map(Flex::hypothetical).collect();
@@ -170,8 +170,7 @@ fn resolve(space: u64, sections: &[Flex]) -> Resolved {
     Resolved { tokens, dropped, free_tokens }
 }
 
-/// Returns the sections that must go for the smallest sizes of the others to
-/// fit.
+/// Returns the sections to drop so that the smallest sizes of the others fit.
 fn drop_sections(space: u64, sections: &[Flex]) -> Vec<usize> {
     let mut needed: u128 = sections.iter().map(|section| u128::from(section.least())).sum();
     if needed <= u128::from(space) {
@@ -215,19 +214,19 @@ fn flex(space: u64, sections: &[Flex], dropped: &[usize], tokens: &mut [u64]) {
     }
 }
 
-/// How a section leaves its basis.
+/// The way of a section from its basis.
 struct Pull {
     index: usize,
-    /// Its factor, in millionths, times what that is multiplied by.
+    /// Its factor in millionths, times its basis when shrinking.
     weight: u128,
-    /// It moves no less, since its basis is outside its limits.
+    /// It moves at least this, if its basis is outside its limits.
     least: u64,
-    /// It moves no more.
+    /// It moves at most this.
     most: u64,
 }
 
 impl Pull {
-    /// Returns None where the section keeps its hypothetical size.
+    /// Returns None if the section keeps its hypothetical size.
     fn new(index: usize, section: &Flex, growing: bool) -> Option<Self> {
         let Flex { basis, min_tokens: min, .. } = *section;
         let max = section.most();
@@ -240,7 +239,7 @@ impl Pull {
         (weight > 0).then_some(Self { index, weight, least, most })
     }
 
-    /// Returns whether a share is below its limits, within, or above.
+    /// Returns whether a share is below the limits, within them, or above.
     fn side(&self, share: Share) -> Ordering {
         if share.tokens < u128::from(self.least) {
             return Ordering::Less;
@@ -255,15 +254,15 @@ impl Pull {
     }
 }
 
-/// Returns what each pull moves: as much of `amount` as there is a factor for,
-/// in proportion to the weights, within least and most.
+/// Returns how much each pull moves: together `amount`, in proportion to the
+/// weights, each within its least and most.
 ///
-/// Each round divides what is left among those not yet at a limit. If keeping
-/// the others within their limits takes more than there is, those below their
-/// least are at it for good; if it takes less, those above their most. At the
-/// latest after as many rounds as there are pulls nothing is left to correct.
+/// Each round divides the rest among the pulls that are not yet at a limit. If
+/// keeping the others within their limits takes more than there is, those below
+/// their least stay there; if it takes less, those above their most stay there.
+/// Nothing is left to correct after at most one round for each pull.
 ///
-/// `partly` says that factors which sum below 1 move only that part.
+/// With `partly`, factors that sum below 1 move only that part of `amount`.
 fn divide(amount: u128, pulls: &[Pull], partly: bool) -> Vec<u64> {
     let one = u128::from(ONE);
     let mut moves = vec![0; pulls.len()];
@@ -273,8 +272,8 @@ fn divide(amount: u128, pulls: &[Pull], partly: bool) -> Vec<u64> {
     let mut sides: Vec<Ordering> = Vec::new();
     while !active.is_empty() {
         let mut whole: u128 = active.iter().map(|&place| pulls[place].weight).sum();
-        // A share is given * weight / whole, and at most amount * factor, which
-        // only factors that sum below 1 could exceed.
+        // A share is given * weight / whole, and at most amount * factor. Only
+        // factors that sum below 1 could exceed that.
         let mut given = rest;
         if partly && whole < one && amount * whole < rest * one {
             (given, whole) = (amount, one);
@@ -308,8 +307,8 @@ fn divide(amount: u128, pulls: &[Pull], partly: bool) -> Vec<u64> {
     moves
 }
 
-/// Writes the shares that are within their limits to `moves`, as whole tokens
-/// that sum to what they sum to, or the nearest whole number.
+/// Writes the shares that are within their limits to `moves`, as whole tokens.
+/// Their sum is the sum of the shares, or the nearest whole number.
 fn round(active: &[usize], sides: &[Ordering], shares: &[Share], whole: u128, moves: &mut [u64]) {
     let mut sum = Share::default();
     let mut rounded: Vec<(u128, usize)> = Vec::new();
@@ -328,8 +327,8 @@ fn round(active: &[usize], sides: &[Ordering], shares: &[Share], whole: u128, mo
     }
 }
 
-/// Tokens and a part of one, over the denominator that all shares of a round
-/// have in common.
+/// Tokens and a part of one, over the common denominator of the shares of a
+/// round.
 ///
 /// A weight has up to 98 bits: a factor up to 34, a basis up to 64. A hundred
 /// million weights together have less than 126.
@@ -378,7 +377,8 @@ mod tests {
         let bits = [1_u128, 3, 0xFFFF, u128::from(u64::MAX), 1 << 64, (1 << 98) - 1];
         for weight in bits {
             for whole in bits.map(|more| weight + more) {
-                // Twice the whole and five: twice the weight, and five times over.
+                // Twice the whole plus five: twice the weight, plus five times
+                // over.
                 let five = Share::new(5, weight, whole);
                 let twice = Share { tokens: five.tokens + 2 * weight, ..five };
                 assert_eq!(twice, Share::new(2 * whole + 5, weight, whole));

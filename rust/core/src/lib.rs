@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Without one of the vocabularies some of what serves both is idle.
+// Without one of the vocabularies some code for both is unused.
 #![cfg_attr(not(all(feature = "cl100k", feature = "o200k")), allow(unused, unreachable_code))]
 
 mod assemble;
@@ -9,6 +9,7 @@ mod corpus;
 mod count;
 mod dropped;
 mod duplicate;
+mod envelope;
 mod error;
 mod fork;
 mod gate;
@@ -51,7 +52,7 @@ pub use corpus::Index;
 pub use corpus::documents::{Corpus, Saved};
 pub use corpus::file::Stored;
 pub use count::{CacheInfo, Estimate, Exact, TokenCounter};
-pub use dropped::DroppedChunks;
+pub use dropped::{DroppedChunk, DroppedChunks};
 pub use error::{Error, ErrorKind};
 pub use images::{Detail, Image};
 pub use keywords::keywords;
@@ -59,7 +60,7 @@ pub use layout::{Allocation, Filling, Flex, Layout, Resolved, Section, resolve_l
 pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim};
 pub use outcome::{Dropped, DroppedColumns, Kept, Reason};
 pub use packer::Packer;
-pub use packing::{DroppedChunk, KeptChunk, Packing};
+pub use packing::{KeptChunk, Packing};
 pub use plan::{Dedupe, Order, Overflow, Selection, Units};
 pub use ranking::{B, Bm25, Fusion, Hybrid, K1, RankBy, Ranking, Weights};
 pub use score::bm25::{batch_bm25_scores, bm25_scores};

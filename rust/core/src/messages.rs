@@ -1,9 +1,10 @@
-//! Chat messages and tool schemas: the text of each and what is around it.
+//! Chat messages and tool schemas: their texts, and what the model counts
+//! around them.
 //!
 //! The rule for messages is the one that OpenAI publishes. For tools there is
-//! no official rule; the best that is known renders them as the namespace of
-//! TypeScript that the model is shown. Both are applied to the shapes of
-//! Anthropic too, whose own rules are not published.
+//! no official rule; the best known one renders them as the TypeScript
+//! namespace that the model is shown. Both are also applied to Anthropic's
+//! shapes, for which no rules are published.
 
 use std::borrow::Cow;
 
@@ -56,7 +57,7 @@ struct Typed {
     tool_call_id: Option<String>,
 }
 
-/// A part of what a message says.
+/// A part of the content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
@@ -93,8 +94,8 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Returns a call of the function `name` with `arguments` in JSON; `id` is
-    /// what its result refers to.
+    /// Returns a call of the function `name` with `arguments` in JSON. The
+    /// result of the call refers to `id`.
     #[must_use]
     pub fn new(
         id: impl Into<String>,
@@ -106,7 +107,7 @@ impl ToolCall {
 }
 
 impl Message {
-    /// Returns a message of a role.
+    /// Returns a message with that role.
     #[must_use]
     pub fn new(role: impl Into<String>, content: impl Into<Part>) -> Self {
         let content = vec![content.into()];
@@ -115,25 +116,25 @@ impl Message {
         Self(Body::Typed(Typed { role, content, name, tool_calls, tool_call_id }))
     }
 
-    /// Returns a message of the application.
+    /// Returns a message with the role `system`.
     #[must_use]
     pub fn system(content: impl Into<Part>) -> Self {
         Self::new("system", content)
     }
 
-    /// Returns a message of the user.
+    /// Returns a message with the role `user`.
     #[must_use]
     pub fn user(content: impl Into<Part>) -> Self {
         Self::new("user", content)
     }
 
-    /// Returns a message of the model.
+    /// Returns a message with the role `assistant`.
     #[must_use]
     pub fn assistant(content: impl Into<Part>) -> Self {
         Self::new("assistant", content)
     }
 
-    /// Returns the result of the tool call of that id.
+    /// Returns the result of the tool call with that id.
     #[must_use]
     pub fn tool(tool_call_id: impl Into<String>, content: impl Into<Part>) -> Self {
         let mut message = Self::new("tool", content);
@@ -145,7 +146,7 @@ impl Message {
         message
     }
 
-    /// Adds a part to what it says.
+    /// Adds a part to the content.
     ///
     /// ```
     /// use budgeteer::{Image, Message};
@@ -163,7 +164,7 @@ impl Message {
         self
     }
 
-    /// Sets who says it.
+    /// Sets the name of the author.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         match &mut self.0 {
@@ -185,7 +186,7 @@ impl Message {
         self
     }
 
-    /// Returns its role.
+    /// Returns the role.
     #[must_use]
     pub fn role(&self) -> &str {
         match &self.0 {
@@ -195,8 +196,8 @@ impl Message {
         }
     }
 
-    /// Returns the text that it says, that of several parts joined by line
-    /// ends.
+    /// Returns the text of the content. The texts of several parts are joined
+    /// by line ends.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         let mut texts: Vec<&str> = match &self.0 {
@@ -217,14 +218,14 @@ impl Message {
         }
     }
 
-    /// Returns whether it is of the application: its role is `system`, or
-    /// `developer`, as it is called more recently.
+    /// Returns whether it is a system message: its role is `system`, or
+    /// `developer` as newer models call it.
     #[must_use]
     pub fn is_system(&self) -> bool {
         matches!(self.role(), "system" | "developer")
     }
 
-    /// Returns the id of each tool call; None for one without.
+    /// Returns the id of each tool call; None for one without an id.
     fn calls(&self) -> Vec<Option<&str>> {
         match &self.0 {
             Body::Typed(typed) => {
@@ -235,7 +236,7 @@ impl Message {
         }
     }
 
-    /// Returns the id of the call of each result; None for one without.
+    /// Returns the id of the call of each result; None for one without an id.
     fn results(&self) -> Vec<Option<&str>> {
         match &self.0 {
             Body::Typed(typed) if matches!(&*typed.role, "tool" | "function") => {
@@ -247,8 +248,8 @@ impl Message {
         }
     }
 
-    /// Shows every piece of it that costs, until one is no longer wanted.
-    /// Returns whether all were.
+    /// Calls `visit` with every piece of it that costs tokens, until that
+    /// returns false. Returns whether all pieces were visited.
     fn visit(&self, visit: &mut dyn FnMut(Piece<'_>) -> bool) -> bool {
         match &self.0 {
             Body::Typed(typed) => typed.visit(visit),
@@ -276,15 +277,15 @@ impl Typed {
     }
 }
 
-/// What a message is made of.
+/// A piece of a message that costs tokens.
 enum Piece<'a> {
     Text(&'a str),
     Image(&'a Image),
-    /// That it has a name.
+    /// The mark that it has a name.
     Name,
 }
 
-/// What messages cost, by one counter and for one model.
+/// The costs of messages, by one counter and for one model.
 #[derive(Clone, Copy)]
 pub(crate) struct Costs<'a> {
     counter: &'a dyn TokenCounter,
@@ -301,12 +302,12 @@ impl<'a> Costs<'a> {
         Self { counter, model, per_message, per_name }
     }
 
-    /// Returns what a message of that role costs beside what it says.
+    /// Returns what a message with that role costs beside its content.
     pub(crate) fn frame(&self, role: &str) -> usize {
         self.per_message.saturating_add(self.counter.count(role))
     }
 
-    /// Returns what a message costs.
+    /// Returns what a message costs, in tokens.
     pub(crate) fn of(&self, message: &Message) -> usize {
         let mut total = self.per_message;
         message.visit(&mut |piece| {
@@ -320,10 +321,10 @@ impl<'a> Costs<'a> {
         total
     }
 
-    /// Returns what a message costs if it is at most `limit`. No text is
-    /// counted further than that.
+    /// Returns what a message costs if it is at most `limit`, else None. No
+    /// text is counted further than that.
     pub(crate) fn of_till_limit(&self, message: &Message, limit: usize) -> Option<usize> {
-        // A name may cost less than nothing.
+        // A name may have a negative cost.
         let mut total = self.per_message;
         let fits = message.visit(&mut |piece| {
             let slack = usize::from(self.per_name < 0);
@@ -343,14 +344,15 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// Returns how many tokens chat messages take in a prompt, those that prime the
-/// reply included.
+/// Returns how many tokens chat messages take in a prompt, with those that
+/// prime the reply.
 ///
-/// Each message costs 3, one more with a name, and every text in it: role, name,
-/// what it says, the parts of its tool calls; numbers and objects as their JSON.
-/// The reply is primed with 3 at the end. No messages cost nothing. `model` is
-/// one whose own costs apply: `gpt-3.5-turbo-0301` costs 4 for a message and one
-/// less with a name, and `gpt-4o-mini` more for an [`Image`].
+/// Each message costs 3, one more with a name, and every text in it: the role,
+/// the name, the content, and the parts of its tool calls; numbers and objects
+/// as their JSON. The reply is primed with 3 at the end. No messages cost 0.
+///
+/// `model` is a model with its own costs: `gpt-3.5-turbo-0301` costs 4 for a
+/// message and one less with a name, and `gpt-4o-mini` more for an [`Image`].
 ///
 /// # Examples
 ///

@@ -1,35 +1,36 @@
-//! Finding a kept text that says nearly the same.
+//! Finding a kept text that a text nearly repeats.
 //!
-//! Two texts are compared by their shingles: all runs of five terms. Whether one
-//! is nearly the other is decided exactly, on the whole sets; no sketch stands
-//! for them. Only texts that may be kept are looked at, and only beside kept
-//! ones that have a rare shingle in common with them.
+//! Two texts are compared by their shingles: all runs of five terms. The
+//! decision is exact, on the whole sets of shingles; there are no sketches.
+//! Only texts that may be kept are looked at, and they are compared only with
+//! kept texts that have a rare shingle in common with them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::lists::{Filter, Lists, MOST_LINKS, Sets};
-use crate::terms::{UNSPACED, end_of, fold, lower, visit_pairs};
+use crate::terms::{end_of, fold, lower, visit_pairs};
+use crate::text::letters::UNSPACED;
 use crate::text::{Cursor, OTHER, Text};
 
 mod lists;
 
-/// So many terms make a shingle; all of them where a text has fewer.
+/// The number of terms of a shingle; all terms where a text has fewer.
 const SHINGLE: usize = 5;
 
-/// So many terms are read without a look at whether to go on.
+/// How many terms are read between two looks at `stop`.
 const TERMS: usize = 1 << 12;
 
-/// Reading a code point takes as long here as so many elsewhere, and so does
-/// looking at a candidate.
+/// Reading a code point takes as long here as reading this many elsewhere, and
+/// so does looking at a candidate.
 const READING: usize = 16;
 const COMPARING: usize = 128;
 
-/// Texts are compared one after another, and each takes little: what that cost
-/// is told when it has become so much.
+/// Texts are compared one after another, and each takes little. The cost is
+/// reported when it has become this large.
 const TOLD: usize = 16 << 20;
 
-/// Lowercases the ASCII of a folded text; 0 stands for what separates words.
+/// Lowercases the ASCII of a folded text; 0 for a separator of words.
 static LOWERED: [u8; 256] = {
     let mut lowered = [0; 256];
     let mut byte = 0_u8;
@@ -46,18 +47,19 @@ static LOWERED: [u8; 256] = {
 /// The shingles of the kept texts, which leave in reverse order.
 #[derive(Debug)]
 pub(crate) struct Near {
-    /// Keys differ from call to call, so that nobody can write texts whose
-    /// shingles collide. No answer depends on them.
+    /// Keys differ from call to call, so nobody can write texts whose shingles
+    /// collide. No result depends on the key.
     key: u64,
     factor: u64,
     kept: Sets,
-    /// Which shingles some kept text has.
+    /// A filter of the shingles that some kept text has.
     filter: Filter,
-    /// Of each kept text one more shingle than may be missing in a text that
-    /// resembles it, the rarest when it was added; and which texts have them.
+    /// For each kept text, the shingles that were rarest when it was added, and
+    /// which texts have them. There is one more of them than may be missing in
+    /// a text that resembles it.
     rare: Sets,
     lists: Lists,
-    /// All shingles, as soon as a text may be a part of a kept one.
+    /// All shingles, once a text may be a part of a kept one.
     all: Option<Lists>,
     /// The shingles of the text that was read last, sorted, each once.
     read: Vec<u64>,
@@ -70,7 +72,8 @@ struct Scratch {
     folded: Vec<u8>,
     lowered: Vec<u8>,
     terms: Vec<u64>,
-    /// Those of the shingles that no kept text has, until they were enough.
+    /// The shingles of it that no kept text has; no more than are needed to
+    /// decide.
     missing: Vec<u64>,
     rare: Vec<(u32, u64)>,
     candidates: Vec<u32>,
@@ -81,7 +84,7 @@ impl Default for Near {
         let random = RandomState::new();
         Self {
             key: random.hash_one(0_u8),
-            // Differences of its powers stay odd but for few bits.
+            // The differences of its powers are odd but for a few low bits.
             factor: random.hash_one(1_u8) & !7 | 3,
             kept: Sets::default(),
             filter: Filter::default(),
@@ -96,19 +99,20 @@ impl Default for Near {
 }
 
 impl Near {
-    /// Returns what finding a text costs, in code points read, with that of those
-    /// before it that was not told.
+    /// Returns the cost of finding a text, in code points read, with the cost
+    /// so far that was not reported. Returns 0 while that is little.
     pub(crate) fn cost(&mut self, text: Text<'_>) -> usize {
         self.spent += text.chars().saturating_mul(READING);
         if self.spent < TOLD { 0 } else { std::mem::take(&mut self.spent) }
     }
 
-    /// Returns the place of the first kept text that `text` resembles, or else is
-    /// a part of; anything if `stop` is set.
+    /// Returns the place of the first kept text that `text` resembles, or else
+    /// the first that contains it. Returns anything if `stop` is set.
     pub(crate) fn find(&mut self, text: Text<'_>, stop: &AtomicBool) -> Option<u32> {
         self.read(text, stop);
         let Self { kept, filter, lists, read, scratch, .. } = self;
-        // At most a fifth of its shingles is not in a text that it resembles.
+        // At most a fifth of its shingles are missing in a text that it
+        // resembles.
         let most = read.len() / 5;
         filter.prefetch(&read[..read.len().min(most + 1)]);
         let missing = &mut scratch.missing;
@@ -139,7 +143,8 @@ impl Near {
         if found.is_none() && scratch.missing.is_empty() { self.find_whole(stop) } else { found }
     }
 
-    /// Returns the place of the first kept text that has all that was read.
+    /// Returns the place of the first kept text that has all shingles read
+    /// last.
     fn find_whole(&mut self, stop: &AtomicBool) -> Option<u32> {
         let Self { kept, read, scratch, .. } = self;
         let all = self.all.get_or_insert_with(|| {
@@ -162,7 +167,7 @@ impl Near {
     pub(crate) fn push(&mut self) {
         let Self { kept, filter, rare, lists, all, read, scratch, .. } = self;
         if kept.shingles.len() + read.len() > MOST_LINKS {
-            read.clear(); // memory ends before: nothing would be found to repeat it
+            read.clear(); // memory runs out before; no text would be found to repeat this one
         }
         let place = kept.len();
         let most = (read.len() / 5 + 1).min(read.len());
@@ -280,7 +285,7 @@ impl Near {
     }
 }
 
-/// Returns whether four fifths of what either of two sets has is in both.
+/// Returns whether four fifths of the elements of two sets are in both.
 fn resembles(new: &[u64], kept: &[u64]) -> bool {
     // In whole numbers: c / (n + k - c) >= 4/5.
     let enough = (4 * (new.len() + kept.len())).div_ceil(9);
@@ -300,7 +305,7 @@ fn resembles(new: &[u64], kept: &[u64]) -> bool {
     common >= enough
 }
 
-/// Returns whether `kept` has all of `new`.
+/// Returns whether `kept` has all elements of `new`.
 fn contains(kept: &[u64], new: &[u64]) -> bool {
     new.len() <= kept.len() && new.iter().all(|shingle| kept.binary_search(shingle).is_ok())
 }
@@ -327,8 +332,8 @@ mod tests {
         terms.windows(SHINGLE).map(<[String]>::to_vec).collect()
     }
 
-    /// The definition: the first with a resemblance from 0.8 on, else the first
-    /// that has all.
+    /// The definition: the first text with a resemblance of at least 0.8, else
+    /// the first that contains all shingles.
     fn expected(new: &str, kept: &[&str]) -> Option<usize> {
         let new = shingles(new);
         let kept: Vec<_> = kept.iter().map(|kept| shingles(kept)).collect();
@@ -369,8 +374,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is found is the first kept text of those that the definition has,
-        /// also when some have left.
+        /// Always finds the first kept text by the definition, also when some
+        /// texts have left.
         #[test]
         fn the_first_is_found(texts in texts(), popped in any::<u32>()) {
             let mut near = Near::default();
@@ -387,7 +392,7 @@ mod tests {
         }
     }
 
-    /// The same terms are the same shingles however a text is stored.
+    /// The same terms make the same shingles however a text is stored.
     #[test]
     fn storages_agree() {
         let text = "The K\u{212A}elvin naïve 日本茶 longer-than-eight9 İstanbul e\u{301}t ΟΔΟΣ";

@@ -1,25 +1,26 @@
-//! A value that is made once per process, also in a process that was forked
-//! while another thread was making it.
+//! A value that is made once per process. It also works in a process that was
+//! forked while another thread was making it.
 //!
-//! What the standard library has for that would wait for ever in such a child:
-//! for a thread that it does not have.
-#![allow(unsafe_code)] // the value never moves, and is never let go of
+//! In such a child the standard library's type would wait for ever for a thread
+//! that does not exist there.
+#![allow(unsafe_code)] // the value never moves and is never freed
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// So often a thread looks whether another one has made the value.
+/// How long a thread sleeps between looks whether another one has made the
+/// value.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// A value that the first who wants it makes.
+/// A value that the first thread that needs it makes.
 #[derive(Debug)]
 pub(crate) struct Once<T: 'static> {
     value: AtomicPtr<T>,
-    /// The process in which a thread makes the value; 0 where none does.
+    /// The process in which a thread makes the value; 0 for none.
     maker: AtomicU32,
 }
 
-/// Lets another thread try where making the value panicked.
+/// Lets another thread try if making the value panicked.
 struct Release<'a>(&'a AtomicU32);
 
 impl Drop for Release<'_> {
@@ -33,11 +34,11 @@ impl<T: Send + Sync> Once<T> {
         Self { value: AtomicPtr::new(std::ptr::null_mut()), maker: AtomicU32::new(0) }
     }
 
-    /// Returns the value, which `make` makes if there is none yet.
+    /// Returns the value. `make` makes it if there is none yet.
     #[inline]
     pub(crate) fn get(&'static self, make: impl FnOnce() -> T) -> &'static T {
-        // SAFETY: what is stored there was leaked by `make_it`, whose writes
-        // this load sees.
+        // SAFETY: the stored pointer was leaked by `make_it`, whose writes this
+        // load sees.
         match unsafe { self.value.load(Ordering::Acquire).as_ref() } {
             Some(value) => value,
             None => self.make_it(make),
@@ -52,7 +53,8 @@ impl<T: Send + Sync> Once<T> {
             if let Some(value) = unsafe { self.value.load(Ordering::Acquire).as_ref() } {
                 return value;
             }
-            // A maker of another process is not in this one: it was forked.
+            // The maker was in the process that forked this one: it is not
+            // here.
             let maker = self.maker.load(Ordering::Acquire);
             if maker == process {
                 std::thread::sleep(LOOK);
@@ -65,7 +67,7 @@ impl<T: Send + Sync> Once<T> {
             }
         }
         let _release = Release(&self.maker);
-        // Another one may have been quicker between the two looks above.
+        // Another thread may have made the value since the looks above.
         // SAFETY: as in `get`.
         if let Some(value) = unsafe { self.value.load(Ordering::Acquire).as_ref() } {
             return value;

@@ -13,40 +13,42 @@ pub enum Reason {
     OutOfScope,
     /// Its text is empty.
     Empty,
-    /// As many chunks as allowed were kept.
+    /// The maximum number of chunks was reached.
     Cap,
-    /// A kept chunk has the same text, or nearly: see [`Dedupe`](crate::Dedupe).
+    /// A kept chunk has the same or nearly the same text: see
+    /// [`Dedupe`](crate::Dedupe).
     Duplicate,
     /// It did not fit.
     Budget,
 }
 
-/// A chunk that is in, by rank.
+/// A kept chunk, by rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     /// Its place in the input.
     pub index: u32,
-    /// Tokens of its text alone, cut where it was cut.
+    /// The tokens of its text alone, after any cut.
     pub tokens: u64,
-    /// Tokens set aside for citing it.
+    /// The tokens set aside for citing it.
     pub citation: u64,
 }
 
-/// A chunk that is not in, in the order in which that was decided.
+/// A dropped chunk, in the order in which that was decided.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropped {
     /// Its place in the input.
     pub index: u32,
-    /// Why it is not in.
+    /// Why it was dropped.
     pub reason: Reason,
-    /// Under [`Reason::Budget`], what it would have added, or a lower bound.
+    /// Under [`Reason::Budget`], the tokens that it would have added, or a
+    /// lower bound.
     pub needed: u64,
-    /// Under [`Reason::Budget`], what was left.
+    /// Under [`Reason::Budget`], the tokens that were left.
     pub available: u64,
 }
 
-/// All chunks that are not in, in the order in which that was decided, as
-/// columns: a million of them take no more than their figures.
+/// All dropped chunks in the order in which that was decided, as columns: a
+/// million of them take no more memory than their figures.
 #[derive(Clone, Debug, Default)]
 pub struct DroppedColumns {
     /// [`Dropped::index`] of each.
@@ -87,38 +89,38 @@ impl DroppedColumns {
     }
 }
 
-/// What stands around the text of a kept chunk, and what becomes of it.
+/// The frame of a kept chunk, and its text if that is escaped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frame {
-    /// What stands in front of the text.
+    /// The text in front.
     pub(crate) front: Vec<u8>,
-    /// What stands behind it.
+    /// The text behind.
     pub(crate) back: Vec<u8>,
-    /// The text as it is escaped, if anything is.
+    /// The text of the chunk as it is escaped, if it is.
     pub(crate) escaped: Option<Vec<u8>>,
-    /// Where the chunk comes from, and where it stands there, NaN for unknown.
+    /// The source of the chunk, and its position there; NaN for unknown.
     pub(crate) source: Vec<u8>,
     pub(crate) position: f64,
 }
 
-/// What stands in the text for a kept chunk. All is encoded as in
+/// The text of a kept chunk with its frame. All of it is encoded as in
 /// [`Text::Utf8`].
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// What stands in front of the text.
+    /// The text in front.
     pub front: &'a [u8],
     /// The chunk.
     pub index: usize,
-    /// What stands for its text, where that was cut or escaped.
+    /// The text of the chunk, if it was cut or escaped.
     pub changed: Option<&'a [u8]>,
     /// Whether something of its text was left out.
     pub was_cut: bool,
-    /// What stands behind the text.
+    /// The text behind.
     pub back: &'a [u8],
 }
 
 impl<'a> Part<'a> {
-    /// Returns what stands for the text of the chunk.
+    /// Returns the text of the chunk as it stands in the packed text.
     pub fn body<B: Batch>(&self, batch: &'a B) -> Text<'a> {
         self.changed.map_or_else(|| batch.text(self.index), Text::from_utf8)
     }
@@ -128,13 +130,13 @@ impl<'a> Part<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
     pub(crate) kept: Vec<Kept>,
-    /// What stands around each kept chunk; empty where nothing does.
+    /// The frame of each kept chunk; empty where there are none.
     pub(crate) frames: Vec<Frame>,
     pub(crate) dropped: DroppedColumns,
-    /// Dropped duplicates, and the kept chunk that each one repeats.
+    /// The dropped duplicates, each with the kept chunk that it repeats.
     pub(crate) duplicates: Vec<(u32, u32)>,
-    /// The index of each chunk that was cut, and what stands for what is left of
-    /// it: one at most, but where parts are summed up.
+    /// The chunks that were cut, each with the rest of its text: at most one,
+    /// except under [`Policy::SumOfParts`](crate::plan::Policy::SumOfParts).
     pub(crate) cuts: Vec<(u32, Vec<u8>)>,
     /// Whether there is no notice, as the best chunk needs its room.
     pub(crate) notice_yields: bool,
@@ -161,8 +163,8 @@ impl Admitted {
         }
     }
 
-    /// Lets what repeated a chunk that left go for the same reason. `left` has
-    /// the figures of each that left.
+    /// Drops duplicates of a chunk that left for the same reason as that chunk.
+    /// `left` has the figures of each chunk that left.
     pub(crate) fn drop_repeated(&mut self, left: &HashMap<u32, (u64, u64)>) {
         let Self { dropped, duplicates, .. } = self;
         // Both lists are in the order of the decisions.

@@ -1,8 +1,8 @@
 //! Admitting ranked chunks into a budget.
 //!
-//! This stage sees the chunks in rank order and answers with indices and
-//! numbers. Whatever it does, the law holds at its end: the counter answers at
-//! most the budget for exactly the text that is assembled.
+//! This stage gets the chunks in rank order and returns indices and numbers.
+//! Whatever it does, the law holds at its end: for exactly the assembled text,
+//! the counter returns at most the budget.
 
 use crate::assemble;
 use crate::chunk::Batch;
@@ -38,7 +38,7 @@ const CUT_TRIES: usize = 8;
 pub(crate) enum Chunks<'a> {
     /// These, in this order.
     Listed(&'a [u32]),
-    /// All of a corpus by rank; those that matter to nobody are not looked at.
+    /// All chunks of a corpus by rank. Most of them need not be looked at.
     Ranked(&'a Ranks<'a>),
 }
 
@@ -47,25 +47,27 @@ pub(crate) struct Packer<'p, B, H> {
     plan: &'p Plan,
     call: &'p Call<'p>,
     template: &'p Template,
-    /// What a gate knows, and how many more documents it considers.
+    /// The gate, and how many more documents it considers.
     gate: Option<(&'p Gate, u64)>,
     batch: &'p B,
-    /// The measure of each text, where the counter is an estimate; `u32::MAX`
-    /// stands for a larger one.
+    /// The measure of each text, under an estimate; `u32::MAX` stands for a
+    /// larger one.
     measures: Measures<'p>,
     host: &'p mut H,
     admitted: Admitted,
     repeats: Repeats<'p>,
-    /// What a cut keeps and its marker, as long as a chunk may be cut.
+    /// What a cut keeps, and its marker; None once no chunk may be cut any
+    /// more.
     may_cut: Option<(Keep, &'static str)>,
-    /// Whether there is room for the notice.
+    /// Whether room is set aside for the notice.
     has_notice: bool,
-    /// What is left of the budget once the kept texts and their citations, each
-    /// counted by itself, are taken off; no limit where nothing is cited.
+    /// The budget less the kept texts and their citations, each counted on its
+    /// own; no limit where nothing is cited.
     room: u64,
-    /// What was left where [`Overflow::Stop`](crate::Overflow::Stop) stopped.
+    /// The tokens that were left where
+    /// [`Overflow::Stop`](crate::Overflow::Stop) stopped.
     stopped: Option<u64>,
-    /// What happened at which chunk, where not every chunk is looked at.
+    /// The events of a packing in which not every chunk is looked at.
     trail: Option<Trail>,
 }
 
@@ -88,7 +90,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             host,
             admitted: Admitted { dropped, ..Admitted::default() },
             repeats: Repeats::new(prints, plan.dedupe),
-            // What is cited enters whole or not at all.
+            // A cited chunk enters whole or not at all.
             may_cut: plan.overflow.cut().filter(|_| !plan.is_cited()),
             has_notice: false,
             room: if plan.is_cited() { call.budget } else { u64::MAX },
@@ -97,8 +99,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         }
     }
 
-    /// Packs. Returns the number of tokens of the assembled text too, and what is
-    /// needed to tell of the chunks that were not looked at.
+    /// Packs. Returns the tokens of the assembled text, and the record that
+    /// tells what became of the chunks that were not looked at.
     pub(crate) fn pack(
         mut self,
         chunks: &Chunks<'_>,
@@ -121,7 +123,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         Ok((self.admitted, total, self.trail))
     }
 
-    /// Admits what fits, and returns the number of tokens of the assembled text.
+    /// Admits the chunks that fit, and returns the tokens of the assembled
+    /// text.
     fn fill<M: Meter<B, H>>(&mut self, mut meter: M, chunks: &Chunks<'_>) -> Result<u64, H::Error> {
         match chunks {
             Chunks::Listed(order) => {
@@ -132,7 +135,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         meter.finish(self)
     }
 
-    /// Returns what stands around chunk `index` in the text.
+    /// Returns the frame of chunk `index`.
     fn frame(&mut self, index: u32) -> Result<Frame, H::Error> {
         if !self.call.is_framed() {
             return Ok(Frame::default());
@@ -145,7 +148,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         Ok(Frame { front, back, escaped, source, position })
     }
 
-    /// Returns what stands in the text for `piece`, which a cut has left.
+    /// Returns `piece`, which a cut has left, as it stands in the text.
     fn escaped(&self, piece: Vec<u8>) -> Vec<u8> {
         escape::body(&self.template.style, Text::from_utf8(&piece)).unwrap_or(piece)
     }
@@ -158,15 +161,15 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         self.admitted.kept.push(Kept { index, tokens, citation });
     }
 
-    /// Keeps a cut chunk, the only one, for which `piece` stands. A repetition
-    /// of its whole text is a duplicate.
+    /// Keeps a cut chunk, of which `piece` is left. Only one chunk is cut. A
+    /// repetition of its whole text is a duplicate.
     fn keep_cut(&mut self, index: u32, tokens: u64, frame: Frame, piece: Vec<u8>) {
         self.keep(index, tokens, 0, frame);
         self.admitted.cuts.push((index, piece));
     }
 
-    /// Returns whether it is time to set room aside for the notice: something
-    /// was dropped, or is about to be cut with `rest` chunks behind it.
+    /// Returns whether to set room aside for the notice: a chunk was dropped,
+    /// or is about to be cut with `rest` chunks behind it.
     fn wants_notice(&self, rest: usize) -> bool {
         self.plan.notice.is_some()
             && !self.has_notice
@@ -207,7 +210,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         assemble::text(self.batch, self.call, parts, tail)
     }
 
-    /// Returns what stands behind the last chunk when no more are dropped.
+    /// Returns the text behind the last chunk if no more chunks are dropped.
     fn tail(&self) -> Vec<u8> {
         self.call.tail(self.admitted.noticed())
     }

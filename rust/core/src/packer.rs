@@ -60,8 +60,8 @@ impl fmt::Debug for Packer {
 }
 
 impl Packer {
-    /// Returns a packer for at most `max_tokens` tokens, counted as
-    /// `Encoding::O200k` unless told otherwise; without the feature `o200k`, as
+    /// Returns a packer for at most `max_tokens` tokens. It counts with
+    /// `Encoding::O200k` by default, or without the feature `o200k` with
     /// [`Estimate::CharsDiv4`].
     #[must_use]
     pub fn new(max_tokens: usize) -> Self {
@@ -73,15 +73,15 @@ impl Packer {
         Self { max_tokens, reserve_tokens: 0, units: Units::default(), counter: None, plan }
     }
 
-    /// Takes so many tokens off the budget. Where nothing is left, the packing
-    /// is empty.
+    /// Takes tokens off the budget: 0 by default. Where nothing is left, the
+    /// packing is empty.
     #[must_use]
     pub fn reserve_tokens(mut self, tokens: usize) -> Self {
         self.reserve_tokens = tokens;
         self
     }
 
-    /// Counts by a formula.
+    /// Counts with an estimate.
     #[must_use]
     pub fn estimate(mut self, estimate: Estimate) -> Self {
         self.plan.counting = Counting::Estimate(estimate);
@@ -91,8 +91,8 @@ impl Packer {
 
     /// Counts with an encoding, or with the caller's own counter.
     ///
-    /// The caller's own is asked once for each chunk considered and at each
-    /// assembling.
+    /// The caller's own counter is asked once for each chunk considered, and
+    /// whenever a text is assembled.
     ///
     /// ```
     /// use budgeteer::Packer;
@@ -116,8 +116,9 @@ impl Packer {
         self
     }
 
-    /// Sets what comes first: a [`Ranking`](crate::Ranking), or a [`Bm25`](crate::Bm25) or a
-    /// [`Hybrid`](crate::Hybrid) with options.
+    /// Sets the ranking: a [`Ranking`](crate::Ranking), or a
+    /// [`Bm25`](crate::Bm25) or a [`Hybrid`](crate::Hybrid) with options.
+    /// [`Ranking::Bm25`](crate::Ranking::Bm25) by default.
     ///
     /// ```
     /// # #[cfg(feature = "stemming")] {
@@ -136,29 +137,31 @@ impl Packer {
         self
     }
 
-    /// Drops chunks that score less.
+    /// Puts chunks with a lower score out of scope: none by default.
     #[must_use]
     pub fn min_score(mut self, score: f64) -> Self {
         self.plan.min_score = Some(score);
         self
     }
 
-    /// Sets what happens to a chunk that does not fit.
+    /// Sets what happens to a chunk that does not fit; [`Overflow::Skip`] by
+    /// default.
     #[must_use]
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.plan.overflow = overflow;
         self
     }
 
-    /// Keeps at most so many chunks.
+    /// Sets how many chunks are kept at most: no limit by default.
     #[must_use]
     pub fn max_chunks(mut self, count: usize) -> Self {
         self.plan.max_chunks = Some(count as u64);
         self
     }
 
-    /// Sets which chunks are dropped as duplicates of kept ones; `true` stands
-    /// for [`Dedupe::Exact`], `false` for [`Dedupe::Off`].
+    /// Sets which chunks are dropped as duplicates of kept ones;
+    /// [`Dedupe::Exact`] by default. `true` means [`Dedupe::Exact`], and
+    /// `false` means [`Dedupe::Off`].
     ///
     /// ```
     /// use budgeteer::{Dedupe, Packer};
@@ -174,7 +177,7 @@ impl Packer {
         self
     }
 
-    /// Sets in which order chunks are admitted.
+    /// Sets the order in which chunks are admitted; by rank by default.
     ///
     /// ```
     /// use budgeteer::{Estimate, Packer, Selection};
@@ -191,14 +194,14 @@ impl Packer {
         self
     }
 
-    /// Sets how the kept chunks stand in the text.
+    /// Sets the order of the kept chunks in the text; best first by default.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.plan.order = order;
         self
     }
 
-    /// Sets what the text looks like.
+    /// Sets the template of the text; [`Template::plain`] by default.
     #[must_use]
     pub fn template(mut self, template: Template) -> Self {
         self.plan.template = template;
@@ -223,15 +226,17 @@ impl Packer {
         self
     }
 
-    /// Sets whether whole chunks are packed, or sentences of the best.
+    /// Sets whether whole chunks are packed or sentences of the best; whole
+    /// chunks by default.
     ///
-    /// The best chunks that together have four times the tokens of the budget, and
-    /// at most 256, are split. A sentence counts its share of the highest score by
-    /// BM25 over all of them, title included, and the reciprocal of its chunk's
-    /// place. Chosen sentences of a chunk stand in their order, `" [...] "` where
-    /// others were between; such a chunk was cut. The caller's own counter is asked
-    /// some more. Packing is refused in a preset, with [`Dedupe::Near`], and
-    /// under a [`Selection`] other than by rank.
+    /// The best chunks are split: those that together have four times the
+    /// tokens of the budget, and at most 256. The score of a sentence is its
+    /// share of the highest score by BM25 over all of them, title included,
+    /// plus the reciprocal of its chunk's place. The chosen sentences of a
+    /// chunk stand in their order, with `" [...] "` where others were between;
+    /// such a chunk was cut. The caller's own counter is asked some more
+    /// questions. It is an error in a preset, with [`Dedupe::Near`], and under
+    /// a [`Selection`] other than by rank.
     ///
     /// ```
     /// use budgeteer::{Packer, Units};
@@ -257,23 +262,23 @@ impl Packer {
         (self.max_tokens, self.reserve_tokens.min(self.max_tokens))
     }
 
-    /// Returns the tokens that come off the budget.
+    /// Returns the reserve, in tokens.
     pub(crate) fn reserve(&self) -> usize {
         self.reserve_tokens
     }
 
-    /// Returns how many chunks are kept at most.
+    /// Returns the maximum number of kept chunks.
     pub(crate) fn most_chunks(&self) -> Option<usize> {
         self.plan.max_chunks.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// Returns whether it leaves chunks out that fit and repeat nothing.
+    /// Returns whether it leaves out chunks that fit and repeat nothing.
     pub(crate) fn chooses(&self) -> bool {
         self.plan.min_score.is_some() || matches!(self.plan.policy, Policy::Gate { .. })
     }
 
     /// Returns whether chunks that come best first are taken one after another,
-    /// whatever comes behind them.
+    /// whatever follows.
     pub(crate) fn takes_as_they_come(&self) -> bool {
         matches!(self.plan.ranking, RankBy::Input | RankBy::Score)
             && !self.chooses()
@@ -282,7 +287,7 @@ impl Packer {
             && self.plan.selection == Selection::Rank
     }
 
-    /// Returns how many tokens of chunks are looked at for a budget of so many.
+    /// Returns how many tokens of chunks are looked at for this budget.
     pub(crate) fn considered(&self, budget: usize) -> usize {
         match self.units {
             Units::Chunk => budget,
@@ -290,12 +295,13 @@ impl Packer {
         }
     }
 
-    /// Returns whether what does not fit is passed over for what does.
+    /// Returns whether a chunk that does not fit is skipped for later ones that
+    /// do.
     pub(crate) fn skips(&self) -> bool {
         self.plan.overflow == Overflow::Skip
     }
 
-    /// Returns whether a text is packed once only.
+    /// Returns whether each text is packed only once.
     pub(crate) fn dedupes(&self) -> bool {
         self.plan.dedupe != Dedupe::Off
     }
@@ -330,7 +336,7 @@ impl Packer {
         self.run(query, chunks, self.max_tokens, None, &[])
     }
 
-    /// Like [`Packer::pack`], for another number of tokens.
+    /// Like [`Packer::pack`], with another number of tokens.
     pub(crate) fn pack_within<D: Document>(
         &self,
         max_tokens: usize,
@@ -340,15 +346,15 @@ impl Packer {
         self.run(query, chunks, max_tokens, None, &[])
     }
 
-    /// Returns the error that packing `chunks` ends with, if any.
+    /// Returns the error of packing `chunks`, if any.
     pub(crate) fn check<D: Document>(&self, chunks: &[D]) -> Result<(), Error> {
         self.check_options()?;
         self.keys_of(chunks, None)?;
         self.gate(chunks).map(|_| ())
     }
 
-    /// Like [`Packer::pack`]; under [`Order::Sticky`] the text begins as that of
-    /// `previous` does, as far as the same chunks are kept.
+    /// Like [`Packer::pack`]. Under [`Order::Sticky`] the text begins like that
+    /// of `previous`, as far as the same chunks are kept.
     ///
     /// ```
     /// use budgeteer::{Order, Packer};
@@ -378,8 +384,9 @@ impl Packer {
     }
 
     /// Packs the best of `chunks` for `query` by their vectors: under
-    /// [`Ranking::Embedding`](crate::Ranking::Embedding), or under [`Ranking::Hybrid`](crate::Ranking::Hybrid) where the embedding
-    /// weighs something.
+    /// [`Ranking::Embedding`](crate::Ranking::Embedding), or under
+    /// [`Ranking::Hybrid`](crate::Ranking::Hybrid) with a weight for the
+    /// embedding.
     ///
     /// # Errors
     ///
@@ -421,7 +428,7 @@ impl Packer {
         })
     }
 
-    /// Checks what needs no chunk.
+    /// Checks the options that can be checked without a chunk.
     fn check_options(&self) -> Result<(), Error> {
         if let Counting::Estimate(estimate) = self.plan.counting {
             estimate.check()?;
@@ -439,7 +446,7 @@ impl Packer {
         self.plan.ranking.check()
     }
 
-    /// Returns what `pack` answers for the call and the program that it needs.
+    /// Returns the result of `pack` for the call and its host.
     fn called<D: Document>(
         &self,
         query: &str,
@@ -469,7 +476,7 @@ impl Packer {
         packing
     }
 
-    /// Returns what a packing remembers of its packer.
+    /// Returns the properties that a packing keeps of its packer.
     pub(crate) fn maker(&self) -> Maker {
         let plan = &self.plan;
         let usize_of = |number| usize::try_from(number).unwrap_or(usize::MAX);

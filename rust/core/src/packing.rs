@@ -26,7 +26,7 @@ pub struct KeptChunk {
     /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
     /// chunk without a score.
     pub score: Option<f64>,
-    /// The tokens of `text` alone, without what stands around it.
+    /// The tokens of its text alone, without its frame.
     pub token_count: usize,
     /// The tokens set aside for citing it: see
     /// [`presets::agentic_rag`](crate::presets::agentic_rag).
@@ -58,7 +58,7 @@ impl KeptChunk {
     }
 }
 
-/// A part of a text that all kept chunks share: one allocation, not one for each.
+/// A part of a text that all kept chunks share: one allocation for all.
 #[derive(Clone)]
 struct Slice {
     whole: Arc<String>,
@@ -83,31 +83,10 @@ impl fmt::Debug for Slice {
     }
 }
 
-/// A dropped chunk.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct DroppedChunk {
-    /// Its place in the input.
-    pub index: usize,
-    /// Its relevance; None under [`Ranking::Score`](crate::Ranking::Score) for a
-    /// chunk without a score.
-    pub score: Option<f64>,
-    /// Why it is not in the text.
-    pub reason: Reason,
-    /// Under [`Reason::Budget`], the tokens it would have added, or fewer where
-    /// counting stopped early.
-    pub needed_tokens: usize,
-    /// Under [`Reason::Budget`], the tokens that were left.
-    pub available_tokens: usize,
-    /// Under [`Reason::Duplicate`], the kept chunk with the same text, or nearly
-    /// the same.
-    pub duplicate_of: Option<usize>,
-}
-
 /// The best context that fits, and what became of every chunk.
 ///
-/// With the feature `json` it implements `serde::Serialize`: the same layout as
-/// Python's `Packing.to_dict()`, but that spans are in bytes.
+/// With the feature `json` it implements `serde::Serialize`, in the layout of
+/// Python's `Packing.to_dict()`, except that spans are in bytes.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Packing {
@@ -122,29 +101,29 @@ pub struct Packing {
     pub is_exact: bool,
     /// The chunks in the text, in its order.
     pub kept: Vec<KeptChunk>,
-    /// The chunks not in the text, in the order in which that was decided.
+    /// The dropped chunks, in the order in which that was decided.
     pub dropped: DroppedChunks,
     maker: Maker,
-    /// The chunks of which only some sentences were chosen: how many, and of how
-    /// many.
+    /// The chunks of which only some sentences were chosen: the number of
+    /// these, and of all.
     extracts: HashMap<usize, (usize, usize)>,
 }
 
-/// What a packing remembers of the packer that made it.
+/// The properties that a packing keeps of its packer.
 #[derive(Clone)]
 pub(crate) struct Maker {
     pub(crate) counter: Counter,
     pub(crate) max_chunks: Option<usize>,
-    /// How many documents a gate considers, if there is one.
+    /// How many documents a gate considers, if there is a gate.
     pub(crate) max_docs: Option<usize>,
     /// Whether tokens are set aside for citations.
     pub(crate) is_citing: bool,
-    /// Whether nearly the same text is a duplicate.
+    /// Whether near duplicates are dropped.
     pub(crate) is_near: bool,
 }
 
 impl Maker {
-    /// Returns whether `needed_tokens` may be less than a chunk needs.
+    /// Returns whether `needed_tokens` may be less than the chunk needs.
     fn is_needed_a_bound(&self) -> bool {
         self.is_citing || matches!(self.counter, Counter::Native(Native::Exact(_)))
     }
@@ -167,14 +146,15 @@ impl Packing {
         self.dropped_count() > 0 || self.kept.iter().any(|kept| kept.was_cut)
     }
 
-    /// Returns how many chunks are not in the text, for whatever reason.
+    /// Returns how many chunks were dropped, for any reason.
     #[must_use]
     pub fn dropped_count(&self) -> usize {
         self.dropped.len()
     }
 
-    /// Returns the tokens of all dropped texts together, in the packer's counter.
-    /// `chunks` are those that were packed; a packing has only the kept texts.
+    /// Returns the tokens of all dropped texts together, by the packer's
+    /// counter. `chunks` are those that were packed, as a packing has only the
+    /// kept texts.
     ///
     /// The dropped texts are counted at each call.
     ///
@@ -191,7 +171,7 @@ impl Packing {
     ///
     /// # Panics
     ///
-    /// Where `chunks` are fewer than were packed.
+    /// If `chunks` has fewer chunks than were packed.
     #[must_use]
     pub fn dropped_total_tokens<D: Document>(&self, chunks: &[D]) -> usize {
         let dropped = self.dropped.iter();
@@ -199,8 +179,8 @@ impl Packing {
         tokens.fold(0, usize::saturating_add)
     }
 
-    /// Returns the text, split behind the text of each kept chunk, without what
-    /// follows.
+    /// Returns the text up to the last kept chunk, split behind the text of
+    /// each.
     pub(crate) fn links(&self) -> Vec<Vec<u8>> {
         let mut from = 0;
         let links = self.kept.iter().map(|kept| {
@@ -296,7 +276,7 @@ pub(crate) fn packing<D: Document>(
     }
 }
 
-/// Returns the name of a reason, as Python and JSON have it.
+/// Returns the name of a reason in Python and JSON.
 fn name_of(reason: Reason) -> &'static str {
     match reason {
         Reason::OutOfScope => "out_of_scope",

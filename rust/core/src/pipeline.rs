@@ -1,6 +1,6 @@
 //! The order of the stages: count, score, rank, pack, assemble.
 //!
-//! This is the interface for bindings, which bring texts and counters of their
+//! This is the interface for bindings, which have texts and counters of their
 //! own. Rust programs use [`Packer`](crate::Packer).
 
 use std::borrow::Cow;
@@ -29,7 +29,7 @@ use read::{overlaps, read, read_slices};
 
 mod read;
 
-/// What became of a batch.
+/// The result of packing a batch.
 #[derive(Debug)]
 pub struct Outcome {
     /// The tokens of the assembled text.
@@ -37,51 +37,52 @@ pub struct Outcome {
     /// The score of each chunk of the batch; NaN stands for none.
     pub scores: Vec<f64>,
     admitted: Admitted,
-    /// The places of the kept chunks in the order of the text.
+    /// The places of the kept chunks, in the order of the text.
     places: Vec<u32>,
-    /// What tells of the chunks of a corpus that were not looked at.
+    /// The record of the chunks of a corpus that were not looked at.
     unseen: Option<Unseen>,
 }
 
-/// What tells of the chunks of a corpus that were not looked at.
+/// The record of the chunks of a corpus that were not looked at.
 #[derive(Debug)]
 struct Unseen {
     trail: Trail,
     sorting: SortKey,
-    /// What [`SortKey::Own`] sorts by, else empty.
+    /// The keys of [`SortKey::Own`], else empty.
     keys: Vec<f64>,
     min_score: Option<f64>,
 }
 
 impl Outcome {
-    /// Returns what is in the text, in its order.
+    /// Returns the kept chunks, in the order of the text.
     #[must_use]
     pub fn kept(&self) -> impl ExactSizeIterator<Item = Kept> {
         self.places.iter().map(|&place| self.admitted.kept[place as usize])
     }
 
-    /// Returns what stands in the text for each kept chunk, in its order.
+    /// Returns the text of each kept chunk with its frame, in the order of the
+    /// text.
     #[must_use]
     pub fn parts(&self) -> impl ExactSizeIterator<Item = Part<'_>> + Clone {
         self.places.iter().map(|&place| self.admitted.part(place as usize))
     }
 
-    /// Returns what is not in the text, in the order in which that was decided;
-    /// of a corpus only what was looked at.
+    /// Returns the dropped chunks in the order in which that was decided; for a
+    /// corpus only those that were looked at.
     #[must_use]
     pub fn dropped(&self) -> &DroppedColumns {
         &self.admitted.dropped
     }
 
-    /// Returns the scores and what is not in the text, and lets go of the rest.
+    /// Returns the scores and the dropped chunks, and frees the rest.
     #[must_use]
     pub fn into_columns(self) -> (Vec<f64>, DroppedColumns) {
         (self.scores, self.admitted.dropped)
     }
 
-    /// Returns all that is not in the text, in the order in which that was
-    /// decided. `measures` must be [`Index::measures`] of the index and the
-    /// counting that [`run_indexed`] had.
+    /// Returns all dropped chunks in the order in which that was decided.
+    /// `measures` must be [`Index::measures`] of the index and counting of
+    /// [`run_indexed`].
     #[must_use]
     pub fn dropped_of(&self, measures: &[u32]) -> Cow<'_, DroppedColumns> {
         let Some(unseen) = &self.unseen else { return Cow::Borrowed(&self.admitted.dropped) };
@@ -120,12 +121,12 @@ impl Outcome {
 ///
 /// # Errors
 ///
-/// Whatever the host answers.
+/// An error of the host.
 ///
 /// # Panics
 ///
-/// When the batch has 2^32 chunks or more, `keys` has not one for each where
-/// the ranking asks for them, or a gate does not know each.
+/// When the batch has 2^32 chunks or more, when `keys` has not one for each
+/// chunk that the ranking needs, or when a gate has not all chunks.
 pub fn run<B: Batch, H: Host>(
     call: &Call<'_>,
     batch: &B,
@@ -143,17 +144,17 @@ fn asked<'a>(call: &Call<'a>, batch: &'a impl Batch) -> Call<'a> {
     Call { query, ..*call }
 }
 
-/// Packs the chunks of a corpus, as [`run`] does: `index` was made of `batch`,
-/// and is read in its place wherever it can be.
+/// Packs the chunks of a corpus, as [`run`] does. `index` was made of `batch`,
+/// and is read in its place wherever possible.
 ///
 /// # Errors
 ///
-/// Whatever the host answers.
+/// An error of the host.
 ///
 /// # Panics
 ///
-/// When `keys` has not one for each chunk where the ranking asks for them, or a
-/// gate does not know each.
+/// When `keys` has not one for each chunk that the ranking needs, or when a
+/// gate has not all chunks.
 pub fn run_indexed<B: Batch, H: Host>(
     call: &Call<'_>,
     batch: &B,
@@ -162,7 +163,7 @@ pub fn run_indexed<B: Batch, H: Host>(
 ) -> Result<Outcome, H::Error> {
     let Call { plan, query, .. } = *call;
     if call.gate().is_some() {
-        return run(call, batch, host); // it asks for words without titles
+        return run(call, batch, host); // a gate asks for words without titles
     }
     let needs = plan.needs();
     let found = match needs.words {
@@ -213,8 +214,8 @@ fn bm25_scores<B: Batch, H: Host>(
     Ok(scorer.scores())
 }
 
-/// Returns the scores of all chunks, with what was `found` in the texts where
-/// something was looked for.
+/// Returns the scores of all chunks. `found` has what was found in the texts,
+/// if the ranking looks for something.
 fn scores(call: &Call<'_>, count: usize, found: Vec<f64>) -> Vec<f64> {
     match &call.plan.ranking {
         RankBy::Hybrid(hybrid) if call.gate().is_none() => fused(call, hybrid, count, &found),
@@ -223,7 +224,7 @@ fn scores(call: &Call<'_>, count: usize, found: Vec<f64>) -> Vec<f64> {
     }
 }
 
-/// Returns one score of those that the ranking weighs.
+/// Returns the scores that the ranking mixes, as one.
 fn fused(call: &Call<'_>, hybrid: &Hybrid, count: usize, found: &[f64]) -> Vec<f64> {
     let Weights { bm25, embedding, score } = hybrid.weights;
     let mut keys = call.keys;
@@ -255,8 +256,7 @@ fn ranks<'a>(
     }
 }
 
-/// Returns the numbers by which chunks are sorted; None where they stay as they
-/// came.
+/// Returns the keys by which chunks are sorted; None for the input order.
 fn sort_keys<'a>(sorting: SortKey, keys: &'a [f64], scores: &'a [f64]) -> Option<&'a [f64]> {
     match sorting {
         SortKey::Place => None,
@@ -265,7 +265,7 @@ fn sort_keys<'a>(sorting: SortKey, keys: &'a [f64], scores: &'a [f64]) -> Option
     }
 }
 
-/// Packs with every chunk looked at.
+/// Packs, looking at every chunk.
 fn pack_all<B: Batch, H: Host>(
     call: &Call<'_>,
     batch: &B,
@@ -281,7 +281,7 @@ fn pack_all<B: Batch, H: Host>(
     if let Some(min_score) = plan.min_score {
         order.retain(|&index| {
             let score = scores[index as usize];
-            // Without a score of its own (NaN) a chunk is the lowest there is.
+            // A chunk without a score of its own (NaN) ranks last.
             let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
             if score < min_score {
                 let reason = Reason::OutOfScope;

@@ -1,6 +1,7 @@
-//! What is to be done: the options of a packer, and one call of it.
+//! The options of a packer, and one call of it.
 //!
-//! Everything here is validated. Each stage reads it, and imports it from here.
+//! All values here were validated. Each stage reads them, and imports them from
+//! here.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,20 +16,21 @@ use crate::truncate::Keep;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// It is dropped, and packing goes on: a smaller one may still fit.
+    /// It is dropped, and packing goes on: a smaller chunk may still fit. The
+    /// default.
     #[default]
     Skip,
-    /// It is dropped, and so is everything behind it.
+    /// It is dropped, and so is every chunk behind it.
     Stop,
-    /// The first such chunk loses its end, and ` [...]` stands there.
+    /// The first such chunk loses its end, in place of which stands ` [...]`.
     TruncateEnd,
-    /// The first such chunk loses its middle, and `[...truncated...]` stands
-    /// there on a line of its own.
+    /// The first such chunk loses its middle, in place of which stands
+    /// `[...truncated...]` on a line of its own.
     TruncateMiddle,
 }
 
 impl Overflow {
-    /// Returns what a cut keeps and its marker, or None where nothing is cut.
+    /// Returns what a cut keeps, and its marker; None where nothing is cut.
     pub(crate) fn cut(self) -> Option<(Keep, &'static str)> {
         match self {
             Self::Skip | Self::Stop => None,
@@ -42,17 +44,17 @@ impl Overflow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dedupe {
-    /// None.
+    /// No chunk.
     Off,
-    /// Those with the same text.
+    /// Chunks with the same text. The default.
     #[default]
     Exact,
-    /// Those with the same text, and those that nearly repeat one.
+    /// Chunks with the same text, and chunks that nearly repeat a kept one.
     ///
-    /// Texts are compared by their shingles: all runs of five words (of all words
-    /// where there are fewer), as BM25 knows words. A chunk that fits is a
-    /// duplicate where four fifths of the shingles that either has are in both,
-    /// or all of its own are in the kept text.
+    /// Texts are compared by their shingles: all runs of five words, or of all
+    /// words where a text has fewer. Words are those of BM25. A chunk that fits
+    /// is a near duplicate if four fifths of all shingles of the two texts are
+    /// in both, or if the kept text has all shingles of the chunk.
     Near,
 }
 
@@ -63,76 +65,79 @@ impl From<bool> for Dedupe {
     }
 }
 
-/// In which order chunks are admitted. What is packed fits in any case.
+/// The order in which chunks are admitted. The packing fits in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selection {
-    /// By rank.
+    /// By rank. The default.
     #[default]
     Rank,
-    /// Each time the one that adds most to what those before cover of the
-    /// query's words, and ranks well: for chunks that say the same in other
+    /// The next chunk is the one that ranks well and adds most to the words of
+    /// the query that those before cover. For chunks that say the same in other
     /// words.
     ///
-    /// Of the 512 that rank best the greedy order maximises
-    /// `2 * sum(C / sqrt(r)) + sum(sqrt(w * x))`: over the chunks in question, r
-    /// being their places by rank from 1 on, and over the words of the query, w
-    /// being their weight in BM25 over the 512, and x what the chunks have of
-    /// them, as BM25 reckons; C is the most that one
-    /// chunk has of all words. The others follow by rank. Stemming and stopwords
-    /// are those of the ranking, where it is by BM25.
+    /// Among the 512 chunks of best rank, the greedy order maximises
+    /// `2 * sum(C / sqrt(r)) + sum(sqrt(w * x))`. The first sum is over the
+    /// chosen chunks: `r` is the place by rank, from 1 on, and `C` the most
+    /// that one chunk has of all words. The second is over the words of the
+    /// query: `w` is the weight of the word in BM25 over the 512, and `x` is
+    /// the amount of it in the chosen chunks, as BM25 measures it. The other
+    /// chunks follow by rank. Stemming and stopwords are those of the ranking,
+    /// if that is by BM25.
     Coverage,
 }
 
-/// What is packed.
+/// Whether whole chunks or sentences are packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Units {
-    /// Whole chunks.
+    /// Whole chunks. The default.
     #[default]
     Chunk,
-    /// Sentences of the best chunks, and whole chunks into what is left.
+    /// Sentences of the best chunks, then whole chunks into the room that is
+    /// left.
     Sentence,
 }
 
-/// How the kept chunks stand in the text.
+/// The order of the kept chunks in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
-    /// Best first.
+    /// Best first. The default.
     #[default]
     Rank,
-    /// As they came.
+    /// In the order of the input.
     Input,
-    /// By source, in the order in which the sources came; within a source by
-    /// position where there is one, then as they came.
+    /// By source, in the order in which the sources came. Within a source by
+    /// position, then in the order of the input.
     Document,
-    /// The best first, the next best last, and so on inwards: models heed the
-    /// middle of a long text least.
+    /// The best first, the next best last, and so on inwards, as models heed
+    /// the middle of a long text least.
     Edges,
     /// As in the packing before, up to the first chunk that is gone; then best
-    /// first. What stays in front a provider need not read again.
+    /// first. A provider need not read the unchanged start again.
     Sticky,
 }
 
 /// What only presets ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Nothing.
+    /// Nothing special. The default.
     #[default]
     None,
-    /// Separators and markers go uncounted, as theaios-context-router 0.2.2 has
-    /// it. Breaks the law, and so holds for estimates only: any other counter
+    /// Separators and markers do not count, as in theaios-context-router 0.2.2.
+    /// This breaks the law, so it applies to estimates only: any other counter
     /// packs as under [`Policy::None`].
     SumOfParts,
-    /// [`Host::cite`] is asked: texts and citations, each counted by itself, stay
-    /// within the budget together. Nothing is cut then.
+    /// [`Host::cite`] is asked: texts and citations, each counted on its own,
+    /// stay within the budget together. Nothing is cut.
     Cite,
     /// [`Call::gate`](field@Call::gate) ranks by weight, whatever the ranking,
-    /// and refuses documents: those that share no keyword with the question, and
-    /// those beyond a number. Titles do not count then.
+    /// and drops documents: those that share no keyword with the question are
+    /// out of scope, and those beyond a number are above the cap. Titles do not
+    /// count.
     Gate {
-        /// The number of documents that are considered at most.
+        /// How many documents are considered at most.
         max_docs: u64,
     },
 }
@@ -140,38 +145,38 @@ pub enum Policy {
 /// How texts are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Counting {
-    /// By a formula.
+    /// By an estimate.
     Estimate(Estimate),
-    /// As an encoding does.
+    /// By an encoding, exactly.
     Exact(Exact),
     /// By [`Host::count`].
     Host,
 }
 
-/// What a packer knows when it is made. It never changes, and serves any number
-/// of calls, of several threads at a time too.
+/// The options of a packer. A plan never changes, and several threads may use
+/// it at a time.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// How texts are counted.
     pub counting: Counting,
-    /// What comes first.
+    /// The ranking of the chunks.
     pub ranking: RankBy,
-    /// Chunks that score below it are out of scope.
+    /// Chunks with a lower score are out of scope.
     pub min_score: Option<f64>,
     /// What happens to a chunk that does not fit.
     pub overflow: Overflow,
-    /// The number of chunks that are kept at most.
+    /// How many chunks are kept at most.
     pub max_chunks: Option<u64>,
     /// Which chunks are dropped as duplicates of kept ones.
     pub dedupe: Dedupe,
-    /// In which order they are admitted.
+    /// The order in which chunks are admitted.
     pub selection: Selection,
-    /// How the kept chunks stand in the text.
+    /// The order of the kept chunks in the text.
     pub order: Order,
-    /// What the text looks like.
+    /// The template of the text.
     pub template: Template,
-    /// What says that chunks were left out, if that is to be said: what stands
-    /// in front of their number, and behind each mention of it.
+    /// The wording of the notice that chunks were left out, if there is one:
+    /// the texts in front of their number and behind each mention of it.
     pub notice: Option<Vec<String>>,
     /// What only presets ask for.
     pub policy: Policy,
@@ -196,15 +201,15 @@ impl Plan {
         }
     }
 
-    /// Returns a call that has nothing but a query and a budget.
+    /// Returns a call with this query and budget and nothing else.
     #[must_use]
     pub fn call<'a>(&'a self, query: Text<'a>, budget: u64) -> Call<'a> {
         Call { plan: self, query, budget, keys: &[], previous: &[], gate: None, template: None }
     }
 
-    /// Returns what is needed to know of the chunks: what the ranking needs, but
-    /// that a gate looks for keywords in texts alone, whatever the ranking, and
-    /// coverage reads titles too.
+    /// Returns what must be known of the chunks: what the ranking needs, with
+    /// two exceptions. A gate looks for keywords in texts alone, whatever the
+    /// ranking, and coverage reads titles too.
     #[must_use]
     pub fn needs(&self) -> Needs<'_> {
         let needs = self.ranking.needs();
@@ -215,7 +220,7 @@ impl Plan {
         }
     }
 
-    /// Returns whether separators and markers go uncounted.
+    /// Returns whether separators and markers do not count.
     pub(crate) fn is_sum_of_parts(&self) -> bool {
         self.policy == Policy::SumOfParts && matches!(self.counting, Counting::Estimate(_))
     }
@@ -226,37 +231,38 @@ impl Plan {
     }
 }
 
-/// What a packer is asked: a plan, and all that is of one call only.
+/// One call of a packer: the plan, and the inputs of this call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// What the packer knows.
+    /// The options of the packer.
     pub plan: &'a Plan,
-    /// What the chunks are ranked for.
+    /// The query that the chunks are ranked for.
     pub query: Text<'a>,
-    /// Upper bound for the assembled text, in tokens; below 2^63.
+    /// The upper bound for the assembled text, in tokens; below 2^63.
     pub budget: u64,
-    /// The cosine of each chunk, then what each says of itself, where
-    /// [`Plan::needs`] has these; NaN stands for none.
+    /// The cosine of each chunk, then the score of each chunk's own, as far as
+    /// [`Plan::needs`] has them; NaN stands for none.
     pub keys: &'a [f64],
-    /// Under [`Order::Sticky`], the text before: split behind the text of each
-    /// chunk, without what stands behind the last one. Each is encoded as in
-    /// [`Text::Utf8`].
+    /// Under [`Order::Sticky`], the text of the packing before, split behind
+    /// the text of each chunk, without what follows the last one. Each is
+    /// encoded as in [`Text::Utf8`].
     pub previous: &'a [Vec<u8>],
-    /// What is known of each chunk under [`Policy::Gate`]; not needed otherwise.
+    /// The properties of each chunk under [`Policy::Gate`]; not needed
+    /// otherwise.
     pub gate: Option<&'a Gate>,
-    /// Stands for the plan's template, where that differs from call to call.
+    /// A template for this call, in place of the plan's.
     pub template: Option<&'a Template>,
 }
 
 impl<'a> Call<'a> {
-    /// Returns what the text looks like.
+    /// Returns the template of the text.
     #[must_use]
     pub fn template(&self) -> &'a Template {
         self.template.unwrap_or(&self.plan.template)
     }
 
-    /// Returns what is known of the chunks, and how many documents are
-    /// considered, where a gate decides.
+    /// Returns the properties of the chunks and the number of documents to
+    /// consider, under a gate.
     pub(crate) fn gate(&self) -> Option<(&'a Gate, u64)> {
         match self.plan.policy {
             Policy::Gate { max_docs } => {
@@ -271,14 +277,14 @@ impl<'a> Call<'a> {
         !self.template().is_plain() || self.plan.order == Order::Document
     }
 
-    /// Returns whether there is nothing in the text but chunks and separators.
+    /// Returns whether the text has nothing but chunks and separators.
     pub(crate) fn is_bare(&self) -> bool {
         let Template { header, footer, .. } = self.template();
         let is_bare = !self.is_framed() && header.is_empty() && footer.is_empty();
         is_bare && self.plan.notice.is_none()
     }
 
-    /// Returns the separator and the notice that `count` chunks were left out.
+    /// Returns the separator and the notice for `count` chunks left out.
     pub(crate) fn notice(&self, count: usize) -> Vec<u8> {
         let mut notice = Vec::new();
         if let Some(pieces) = &self.plan.notice {
@@ -289,7 +295,7 @@ impl<'a> Call<'a> {
         notice
     }
 
-    /// Returns what stands behind the last chunk when `dropped` chunks were
+    /// Returns the text behind the last chunk when `dropped` chunks were
     /// dropped.
     pub(crate) fn tail(&self, dropped: usize) -> Vec<u8> {
         let mut tail = if dropped > 0 { self.notice(dropped) } else { Vec::new() };
@@ -298,58 +304,58 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What is counted.
+/// A text that the host counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// The whole text of that chunk.
+    /// The whole text of a chunk.
     Chunk(usize),
-    /// What a cut leaves of a chunk, encoded as in [`Text::Utf8`].
+    /// The rest of a chunk after a cut, encoded as in [`Text::Utf8`].
     Piece {
         /// The chunk.
         index: usize,
-        /// What is left of it.
+        /// The rest of its text.
         text: &'a [u8],
     },
     /// The assembled text, encoded as in [`Text::Utf8`].
     Assembled(&'a [u8]),
 }
 
-/// What packing asks of the program around it.
+/// The program around the pipeline.
 pub trait Host {
-    /// What may go wrong there.
+    /// An error of the host.
     type Error;
 
     /// Returns the number of tokens of `subject`.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the host's counter from answering.
+    /// The host's counter failed.
     fn count(&mut self, subject: Subject<'_>) -> Result<u64, Self::Error>;
 
-    /// Returns what chunk `index` says of itself. Asked of chunks that are, or
-    /// may be, kept, and only where the template or the order wants to know.
+    /// Returns the tag of chunk `index`. Asked for chunks that are kept or may
+    /// be, and only where the template or the order needs it.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the host from telling.
+    /// The host failed.
     fn tag(&mut self, index: usize) -> Result<Tag, Self::Error>;
 
-    /// Returns the tokens of citing chunk `index`; asked of chunks whose text
-    /// fits, under [`Policy::Cite`].
+    /// Returns the tokens of citing chunk `index`. Asked under
+    /// [`Policy::Cite`], for chunks whose text fits.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the host from telling.
+    /// The host failed.
     fn cite(&mut self, index: usize) -> Result<u64, Self::Error>;
 
-    /// Does `work`, which takes as long as reading about `chars` code points and
-    /// needs nothing of the host. A host may let go of its locks meanwhile,
-    /// set the flag that `work` gets to have it end early, and afterwards
-    /// refuse to go on, as it must if it set the flag.
+    /// Does `work`, which takes as long as reading about `chars` code points
+    /// and needs nothing of the host. A host may release its locks meanwhile.
+    /// It may also set the flag that `work` gets, to have it end early; then it
+    /// must return an error.
     ///
     /// # Errors
     ///
-    /// The host does not want to go on.
+    /// The host does not go on.
     fn work<R: Send>(
         &mut self,
         chars: usize,

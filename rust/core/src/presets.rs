@@ -1,4 +1,4 @@
-//! Packers that reproduce known designs, and the functions that go with them.
+//! Packers that reproduce known designs, and functions for them.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::{Order, Selection, Template};
 /// The budget of an agentic RAG skill, in tokens.
 pub const DEFAULT_TOKEN_BUDGET: usize = 8_000;
 
-/// Characters in a token, as [`agentic_rag`] counts by default.
+/// Code points in a token, as [`agentic_rag`] counts by default.
 pub const APPROX_CHARS_PER_TOKEN: usize = 4;
 
 /// Tokens that [`agentic_rag`] reserves for the footer of sources.
@@ -24,14 +24,14 @@ pub const DEFAULT_CITATION_SAFETY_BUFFER_TOKENS: usize = 64;
 /// Returns a packer that sets aside, for every chunk that it keeps, the tokens
 /// to cite it.
 ///
-/// Chunks come by score, the highest first; those without one come last, in input
-/// order. A chunk enters with its citation (see [`estimate_citation_tokens`]) or
-/// not at all; it is skipped if it does not fit, and never cut. The `token_count`
-/// and `citation_tokens` of all kept chunks and the reserve are at most
-/// `max_tokens` together. The reserve is
+/// Chunks come by score, the highest first; those without a score come last, in
+/// input order. A chunk enters with its citation (see
+/// [`estimate_citation_tokens`]) or not at all; it is skipped if it does not
+/// fit, and never cut. The `token_count` and `citation_tokens` of all kept
+/// chunks and the reserve are at most `max_tokens` together. The reserve is
 /// [`DEFAULT_CITATION_SAFETY_BUFFER_TOKENS`]; [`Packer::reserve_tokens`] sets
-/// another. If any chunk is left out, a line after the chunks tells the model how
-/// many.
+/// another. If chunks are left out, a notice after the chunks tells the model
+/// how many.
 ///
 /// # Examples
 ///
@@ -55,8 +55,8 @@ pub fn agentic_rag(max_tokens: usize) -> Packer {
 
 /// Returns a packer that keeps the top chunks, up to the first that does not fit.
 ///
-/// Chunks come by score, the highest first; those without one come last, in input
-/// order.
+/// Chunks come by score, the highest first; those without a score come last, in
+/// input order.
 ///
 /// # Examples
 ///
@@ -89,11 +89,11 @@ pub(crate) fn top(max_tokens: usize) -> Packer {
 ///   `tool_output` 40, `other` 10, any other 0,
 /// - plus the priority.
 ///
-/// A document whose text shares no keyword with the question is out of scope. The
-/// question is the text of the first `message`, or the query if there is none. Of
-/// the other documents the first `max_docs` are considered, including those that
-/// then do not fit. A token is three characters, and a chunk costs what it adds to
-/// the text, with its label and line end.
+/// A document whose text shares no keyword with the question is out of scope.
+/// The question is the text of the first `message`, or the query if there is
+/// none. Of the other documents the first `max_docs` are considered, including
+/// those that then do not fit. A token is three characters. A chunk costs the
+/// tokens that it adds to the text, with its label and line end.
 ///
 /// # Examples
 ///
@@ -153,15 +153,14 @@ pub fn gate_bundle<D: Document>(
     context_gate(budget_tokens, max_docs).pack("", artifacts)
 }
 
-/// Returns a packer that answers as theaios-context-router 0.2.2 does, to the
-/// bit.
+/// Returns a packer that reproduces theaios-context-router 0.2.2, to the bit.
 ///
-/// For those who come from there. It reproduces that program's overruns too:
-/// markers and the blank lines between chunks are not counted, a cut may split a
-/// grapheme cluster, a cut by words collapses whitespace, and
-/// [`total_tokens`](Packing::total_tokens) is the sum of the parts. For a budget
-/// that holds use [`Packer::new`]. With a counter that is no [`Estimate`] this
-/// one holds its budget too.
+/// It is for programs that used that one. It reproduces its overruns too:
+/// markers and the blank lines between chunks are not counted, a cut may split
+/// a grapheme cluster, a cut by words collapses whitespace, and
+/// [`total_tokens`](Packing::total_tokens) is the sum of the parts. To keep the
+/// budget, use [`Packer::new`]. With a counter that is not an [`Estimate`] this
+/// packer keeps its budget too.
 ///
 /// That program's options are options of the packer:
 ///
@@ -191,8 +190,8 @@ pub fn context_router(max_tokens: usize) -> Packer {
         .policy(Policy::SumOfParts)
 }
 
-/// Returns a packer with the options that all presets share. Each is set, so that
-/// a preset does not change when a default does.
+/// Returns a packer with the options that all presets share. Each is set, so a
+/// preset does not change when a default does.
 fn preset(max_tokens: usize) -> Packer {
     Packer::new(max_tokens)
         .reserve_tokens(0)

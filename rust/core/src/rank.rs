@@ -2,18 +2,19 @@
 
 use std::cmp::Reverse;
 
-/// So many different keys are sorted by counting them.
+/// Up to this number of different keys, chunks are sorted by counting keys.
 const FEW: usize = 16;
 
-/// Sorts the indices in `order` by descending key. NaN, which stands for no
-/// key at all, comes last. Ties keep their order.
+/// Sorts the indices in `order` by descending key. NaN stands for no key and
+/// comes last. Ties keep their order.
 pub(crate) fn sort_descending(order: &mut Vec<u32>, keys: &[f64]) {
     let key = |index: u32| sortable(keys[index as usize]);
-    // Shares of a query's keywords take few values: two passes sort them.
+    // The keyword ranking has few values, so two passes sort it.
     if let Some(sorted) = sort_few(order, key) {
         *order = sorted;
     } else {
-        // Keys beside the places: looking them up while sorting costs more.
+        // The keys stand beside the places: looking them up while sorting costs
+        // more.
         let places = order.iter().zip(0_u32..).map(|(&index, place)| (Reverse(key(index)), place));
         let mut places: Vec<_> = places.collect();
         places.sort_unstable();

@@ -1,4 +1,4 @@
-//! By what chunks are ranked, with which options, and what that needs.
+//! Rankings: their options, and what they need to know of the chunks.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,37 +15,37 @@ pub const K1: f64 = 1.2;
 /// The default of [`Bm25::b`].
 pub const B: f64 = 0.75;
 
-/// Weights and parameters are at most this, so that no score is infinite.
+/// The largest weight or parameter, so that no score is infinite.
 const LARGEST: f64 = 1_000_000.0;
 
-/// By what chunks are ranked. Ties keep the input order.
+/// The ranking of chunks. Ties keep the input order.
 ///
 /// Each is the short form of a [`RankBy`] with default options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ranking {
-    /// How well a chunk with its title answers the query, by
-    /// [BM25](crate::bm25_scores) over the batch; with options, [`Bm25`].
+    /// The relevance of a chunk with its title to the query, by
+    /// [BM25](crate::bm25_scores) over the batch; [`Bm25`] has its options. The
+    /// default.
     #[default]
     Bm25,
-    /// Share of the query's keywords that a chunk or its title contains.
+    /// The share of the query's keywords that a chunk or its title contains.
     Keyword,
-    /// Time of the last change, newest first.
+    /// The time of the last change, newest first.
     Recency,
-    /// As they came.
+    /// The input order.
     Input,
-    /// The chunk's own score; those without one come last.
+    /// The chunk's own score; chunks without one come last.
     Score,
-    /// [Cosine](crate::cosine_scores) between the vector of a chunk and that of
-    /// the query.
+    /// The [cosine](crate::cosine_scores) between the vector of a chunk and
+    /// that of the query.
     Embedding,
-    /// Several of these scores as one; with options, [`Hybrid`].
+    /// Several of these scores mixed into one; [`Hybrid`] has its options.
     Hybrid,
 }
 
-/// By what chunks are ranked, with its options: what
-/// [`Packer::ranking`](crate::Packer::ranking) takes, made of a [`Ranking`], a
-/// [`Bm25`] or a [`Hybrid`].
+/// A ranking with its options, for [`Packer::ranking`](crate::Packer::ranking).
+/// Made from a [`Ranking`], a [`Bm25`] or a [`Hybrid`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RankBy {
@@ -98,8 +98,8 @@ impl From<Hybrid> for RankBy {
 }
 
 impl RankBy {
-    /// Returns what this ranking needs. Whoever reads chunks, asks for vectors
-    /// or sorts goes by this table.
+    /// Returns the needs of this ranking. All code that reads chunks, asks for
+    /// vectors or sorts goes by this table.
     #[must_use]
     pub fn needs(&self) -> Needs<'_> {
         let (words, has_vectors, own, sorting) = match self {
@@ -118,8 +118,8 @@ impl RankBy {
         Needs { words, has_titles: words != Words::None, has_vectors, own, sorting }
     }
 
-    /// Returns what BM25 counts where something beside the ranking asks for it:
-    /// the ranking's own, else the default.
+    /// Returns the options of BM25 for uses beside the ranking: the ranking's
+    /// own, else the default.
     pub(crate) fn bm25(&self) -> Cow<'_, Bm25> {
         match self {
             Self::Bm25(bm25) | Self::Hybrid(Hybrid { bm25, .. }) => Cow::Borrowed(bm25),
@@ -136,20 +136,19 @@ impl RankBy {
     }
 }
 
-/// What a ranking needs to know of the chunks.
+/// The needs of a ranking: what it must know of the chunks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Needs<'a> {
-    /// What is looked for in each text. Where that is nothing, the keys of the
-    /// call are the scores, or all of which these are made.
+    /// What to look for in each text. If that is nothing, the scores are the
+    /// keys of the call, or are made of them.
     pub words: Words<'a>,
     /// Whether titles are read with the texts.
     pub has_titles: bool,
-    /// Whether there must be vectors: the cosines are keys of the call.
+    /// Whether vectors are needed: the cosines are keys of the call.
     pub has_vectors: bool,
-    /// What chunks say of themselves that is a key of the call, behind the
-    /// cosines.
+    /// The property of chunks that is a key of the call, behind the cosines.
     pub own: Option<Own>,
-    /// By what chunks are sorted.
+    /// The keys by which chunks are sorted.
     pub sorting: SortKey,
 }
 
@@ -164,23 +163,23 @@ pub enum Words<'a> {
     Terms(&'a Bm25),
 }
 
-/// What chunks say of themselves.
+/// A property of a chunk that is a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
-    /// A score.
+    /// The score.
     Score,
-    /// When they were last changed.
+    /// The time of the last change.
     Mtime,
 }
 
-/// By what chunks are sorted, highest first.
+/// The keys by which chunks are sorted, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortKey {
-    /// By nothing: they stay as they came.
+    /// None: the input order.
     Place,
-    /// By their scores.
+    /// The scores.
     Score,
-    /// By what they say of themselves, beside the scores.
+    /// The chunks' own keys, which are not the scores.
     Own,
 }
 
@@ -198,12 +197,14 @@ pub enum SortKey {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bm25 {
-    /// Takes the forms of a word for one, if it is anything.
+    /// The stemming, if any: forms of a word count as one term. None by
+    /// default.
     pub stemming: Option<Stemming>,
-    /// Match nothing, in queries and in texts; English ones by default.
+    /// The stopwords, which match nothing, in queries and in texts; the English
+    /// ones by default.
     pub stopwords: Stopwords,
-    /// How soon a term that occurs again says nothing new: from 0, where once
-    /// is enough, to 1000000.
+    /// How soon repetitions of a term stop counting, from 0, where one
+    /// occurrence is enough, to 1000000.
     pub k1: f64,
     /// How much the length of a text counts, from 0 to 1.
     pub b: f64,
@@ -246,7 +247,7 @@ impl Bm25 {
     }
 }
 
-/// Several scores as one, and what each weighs.
+/// A mixture of several scores, with their weights.
 ///
 /// # Examples
 ///
@@ -262,17 +263,17 @@ impl Bm25 {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hybrid {
-    /// What each score weighs.
+    /// The weight of each score.
     pub weights: Weights,
-    /// How scores of different scales are made to compare.
+    /// How scores of different scales are made comparable.
     pub fusion: Fusion,
-    /// How the score by BM25 is made.
+    /// The options of the score by BM25.
     pub bm25: Bm25,
 }
 
 impl Hybrid {
-    /// Returns what Cormack, Clarke and Büttcher published as reciprocal rank
-    /// fusion, of BM25 and the cosine: k is 60, and both weigh 1.
+    /// Returns the reciprocal rank fusion of Cormack, Clarke and Büttcher, of
+    /// BM25 and the cosine: k is 60, and both weights are 1.
     #[must_use]
     pub fn reciprocal_rank() -> Self {
         let weights = Weights { bm25: 1.0, embedding: 1.0, score: 0.0 };
@@ -297,15 +298,16 @@ impl Hybrid {
     }
 }
 
-/// What the scores of a [`Hybrid`] weigh, each from 0, where it is not asked
-/// for, to 1000000.
+/// The weights of the scores of a [`Hybrid`], each from 0 to 1000000. A score
+/// of weight 0 is not asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// The score by [BM25](crate::bm25_scores).
+    /// The weight of [BM25](crate::bm25_scores).
     pub bm25: f64,
-    /// The [cosine](crate::cosine_scores); above 0, vectors are needed.
+    /// The weight of the [cosine](crate::cosine_scores); above 0, vectors are
+    /// needed.
     pub embedding: f64,
-    /// The chunk's own score.
+    /// The weight of the chunk's own score.
     pub score: f64,
 }
 
@@ -315,16 +317,16 @@ impl Default for Weights {
     }
 }
 
-/// How scores of different scales are made to compare.
+/// How scores of different scales are made comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Fusion {
-    /// From 0 for the lowest of the batch to 1 for the highest; 0 for all where
-    /// they are equal, and for a chunk without that score.
+    /// From 0 for the lowest of the batch to 1 for the highest; 0 for all if
+    /// they are equal, and for a chunk without that score. The default.
     #[default]
     MinMax,
-    /// `1 / (k + r)` for the chunk in place r from 1 on, by descending score
-    /// and then by the order of the input; 0 for a chunk without that score.
+    /// `1 / (k + r)` for the chunk in place r, from 1 on, by descending score
+    /// and then by input order; 0 for a chunk without that score.
     ReciprocalRank {
         /// How little the first places stand out, from 0 to 1000000.
         k: f64,
@@ -335,8 +337,7 @@ pub enum Fusion {
 mod tests {
     use super::*;
 
-    /// What each ranking reads and asks for, as documented: nothing is read that
-    /// it does not need.
+    /// Each ranking reads and asks for what is documented, and nothing else.
     #[test]
     fn the_table_of_needs() {
         let bm25 = Bm25::default();
@@ -357,7 +358,7 @@ mod tests {
         }
     }
 
-    /// A hybrid ranking needs what weighs something, and no more.
+    /// A hybrid ranking needs the scores with a weight, and no others.
     #[test]
     fn a_hybrid_needs_what_it_weighs() {
         for mask in 1..8_u8 {

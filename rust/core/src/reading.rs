@@ -1,20 +1,20 @@
-//! What packing needs to know of each text.
+//! The figures that packing needs of each text.
 
 use std::borrow::Cow;
 
 use crate::corpus::bounds::Bounds;
 
-/// What packing needs to know of each text, read while the text is at hand.
+/// The figures that packing needs of each text, made while the text is read.
 #[derive(Debug)]
 pub(crate) struct Reading<'a> {
-    /// Measures under an estimate, numbers that no count is below under an
-    /// exact counter, else empty; `u32::MAX` stands for a larger one.
+    /// Measures under an estimate; lower bounds of the count under an exact
+    /// counter; else empty. `u32::MAX` stands for a larger one.
     pub(crate) measures: Measures<'a>,
-    /// Fingerprints where duplicates are dropped, else empty.
+    /// Fingerprints if duplicates are dropped, else empty.
     pub(crate) prints: Cow<'a, [u32]>,
 }
 
-/// Numbers of each text, one or none.
+/// A number of each text, or none.
 #[derive(Debug)]
 pub(crate) enum Measures<'a> {
     Read(Vec<u32>),
@@ -32,7 +32,7 @@ impl<'a> Measures<'a> {
         }
     }
 
-    /// Returns what a corpus lent.
+    /// Returns the numbers that a corpus lends.
     pub(crate) fn lent(&self) -> Measures<'a> {
         match self {
             Self::Read(_) => unreachable!("a corpus lends its numbers"),

@@ -1,9 +1,9 @@
-//! Which of a few ASCII keywords a folded text contains as words; how often it
-//! contains a few terms.
+//! Finds which of a few ASCII keywords a folded text contains as words, and how
+//! often it contains a few terms.
 //!
-//! No index and no set is built for a text: one pass looks for places where a
-//! word may begin and the next three bytes may begin a keyword, by table
-//! look-ups on as many bytes at once as a vector register holds ("Teddy"), and
+//! No index and no set is built for a text. One pass looks for places where a
+//! word may begin and where the next three bytes may begin a keyword. It does
+//! so with table look-ups on a whole vector register of bytes ("Teddy"), and
 //! compares the few candidates. The instructions are chosen at run time:
 //! AVX-512 or AVX2 on `x86_64`, NEON on `aarch64`. Elsewhere each keyword is
 //! searched in a lowercased copy.
@@ -23,10 +23,10 @@ mod tally;
 
 pub(crate) use tally::{Tally, TermScanner};
 
-/// So many keywords a [`Scanner`] takes at most: one bit each.
+/// The number of keywords that a [`Scanner`] takes at most: one bit each.
 pub(crate) const MAX_KEYWORDS: usize = 64;
 
-/// How to look for keywords, from the slowest to the fastest.
+/// The methods of looking for keywords, from the slowest to the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// Search for each keyword in a lowercased copy.
@@ -46,7 +46,7 @@ impl Method {
         *Self::available().last().expect("the portable method is always there")
     }
 
-    /// Returns what this machine can do, best last.
+    /// Returns the methods that this machine has, the fastest last.
     pub(crate) fn available() -> Vec<Self> {
         #[allow(unused_mut)]
         let mut methods = vec![Self::Portable];
@@ -86,9 +86,9 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    /// Prepares to look for `keywords`: lowercase ASCII, at least two bytes
-    /// each, no whitespace in them and no stripped punctuation at their ends,
-    /// and at most [`MAX_KEYWORDS`] of them.
+    /// Prepares to look for `keywords`, at most [`MAX_KEYWORDS`]. They are
+    /// lowercase ASCII of at least two bytes, without whitespace, and without
+    /// stripped punctuation at their ends.
     pub(crate) fn new(keywords: Vec<Vec<u8>>) -> Self {
         Self::with_method(keywords, Method::best())
     }
@@ -111,9 +111,9 @@ impl Scanner {
         }
     }
 
-    /// Returns the keywords found in `folded`, keyword `i` as bit `i`, and
-    /// those of `found`, which are not looked for again. `scratch` is for the
-    /// portable method.
+    /// Returns the keywords in `folded`, keyword `i` as bit `i`, together with
+    /// `found`; those are not looked for again. `scratch` is for the portable
+    /// method.
     pub(crate) fn scan(&self, folded: &[u8], found: u64, scratch: &mut Vec<u8>) -> u64 {
         if found == self.all || folded.is_empty() {
             return found;
@@ -148,8 +148,8 @@ impl Scanner {
 
     /// Returns whether keyword `i` stands at `at` as a word.
     fn matches(&self, folded: &[u8], at: usize, i: usize) -> bool {
-        // The front comes first: inside a word like `x-x-x` there are many
-        // places to compare at, but only one word begins.
+        // The front is compared first: a word like `x-x-x` has many places to
+        // compare at, but only one word begins there.
         let keyword = &self.keywords[i];
         let end = at + keyword.len();
         starts_word(folded, at)
@@ -158,15 +158,15 @@ impl Scanner {
     }
 }
 
-/// Returns whether only punctuation that is stripped stands between `at` and
-/// the whitespace in front of it.
+/// Returns whether there is only stripped punctuation between `at` and the
+/// whitespace in front of it.
 fn starts_word(folded: &[u8], at: usize) -> bool {
     let mut before = folded[..at].iter().rev().map(|&byte| class(byte));
     before.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
 }
 
-/// Returns whether only punctuation that is stripped stands between `at` and
-/// the whitespace behind it.
+/// Returns whether there is only stripped punctuation between `at` and the
+/// whitespace behind it.
 fn ends_word(folded: &[u8], at: usize) -> bool {
     let mut after = folded[at..].iter().map(|&byte| class(byte));
     after.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
@@ -183,8 +183,8 @@ mod tests {
         methods.map(|method| Scanner::with_method(keywords.clone(), method)).collect()
     }
 
-    /// Every method finds a keyword at every offset and beside every kind of
-    /// byte just where it is a word.
+    /// Every method finds a keyword just where it is a word: at every offset
+    /// and beside every kind of byte.
     #[test]
     fn every_offset_and_neighbour() {
         for scanner in scanners(&["ab", "x-ray", "zebra"]) {
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// What a scanner finds is what looking at each word finds.
+    /// A scanner finds the same keywords as looking at each word.
     #[test]
     fn methods_agree_on_noise() {
         let keywords: Vec<String> = (0..64)

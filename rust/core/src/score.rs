@@ -19,14 +19,14 @@ pub(crate) struct KeywordScorer {
 
 #[derive(Debug)]
 enum Search {
-    /// A query as people write them: its ASCII keywords are scanned for, and
-    /// only words that are not ASCII are compared with the others.
+    /// A query as people write them: the scanner looks for its ASCII keywords,
+    /// and only words outside ASCII are compared with the others.
     Few { scanner: Box<Scanner>, wide: HashMap<Vec<u8>, u64> },
     /// A whole text as the query: every word is looked up.
     Many { wanted: HashMap<Vec<u8>, usize> },
 }
 
-/// Buffers that are used for one text after another.
+/// Buffers that are used again for each text.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     folded: Vec<u8>,
@@ -87,7 +87,7 @@ fn few(
     (found.count_ones() + found_wide.count_ones()) as usize
 }
 
-/// Returns `found` and the bits of the keywords in `wide` that `text` contains.
+/// Returns `found` together with the bits of the keywords of `wide` in `text`.
 fn find_wide(
     wide: &HashMap<Vec<u8>, u64>,
     text: Text<'_>,
@@ -146,7 +146,7 @@ pub fn keyword_scores<D: crate::Document>(query: &str, chunks: &[D]) -> Vec<f64>
     batch_keyword_scores(query.into(), &crate::chunk::Documents::new(chunks))
 }
 
-/// Returns what [`keyword_scores`] does, for any batch.
+/// Does the same as [`keyword_scores`], for any batch.
 #[must_use]
 pub fn batch_keyword_scores(query: Text<'_>, batch: &impl Batch) -> Vec<f64> {
     let scorer = KeywordScorer::new(query);

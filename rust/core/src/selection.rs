@@ -1,4 +1,4 @@
-//! Which chunks are admitted first, where that is not by rank alone.
+//! The order of admission by coverage.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -8,13 +8,14 @@ use crate::ranking::Bm25;
 use crate::score::bm25::{Bm25Scorer, Parts};
 use crate::text::Text;
 
-/// How many of the chunks that rank best are looked at.
+/// How many of the chunks of best rank are looked at.
 pub(crate) const CANDIDATES: usize = 512;
 
-/// How much more than one word of the query a chunk's rank counts.
+/// How much more the rank of a chunk counts than one word of the query.
 const RELEVANCE: f64 = 2.0;
 
-/// Returns `order`, which is by rank, with the best covering `query` first.
+/// Returns `order`, which is by rank, with the chunks that cover `query` best
+/// first.
 pub(crate) fn by_coverage<B: Batch>(
     query: Text<'_>,
     bm25: &Bm25,
@@ -33,12 +34,12 @@ pub(crate) fn by_coverage<B: Batch>(
     chosen.into_iter().map(|place| candidates[place as usize]).chain(rest.iter().copied()).collect()
 }
 
-/// What choosing a text would add, which may be less by now.
+/// The gain of choosing a text, which may be less by now.
 #[derive(Debug)]
 struct Offer {
     gain: f64,
     place: u32,
-    /// How many had been chosen when that was true.
+    /// How many texts had been chosen when it was computed.
     chosen: usize,
 }
 
@@ -63,9 +64,9 @@ impl PartialEq for Offer {
 
 impl Eq for Offer {}
 
-/// Returns the places of the first `texts` texts in the order in which the greedy
-/// method takes them (lazily: an offer is looked at again only where it is the
-/// best).
+/// Returns the places of the first `texts` texts in the order of the greedy
+/// method. The method is lazy: a gain is computed again only where it is the
+/// largest.
 ///
 /// The order of the operations is part of the result: the reference has the
 /// same.
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Each that is taken adds as much as any other would, but for rounding.
+        /// At each step no other text would add more, except for rounding.
         #[test]
         #[allow(clippy::cast_possible_truncation)] // few
         fn each_time_the_best_is_taken(

@@ -1,19 +1,22 @@
 //! Where sentences start and end.
 //!
-//! A sentence ends after a full stop, exclamation or question mark of any script
-//! and the quotes and brackets that close after it, if whitespace follows (after
-//! those of Chinese and Japanese none is needed). It also ends with its line. A
-//! sentence does not start with a lowercase letter, except after a blank line,
-//! and a full stop does not end one after an initial, the number of an item, a
-//! word with a full stop in it, or one of a short list of abbreviations.
+//! A sentence ends after a full stop, exclamation mark or question mark of any
+//! script, and the quotes and brackets that close after it, if whitespace
+//! follows. After those of Chinese and Japanese no whitespace is needed. A
+//! sentence also ends with its line.
+//!
+//! A sentence does not start with a lowercase letter, except after a blank
+//! line. A full stop does not end a sentence after an initial, the number of an
+//! item, a word with a full stop in it, or one of a short list of
+//! abbreviations.
 
-use crate::count::classes::{Class, Classes};
+use crate::text::classes::{Class, Classes};
 use crate::text::{Text, is_space};
 
 const LINE_ENDS: [char; 10] =
     ['\n', '\u{B}', '\u{C}', '\r', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Marks that end a sentence without a space after them.
+/// Marks that end a sentence without whitespace after them.
 const WIDE_ENDS: [char; 5] = ['。', '！', '．', '？', '｡'];
 
 const ENDS: [char; 13] = ['.', '!', '?', '؟', '۔', '।', '॥', '…', '‼', '‽', '⁇', '⁈', '⁉'];
@@ -93,8 +96,8 @@ struct Codes {
 }
 
 impl Codes {
-    /// Returns where the run of code points from `place` on for which `is_so` is
-    /// true ends.
+    /// Returns where the run of code points that satisfy `is_so` ends, from
+    /// `place` on.
     fn end_of(&self, place: usize, is_so: impl Fn(u32) -> bool) -> usize {
         place + self.codes[place..].iter().take_while(|&&code| is_so(code)).count()
     }
@@ -111,8 +114,8 @@ impl Codes {
         (end, (place..end).filter(is_break).count())
     }
 
-    /// Returns whether a sentence may start at `place`: with anything but a
-    /// lowercase letter.
+    /// Returns whether a sentence may start at `place`: not with a lowercase
+    /// letter.
     fn may_start(&self, place: usize) -> bool {
         self.codes.get(place).is_none_or(|&code| self.classes.of(code) & Class::LOWER == 0)
     }
@@ -155,7 +158,8 @@ impl Codes {
 mod tests {
     use super::*;
 
-    /// The binary search needs them sorted, and a longer one is never looked at.
+    /// The binary search needs them sorted, and a longer one would never be
+    /// found.
     #[test]
     fn abbreviations_are_sorted_and_short() {
         assert!(ABBREVIATIONS.is_sorted());

@@ -1,9 +1,10 @@
-//! A retrieval service that works its budget out before it retrieves.
+//! A retrieval service that computes its budget before it retrieves.
 //!
-//! A [`RetrievalService`] counts the system prompt and the query, refuses what
-//! leaves nothing before any retriever or model is asked, retrieves, reranks,
-//! packs the top chunks that fit, and answers with messages that provably fit
-//! the model's window, ready to send. The model can be changed while it runs.
+//! A [`RetrievalService`] counts the system prompt and the query, and refuses a
+//! query that leaves nothing for retrieval before it asks any retriever or
+//! model. Then it retrieves, reranks, and packs the top chunks that fit. The
+//! result has the messages, which provably fit the model's window. The model
+//! can be changed while the service runs.
 //!
 //! # Examples
 //!
@@ -31,14 +32,18 @@
 //!
 //! # From asynchronous code
 //!
-//! Nothing here needs a runtime. Where the retrievers block, share the service
-//! in an [`Arc`] and call [`retrieve`](RetrievalService::retrieve) where the
-//! runtime lets calls block, as with `tokio::task::spawn_blocking`. Where they
-//! are asynchronous, divide the request: [`plan`](RetrievalService::plan) counts
-//! and refuses, the caller awaits whatever finds chunks, and
-//! [`Plan::answer`] packs them. A plan is a matter of microseconds for queries of
-//! usual length, and an answer one of tenths of a millisecond for 500 chunks. For
-//! 100,000 it takes tens of milliseconds: better not on a thread of the runtime.
+//! Nothing here needs a runtime.
+//!
+//! Where the retrievers block, share the service in an [`Arc`] and call
+//! [`retrieve`](RetrievalService::retrieve) where the runtime allows blocking,
+//! as with `tokio::task::spawn_blocking`.
+//!
+//! Where they are asynchronous, divide the request:
+//! [`plan`](RetrievalService::plan) counts and refuses, the caller awaits the
+//! search, and [`Plan::answer`] packs the chunks. A plan takes microseconds for
+//! a query of usual length. An answer takes tenths of a millisecond for 500
+//! chunks. For 100,000 it takes tens of milliseconds: do not do that on a
+//! thread of the runtime.
 //!
 //! ```
 //! use budgeteer::Chunk;
@@ -64,33 +69,34 @@
 //! # Ok::<(), ServiceError>(())
 //! ```
 //!
-//! A future that is dropped meanwhile cancels the request, and a deadline is
-//! that of the runtime. With the feature `tracing` `Plan::span` is what the
-//! search is instrumented with.
+//! Dropping the future cancels the request. A deadline is up to the runtime.
+//! With the feature `tracing`, instrument the search with `Plan::span`.
 //!
 //! # What operators see
 //!
-//! With the feature `tracing` each request is a span `budgeteer.retrieve` of level
-//! INFO and target `budgeteer::service`, with `tokens.system`, `tokens.query`,
-//! `tokens.budget`, `tokens.retrieved`, `tokens.budget_remaining`, `chunks.kept`,
-//! `chunks.cut`, `chunks.dropped`, `model`, `context_window`, `outcome`, and the
-//! `component` that failed or was late; its stages are spans of level DEBUG below
-//! it: `budgeteer.plan`, `budgeteer.search` for each retriever, `budgeteer.rerank`
-//! and `budgeteer.pack`. Of a name there are 80 characters at most. Where the
-//! budget leaves chunks out there is a warning with these figures, "Token budget
-//! exceeded: dropped 2 lowest-relevance chunks", or "cut 1 chunk" where it only
-//! cuts; and one where settings or the system prompt leave nothing for any query.
-//! No text and no query is in any of them. Without the feature nothing is logged;
-//! [`RetrievalService::stats`] has the sums in any case.
+//! With the feature `tracing` each request is a span `budgeteer.retrieve` of
+//! level INFO and target `budgeteer::service`. Its fields are `tokens.system`,
+//! `tokens.query`, `tokens.budget`, `tokens.retrieved`,
+//! `tokens.budget_remaining`, `chunks.kept`, `chunks.cut`, `chunks.dropped`,
+//! `model`, `context_window`, `outcome`, and the `component` that failed or was
+//! late. Below it each stage is a span of level DEBUG: `budgeteer.plan`,
+//! `budgeteer.search` for each retriever, `budgeteer.rerank` and
+//! `budgeteer.pack`. Names are shortened to 80 characters.
+//!
+//! Where the budget leaves chunks out, there is a warning with these figures:
+//! "Token budget exceeded: dropped 2 lowest-relevance chunks", or "cut 1 chunk"
+//! where it only cuts. Another warning tells of settings or a system prompt
+//! that leave nothing for any query. None of these has a text or a query.
+//! Without the feature nothing is logged; [`RetrievalService::stats`] has the
+//! sums in any case.
 //!
 //! # Models
 //!
-//! The table of models is that of [`model_limits`](crate::window::model_limits).
-//! Other than in Python the environment variable `BUDGETEER_MODELS` is not
-//! read. A program that has a file of models gives its text to
-//! `window::load_models` (with the feature `json`), or calls
-//! [`register_model`](crate::window::register_model), before it makes the
-//! settings.
+//! The models are those of [`model_limits`](crate::window::model_limits).
+//! Unlike in Python, the environment variable `BUDGETEER_MODELS` is not read.
+//! To use a file of models, give its text to `window::load_models` (with the
+//! feature `json`), or call [`register_model`](crate::window::register_model),
+//! before making the settings.
 
 mod error;
 mod files;
@@ -130,19 +136,20 @@ const LIMIT: usize = 500;
 
 type MessageBuilder = dyn Fn(&str, &str, &str) -> Vec<Message> + Send + Sync;
 
-/// Answers a query with the best chunks that provably fit a model's window.
+/// Packs the best chunks for a query into messages that provably fit a model's
+/// window.
 ///
-/// For each request it counts the system prompt and the query, takes them and
-/// the answer's reserve off the window, and refuses what leaves nothing, before
-/// any retriever or model is asked. Then it retrieves, reranks, packs, and
-/// answers with the messages, ready to send. For every input
+/// For each request it counts the system prompt and the query, and takes these
+/// and the reserve for the answer off the window. If nothing is left, it
+/// refuses before it asks any retriever or model. Then it retrieves, reranks
+/// and packs, and returns the messages, ready to send. For every input
 ///
 /// `count_messages(result.messages)` + reserved output <= context window
 ///
-/// holds under the counter of the settings. A service is shared between threads
-/// behind an [`Arc`] or a reference. It holds no lock while it asks a
-/// component: one that panics does so in the thread that called, and the
-/// service goes on.
+/// holds under the counter of the settings. Threads share a service behind an
+/// [`Arc`] or a reference. It holds no lock while it asks a component. A
+/// component that panics does so in the thread that called, and the service
+/// goes on.
 ///
 /// # Examples
 ///
@@ -150,24 +157,24 @@ type MessageBuilder = dyn Fn(&str, &str, &str) -> Vec<Message> + Send + Sync;
 pub struct RetrievalService {
     retrievers: Vec<Box<dyn Retriever>>,
     system_prompt: String,
-    /// The caller's own.
+    /// The caller's own packer.
     packer: Option<Packer>,
     reranker: Box<dyn Reranker>,
     message_builder: Box<MessageBuilder>,
     limit: usize,
     timeout: Option<Duration>,
     recorder: Recorder,
-    /// One reference, which each request reads once.
+    /// The active model. Each request reads it once.
     active: RwLock<Arc<Active>>,
 }
 
-/// What a request takes with it when it begins: a later swap does not reach it.
+/// The model of a request: a later change of settings does not reach it.
 struct Active {
     settings: LlmSettings,
     model: ActiveModel,
     system_tokens: usize,
     packer: Packer,
-    /// The same, in the order of the chunks.
+    /// The same packer, for chunks in their own order.
     by_input: Packer,
 }
 
@@ -200,8 +207,8 @@ impl RetrievalService {
         })
     }
 
-    /// Adds a retriever. They are asked one after another, and their chunks
-    /// merged, in the order in which they were given.
+    /// Adds a retriever. The retrievers are asked one after another, and their
+    /// chunks merged, in the order in which they were added.
     ///
     /// ```
     /// use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
@@ -233,16 +240,16 @@ impl RetrievalService {
         service
     }
 
-    /// Packs by the options of `packer`: its `max_tokens` are an upper bound
-    /// beside the window, and the model's counter takes the place of its own.
+    /// Packs with the options of `packer`. Its `max_tokens` are an upper bound
+    /// beside the window, and the model's counter replaces its own.
     ///
-    /// Without it that is `retrieval_service` of the [`presets`], the top N that
-    /// fit: by the chunks' own scores, by the reranker's order where there is
-    /// one, and in the merged order where some chunks have a score and others
-    /// have none.
+    /// The default is `retrieval_service` of the [`presets`], which packs the
+    /// top chunks that fit: by the chunks' own scores, by the reranker's order
+    /// if there is one, and in the merged order where only some chunks have a
+    /// score.
     ///
-    /// A packer whose options contradict each other, or that ranks by vectors,
-    /// makes each request an error before anything is retrieved.
+    /// Where the options of the packer contradict each other, or it ranks by
+    /// vectors, each request is an error before anything is retrieved.
     #[must_use]
     pub fn packer(mut self, packer: Packer) -> Self {
         self.packer = Some(packer);
@@ -251,21 +258,21 @@ impl RetrievalService {
 
     /// Puts the retrieved chunks into a better order.
     ///
-    /// A [`packer`](Self::packer) of the caller's own ranks them anew, by its
-    /// ranking; with [`Ranking::Input`] it keeps the reranker's order.
+    /// A caller's own [`packer`](Self::packer) ranks the chunks again; with
+    /// [`Ranking::Input`] it keeps the reranker's order.
     #[must_use]
     pub fn reranker(mut self, reranker: impl Reranker + 'static) -> Self {
         self.reranker = Box::new(reranker);
         self
     }
 
-    /// Makes the messages of system prompt, context and query, in place of
-    /// [`chat_messages`]. The context is empty where nothing was found. What it
-    /// adds is counted.
+    /// Sets the function that makes the messages from system prompt, context
+    /// and query; [`chat_messages`] by default. The context is empty where no
+    /// chunk was found. The tokens that the function adds are counted.
     ///
     /// It is called several times for a request, also with the context `x`, to
-    /// see what it adds. It must be pure: the same messages for the same texts,
-    /// and nothing else done.
+    /// count what it adds. It must be pure: return the same messages for the
+    /// same texts, and do nothing else.
     #[must_use]
     pub fn message_builder(
         mut self,
@@ -275,26 +282,26 @@ impl RetrievalService {
         self
     }
 
-    /// Sets how many chunks a retriever is asked for; 500 unless told
-    /// otherwise, and 0 makes each request an error.
+    /// Sets how many chunks a retriever is asked for: 500 by default. 0 makes
+    /// each request an error.
     ///
-    /// One that has [`pages`](Retriever::pages) is read instead until the budget
-    /// is full, or a page brings nothing that goes into it; where chunks compete,
-    /// by a reranker or a packer that ranks anew, until there are as many as that
-    /// besides.
+    /// A retriever with [`pages`](Retriever::pages) is read instead until the
+    /// budget is full, or until nothing of a page fits. Where chunks compete,
+    /// because a reranker or the packer ranks them again, at least this number
+    /// of chunks is read.
     #[must_use]
     pub fn limit(mut self, chunks: usize) -> Self {
         self.limit = chunks;
         self
     }
 
-    /// Sets how long retrieving and reranking may take together; 0 makes each
-    /// request an error.
+    /// Sets how long retrieving and reranking may take together: no limit by
+    /// default. 0 makes each request an error.
     ///
-    /// The clock starts once the budget is known, and is looked at before and
-    /// after each component is asked, and behind each page. A call that blocks
-    /// cannot be stopped from outside: so that one that hangs does not hold the
-    /// request up, give the clients of the retrievers timeouts of their own.
+    /// The clock starts once the budget is known. It is read before and after
+    /// each component is asked, and after each page. A call that blocks cannot
+    /// be stopped from outside, so give the clients of the retrievers timeouts
+    /// of their own.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -307,12 +314,12 @@ impl RetrievalService {
         self.active().settings.clone()
     }
 
-    /// Changes window, encoding and reserve for the requests that begin
-    /// afterwards, and for no other; safe while requests are under way.
+    /// Changes the model, its window and its reserve for later requests.
+    /// Requests under way keep theirs, so this is safe at any time.
     ///
     /// # Errors
     ///
-    /// As for [`LlmSettings::limits`]; the settings before stay.
+    /// As for [`LlmSettings::limits`]; the settings then stay as they were.
     ///
     /// # Examples
     ///
@@ -333,29 +340,30 @@ impl RetrievalService {
             let mut place = self.active.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *place, Arc::clone(&active))
         };
-        drop(old); // a caller's counter, perhaps: not under the lock
+        drop(old); // it may hold a caller's counter, so drop it outside of the lock
         trace::swapped(&active.model);
         Ok(())
     }
 
-    /// Answers `query`.
+    /// Retrieves chunks for `query` and packs them into messages.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InputValidation`](crate::ErrorKind::InputValidation) where
-    /// nothing is left for retrieval, and
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the
-    /// [packer](Self::packer) cannot pack, or limit or timeout is 0: nobody was
-    /// asked. The latter also where the counter or the message builder does not
-    /// answer alike for the same texts.
-    /// [`ErrorKind::Retrieval`](crate::ErrorKind::Retrieval) and
-    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) name the component that
-    /// failed or was late: [`ServiceError::component`].
+    /// - [`ErrorKind::InputValidation`](crate::ErrorKind::InputValidation)
+    ///   where nothing is left for retrieval. No component was asked.
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument)
+    ///   where the [packer](Self::packer) cannot pack, or limit or timeout is
+    ///   0. No component was asked. Also where the counter or the message
+    ///   builder returns different results for the same texts.
+    /// - [`ErrorKind::Retrieval`](crate::ErrorKind::Retrieval) and
+    ///   [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) where a component
+    ///   failed or was late: [`ServiceError::component`] names it.
     pub fn retrieve(&self, query: &str) -> Result<RetrievalResult, ServiceError> {
         self.retrieve_within(query, self.timeout)
     }
 
-    /// Answers `query` within `timeout`, in place of the service's own.
+    /// Does the same as [`retrieve`](Self::retrieve), with another timeout than
+    /// the service's.
     ///
     /// # Errors
     ///
@@ -394,7 +402,7 @@ impl RetrievalService {
         Plan::new(self, query, timeout)?.retrieve(timeout)
     }
 
-    /// Works the budget of a request out, for callers that find the chunks
+    /// Computes the budget of a request, for callers that find the chunks
     /// themselves, as asynchronous code does: see [the module](self). The
     /// retrievers are not asked, and [`timeout`](Self::timeout) does not apply.
     ///
@@ -429,14 +437,14 @@ impl RetrievalService {
         Plan::new(self, query, None)
     }
 
-    /// Returns what became of the requests so far.
+    /// Returns figures of the requests so far.
     #[must_use]
     pub fn stats(&self) -> ServiceStats {
         self.recorder.stats()
     }
 
-    /// Like [`stats`](Self::stats), and begins anew; nothing is lost or told
-    /// twice.
+    /// Returns the figures like [`stats`](Self::stats), and begins anew. No
+    /// request is lost or counted twice.
     #[must_use]
     pub fn take_stats(&self) -> ServiceStats {
         self.recorder.take()
@@ -446,7 +454,7 @@ impl RetrievalService {
         Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Works out anew what prompt and packer are part of.
+    /// Computes again what depends on the system prompt and the packer.
     fn with_parts(mut self) -> Self {
         let old = self.active();
         let (settings, model) = (old.settings.clone(), old.model.clone());
@@ -499,8 +507,8 @@ fn with_model(
 /// Returns the messages of a chat, in the form that OpenAI's and most other
 /// endpoints take.
 ///
-/// The system prompt, if there is one, then a user's message: the context, a
-/// blank line, the query. What was retrieved never stands in the system
+/// These are the system prompt, if there is one, and a user's message: the
+/// context, a blank line, the query. Retrieved text never stands in the system
 /// message.
 ///
 /// # Examples

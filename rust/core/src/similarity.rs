@@ -1,13 +1,13 @@
 //! Cosine similarity of vectors.
 //!
 //! Products of float32 numbers are exact in binary64. They are added up in
-//! eight lanes, element `i` in lane `i % 8`, and these as `((0 + 1) + (2 + 3)) +
-//! ((4 + 5) + (6 + 7))`: the same sum to the bit on every machine, however many
-//! lanes its registers hold.
+//! eight lanes, element `i` in lane `i % 8`. The lanes are added as
+//! `((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))`. So the sum is the same to the
+//! bit on every machine, however wide its registers are.
 
 use crate::error::Error;
 
-/// So many sums run beside each other.
+/// The number of sums that are made side by side.
 const LANES: usize = 8;
 
 type Sums = [f64; LANES];
@@ -33,14 +33,14 @@ pub struct Vectors<'a> {
 }
 
 impl<'a> Vectors<'a> {
-    /// Returns the vectors of a query and of chunks, those of the chunks one
-    /// behind the other.
+    /// Returns the vectors of a query and of chunks. Those of the chunks stand
+    /// one behind the other.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// the query's vector is empty, or the numbers of the chunks' are no
-    /// multiple of its size.
+    /// the query's vector is empty, or the length of `chunks` is not a multiple
+    /// of its size.
     pub fn new(query: &'a [f32], chunks: &'a [f32]) -> Result<Self, Error> {
         if query.is_empty() || !chunks.len().is_multiple_of(query.len()) {
             return Err(Error::shape(format!(
@@ -54,14 +54,14 @@ impl<'a> Vectors<'a> {
 
     /// Returns the number of chunks.
     #[must_use]
-    #[allow(clippy::len_without_is_empty)] // nothing asks
+    #[allow(clippy::len_without_is_empty)] // no code needs it
     pub fn len(&self) -> usize {
         self.chunks.len() / self.query.len()
     }
 }
 
 /// Returns the cosine between the query's vector and that of each chunk, from
-/// -1 to 1; 0 where one of them is zeros.
+/// -1 to 1; 0 where one of the two is all zeros.
 ///
 /// # Errors
 ///
@@ -91,11 +91,11 @@ fn not_finite(of: &str) -> Error {
     Error::shape(format!("the vector of {of} must be finite"))
 }
 
-/// Compares vectors with that of a query; the interface for bindings, which
-/// stop between two batches of vectors where they are asked to.
+/// Compares vectors with that of a query. This is the interface for bindings,
+/// which may have to stop between two batches of vectors.
 #[derive(Debug)]
 pub struct CosineScorer {
-    /// As binary64, in whole lanes, zeros behind its end.
+    /// The query as binary64, in whole lanes, with zeros behind its end.
     query: Vec<Sums>,
     dimensions: usize,
     /// The sum of its squares.
@@ -103,7 +103,7 @@ pub struct CosineScorer {
     method: Method,
 }
 
-/// How vectors are compared, from the slowest to the fastest.
+/// The methods of comparing vectors, from the slowest to the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
     /// With the instructions of the target.
@@ -115,7 +115,7 @@ enum Method {
 }
 
 impl Method {
-    /// Returns what this machine can do, best last.
+    /// Returns the methods that this machine has, the fastest last.
     fn available() -> Vec<Self> {
         #[allow(unused_mut)]
         let mut methods = vec![Self::Portable];
@@ -162,11 +162,11 @@ impl CosineScorer {
     ///
     /// # Errors
     ///
-    /// The index of the first that has a number that is infinite or NaN.
+    /// The index of the first vector with a number that is infinite or NaN.
     ///
     /// # Panics
     ///
-    /// When `vectors` do not have the size of the query's.
+    /// When the length of `vectors` is not a multiple of the query's size.
     pub fn score(&self, vectors: &[f32], scores: &mut Vec<f64>) -> Result<(), usize> {
         assert!(
             vectors.len().checked_rem(self.dimensions).unwrap_or(vectors.len()) == 0,
@@ -222,19 +222,19 @@ impl CosineScorer {
         Ok(())
     }
 
-    /// Returns the cosine that follows from the products with the query and
-    /// the squares, or None where these are not finite.
+    /// Returns the cosine, from the products with the query and the squares;
+    /// None where these are not finite.
     fn cosine(&self, (product, square): (f64, f64)) -> Option<f64> {
         if !square.is_finite() {
             return None; // products of finite float32 numbers are far from binary64's end
         }
         let norms = (self.square * square).sqrt();
-        // Rounding may lead beyond 1, by the last bit.
+        // Rounding may lead beyond 1 by the last bit.
         Some(if norms == 0.0 { 0.0 } else { (product / norms).clamp(-1.0, 1.0) })
     }
 }
 
-/// The products of a row with the query, and its squares.
+/// A sum of the products of a row with the query, and a sum of its squares.
 struct Row {
     product: Sums,
     square: Sums,
@@ -251,7 +251,7 @@ impl Row {
         add_products(&mut self.square, &numbers, &numbers);
     }
 
-    /// Adds what is behind the last whole lanes.
+    /// Adds the numbers behind the last whole lanes.
     #[inline(always)]
     fn add_rest(&mut self, rest: &[f32], query: &[Sums]) {
         if let Some(query) = query.last()
@@ -269,8 +269,7 @@ impl Row {
     }
 }
 
-/// Reads four rows beside each other: one sum waits for itself, not for the
-/// others.
+/// Reads four rows side by side: a sum waits for itself, not for the others.
 #[inline(always)]
 #[allow(clippy::inline_always, clippy::many_single_char_names)] // see `score_rows`
 fn four_rows(query: &[Sums], rows: [&[f32]; 4]) -> [(f64, f64); 4] {
@@ -311,7 +310,7 @@ fn add_products(sums: &mut Sums, left: &Sums, right: &Sums) {
     }
 }
 
-/// Returns the sum of the lanes, in the order that is part of the result.
+/// Returns the sum of the lanes. Its order is part of the result.
 #[inline(always)]
 #[allow(clippy::inline_always)] // see `score_rows`
 fn total(sums: &Sums) -> f64 {
@@ -332,7 +331,7 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// The sum as the formula has it, number by number.
+    /// The sum by the formula, number by number.
     fn by_hand(left: &[f32], right: &[f32]) -> f64 {
         let mut sums = [0.0; LANES];
         for (i, (&a, &b)) in left.iter().zip(right).enumerate() {
@@ -365,7 +364,8 @@ mod tests {
         }
     }
 
-    /// What is not finite is named by its place; the largest numbers are fine.
+    /// A number that is not finite is named by its place; the largest numbers
+    /// are fine.
     #[test]
     fn not_finite() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

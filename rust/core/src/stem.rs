@@ -1,16 +1,16 @@
-//! Stems: what the forms of a word have in common.
+//! Stems: the common part of the forms of a word.
 //!
-//! The algorithms are Snowball's. Those of the crate and of Python's
-//! `snowballstemmer` are of different releases, so that only the languages are
-//! here of which both make the same stems.
+//! The algorithms are Snowball's. The crate and Python's `snowballstemmer` have
+//! different releases of them, so only those languages are here for which both
+//! make the same stems.
 
 use std::borrow::Cow;
 
 #[cfg(feature = "stemming")]
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
-/// A word of more code points is its own stem: no language has such, and time
-/// would grow faster than length.
+/// A word of more code points is its own stem. No language has such words, and
+/// the time would grow faster than the length.
 const MAX_CHARS: usize = 64;
 
 #[cfg(feature = "stemming")]
@@ -45,18 +45,18 @@ static ALGORITHMS: [(&str, Algorithm); 28] = [
     ("turkish", Algorithm::Turkish),
 ];
 
-/// Languages of which every word has a stem that begins with the first letter of
-/// the word, where that is ASCII: what their algorithms change is behind it.
+/// Languages whose stems begin with the first letter of the word, where that is
+/// ASCII: their algorithms only change what is behind it.
 const KEEPING_ONE: [&str; 8] =
     ["english", "french", "german", "italian", "norwegian", "portuguese", "spanish", "swedish"];
 
-/// Languages of which that is so for the second letter too, where the word is
+/// Languages for which that holds for the second letter too, where the word is
 /// ASCII: all of these but German, in which `ae` is `a`.
 fn keeps_two(language: &str) -> bool {
     language != "german" && KEEPING_ONE.contains(&language)
 }
 
-/// Makes stems of the words of a language. Needs the feature `stemming`.
+/// Stems the words of a language. Needs the feature `stemming`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stemming {
     #[cfg_attr(not(feature = "stemming"), allow(dead_code))]
@@ -65,13 +65,13 @@ pub struct Stemming {
 
 impl Stemming {
     /// Returns the stemming of a language, by its English name in lowercase, or
-    /// None where there is none.
+    /// None for any other language.
     ///
-    /// There are Arabic, Armenian, Basque, Catalan, Dutch, English, Esperanto,
-    /// Estonian, French, German, Greek, Hindi, Hungarian, Indonesian, Irish,
-    /// Italian, Lithuanian, Nepali, Norwegian, Polish, Portuguese, Romanian,
-    /// Russian, Serbian, Spanish, Swedish, Tamil and Turkish; without the feature
-    /// `stemming` there is none.
+    /// The languages are Arabic, Armenian, Basque, Catalan, Dutch, English,
+    /// Esperanto, Estonian, French, German, Greek, Hindi, Hungarian,
+    /// Indonesian, Irish, Italian, Lithuanian, Nepali, Norwegian, Polish,
+    /// Portuguese, Romanian, Russian, Serbian, Spanish, Swedish, Tamil and
+    /// Turkish. Without the feature `stemming` there are none.
     #[must_use]
     pub fn of(language: &str) -> Option<Self> {
         let place = languages().position(|name| name == language)?;
@@ -105,8 +105,8 @@ impl Stemming {
         Cow::Owned(self.stem(word).into_owned().into_bytes())
     }
 
-    /// Returns what ASCII words of that stem may begin with; None where that is
-    /// not known.
+    /// Returns the possible beginnings of ASCII words with that stem; None
+    /// where they are not known.
     pub(crate) fn beginnings(self, stem: &[u8]) -> Option<Vec<Vec<u8>>> {
         let language = languages().nth(self.place.into())?;
         let (&first, rest) = stem.split_first()?;
@@ -114,13 +114,13 @@ impl Stemming {
             return None;
         }
         if !first.is_ascii() {
-            return Some(Vec::new()); // of which no word is ASCII
+            return Some(Vec::new()); // such a language has no ASCII words
         }
         match rest.first() {
             Some(second) if second.is_ascii() && keeps_two(language) => {
                 let mut beginnings = vec![vec![first, *second]];
                 if language == "english" && *second == b'i' {
-                    beginnings.push(vec![first, b'y']); // as in dying, of which the stem is die
+                    beginnings.push(vec![first, b'y']); // the stem of dying is die
                 }
                 Some(beginnings)
             }
@@ -143,7 +143,7 @@ fn languages() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::*;
 
-    /// Every ASCII word begins as its stem says that it may.
+    /// Every ASCII word has one of the beginnings of its stem.
     #[test]
     fn words_begin_as_their_stems() {
         let ends = [

@@ -1,7 +1,7 @@
-//! Stopwords: words that say nothing about relevance.
+//! Stopwords: words that do not count for relevance.
 //!
 //! All lists are here. BM25 and keyword overlap split texts in different ways,
-//! and each has an English list of its own: see `english`. The lists of other
+//! and each has its own English list: see `english`. The lists of other
 //! languages are generated.
 
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 mod english;
 mod table;
 
-/// Which words say nothing about relevance.
+/// The words that do not count for relevance.
 ///
 /// A word is compared in lowercase, before it is stemmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,16 +25,16 @@ enum Kind {
 }
 
 impl Stopwords {
-    /// Returns no stopwords: every word counts.
+    /// Returns the empty list: every word counts.
     #[must_use]
     pub fn none() -> Self {
         Self(Kind::None)
     }
 
-    /// Returns the stopwords of a language, by its English name in lowercase, or
-    /// None for a language without a list.
+    /// Returns the stopwords of a language, by its English name in lowercase,
+    /// or None for a language without a list.
     ///
-    /// There are Snowball's lists for Danish, Dutch, Finnish, French, German,
+    /// The lists are Snowball's for Danish, Dutch, Finnish, French, German,
     /// Hungarian, Indonesian, Irish, Italian, Norwegian, Portuguese, Russian,
     /// Sesotho, Spanish and Swedish, and our own for English, the default.
     #[must_use]
@@ -51,7 +51,7 @@ impl Stopwords {
         Self(Kind::Own(terms))
     }
 
-    /// Returns whether `term` is one.
+    /// Returns whether `term` is a stopword.
     pub(crate) fn contains(&self, term: &[u8]) -> bool {
         match &self.0 {
             Kind::English => is_english(term),
@@ -61,7 +61,7 @@ impl Stopwords {
         }
     }
 
-    /// Returns the English stopwords that are none of these.
+    /// Returns the English stopwords that are not in this list.
     pub(crate) fn english_besides(&self) -> impl Iterator<Item = &'static [u8]> {
         let english = if self.0 == Kind::English { &[][..] } else { &english::TERMS[..] };
         english.iter().map(|word| word.as_bytes()).filter(|word| !self.contains(word))
@@ -70,14 +70,14 @@ impl Stopwords {
 
 /// Returns whether `term` is an English stopword of BM25.
 pub(crate) fn is_english(term: &[u8]) -> bool {
-    // The longest have ten letters.
+    // The longest word has ten letters.
     term.len() <= 10 && is_in(&english::TERMS, term)
 }
 
 /// Returns whether `word`, lowercased and stripped, is a stopword of keyword
 /// overlap.
 pub(crate) fn is_no_keyword(word: &[u8]) -> bool {
-    // The longest have seven letters.
+    // The longest word has seven letters.
     word.len() <= 7 && is_in(&english::KEYWORDS, word)
 }
 
@@ -103,7 +103,8 @@ mod tests {
         }
     }
 
-    /// Each word of the longer list is one term, and it has all of the shorter.
+    /// Each word of the longer list is one term, and the longer list has all
+    /// words of the shorter.
     #[test]
     fn english_stopwords_are_terms() {
         for word in english::TERMS {

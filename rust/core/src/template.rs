@@ -1,4 +1,4 @@
-//! What the text looks like around the chunks.
+//! Templates: what is written around the chunks.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use crate::text::Text;
 
 pub(crate) mod escape;
 
-/// What the text looks like.
+/// The layout of the packed text.
 ///
-/// All but [`Template::plain`] and [`Template::format`] escape what a chunk
-/// contains where it might pass for what stands around chunks, so that a parser
-/// gives back exactly the chunks that went in. That delimits; it does not keep
-/// a model from following instructions in a text.
+/// All but [`Template::plain`] and [`Template::format`] escape a chunk where
+/// its text might pass for the template's own, so a parser gets back exactly
+/// the chunks that went in. That delimits the chunks; it does not keep a model
+/// from following instructions in a text.
 ///
 /// # Examples
 ///
@@ -38,7 +38,7 @@ pub struct Template {
     pub(crate) footer: Cow<'static, str>,
 }
 
-/// How a chunk is written.
+/// The style in which a chunk is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -46,7 +46,7 @@ pub(crate) enum Style {
     Markdown,
     Xml,
     Json,
-    /// What stands in front of the text, and behind it.
+    /// The formats of what is in front of the text and behind it.
     Format {
         front: Vec<Slot>,
         back: Vec<Slot>,
@@ -64,26 +64,27 @@ pub(crate) enum Slot {
     Index,
 }
 
-/// What a chunk says of itself, each field encoded as in [`Text::Utf8`].
+/// The fields of a chunk that a template may show, each encoded as in
+/// [`Text::Utf8`].
 #[derive(Clone, Debug, Default)]
 pub struct Tag {
-    /// What kind of chunk it is.
+    /// The kind of the chunk.
     pub kind: Vec<u8>,
-    /// Its identifier.
+    /// The identifier.
     pub id: Vec<u8>,
-    /// Where it comes from.
+    /// The source.
     pub source: Vec<u8>,
-    /// Its title.
+    /// The title.
     pub title: Vec<u8>,
-    /// Where it stands in its source; NaN where it does not say.
+    /// The position in the source; NaN if unknown.
     pub position: f64,
 }
 
-/// The kind of a chunk that says none.
+/// The kind of a chunk that has none.
 pub(crate) const DEFAULT_KIND: &str = "document";
 
 impl Tag {
-    /// Returns the tag of a chunk that is nothing but a text.
+    /// Returns the tag of a chunk that has nothing but a text.
     #[must_use]
     pub fn of_text(index: usize) -> Self {
         Self {
@@ -116,7 +117,7 @@ impl Template {
         }
     }
 
-    /// Texts joined by a blank line. Nothing is escaped.
+    /// Texts joined by a blank line, without escapes. The default.
     #[must_use]
     pub const fn plain() -> Self {
         Self::new(Style::Plain, "\n\n", "", "")
@@ -141,20 +142,20 @@ impl Template {
         Self::new(Style::Xml, "\n", "<documents>\n", "\n</documents>")
     }
 
-    /// A list with an object for each text.
+    /// A JSON array with an object for each text.
     #[must_use]
     pub const fn json() -> Self {
         Self::new(Style::Json, ",\n", "[", "]")
     }
 
-    /// As `format` says, which has `{text}` once and may have `{kind}`, `{id}`,
-    /// `{source}`, `{title}` and `{index}`; a brace is written twice. Joined by
+    /// A format string, with `{text}` once, and any of `{kind}`, `{id}`,
+    /// `{source}`, `{title}` and `{index}`. A brace is written twice. Joined by
     /// a blank line. Nothing is escaped.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for
-    /// any other field, a lone brace, or `{text}` not once.
+    /// any other field, a lone brace, or `{text}` missing or repeated.
     pub fn format(format: &str) -> Result<Self, Error> {
         let mut halves = [Vec::new(), Vec::new()];
         let mut texts = 0;
@@ -192,7 +193,7 @@ impl Template {
         Ok(Self { style: Style::Format { front, back }, ..Self::plain() })
     }
 
-    /// Sets what stands between chunks. Only a format string has a choice.
+    /// Sets the separator between chunks. This affects format strings only.
     #[must_use]
     pub fn separator(mut self, separator: impl Into<String>) -> Self {
         if matches!(self.style, Style::Format { .. }) {
@@ -221,19 +222,19 @@ impl Template {
         self
     }
 
-    /// Returns what stands between chunks.
+    /// Returns the separator between chunks.
     #[must_use]
     pub fn between(&self) -> &str {
         &self.separator
     }
 
-    /// Returns what stands in front of the whole text.
+    /// Returns the header of the whole text.
     #[must_use]
     pub fn front(&self) -> &str {
         &self.header
     }
 
-    /// Returns what stands in front of the text of chunk `index`, and behind it.
+    /// Returns the text in front of chunk `index` and the text behind it.
     pub(crate) fn around(&self, tag: &Tag, index: usize) -> (Vec<u8>, Vec<u8>) {
         let Tag { kind, id, source, title, .. } = tag;
         let mut out = Vec::with_capacity(64);
@@ -300,7 +301,7 @@ impl Template {
         }
     }
 
-    /// Returns the line that says how many chunks were left out.
+    /// Returns the notice that `count` chunks were left out.
     pub(crate) fn notice(&self, pieces: &[String], count: usize) -> Vec<u8> {
         let notice = pieces.join(&count.to_string());
         let notice = notice.as_bytes();
@@ -316,7 +317,7 @@ impl Template {
         }
     }
 
-    /// Returns whether a chunk stands in the text as it is.
+    /// Returns whether chunks are written as they are.
     pub(crate) fn is_plain(&self) -> bool {
         self.style == Style::Plain
     }
@@ -331,8 +332,8 @@ fn bracketed(kind: &[u8], id: &[u8], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Returns the fields that are written with their names: all but the empty and
-/// the kind that goes without saying.
+/// Returns the fields that are written with their names: all but empty ones and
+/// the default kind.
 fn attributes(tag: &Tag) -> impl Iterator<Item = (&'static str, &[u8])> {
     let Tag { kind, id, source, title, .. } = tag;
     let kind = ("kind", &kind[..]);

@@ -1,66 +1,27 @@
-//! Terms: what BM25 counts.
+//! Terms: the words that BM25 counts.
 //!
 //! A word is a run of letters, digits and the marks behind them, of any script,
-//! in lowercase; everything else separates words, an apostrophe too. Scripts
-//! that put no spaces between words (Chinese, Japanese, Thai and the like) and
-//! Korean give each two neighbouring letters as a term, and a letter that
-//! stands alone as one.
+//! in lowercase. Everything else separates words, also an apostrophe. Korean
+//! and scripts that put no spaces between words (Chinese, Japanese, Thai and
+//! the like) give each two neighbouring letters as a term; a letter that stands
+//! alone is a term.
 //!
 //! Letters, digits and marks are the general categories L, N and M. Lowercase
-//! is that of Python's `str.lower()`, but that a final sigma is one like any
-//! other: so the term does not depend on what stands around it.
+//! is that of Python's `str.lower()`, except that a final sigma becomes the
+//! ordinary one. So a term does not depend on what stands around it.
 
 use std::collections::HashSet;
 
 use memchr::{memchr, memchr2};
 
-use crate::count::classes::{Class, Classes};
 use crate::stopwords::Stopwords;
+use crate::text::classes::Classes;
+use crate::text::letters::{UNSPACED, is_word};
 use crate::text::{Cursor, OTHER, Text, decode, push_code};
 
-/// Stands in a folded text for a letter of a script without spaces.
-pub(crate) const UNSPACED: u8 = 0x81;
-
-/// The scripts whose letters are terms by twos: Thai and Lao, Myanmar, Hangul,
-/// Khmer, Kana, Bopomofo and Han.
-const UNSPACED_SCRIPTS: [(u32, u32); 17] = [
-    (0x0E01, 0x0EFF),
-    (0x1000, 0x109F),
-    (0x1100, 0x11FF),
-    (0x1780, 0x17FF),
-    (0x3005, 0x3006),
-    (0x3031, 0x3035),
-    (0x303B, 0x303C),
-    (0x3041, 0x31BF),
-    (0x31F0, 0x31FF),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xA960, 0xA97F),
-    (0xA9E0, 0xA9FF),
-    (0xAA60, 0xAA7F),
-    (0xAC00, 0xD7FF),
-    (0xF900, 0xFAFF),
-    (0xFF66, 0xFFDC),
-];
-
-/// Han and Kana beyond the first plane.
-const UNSPACED_PLANES: [(u32, u32); 2] = [(0x1_AFF0, 0x1_B16F), (0x2_0000, 0x3_FFFF)];
-
-fn is_unspaced(code: u32) -> bool {
-    let within = |&(first, last): &(u32, u32)| (first..=last).contains(&code);
-    code >= UNSPACED_SCRIPTS[0].0
-        && (UNSPACED_SCRIPTS.iter().any(within) || UNSPACED_PLANES.iter().any(within))
-}
-
-/// Returns whether a byte of a folded text is part of a word.
-#[inline]
-pub(crate) fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == OTHER
-}
-
 impl Stopwords {
-    /// Returns the caller's own stopwords. One with an apostrophe or a hyphen in
-    /// it gives each of its parts.
+    /// Returns the caller's own stopwords. A word with an apostrophe or a
+    /// hyphen gives each of its parts.
     #[must_use]
     pub fn words<'a>(words: impl IntoIterator<Item = Text<'a>>) -> Self {
         let mut own = HashSet::new();
@@ -82,28 +43,14 @@ pub(crate) fn for_each_term_of(text: Text<'_>, visit: impl FnMut(&[u8])) {
 
 /// Folds `text` into `out`, one byte for each code point: ASCII as it is, the
 /// Kelvin sign as `k`, any other part of a word as [`OTHER`], a letter of a
-/// script without spaces as [`UNSPACED`], all else as a space.
+/// script without spaces as [`UNSPACED`], and all else as a space.
 pub(crate) fn fold(text: Text<'_>, out: &mut Vec<u8>) {
     out.clear();
     text.fold_by(Some(Classes::get()), out);
 }
 
-/// Returns how a code point outside ASCII is folded behind `before`.
-pub(crate) fn fold_code(classes: &Classes, code: u32, before: u8) -> u8 {
-    const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
-    match classes.of(code) {
-        _ if code == 0x212A => b'k',
-        class if class & LETTER != 0 && is_unspaced(code) => UNSPACED,
-        class if class & (LETTER | Class::NUMBER) != 0 => OTHER,
-        // A mark goes with what it stands on.
-        Class::MARK if before == UNSPACED => UNSPACED,
-        Class::MARK if is_word(before) => OTHER,
-        _ => b' ',
-    }
-}
-
-/// Returns the number of terms that the [`UNSPACED`] of a folded text make, and
-/// puts spaces in their place.
+/// Replaces each [`UNSPACED`] of a folded text with a space, and returns the
+/// number of terms that they make.
 pub(crate) fn take_unspaced(folded: &mut [u8]) -> u64 {
     let (mut from, mut terms) = (0, 0);
     while let Some(offset) = memchr(UNSPACED, &folded[from..]) {
@@ -183,7 +130,7 @@ fn visit_word(
     visit(lowered);
 }
 
-/// Calls `visit` with each two neighbouring characters of `run`, or with the
+/// Calls `visit` with each two neighbouring characters of `run`, or with its
 /// only one.
 pub(crate) fn visit_pairs(run: Text<'_>, lowered: &mut Vec<u8>, visit: &mut impl FnMut(&[u8])) {
     lowered.clear();
@@ -243,7 +190,7 @@ mod tests {
         assert_eq!(["서울", "울에", "에서"], *of("서울에서"));
     }
 
-    /// What is outside ASCII is visited wherever it stands, and counted.
+    /// Every term outside ASCII is visited wherever it stands, and counted.
     #[test]
     fn wide_terms_are_those_not_ascii() {
         for text in ["a 绿茶很b é c", "茶", "xé茶é茶茶y z", "é", "\u{301}茶\u{301}é\u{301} k"]

@@ -1,14 +1,16 @@
-//! One view of a text, however its code points are stored.
+//! A text, however its code points are stored.
 //!
 //! Rust stores UTF-8. Python stores one, two or four bytes per code point, and
-//! lone surrogates with them. The core reads each where it lies, so that no
-//! text is copied before it is known to be kept.
+//! allows lone surrogates. The core reads each where it lies, so no text is
+//! copied before it is known to be kept.
 
 use std::hash::{Hash, Hasher};
 
 use crate::wide::with_avx2;
 
+pub(crate) mod classes;
 mod fold;
+pub(crate) mod letters;
 
 /// Stands in a folded text for a character that is neither ASCII nor
 /// whitespace, nor becomes ASCII when lowercased.
@@ -39,7 +41,7 @@ impl<'a> Text<'a> {
     /// The empty text.
     pub const EMPTY: Self = Self::Ascii(&[]);
 
-    /// Returns the text that `bytes` encode as in [`Text::Utf8`].
+    /// Returns the text of `bytes`, which are encoded as in [`Text::Utf8`].
     #[must_use]
     pub fn from_utf8(bytes: &'a [u8]) -> Self {
         if bytes.is_ascii() { Self::Ascii(bytes) } else { Self::Utf8(bytes) }
@@ -110,9 +112,9 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Appends the text to `out` as UTF-8, as tiktoken reads a str: a surrogate
-    /// and the one that completes it become the character that they mean, any
-    /// other becomes U+FFFD.
+    /// Appends the text to `out` as UTF-8, as tiktoken reads a str: a pair of
+    /// surrogates becomes the character that the pair spells, and a lone one
+    /// becomes U+FFFD.
     pub(crate) fn write_scalars(&self, out: &mut Vec<u8>) {
         match self {
             Self::Ascii(bytes) => out.extend_from_slice(bytes),
@@ -126,8 +128,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns what [`Text::write_scalars`] writes, where that is not what the
-    /// text is stored as.
+    /// Returns the output of [`Text::write_scalars`], if that differs from the
+    /// stored form.
     pub(crate) fn scalars(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         if let Self::Utf8(bytes) = self {
@@ -191,7 +193,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns a number that no exact count of the text is below: that of some
+    /// Returns a lower bound of every exact count of the text: the number of
     /// places where a token starts in any case.
     pub(crate) fn least_tokens(&self) -> usize {
         match self {
@@ -202,7 +204,7 @@ impl<'a> Text<'a> {
     }
 
     /// Returns a number that equal texts in equal storage share, and few
-    /// others do. Reads only a few places of the text.
+    /// others. Reads only a few places of the text.
     pub(crate) fn fingerprint(&self) -> u32 {
         match self {
             Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => sample(units),
@@ -234,8 +236,8 @@ impl<'a> Cursor<'a> {
         Self { text, chars: 0, bytes: 0 }
     }
 
-    /// Returns what [`Text::slice`] does; `start` must not be less than any
-    /// `end` before.
+    /// Returns the same as [`Text::slice`]. `start` must not be less than any
+    /// earlier `end`.
     pub(crate) fn slice(&mut self, start: usize, end: usize) -> Text<'a> {
         let Text::Utf8(bytes) = self.text else { return self.text.slice(start, end) };
         let from = byte_offset(bytes, self.bytes, start - self.chars);
@@ -271,7 +273,7 @@ impl Unit for u32 {
     }
 }
 
-/// So many code points are tested for ASCII at once; the compiler makes vector
+/// How many code points are tested for ASCII at once. The compiler makes vector
 /// instructions of the test and of the narrowing.
 const BLOCK: usize = 32;
 
@@ -298,8 +300,8 @@ fn write_scalar_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
             out.extend(block.iter().map(|unit| unit.at_most(OTHER)));
             continue;
         }
-        // Each takes four bytes at most, and the last may be the first of a
-        // pair.
+        // Each code point takes at most four bytes. The last one may be the
+        // first of a pair.
         let mut utf8 = [0; 4 * BLOCK];
         let mut size = 0;
         for (place, &unit) in block.iter().enumerate() {
@@ -340,8 +342,8 @@ fn count_starts<U: Unit>(units: &[U]) -> usize {
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
 fn count_start_blocks<U: Unit>(units: &[U]) -> usize {
-    // A sum for each place of a block, which fits a byte for so many blocks. At
-    // the end of the text some places are left out.
+    // A sum for each place of a block. This many blocks fit a byte. At the end
+    // of the text some places are left out.
     const BLOCKS: usize = 255;
     let mut starts = usize::from(!units.is_empty());
     for part in units.windows(BLOCK * BLOCKS + 2).step_by(BLOCK * BLOCKS) {
@@ -352,7 +354,7 @@ fn count_start_blocks<U: Unit>(units: &[U]) -> usize {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)] // likewise
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
 fn count_start_block<U: Unit>(units: &[U]) -> usize {
     let mut sums = [0_u8; BLOCK];
     let (before, _) = units.as_chunks::<BLOCK>();
@@ -368,8 +370,8 @@ fn count_start_block<U: Unit>(units: &[U]) -> usize {
     sums.iter().map(|&sum| usize::from(sum)).sum()
 }
 
-/// Returns 1 if a token starts at `here` in any case, whatever else is in the
-/// text, else 0. What is not ASCII is [`OTHER`].
+/// Returns 1 if a token starts at `here` whatever else is in the text, else 0.
+/// A character outside ASCII is [`OTHER`].
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
 fn is_start(before: u8, here: u8, behind: u8) -> u8 {
@@ -377,7 +379,7 @@ fn is_start(before: u8, here: u8, behind: u8) -> u8 {
     let digit = |byte: u8| u8::from(byte.wrapping_sub(b'0') < 10);
     let word = letter(before) | digit(before);
     let same = letter(before) & letter(here) | digit(before) & digit(here);
-    // A word ends, but for its contraction.
+    // A word ends, unless its contraction follows.
     let ends = word & (same ^ 1) & u8::from(here < OTHER) & u8::from(here != b'\'');
     // A space goes with the word behind it.
     let spaced = (word ^ 1) & u8::from(here == b' ') & letter(behind);
@@ -388,7 +390,7 @@ fn is_start(before: u8, here: u8, behind: u8) -> u8 {
     ends | spaced | line
 }
 
-/// So many code points are sampled at each of so many places.
+/// How many code points are sampled at each place, and at how many places.
 const SAMPLE: usize = 8;
 const SAMPLES: usize = 5;
 
@@ -441,8 +443,8 @@ pub(crate) fn push_code(code: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns how many code points start in at most 255 bytes of UTF-8. Counted in
-/// bytes, so that the compiler makes vector instructions of it.
+/// Returns how many code points start in at most 255 bytes of UTF-8. The count
+/// is in bytes, so the compiler makes vector instructions of it.
 fn starts(bytes: &[u8]) -> u8 {
     // Continuation bytes are 0x80 to 0xBF: -128 to -65 as signed.
     bytes.iter().map(|&byte| u8::from(byte.cast_signed() >= -64)).sum()

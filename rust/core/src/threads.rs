@@ -1,12 +1,12 @@
 //! How many threads work for the process.
 //!
-//! There is no pool: threads are made for a large batch and end with it, so
-//! that nothing is left for a forked child to wait for.
+//! There is no pool. Threads are made for a large batch and end with it, so a
+//! forked child never waits for one.
 
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
-/// So many threads are at work beside those that called, and in which process:
-/// a child that is forked meanwhile has none of them.
+/// The number of threads at work beside the callers, and their process: a child
+/// that is forked meanwhile has none of them.
 static AT_WORK: Mutex<(u32, usize)> = Mutex::new((0, 0));
 
 /// Returns how many threads may work at once: `BUDGETEER_NUM_THREADS` if that
@@ -20,7 +20,7 @@ fn limit() -> usize {
     })
 }
 
-/// Leave for so many threads, until it is dropped.
+/// A permit for this number of threads, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Extra(usize);
 
@@ -41,13 +41,13 @@ impl Drop for Extra {
     }
 }
 
-/// Returns leave for at most `wanted` threads beside the calling one.
+/// Returns a permit for at most `wanted` threads beside the calling one.
 pub(crate) fn extra(wanted: usize) -> Extra {
     if wanted == 0 || limit() == 1 {
         return Extra(0);
     }
-    // Where another thread holds the lock, or held it when the process forked,
-    // there are no threads to have.
+    // If another thread holds the lock, or held it when the process forked, no
+    // threads are given.
     let mut at_work = match AT_WORK.try_lock() {
         Ok(at_work) => at_work,
         Err(TryLockError::Poisoned(at_work)) => at_work.into_inner(),

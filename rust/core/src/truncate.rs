@@ -1,4 +1,4 @@
-//! Cutting a text without splitting what a reader sees as one character.
+//! Cutting a text at the ends of grapheme clusters.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -23,7 +23,8 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// Returns how many of `size` units the start gets: the odd one too.
+    /// Returns how many of `size` units the start gets. It gets the odd one
+    /// too.
     fn head(self, size: usize) -> usize {
         match self {
             Self::Start => size,
@@ -33,8 +34,8 @@ impl Keep {
     }
 }
 
-/// Returns the places, in code points, where grapheme clusters end, 0 and the
-/// length among them.
+/// Returns the places where grapheme clusters end, in code points, with 0 and
+/// the length.
 #[must_use]
 pub fn grapheme_boundaries(text: Text<'_>) -> Vec<usize> {
     let mut string = String::with_capacity(text.chars());
@@ -56,12 +57,12 @@ pub(crate) struct Cut<'a> {
     chars: usize,
     keep: Keep,
     marker: Text<'a>,
-    /// None for ASCII, where only a line end of two bytes is a cluster.
+    /// None for ASCII, where the only cluster of two bytes is a line end.
     boundaries: Option<Vec<usize>>,
 }
 
-/// What a cut leaves of a text: code points up to `head`, the marker, and code
-/// points from `tail` on.
+/// A piece that a cut leaves: the code points up to `head`, the marker, and the
+/// code points from `tail` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) head: usize,
@@ -78,11 +79,11 @@ impl<'a> Cut<'a> {
         Self { text, chars: text.chars(), keep, marker, boundaries }
     }
 
-    /// Returns the longest piece of at most `max_tokens` tokens by `count`.
+    /// Returns the longest piece that counts at most `max_tokens` tokens.
     ///
-    /// It is never longer than the text. Bisection takes it that a longer
-    /// piece costs no less; where that is not so, the answer still fits, but a
-    /// longer one might have.
+    /// It is never longer than the text. The bisection assumes that a longer
+    /// piece counts no less. Where that is not so, the piece still fits, but a
+    /// longer one might have fitted too.
     pub(crate) fn longest<E>(
         &self,
         max_tokens: u64,
@@ -108,7 +109,7 @@ impl<'a> Cut<'a> {
     }
 
     /// Returns where the head ends and the tail begins when at most `size` code
-    /// points stay, or None where nothing would.
+    /// points stay, or None where nothing would stay.
     fn ends(&self, size: usize) -> Option<(usize, usize)> {
         let head = self.keep.head(size);
         let tail = self.chars - (size - head);
@@ -177,7 +178,7 @@ impl<'a> Cut<'a> {
 ///
 /// # Errors
 ///
-/// What `count` answers for a text; an [`Estimate`] never fails.
+/// An error of `count`. An [`Estimate`] never fails.
 ///
 /// # Examples
 ///
@@ -205,7 +206,7 @@ pub fn truncate<E>(
     Ok(Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail))))
 }
 
-/// Returns the start of `text` cut to at most `max_tokens` tokens, by any
+/// Returns the start of `text` cut to at most `max_tokens` tokens, with any
 /// counter.
 pub(crate) fn cut_to<'a>(
     text: &'a str,

@@ -1,4 +1,5 @@
-//! Loops that the compiler makes wider instructions of, where there are any.
+//! Loops that the compiler turns into wider instructions where the processor
+//! has them.
 
 /// Calls `$function` compiled for AVX2 if the processor has it, else compiled
 /// for what every processor of the target has.

@@ -1,5 +1,5 @@
-//! A model's window: what is known of it, and how it is divided between the
-//! input and the answer.
+//! A model's window: its limits, and how it is divided between the input and
+//! the answer.
 //!
 //! # Examples
 //!
@@ -27,21 +27,21 @@ pub use negotiation::{Memory, Negotiation, Negotiator};
 
 use crate::error::Error;
 
-/// What a window is taken up by before anything is retrieved, for
+/// The tokens of a window that are taken before anything is retrieved, for
 /// [`retrieval_budget`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
-    /// What the system prompt takes.
+    /// The tokens of the system prompt.
     pub system_tokens: usize,
-    /// What is reserved for the answer.
+    /// The tokens reserved for the answer.
     pub max_output_tokens: usize,
-    /// What the query takes.
+    /// The tokens of the query.
     pub query_tokens: usize,
 }
 
 /// Returns how many tokens a window has left for retrieved chunks, at least 1.
 ///
-/// Ask before anything is retrieved: a query that leaves nothing is refused
+/// Call it before anything is retrieved: a query that leaves nothing is refused
 /// here.
 ///
 /// # Errors

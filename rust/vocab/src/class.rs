@@ -1,6 +1,6 @@
 //! The classes of characters that the published patterns tell apart.
 
-/// The bits of a class. A code point has at most one; what has none is
+/// The bits of a class. A code point has at most one; one without any is
 /// punctuation, a symbol, a control character or not assigned.
 ///
 /// # Examples

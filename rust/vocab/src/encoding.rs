@@ -62,8 +62,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the vocabulary of the encoding, which is read anew at each
-    /// call: keep it. It takes some milliseconds, and some megabytes of memory.
+    /// Returns the vocabulary of the encoding. Each call unpacks it anew, which
+    /// takes some milliseconds and some megabytes of memory: keep the result.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! The packed form of the merges. The build script, which writes it, includes
-//! this file, and reads all that it wrote.
+//! The packed form of the merges. The build script writes it, includes this
+//! file, and reads back all that it wrote.
 //!
 //! `heads` is compressed, and holds the 256 single bytes by rank, then a byte
 //! for the left part of each merge, then a byte for each right part. A rank is
@@ -10,10 +10,10 @@
 
 use miniz_oxide::inflate::decompress_to_vec;
 
-/// So many tokens are single bytes, and have the lowest ranks.
+/// The number of tokens that are single bytes. They have the lowest ranks.
 pub(crate) const SINGLES: usize = 256;
 
-/// So many bits of a mantissa are in the head.
+/// How many bits of a mantissa are in the head.
 pub(crate) const HEAD_BITS: u32 = 4;
 
 /// A vocabulary as it is in the binary.

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::unpack::{Packed, SINGLES, unpack};
 
-/// Parts of up to so many bytes are copied as if they had so many.
+/// Copying a fixed number of bytes is fast: parts up to this length are copied
+/// with this length.
 const WIDE: usize = 16;
 
 /// The tokens of an encoding, by rank.
@@ -50,14 +51,13 @@ impl Vocabulary {
         self.bounds.len() - 1
     }
 
-    /// Returns whether there are no tokens, which is never so.
+    /// Returns whether there are no tokens. There always are some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the bytes of a token, of which there is at least one. They need
-    /// not be UTF-8.
+    /// Returns the bytes of a token, at least one. They need not be UTF-8.
     ///
     /// # Panics
     ///
@@ -71,8 +71,8 @@ impl Vocabulary {
     /// Returns the ranks of the two tokens that merge into this one, left and
     /// right, or `None` if it is a single byte.
     ///
-    /// They are what is left before the last step when the bytes of the token
-    /// are merged by rank. Both are lower than `rank`.
+    /// These two are left before the last step when the bytes of the token are
+    /// merged by rank. Both are lower than `rank`.
     ///
     /// # Panics
     ///
@@ -88,7 +88,8 @@ impl Vocabulary {
         self.bounds.windows(2).map(|bounds| &self.bytes[bounds[0] as usize..bounds[1] as usize])
     }
 
-    /// Returns the bytes of the longest token. All tokens are looked at.
+    /// Returns the number of bytes of the longest token. This looks at all
+    /// tokens.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.iter().map(<[u8]>::len).max().unwrap_or(0)

@@ -372,18 +372,6 @@ def test_count_lists_files_and_their_total(run, tmp_path):
     assert f"3\tstandard input\n2\t{two}\n5\ttotal\n" == out
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("gone", "cannot read {}: "), (".", "cannot read {}: "), ("bad", "{}: line 2: not UTF-8")],
-)
-def test_count_of_a_bad_file_counts_none(refused, tmp_path, name, message):
-    """One file that cannot be read is an error of the whole, and no line is written."""
-    (tmp_path / "good").write_text("a")
-    (tmp_path / "bad").write_bytes(b"a\n\xff")
-    found = refused("count", tmp_path / "good", tmp_path / name)
-    assert found.startswith(message.format(tmp_path / name))
-
-
 def test_a_file_without_permission_is_one_line(refused, tmp_path, monkeypatch):
     """What may not be read is named with the reason."""
 
@@ -398,19 +386,27 @@ def test_a_file_without_permission_is_one_line(refused, tmp_path, monkeypatch):
 # The program as a whole.
 
 
+def test_no_arguments_are_a_call_for_help(run):
+    """Bare, the program shows its help."""
+    status, out, err = run()
+    assert (0, "") == (status, err)
+    assert run("--help")[1] == out
+
+
 def test_version_and_help(run):
     """The version and the help are answers: status 0, nothing on standard error."""
     assert (0, f"budgeteer {budgeteer.__version__}\n", "") == run("--version")
     status, out, err = run("-h")
     assert (0, "") == (status, err)
-    commands = ("query", "pack", "count", "models", "inspect")
+    commands = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect")
     assert all(f"    {command} " in out for command in commands)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a command is required: query, pack, gate, count, models or inspect"),
+        (["ask", "docs"], "the following arguments are required: QUESTION"),
+        (["cut"], "the following arguments are required: -n/--max-tokens"),
         (["quarry"], "argument COMMAND: invalid choice: 'quarry'"),
         (["query"], "the following arguments are required: -c/--config, -t/--text"),
         (["query", "-c"], "argument -c/--config: expected one argument"),

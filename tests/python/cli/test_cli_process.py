@@ -12,7 +12,7 @@ from test_cli_query import EXAMPLE, POLICY
 
 import budgeteer
 from budgeteer import InternalError
-from budgeteer.cli import _main, main
+from budgeteer.cli import _count, main
 
 NEEDS_FILES = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
 
@@ -26,10 +26,10 @@ def process(*arguments, **options):
 
 
 def test_importing_it_is_light():
-    """Neither PyYAML nor numpy is imported before it is needed."""
+    """No package but our own is imported before it is needed."""
     code = (
         "import sys, budgeteer.cli as cli; cli.main(['--version']); "
-        "sys.exit(bool({'yaml', 'numpy'} & set(sys.modules)))"
+        "sys.exit(bool({'yaml', 'numpy', 'pathspec'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
 
@@ -40,8 +40,8 @@ def test_an_interrupt_is_status_130(run, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_main, "_read", interrupted)
-    assert (130, "", "") == run("count", "x")
+    monkeypatch.setattr(_count, "read", interrupted)
+    assert (130, "", "") == run("count", "-")
 
 
 @pytest.mark.parametrize("error", [InternalError("a defect"), ZeroDivisionError()])
@@ -51,9 +51,9 @@ def test_a_defect_is_not_hidden(monkeypatch, error):
     def broken(*_):
         raise error
 
-    monkeypatch.setattr(_main, "_read", broken)
+    monkeypatch.setattr(_count, "read", broken)
     with pytest.raises(type(error)):
-        main(["count", "x"])
+        main(["count", "-"])
 
 
 class Stream:

@@ -30,7 +30,12 @@ CHUNKS = [
     "",
     "caf\u00e9 \u7eff\u8336 \ud800 \U0001f600",
     Chunk(
-        "black tea", "7", "shelf", "Teas", -0.0, {"mtime": 3, "kind": None, "deep": [{"a": [1.5]}]}
+        "black tea",
+        id="7",
+        source="shelf",
+        title="Teas",
+        score=-0.0,
+        metadata={"mtime": 3, "kind": None, "deep": [{"a": [1.5]}]},
     ),
     Chunk("rye", score=float("inf")),
     {"text": "oolong", "title": "Teas", "score": 0.1, "n": 10**30},
@@ -282,7 +287,14 @@ def test_rust_reads_what_is_saved(tmp_path):
     metadata |= {"index": 4, "nested": {"\u00e9": [1, True, None], "a": []}}
     mapping = {"content": "Caf\u00e9 \u8336", "title": "Drinks", "id": 12, "score": 1}
     mapping |= {"kind": "task", "source": 'a "b"', "shelf": 3, "metadata": {"page": 3}}
-    chunk = Chunk("Black tea is strong.", "b7", "tea.md", "Black", 0.5, metadata)
+    chunk = Chunk(
+        "Black tea is strong.",
+        id="b7",
+        source="tea.md",
+        title="Black",
+        score=0.5,
+        metadata=metadata,
+    )
     Corpus(["Green tea is mild.", chunk, mapping]).save(tmp_path / "corpus")
 
     assert (CASES / "python.corpus").read_bytes() == (tmp_path / "corpus").read_bytes()
@@ -295,7 +307,9 @@ def test_what_rust_saves_is_read(tmp_path):
 
     metadata = {"page": 3, "x": 1e-7, "kind": "note", "authority": "tool", "priority": 2.0}
     metadata |= {"mtime": 1700000000.5, "position": 4.0}
-    tea = Chunk("Black tea.", "b7", "t\u00e9.md", "Black", 0.5, metadata)
+    tea = Chunk(
+        "Black tea.", id="b7", source="t\u00e9.md", title="Black", score=0.5, metadata=metadata
+    )
     assert ["Green tea is mild.", tea, Chunk("Rye.", title="Bread")] == list(corpus)
     corpus.save(tmp_path / "again")
     assert (CASES / "rust.corpus").read_bytes() == (tmp_path / "again").read_bytes()

@@ -548,3 +548,20 @@ def test_span_of_a_cut(backend):
 
     assert (10, 32, True) == (*kept.span, kept.was_cut)
     assert kept.text.endswith(END_MARKER)
+
+
+def test_shown_in_a_session(backend):
+    """Whatever is packed, a session shows a line of it, and a few chunks and their number."""
+    chunks = [f"{i} " + "tea " * (2_000 if i % 2 else 1) for i in range(10_000)]
+    packing = pack("tea", chunks, 100)
+
+    assert 0 < len(repr(packing)) < 100
+    assert "\n" not in repr(packing)
+    for shown in (packing.kept, packing.dropped):
+        assert len(repr(shown)) < 1_000
+        assert repr(shown).endswith(f", ... {len(shown)} in all]")
+    assert repr(list(packing.kept[:3]))[1:-1] in repr(packing.kept)
+    assert "[]" == repr(pack("", [], 1).kept)
+    assert repr([packing.kept[0]]) == repr(pack("tea", chunks[:1], 100).kept).replace(
+        repr(pack("tea", chunks[:1], 100).kept[0].score), repr(packing.kept[0].score)
+    )

@@ -137,6 +137,192 @@ def test_the_error_of_an_endpoint(error, figures):
     assert found is context_length_error(found)
 
 
+REFUSALS = [
+    # stackblitz-labs/bolt.diy 401
+    ("prompt is too long: 202609 tokens > 200000 maximum", 200000, 202609),
+    # continuedev/continue 6080
+    (
+        (
+            "input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000, decrease "
+            "input length or `max_tokens` and try again"
+        ),
+        200000,
+        207951,
+    ),
+    # anthropics/claude-code 4951, anymorph-ai/Claudable 3
+    ("input length and `max_tokens` exceed context limit: \n  1 + 21333 > 200", 200, 21334),
+    ("input length and max_tokens exceed context limit: 198981 + 21333 > 200000", 200000, 220314),
+    # google-gemini/gemini-cli 6678
+    (
+        "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
+        1048576,
+        1200293,
+    ),
+    # aws-samples/bedrock-chat 95, daisuke-awaji/moca 254
+    (
+        (
+            "An error occurred (validationException) when calling the "
+            "InvokeModelWithResponseStream operation: Input is too long for requested model."
+        ),
+        None,
+        None,
+    ),
+    (
+        (
+            "The model returned the following errors: prompt is too long: 200049 tokens > 200000 "
+            "maximum"
+        ),
+        200000,
+        200049,
+    ),
+    # Mistral's, as several clients on GitHub test for it; no thread was found
+    (
+        "Prompt contains 300000 tokens, too large for model with 131072 maximum context length",
+        131072,
+        300000,
+    ),
+    (
+        (
+            "Prompt contains 300000 tokens and 0 images too large for model with 262144 maximum "
+            "context length"
+        ),
+        262144,
+        300000,
+    ),
+    # cline/cline 5474, anomalyco/opencode 6071, deer-flow 310, refly-ai/refly 1177
+    (
+        (
+            "400 Input tokens exceed the configured limit of 272000 tokens. Your messages "
+            "resulted in 289650 tokens. Please reduce the length of the messages."
+        ),
+        272000,
+        289650,
+    ),
+    (
+        (
+            "Your input exceeds the context window of this model. Please adjust your input and "
+            "try again."
+        ),
+        None,
+        None,
+    ),
+    (
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages "
+            "resulted in 202868 tokens (202767 in the messages, 101 in the functions)."
+        ),
+        128000,
+        202868,
+    ),
+    (
+        (
+            "This endpoint's maximum context length is 32768 tokens. However, you requested about "
+            "42832 tokens (42832 of text input)."
+        ),
+        32768,
+        42832,
+    ),
+    # vllm-project/vllm 20409, AIDotNet/OpenCowork 82, xorbitsai/inference 3785
+    (
+        (
+            "This model's maximum context length is 16384 tokens. However, you requested 122946 "
+            "tokens (112946 in the messages, 10000 in the completion)."
+        ),
+        16384,
+        122946,
+    ),
+    (
+        (
+            "This model's maximum context length is 262144 tokens. However, you requested 128000 "
+            "output tokens and your prompt contains at least 134145 input tokens, for a total of "
+            "at least 262145 tokens. Please reduce the length of the input prompt or the number "
+            "of requested output tokens. (parameter=input_tokens, value=134145)"
+        ),
+        262144,
+        262145,
+    ),
+    (
+        "The decoder prompt (length 17772) is longer than the maximum model length of 16384.",
+        16384,
+        17772,
+    ),
+    # QwenLM/Qwen3 1321, sgl-project/sglang 4048, and sglang's own source
+    (
+        "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
+        40960,
+        61709,
+    ),
+    (
+        "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).",
+        59862,
+        160062,
+    ),
+    (
+        (
+            "Requested token count exceeds the model's maximum context length of 64000 tokens. "
+            "You requested a total of 71897 tokens: 7897 tokens from the input messages and 64000 "
+            "tokens for the completion."
+        ),
+        64000,
+        71897,
+    ),
+    # huggingface/chat-ui 340, huggingface/text-generation-inference 937
+    (
+        (
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: "
+            "1000 `inputs` tokens and 1024 `max_new_tokens`"
+        ),
+        1512,
+        2024,
+    ),
+    ("Input validation error: `inputs` must have less than 1024 tokens. Given: 1872", 1024, 1872),
+    # langchain-ai/openwiki 648, oobabooga/textgen 7257, rllm-team/rllm 55
+    (
+        (
+            "400 request (131168 tokens) exceeds the available context size (131072 tokens), try "
+            "increasing it"
+        ),
+        131072,
+        131168,
+    ),
+    (
+        (
+            '{"error":{"code":400,"message":"the request exceeds the available context size. try '
+            'increasing the context size or enable context shift",'
+            '"type":"exceed_context_size_error","n_prompt_tokens":14429,"n_ctx":8192}}'
+        ),
+        8192,
+        14429,
+    ),
+    ("Requested tokens (516) exceed context window of 512", 512, 516),
+    # lfnovo/open-notebook 350, n8n-io/n8n 11144, dyad-sh/dyad 3498: the last says how much it is
+    # over, which is neither figure
+    ("Ollama API error: the input length exceeds the context length", None, None),
+    ("input length exceeds maximum context length", None, None),
+    ("prompt too long; exceeded max context length by 540451 tokens (ref: 00ad71bb)", None, None),
+]
+
+
+@pytest.mark.parametrize(("words", "window", "asked"), REFUSALS)
+def test_the_words_of_endpoints(words, window, asked):
+    """Each endpoint's refusal is known by its words, alone and among others, with its figures."""
+    for text in (words, f"Error code: 400 - {{'error': {{'message': \"{words}\", 'code': 400}}}}"):
+        found = context_length_error(ValueError(text))
+        assert (window, asked) == (found.context_window, found.requested_tokens)
+    found = context_length_error(BadRequestError("no", {"error": {"message": words}}))
+    assert (window, asked) == (found.context_window, found.requested_tokens)
+
+
+def test_the_figures_beside_the_words():
+    """llama.cpp says its figures beside its message (ggml-org/llama.cpp 15780)."""
+    body = {"message": "the request exceeds the available context size", "code": 500}
+    body |= {"type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256}
+
+    found = context_length_error(BadRequestError("Error", {"error": body}))
+
+    assert (256, 1407) == (found.context_window, found.requested_tokens)
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -144,6 +330,8 @@ def test_the_error_of_an_endpoint(error, figures):
         BadRequestError("Rate limit reached: 100 tokens", {"error": {"code": "rate_limit"}}, 3),
         BadRequestError(None, body=[1], code=None),
         BadRequestError("x", {"error": "context"}, "invalid_api_key"),
+        ValueError("max_tokens is too large: 9000. This model supports at most 4096 tokens."),
+        ValueError("Rate limit reached for gpt-4o: Limit 30000, Used 29000, Requested 4000."),
     ],
 )
 def test_another_error_of_an_endpoint(error):

@@ -20,7 +20,7 @@ MODULES = {
     for path in ROOT.rglob("*.py")
 }
 FLOORS = (
-    {"_codes", "_log", "_process", "_public", "errors"},
+    {"_codes", "_log", "_process", "_public", "_pydantic", "errors"},
     {"_models", "_needs", "_telemetry", "_validate"},
     {"_external", "_files", "_guard"},
     {"_reference"},

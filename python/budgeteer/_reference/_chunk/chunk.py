@@ -43,11 +43,11 @@ def read(
 
 
 MAPPING = ""
-"""Stands for keys where the name of an attribute is meant."""
+"""In place of an attribute's name: the mapping's keys."""
 
 
 def access(chunk: object, with_title: bool) -> tuple[str | None, bool]:
-    """Return where objects of the type of *chunk* hold their text; whether they have titles."""
+    """Return the attribute with the text of objects of this type, and whether they have titles."""
     if isinstance(chunk, Mapping):
         return MAPPING, False
     for name in TEXT_ATTRIBUTES:

@@ -9,12 +9,12 @@ from budgeteer._reference._count import exact as _exact
 
 
 def measure(kind: int, text: str) -> int:
-    """Return what adds up when texts are joined by whitespace: code points, or words."""
+    """Return the size that adds up when whitespace joins texts: code points, or words."""
     return len(text.split()) if kind == WORDS else len(text)
 
 
 def tokens(kind: int, ratio: float, measured: int) -> int:
-    """Return the tokens of a text that is not empty, from its measure."""
+    """Return the tokens of a text that is not empty, from its size."""
     if kind == WORDS:
         return max(1, measured)
     if kind == CHARS_DIV4:
@@ -29,7 +29,7 @@ def count(kind: int, ratio: float, text: str) -> int:
 
 def count_till_limit(kind: int, ratio: float, text: str, limit: int) -> int | None:
     """Count the tokens of *text*, or return None if there are more than *limit*."""
-    text = str.__str__(text)  # what a subclass redefines does not count
+    text = str.__str__(text)  # a subclass's own methods are ignored
     if _exact.is_exact(kind):
         return _exact.count_till_limit(kind, text, limit)
     counted = tokens(kind, ratio, measure(kind, text)) if text else 0
@@ -37,7 +37,7 @@ def count_till_limit(kind: int, ratio: float, text: str, limit: int) -> int | No
 
 
 def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray | int:
-    """Count each of *texts*, as int64; or return the index of the first that is no str."""
+    """Count each of *texts* as int64; or return the index of the first that is not a str."""
     counts = array("q")
     for i, text in enumerate(texts):
         if not isinstance(text, str):
@@ -47,7 +47,7 @@ def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray |
 
 
 def cache_info(kind: int) -> tuple[int, int, int, int, int]:
-    """Return the hits, misses, entries, bytes and most bytes of the counts remembered."""
+    """Return the hits, misses, entries, bytes and most bytes of the cache."""
     remembered = _exact.REMEMBERED[kind & ~FRESH]
     entries = len(remembered.counts)
     size = entries * _exact.ENTRY_BYTES
@@ -55,5 +55,5 @@ def cache_info(kind: int) -> tuple[int, int, int, int, int]:
 
 
 def clear_cache(kind: int) -> None:
-    """Forget the counts that are remembered."""
+    """Clear the cache."""
     _exact.REMEMBERED[kind & ~FRESH].clear()

@@ -1,4 +1,4 @@
-"""Reference of ``rust/core/src/count``: what tiktoken counts, and remembers."""
+"""Reference of ``rust/core/src/count``: tiktoken's counts, and their cache."""
 
 from bisect import bisect_left, bisect_right
 from functools import cache
@@ -12,26 +12,26 @@ from budgeteer.errors import CounterError
 NAMES = {CL100K: "cl100k_base", O200K: "o200k_base"}
 
 MAX_BYTES = 32 << 20
-"""More bytes the counts of an encoding never take."""
+"""The most bytes of the cache of an encoding."""
 
 ENTRY_BYTES = 50
-"""About so many bytes the native backend takes for a count."""
+"""About the bytes of one count in the native backend's cache."""
 
 
 class Remembered:
-    """The counts of one encoding, by text; the one used longest ago is forgotten first."""
+    """The cache of counts of one encoding; the least recently used is dropped first."""
 
     def __init__(self) -> None:
-        """Remember nothing yet."""
+        """Start empty."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget all counts and figures."""
+        """Clear all counts and figures."""
         self.counts: dict[str, int] = {}
         self.hits = self.misses = 0
 
     def get(self, text: str) -> int | None:
-        """Return the count of *text*, if it is remembered."""
+        """Return the count of *text*, or None if it is not in the cache."""
         count = self.counts.pop(text, None)
         if count is None:
             self.misses += 1
@@ -41,7 +41,7 @@ class Remembered:
         return count
 
     def put(self, text: str, count: int) -> None:
-        """Remember a count."""
+        """Store a count."""
         self.counts[text] = count
         if len(self.counts) * ENTRY_BYTES > MAX_BYTES:
             del self.counts[next(iter(self.counts))]
@@ -51,7 +51,7 @@ REMEMBERED = {kind: Remembered() for kind in NAMES}
 
 
 def is_exact(kind: int) -> bool:
-    """Return whether the number is that of an encoding."""
+    """Return whether *kind* is an encoding."""
     return kind & ~FRESH in NAMES
 
 
@@ -62,7 +62,7 @@ def counter(kind: int) -> Any:
     try:
         return tiktoken_counter(name)
     except CounterError as error:
-        # What else it says is of no use here: the native counter is what was asked for.
+        # The rest of its message does not help: a native counter was requested.
         reason = str(error).partition(";")[0]
         raise CounterError(
             f"without the native backend, {name!r} is counted by tiktoken: {reason}"
@@ -70,7 +70,7 @@ def counter(kind: int) -> Any:
 
 
 def count(kind: int, text: str) -> int:
-    """Count the tokens of *text*, without a look at what is remembered."""
+    """Count the tokens of *text*, without the cache."""
     return int(counter(kind)(text))
 
 
@@ -89,15 +89,15 @@ def count_till_limit(kind: int, text: str, limit: int) -> int | None:
 
 
 class Tokens:
-    """The tokens of a text, and where they end in it."""
+    """The tokens of a text, and their ends."""
 
     def __init__(self, kind: int, text: str) -> None:
         """Encode *text*."""
         encoding = counter(kind).encoding
         parts = encoding.decode_tokens_bytes(encoding.encode_ordinary(text))
         self.ends = [0, *accumulate(map(len, parts))]
-        # Bytes up to each code point, as tiktoken reads a str: a pair of surrogates is one
-        # character of four bytes, a lone one U+FFFD of three.
+        # Bytes up to each code point, as tiktoken reads a str: a surrogate pair is one character
+        # of four bytes, a lone surrogate is U+FFFD, of three bytes.
         self.places = [0]
         before = ""
         for char in text:
@@ -117,5 +117,5 @@ class Tokens:
         return bisect_right(self.places, self.ends[min(tokens, len(self))]) - 1
 
     def tail(self, tokens: int) -> int:
-        """Return the first code point that is behind all but the last *tokens* tokens."""
+        """Return the first code point after all but the last *tokens* tokens."""
         return bisect_left(self.places, self.ends[max(0, len(self) - tokens)])

@@ -37,7 +37,7 @@ _SINGLES = {0x0A: "LF", 0x0D: "CR", _ZWJ: "ZWJ"}
 
 
 def _property(code: int) -> str:
-    """Return the value of Grapheme_Cluster_Break that the rules ask for."""
+    """Return the value of Grapheme_Cluster_Break that the rules use."""
     if 0x20 <= code <= 0x7E:
         return "Any"
     if code in _SINGLES:
@@ -56,9 +56,9 @@ def grapheme_boundaries(text: str) -> list[int]:
     """Return the places, in code points from 0 to ``len(text)``, where a grapheme cluster ends."""
     boundaries = [0]
     before = ""
-    flags = 0  # regional indicators in a row, up to here
-    emoji = ""  # "base" behind a pictograph and Extend, "joined" behind those and one ZWJ
-    conjunct = linked = False  # a consonant, only Extend and Linker since; at least one Linker
+    flags = 0  # regional indicators in a row up to here
+    emoji = ""  # "base" after a pictograph and Extend, "joined" after those and one ZWJ
+    conjunct = linked = False  # after a consonant only Extend and Linker; at least one Linker
     for place, character in enumerate(text):
         code = ord(character)
         after = _property(code)

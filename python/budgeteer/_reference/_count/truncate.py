@@ -9,18 +9,18 @@ from budgeteer._reference._count.counter import count as count_tokens
 from budgeteer._reference._count.graphemes import grapheme_boundaries
 
 SINGLE_TRIES = 8
-"""So many times a piece that is still over loses one cluster; then twice as many each time."""
+"""The times that a piece still over loses one cluster; then the loss doubles each time."""
 
 
 LONGEST_TOKEN = 128
-"""No token has more bytes."""
+"""The most bytes of a token."""
 
 SLACK = 256
-"""So many code points more than can stay are looked at."""
+"""The number of code points to look at beyond those that can stay."""
 
 
 def last_plain_pair(text: str, start: int) -> int:
-    """Return the last place up to *start* between two characters that are clusters anywhere."""
+    """Return the last place up to *start* between two plain characters."""
     for place in range(min(start, len(text) - 1), 0, -1):
         if is_plain(text[place - 1]) and is_plain(text[place]):
             return place
@@ -28,12 +28,12 @@ def last_plain_pair(text: str, start: int) -> int:
 
 
 def is_plain(char: str) -> bool:
-    """Return whether *char* is a cluster by itself, whatever stands beside it."""
+    """Return whether *char* is a cluster by itself, whatever its neighbours are."""
     return char == "\n" or " " <= char <= "~" or "\u4e00" <= char <= "\u9fff"
 
 
 class Cut:
-    """A text, and the pieces of it that a cut may leave."""
+    """A text and the pieces that a cut may leave."""
 
     def __init__(self, text: str, keep: int, marker: str) -> None:
         """Find the places where *text* may be cut."""
@@ -46,7 +46,7 @@ class Cut:
         """
         Return the marker and at most *size* code points of the text, whole graphemes only.
 
-        Where both ends are kept the start gets the odd one. None where nothing is left.
+        If both ends are kept, the start gets the odd one. None if nothing is left.
         """
         n = len(self.text)
         head = self.head_of(size)
@@ -58,15 +58,15 @@ class Cut:
         return self.text[:head] + self.marker + self.text[tail_start:]
 
     def head_of(self, size: int) -> int:
-        """Return how many of *size* units the start gets: the odd one too."""
+        """Return how many of *size* units the start gets, the odd one included."""
         return {START: size, END: 0}.get(self.keep, size - size // 2)
 
     def longest_exact(self, kind: int, max_tokens: int) -> tuple[str, int] | None:
         """
         Return a long piece of at most *max_tokens* tokens of an encoding, and its count.
 
-        It ends where a token of the text does, or the cluster before, and is made shorter where
-        what is left still counts more. Only so much of the text is looked at as may stay.
+        It ends at the end of a token, or at the cluster before it, and is shortened further if it
+        still counts more. Only the part of the text that may stay is read.
         """
         n = len(self.text)
         room = max_tokens - _exact.count(kind, self.marker)
@@ -108,8 +108,8 @@ class Cut:
         """
         Return the longest piece of at most *max_tokens* tokens, and its count.
 
-        It is never longer than the text. Bisection takes it that a longer piece costs no less;
-        where that is not so, the answer still fits, but a longer one might have.
+        It is never longer than the text. Bisection assumes that a longer piece costs no less; if
+        that is wrong, the result still fits, but a longer piece might have fitted too.
         """
         best = None
         low, high = 0, len(self.text) - len(self.marker)

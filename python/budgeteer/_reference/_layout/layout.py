@@ -1,19 +1,19 @@
 """
 Reference of ``rust/core/src/layout.rs``.
 
-Factors are read as millionths, so that all shares of a round are fractions with one denominator:
-everything is computed exactly, in integers, and rounded once, at the end.
+Factors are integers in millionths, so that all shares of a round are fractions with the same
+denominator. Everything is computed exactly in integers and rounded once, at the end.
 """
 
 from dataclasses import dataclass
 
 ONE = 1_000_000
-"""The units of a factor of 1."""
+"""A factor of 1, in millionths."""
 
 
 @dataclass(frozen=True)
 class Pull:
-    """How a section leaves its basis: by its share of *weight*, between *least* and *most*."""
+    """How a section moves from its basis: in proportion to *weight*, from *least* to *most*."""
 
     index: int
     weight: int
@@ -30,12 +30,12 @@ def resolve_layout(
     maximum: list[int],
     priority: list[int],
 ) -> tuple[list[int], list[int], int]:
-    """Divide *space* tokens among sections: return sizes, dropped ones and the free tokens."""
+    """Divide *space* tokens among sections: return sizes, dropped sections and free tokens."""
     maximum = [max(limits) for limits in zip(minimum, maximum, strict=True)]
     limits = zip(basis, minimum, maximum, strict=True)
     hypothetical = [min(max(size, low), high) for size, low, high in limits]
 
-    # Where the smallest sizes do not fit, the lowest priority goes first, and the last of equals.
+    # If the minimum sizes do not fit, drop the lowest priority first, and the last of equals.
     sections = range(len(basis))
     smallest = [minimum[i] if shrink[i] > 0 else hypothetical[i] for i in sections]
     needed = sum(smallest)
@@ -63,7 +63,7 @@ def resolve_layout(
             weight = millionths(shrink[i]) * size
             pulls.append(Pull(i, weight, max(size - high, 0), size - low))
     if not growing:
-        pulls.reverse()  # of equal remainders, the last gives its token first
+        pulls.reverse()  # of equal remainders, the last section gives its token first
 
     amount = abs(space - total) + sum(pull.least for pull in pulls)
     for pull, moved in zip(pulls, divide(amount, pulls, partly=growing), strict=True):
@@ -78,26 +78,25 @@ def millionths(factor: float) -> int:
 
 def divide(amount: int, pulls: list[Pull], *, partly: bool) -> list[int]:
     """
-    Return what each pull moves.
+    Return the move of each pull: *amount* in proportion to the weights, within the limits.
 
-    That is as much of *amount* as there is a factor for, in proportion to the weights, within
-    least and most. Each round divides what is left among those not yet at a limit. If
-    keeping the others within their limits takes more than there is, those below their least are
-    at it for good; if it takes less, those above their most.
+    Each round divides the rest among the pulls that are not yet fixed. Then each move is clamped
+    to its limits. If the clamped moves sum to more than the rest, those raised to their least are
+    fixed; if they sum to less, those lowered to their most.
 
-    *partly* says that factors which sum below 1 move only that part.
+    *partly* says that factors which sum below 1 move only that part of *amount*.
     """
     moves = [0] * len(pulls)
     rest = amount
     active = list(range(len(pulls)))
     while active:
-        # A share is given * weight / whole, and at most amount * factor, which only factors that
-        # sum below 1 could exceed.
+        # A share is given * weight / whole. It is at most amount * factor, a bound that matters
+        # only for factors that sum below 1.
         given, whole = rest, sum(pulls[i].weight for i in active)
         if partly and amount * whole < rest * ONE:
             given, whole = amount, ONE
         low, high, within = [], [], []
-        added = 0  # by the limits to the shares, times whole
+        added = 0  # by clamping, times whole
         for i in active:
             share = given * pulls[i].weight
             if share < pulls[i].least * whole:
@@ -122,9 +121,9 @@ def divide(amount: int, pulls: list[Pull], *, partly: bool) -> list[int]:
 
 def round_shares(within: list[int], shares: list[int], whole: int, moves: list[int]) -> None:
     """
-    Write *shares* to *moves*, as whole tokens that sum to what they sum to, or the nearest number.
+    Write *shares* to *moves* as whole tokens, whose sum is that of the shares, rounded.
 
-    Those with the largest remainders are rounded up, the first of those that are equal.
+    The shares with the largest remainders are rounded up, the first ones of equal remainders.
     """
     remainders = {}
     for i in within:

@@ -1,4 +1,4 @@
-"""Reference of ``rust/core/src/corpus.rs``: the texts themselves, read anew for each query."""
+"""Reference of ``rust/core/src/corpus.rs``: the texts themselves, read again for each query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Index:
 
 
 def index_chunks(chunks: Sequence[object], index: Index | None) -> Index | tuple[int, int]:
-    """Index chunks behind those of *index*; or return a code and the index of a bad chunk."""
+    """Index chunks after those of *index*; or return a code and the index of a bad chunk."""
     found = read(chunks, with_titles=True)
     texts, titles = found
     if isinstance(texts, int) or isinstance(titles, int):

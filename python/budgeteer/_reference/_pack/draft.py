@@ -11,10 +11,10 @@ from budgeteer._reference._pack.template import Piece, Tag, Template, arranged
 @dataclass(slots=True)
 class Draft:
     """
-    The text as it would be with the chunks that are kept so far.
+    The text with the chunks that are kept so far.
 
-    It is the header, the kept chunks with separators between them, the notice where chunks were
-    left out, and the footer. With no chunk kept it is empty.
+    It is the header, the kept chunks with separators between them, the notice if chunks were left
+    out, and the footer. Without a kept chunk it is empty.
     """
 
     texts: Sequence[str]
@@ -22,20 +22,20 @@ class Draft:
     order: int
     previous: Sequence[str]
     notice_pieces: Sequence[str] | None
-    """The notice, split where its number stands; None: there is to be none."""
+    """The notice, split at its number; None for no notice."""
     tag: Callable[[int], tuple[str, str, str, str, float]]
-    """Returns what a chunk says of itself. It may raise, and is called for few chunks only."""
+    """Returns the tag of a chunk. It may raise, and is called for few chunks only."""
     outcome: Outcome
     has_room_for_notice: bool = False
     notice_yields: bool = False
     """Whether there is no notice, as the best chunk needs its room."""
 
     def bare(self, i: int, tokens: int) -> Piece:
-        """Return chunk *i* without its frame: nothing around it, nothing escaped."""
+        """Return chunk *i* without its frame and without escaping."""
         return Piece(i, "", self.texts[i], "", tokens)
 
     def framed(self, i: int, tokens: int) -> Piece:
-        """Return chunk *i* as it would stand in the text; *tokens* are those of its own text."""
+        """Return chunk *i* in its frame; *tokens* are those of its own text."""
         if self.template.style == PLAIN and self.order != BY_DOCUMENT:
             return self.bare(i, tokens)
         tag = Tag(*self.tag(i))
@@ -54,7 +54,7 @@ class Draft:
         return self.template.separator + self.template.notice(self.notice_pieces, count)
 
     def longest_notice(self) -> str:
-        """Return the notice that all chunks were left out: no other number is longer."""
+        """Return the notice that all chunks were left out, as no other number is longer."""
         return self.notice(len(self.texts))
 
     def tail(self) -> str:
@@ -68,7 +68,7 @@ class Draft:
         return is_wanted and bool(self.outcome.dropped)
 
     def longest_tail(self) -> str:
-        """Return the longest text that may yet stand behind the last chunk."""
+        """Return the longest text that may come after the last chunk."""
         notice = self.longest_notice() if self.has_room_for_notice else ""
         return notice + self.template.footer
 
@@ -77,14 +77,14 @@ class Draft:
         return arranged(self.order, self.outcome.kept, self.previous, self.template)
 
     def assembled(self, tail: str) -> str:
-        """Return the text, with *tail* behind the last chunk."""
+        """Return the text, with *tail* after the last chunk."""
         if not self.outcome.kept:
             return ""
         pieces = (piece.rendered for piece in self.in_text_order())
         return self.template.header + self.template.separator.join(pieces) + tail
 
     def assembled_with(self, piece: Piece) -> str:
-        """Return the text if *piece* were kept too, with the longest tail there may be."""
+        """Return the text with *piece* also kept, and the longest tail."""
         self.outcome.kept.append(piece)
         text = self.assembled(self.longest_tail())
         self.outcome.kept.pop()

@@ -19,7 +19,7 @@ KINDS = {
 
 @dataclass(slots=True)
 class Gate:
-    """What is known of each artifact, and how many documents are considered."""
+    """The columns of the artifacts, and the number of documents to consider."""
 
     kinds: Sequence[str]
     authorities: Sequence[str]
@@ -27,7 +27,7 @@ class Gate:
     max_docs: int
 
     def question(self, texts: Sequence[str], query: str) -> str:
-        """Return the text of the first message, else *query*."""
+        """Return the text of the first message, or *query* without one."""
         messages = (
             text for text, kind in zip(texts, self.kinds, strict=True) if kind == "message"
         )

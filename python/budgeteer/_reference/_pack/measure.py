@@ -1,8 +1,8 @@
 """
-What a chunk costs: under an estimate, under an encoding, and under a caller's own counter.
+The cost of a chunk under an estimate, under an encoding, and under a caller's own counter.
 
-Packing (``packer.py``) asks all three the same questions in the same order. They differ in what
-they know before the whole text is counted. Reference of what is below ``rust/core/src/pack``.
+Packing (``packer.py``) makes the same calls to all three in the same order. They differ in what
+they know before the whole text is counted. Reference of the files below ``rust/core/src/pack``.
 """
 
 import sys
@@ -22,7 +22,7 @@ from budgeteer._reference._pack.template import Piece
 
 @dataclass(slots=True)
 class Offer:
-    """A chunk whose turn it is: how it would stand, what it would add, and what is left."""
+    """The chunk under consideration: its framed text, its cost, and the tokens left."""
 
     piece: Piece
     needed: int
@@ -35,13 +35,13 @@ class Offer:
 
 
 class Measure(ABC):
-    """Counts what is offered, and keeps account of what is spent."""
+    """Counts the offered chunks, and keeps account of the spent tokens."""
 
     adds_up: ClassVar[bool] = False
     """Whether the text so far never counts more than `so_far`."""
 
     is_lazy: ClassVar[bool] = False
-    """Whether it is counted only that a chunk does not fit, not how much more it would need."""
+    """Whether counting stops when a chunk does not fit, without its full cost."""
 
     def __init__(self, draft: Draft, budget: int) -> None:
         """Begin with nothing spent."""
@@ -51,10 +51,10 @@ class Measure(ABC):
     @abstractmethod
     def offer(self, i: int, room: int, may_cut: bool) -> Offer:
         """
-        Return what chunk *i* would add; *room* is what kept texts and their citations leave.
+        Return the cost of chunk *i*; *room* is the budget less kept texts and citations.
 
-        The frame of a chunk is asked for only if its text fits without one. An estimate, which
-        measures it for nothing, also has it where the chunk may be cut.
+        The frame of a chunk is made only if its text fits without one. An estimate, which measures
+        it cheaply, also makes it if the chunk may be cut.
         """
 
     @abstractmethod
@@ -71,11 +71,11 @@ class Measure(ABC):
 
     @abstractmethod
     def spend(self, offer: Offer) -> None:
-        """Take account of a chunk that is about to be kept whole."""
+        """Account for a chunk that is about to be kept whole."""
 
     @abstractmethod
     def cut_room(self, offer: Offer) -> int:
-        """Return the tokens that a cut may leave of the chunk, after it got its frame."""
+        """Return the most tokens that a cut may leave of the framed chunk."""
 
     @abstractmethod
     def longest(self, cut: Cut, whole: Piece, room: int) -> tuple[str, int] | None:
@@ -83,36 +83,36 @@ class Measure(ABC):
 
     @abstractmethod
     def spend_cut(self, piece: Piece, total: int) -> None:
-        """Take account of a cut that is about to be kept; the text then counts *total*."""
+        """Account for a cut chunk that is about to be kept; the text then counts *total*."""
 
     @abstractmethod
     def count(self, text: str) -> int:
         """Return the tokens of an assembled text."""
 
     def so_far(self) -> int:
-        """Return the most that the text so far may count; 0 where the measure does not add up."""
+        """Return an upper bound of the text so far; 0 if the measure does not add up."""
         return 0
 
     def take_back(self, piece: Piece) -> None:  # noqa: B027  # not needed to settle
-        """Take account of a chunk that has left."""
+        """Account for a chunk that has left."""
 
     def less(self, room: int, over: int, _is_escaped: bool) -> int:
-        """Return a smaller *room*, after a cut with which the text was that much *over*."""
+        """Return a smaller *room*, after a cut whose text was *over* the budget by that number."""
         return room - over
 
 
 class Estimate(Measure):
     """
-    An estimate: the tokens follow from a size, in code points or words, that adds up.
+    An estimate: tokens follow from a size, in code points or words, that adds up.
 
-    The size of a text is at most the sum of the sizes of its parts, so that what was admitted
-    fits, in whatever order it stands. Tokens are rounded up, once, for the text as a whole.
+    The size of a text is at most the sum of its parts' sizes, so admitted chunks fit in any order.
+    Tokens are rounded up once, for the whole text.
     """
 
     adds_up = True
 
     def __init__(self, draft: Draft, budget: int, kind: int, ratio: float) -> None:
-        """Measure what stands around all chunks."""
+        """Measure header and footer."""
         super().__init__(draft, budget)
         self.kind = kind
         self.ratio = ratio
@@ -135,7 +135,7 @@ class Estimate(Measure):
         return gap + self.size(rendered)
 
     def so_far(self) -> int:
-        """Return the tokens of the text so far; of no text there are none."""
+        """Return the tokens of the text so far; 0 for no text."""
         return self.total(self.around + self.joined) if self.draft.outcome.kept else 0
 
     def with_next(self, rendered: str) -> int:
@@ -143,7 +143,7 @@ class Estimate(Measure):
         return self.total(self.around + self.joined + self.joining(rendered))
 
     def offer(self, i: int, _room: int, may_cut: bool) -> Offer:
-        """Return what chunk *i* adds to the tokens of the text so far."""
+        """Return the tokens that chunk *i* adds to the text so far."""
         counted = self.total(self.size(self.draft.texts[i]))
         offer = Offer(self.draft.bare(i, counted), 0, 0)
         self.revise(offer)
@@ -153,7 +153,7 @@ class Estimate(Measure):
         return offer
 
     def revise(self, offer: Offer) -> None:
-        """Reckon with the text so far anew: chunks may have left it."""
+        """Compute the offer again, as chunks may have left the text."""
         before = self.so_far()
         offer.needed = self.with_next(offer.piece.rendered) - before
         offer.available = self.budget - before
@@ -180,7 +180,7 @@ class Estimate(Measure):
         self.joined -= self.joining(piece.rendered)
 
     def cut_room(self, _offer: Offer) -> int:
-        """Return the whole budget: `longest` reckons with the whole text."""
+        """Return the whole budget, as `longest` measures the whole text."""
         return self.budget
 
     def longest(self, cut: Cut, whole: Piece, room: int) -> tuple[str, int] | None:
@@ -193,7 +193,7 @@ class Estimate(Measure):
         return best and (best[0], self.total(self.size(best[0])))
 
     def spend_cut(self, piece: Piece, _total: int) -> None:
-        """Add the size of what the cut left."""
+        """Add the size of the cut chunk."""
         self.joined += self.joining(piece.rendered)
 
     def count(self, text: str) -> int:
@@ -203,17 +203,17 @@ class Estimate(Measure):
 
 class Exact(Measure):
     """
-    An encoding: what stands at a joint may count more or less than on its own.
+    An encoding: a part may count more or less at a seam than on its own.
 
-    A chunk costs what it counts as it stands in the text, by itself, and what one more separator
-    adds to the chunk in front. Counts of parts do not add up to that of the text, and packing
+    A chunk costs the count of its framed text by itself, plus the joint of one more separator
+    after the chunk before it. Counts of parts do not add up to that of the text, and packing
     settles the difference at the end.
     """
 
     is_lazy = True
 
     def __init__(self, draft: Draft, budget: int, kind: int) -> None:
-        """Count what stands around all chunks."""
+        """Count header and footer."""
         super().__init__(draft, budget)
         self.kind = kind
         self.around = self.count(draft.template.header) + self.count(draft.template.footer)
@@ -228,7 +228,7 @@ class Exact(Measure):
         return max(0, self.budget - self.used)
 
     def offer(self, i: int, room: int, _may_cut: bool) -> Offer:
-        """Return what chunk *i* costs; one token more than are left if it does not fit."""
+        """Return the cost of chunk *i*, or one token more than is left if it does not fit."""
         available = min(room, self.left())
         counted = self.count(self.draft.texts[i])
         if counted <= available:
@@ -239,12 +239,12 @@ class Exact(Measure):
         return Offer(self.draft.bare(i, counted), available + 1, available)
 
     def revise(self, offer: Offer) -> None:
-        """Reckon with less room for a chunk that did not fit before."""
+        """Update the tokens left for a chunk that did not fit before."""
         offer.available = self.left()
         offer.needed = offer.available + 1
 
     def cost(self, piece: Piece) -> int:
-        """Return what *piece* costs, and one more separator if it is not the first."""
+        """Return the cost of *piece*, with one more separator if it is not the first."""
         cost = self.count(piece.rendered)
         if not self.draft.outcome.kept:
             return cost
@@ -253,12 +253,12 @@ class Exact(Measure):
         return cost + self.separator_behind(last if is_last else piece)
 
     def last(self) -> Piece:
-        """Return the kept chunk behind which one more separator is taken to stand."""
+        """Return the kept chunk after which one more separator is counted."""
         kept = self.draft.outcome.kept
         return max(kept, key=lambda p: p.index) if self.draft.order == BY_INPUT else kept[-1]
 
     def separator_behind(self, piece: Piece) -> int:
-        """Return what a separator adds to the count of *piece*."""
+        """Return the joint of *piece* and a separator after it."""
         with_it = self.count(piece.rendered + self.draft.template.separator)
         return with_it - self.count(piece.rendered)
 
@@ -276,40 +276,40 @@ class Exact(Measure):
         self.used -= self.count(text)
 
     def spend(self, offer: Offer) -> None:
-        """Spend the cost of the chunk; the count of its text is remembered for the process."""
+        """Spend the cost of the chunk; its text's count stays in the process's cache."""
         self.used += offer.needed
         exact.count_till_limit(self.kind, self.draft.texts[offer.piece.index], sys.maxsize)
 
     def cut_room(self, offer: Offer) -> int:
-        """Return what is left beside the frame and a separator."""
+        """Return the tokens left after the frame and a separator."""
         offer.piece = whole = self.draft.framed(offer.piece.index, 0)
         room = offer.available - self.count(whole.front) - self.count(whole.back)
         return room - (self.separator_behind(self.last()) if self.draft.outcome.kept else 0)
 
     def longest(self, cut: Cut, _whole: Piece, room: int) -> tuple[str, int] | None:
-        """Return a text that ends where a token does; what escaping adds shows afterwards."""
+        """Return a text that ends at the end of a token; escaping is counted afterwards."""
         return cut.longest_exact(self.kind, room)
 
     def spend_cut(self, piece: Piece, _total: int) -> None:
-        """Spend the cost of what the cut left."""
+        """Spend the cost of the cut chunk."""
         self.used += self.cost(piece)
 
     def less(self, room: int, over: int, is_escaped: bool) -> int:
-        """Return a smaller *room*: in proportion where escaping made the text longer."""
+        """Return a smaller *room*, in proportion if escaping made the text longer."""
         return room * room // (room + over) if is_escaped else room - over
 
 
 class Counted(Measure):
     """
-    A caller's own counter: nothing is known but its answers.
+    A caller's own counter: only its results are known.
 
-    It is asked once for each chunk considered, once for header and footer, and once for the
-    notice; admission goes by the sum of the answers. What it then answers for the whole text may
-    be anything, and packing settles that at the end. To cut a chunk it is asked for pieces of it.
+    It is called once for each chunk considered, once for header and footer, and once for the
+    notice; admission uses the sum of these counts. It may then return any count for the whole
+    text, which packing settles at the end. To cut a chunk it is called for pieces of it.
     """
 
     def __init__(self, draft: Draft, budget: int, ask: Callable[[str, int], int]) -> None:
-        """Ask nothing yet: there may be no chunk to pack."""
+        """Call nothing yet, as there may be no chunk to pack."""
         super().__init__(draft, budget)
         self.ask = ask
         self.used: int | None = None
@@ -319,25 +319,25 @@ class Counted(Measure):
         """The sum with the best chunk alone."""
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text that is no chunk; the counter is not shown an empty one."""
+        """Return the tokens of a text that is not a chunk; an empty one is not counted."""
         return self.ask(text, ASSEMBLED) if text else 0
 
     def spent(self) -> int:
-        """Return the sum so far; the counter is asked for header and footer the first time."""
+        """Return the sum so far; the first call counts header and footer."""
         if self.used is None:
             self.used = self.count(self.draft.template.header + self.draft.template.footer)
         return self.used
 
     def left(self) -> int:
-        """Return the tokens that are left, by the sum."""
+        """Return the tokens left, by the sum."""
         return max(0, self.budget - self.spent())
 
     def offer(self, i: int, _room: int, _may_cut: bool) -> Offer:
         """
-        Return what the counter answers for chunk *i*.
+        Return the count of chunk *i*.
 
-        Its frame, and what escaping adds, are taken to count as much for each code point as the
-        text does: to ask for them would be one question more for each chunk.
+        Its frame and escapes are assumed to count the same per code point as the text; counting
+        them would be one more call for each chunk.
         """
         available = self.left()
         counted = self.ask(self.draft.texts[i], i)
@@ -348,7 +348,7 @@ class Counted(Measure):
         return Offer(piece, needed, available)
 
     def revise(self, offer: Offer) -> None:
-        """Reckon with less room."""
+        """Update the tokens left."""
         offer.available = self.left()
 
     def set_aside(self, text: str) -> bool:
@@ -366,13 +366,13 @@ class Counted(Measure):
         self.used = self.spent() - (self.notice or 0)
 
     def spend(self, offer: Offer) -> None:
-        """Add what the chunk was taken to count."""
+        """Add the assumed count of the chunk."""
         self.used = self.spent() + offer.needed
         if not self.draft.outcome.kept:
             self.best = self.used
 
     def cut_room(self, offer: Offer) -> int:
-        """Return what the text so far leaves, with the frame and the longest tail behind it."""
+        """Return the budget less the text so far, the frame and the longest tail."""
         draft, template = self.draft, self.draft.template
         offer.piece = whole = draft.framed(offer.piece.index, 0)
         front = template.header
@@ -381,7 +381,7 @@ class Counted(Measure):
         return self.budget - self.count(front + whole.front + whole.back + draft.longest_tail())
 
     def longest(self, cut: Cut, whole: Piece, room: int) -> tuple[str, int] | None:
-        """Return the longest text that counts at most *room* once it is escaped."""
+        """Return the longest text that counts at most *room* when escaped."""
         escaped = self.draft.template.escaped
         best = cut.longest(lambda text: self.ask(escaped(text), whole.index), room)
         if best is None or escaped(best[0]) == best[0]:
@@ -389,7 +389,7 @@ class Counted(Measure):
         return best[0], self.ask(best[0], whole.index)
 
     def spend_cut(self, _piece: Piece, total: int) -> None:
-        """Go on from the count of the text, which is better than the sum."""
+        """Continue from the count of the text, which is better than the sum."""
         self.used = total
 
 

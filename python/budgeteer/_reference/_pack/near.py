@@ -1,11 +1,11 @@
-"""Reference of ``rust/core/src/near.rs``: when a text says nearly the same as another."""
+"""Reference of ``rust/core/src/near.rs``: when a text nearly repeats another."""
 
 from collections.abc import Sequence
 
 from budgeteer._reference._rank.terms import terms
 
 SHINGLE = 5
-"""So many terms make a shingle; all of them where a text has fewer."""
+"""The number of terms in a shingle; a text with fewer terms is one shingle."""
 
 Shingles = frozenset[tuple[str, ...]]
 
@@ -20,9 +20,9 @@ def shingles(text: str) -> Shingles:
 
 def find(new: Shingles, kept: Sequence[Shingles]) -> int | None:
     """
-    Return the place of the first of *kept* that *new* resembles, or else is a part of.
+    Return the place of the first of *kept* that *new* resembles, or else is contained in.
 
-    Texts resemble each other where four fifths of the shingles that either has are in both.
+    Texts resemble each other if at least four fifths of their shingles are in both.
     """
     if not new:
         return None

@@ -6,17 +6,17 @@ from budgeteer._codes import BUDGET, DUPLICATE
 from budgeteer._reference._pack.template import Piece
 
 Left = dict[int, tuple[int, int]]
-"""Of each chunk that had been kept and left: the tokens that it needed, and those available."""
+"""For each kept chunk that left: the tokens it needed, and those available."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the chunks."""
+    """The outcome of the chunks."""
 
     kept: list[Piece] = field(default_factory=list)
-    """Best first."""
+    """The kept chunks, best first."""
     dropped: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """Index, reason, and the tokens needed and available, in the order of the decisions."""
+    """Index, reason, needed and available tokens of each dropped chunk, in order of dropping."""
     duplicates: dict[int, int] = field(default_factory=dict)
     """The kept chunk that each dropped duplicate repeats."""
 
@@ -27,7 +27,8 @@ class Outcome:
         """
         Turn the duplicates of chunks that have left into chunks dropped for the budget.
 
-        They keep their places among the dropped, and get the figures of the chunk they repeat.
+        They keep their places among the dropped chunks, and get the figures of the chunk they
+        repeat.
         """
         for place, (index, reason, _, _) in enumerate(self.dropped):
             if reason == DUPLICATE and self.duplicates[index] in left:

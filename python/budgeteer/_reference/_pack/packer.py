@@ -1,11 +1,11 @@
 """
-Reference of ``rust/core/src/pack.rs``: which of the ranked chunks stand in the text.
+Reference of ``rust/core/src/pack.rs``: admission of the ranked chunks.
 
-The chunks have their turn one after another, best first. Each is asked, in this order: is it
-empty, is it beyond a cap, is it a duplicate of a kept chunk, is there room for it in the budget?
-(Out of scope was asked before, when the chunks were ranked.) The first question that excludes a
-chunk is the reason for which it is dropped. What a chunk costs is for its measure to say: see
-``measure.py``. At the end the text is counted as a whole, and settled if that is too much.
+The chunks are considered one after another, best first. Each is checked in this order: is it
+empty, is it beyond a cap, is it a duplicate of a kept chunk, does it fit into the budget? (Out of
+scope was decided before, when the chunks were ranked.) The first check that fails is the reason
+for dropping the chunk. The measure decides what a chunk costs: see ``measure.py``. At the end the
+whole text is counted, and settled if it is over the budget.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,19 +34,19 @@ from budgeteer._reference._pack.outcome import Left, Outcome
 from budgeteer._reference._pack.template import Piece
 
 MARKERS = {TRUNCATE_END: " [...]", TRUNCATE_MIDDLE: "\n[...truncated...]\n"}
-"""What stands for the part of a text that was cut out."""
+"""The marker in place of the part of a text that was cut out."""
 
 CUT_TRIES = 8
-"""How often a cut is made at most, shorter each time."""
+"""The most tries to cut a chunk, each shorter than the last."""
 
 SINGLE_TRIES = 8
-"""How often one chunk at a time leaves a text that is over the budget."""
+"""The number of times that one chunk leaves a text that is over the budget."""
 
 SHARE_TRIES = 8
-"""How often, after that, the chunks that together make up the excess leave."""
+"""The number of times after that when the chunks that make up the excess leave."""
 
 MOST = 2**63 - 1
-"""No figure is higher."""
+"""The highest figure."""
 
 
 @dataclass(slots=True)
@@ -60,21 +60,21 @@ class Packer:
     max_chunks: int | None
     dedupe: int
     cite: Callable[[int], int] | None
-    """Returns the tokens of a chunk's citation, where chunks are kept with room for one."""
+    """Returns the tokens of a chunk's citation; None if chunks are not cited."""
     gate: Gate | None
 
     may_cut: bool = False
-    """Whether the next chunk that does not fit is cut: only one is."""
+    """Whether the next chunk that does not fit is cut; only one is."""
     stopped_at: int | None = None
-    """The tokens that were left when ``overflow="stop"`` ended admission; None: it goes on."""
+    """The tokens left when ``overflow="stop"`` ended admission; None while it goes on."""
     cited: int = 0
     """The tokens of the kept texts and their citations, each counted by itself."""
     documents: int = 0
-    """How many documents a gate has considered."""
+    """The number of documents that a gate has considered."""
     kept_texts: dict[str, int] = field(default_factory=dict)
-    """The kept chunk that has a text."""
+    """The kept chunk for each text."""
     kept_shingles: list[near.Shingles] = field(default_factory=list)
-    """Those of each kept text, where near-duplicates are dropped."""
+    """The shingles of each kept text, if near-duplicates are dropped."""
 
     @property
     def outcome(self) -> Outcome:
@@ -82,7 +82,7 @@ class Packer:
 
     def pack(self, order: Sequence[int]) -> int:
         """Admit the chunks in that order, and return the tokens of the text."""
-        # What is cited stands whole or not at all.
+        # A cited chunk stands whole or not at all.
         self.may_cut = self.overflow in MARKERS and self.cite is None
         for place, i in enumerate(order, 1):
             if self.is_refused(i):
@@ -97,10 +97,10 @@ class Packer:
             self.make_room_for_notice()
         return self.settle()
 
-    # The questions that cost no counting.
+    # The checks that need no counting.
 
     def is_refused(self, i: int) -> bool:
-        """Drop chunk *i* if it is empty, beyond a cap or the duplicate of a kept chunk."""
+        """Drop chunk *i* if it is empty, beyond a cap or a duplicate of a kept chunk."""
         text = self.draft.texts[i]
         if not text:
             self.outcome.drop(i, EMPTY)
@@ -113,14 +113,14 @@ class Packer:
         return True
 
     def is_beyond_gate(self, i: int) -> bool:
-        """Return whether a gate considers *i* no more; it counts the documents it is shown."""
+        """Return whether *i* is beyond the gate's cap; each call with a document counts it."""
         if self.gate is None or not self.gate.is_document(i):
             return False
         self.documents += 1
         return self.documents > self.gate.max_docs
 
     def is_beyond_cap(self) -> bool:
-        """Return whether as many chunks are kept as may be."""
+        """Return whether the cap on kept chunks is reached."""
         return self.max_chunks is not None and len(self.outcome.kept) >= self.max_chunks
 
     def drop_duplicate(self, i: int, original: int) -> None:
@@ -131,17 +131,17 @@ class Packer:
 
     def admit(self, i: int, behind: int) -> None:
         """
-        Keep chunk *i* whole, or what a cut leaves of it, or drop it; *behind* is how many follow.
+        Keep chunk *i* whole or cut, or drop it; *behind* is how many follow.
 
-        It is kept whole if there is room for it as it would stand in the text, and, where chunks
-        are cited, for its citation. The first that does not fit is cut where that is asked for.
+        It is kept whole if there is room for it with its frame, and for its citation if chunks are
+        cited. The first chunk that does not fit is cut, if *overflow* says so.
         """
         if self.outcome.kept and self.wants_notice():
             self.make_room_for_notice()
         offer = self.measure.offer(i, self.room_for_citation(), self.may_cut)
         if self.drop_near_duplicate(offer):
             return
-        # A cut fills the budget, and what follows it is likely to be left out.
+        # A cut fills the budget, so later chunks are likely to be left out.
         if not offer.fits and self.may_cut and self.wants_notice(behind):
             self.make_room_for_notice()
             self.measure.revise(offer)
@@ -157,8 +157,8 @@ class Packer:
         """
         Drop the chunk if it nearly repeats a kept one, and return whether it did.
 
-        That takes long to find out. It is not asked of a chunk that is dropped for the budget in
-        any case: one that does not fit, unless it would be cut or would end admission.
+        This check is slow. It is skipped for a chunk that is dropped for the budget in any case:
+        one that does not fit, unless it would be cut or would end admission.
         """
         may_matter = offer.fits or self.may_cut or self.overflow == STOP
         if self.dedupe != NEAR or not may_matter:
@@ -171,15 +171,15 @@ class Packer:
         return True
 
     def room_for_citation(self) -> int:
-        """Return what the kept texts and their citations leave of the budget."""
+        """Return the budget less the kept texts and their citations."""
         return self.budget - self.cited
 
     def reserve_citation(self, offer: Offer) -> bool:
         """
-        Set room aside for the citation of a chunk that fits; return whether there was any.
+        Set room aside for the citation of a chunk that fits; return whether there was enough.
 
-        Text and citation are counted by themselves, and all of these must fit into the budget. If
-        these do not, the offer says what they need, as far as its measure tells such things.
+        Texts and citations are counted by themselves, and all of them must fit into the budget. If
+        they do not, the offer states what they need, if its measure reports that.
         """
         if self.cite is None:
             return True
@@ -198,7 +198,7 @@ class Packer:
         return False
 
     def keep(self, piece: Piece) -> None:
-        """Let a chunk into the text; its whole text counts as kept even if it was cut."""
+        """Add a chunk to the text; its whole text counts as kept even if it was cut."""
         text = self.draft.texts[piece.index]
         self.kept_texts[text] = piece.index
         if self.dedupe == NEAR:
@@ -220,7 +220,7 @@ class Packer:
 
     def keep_cut(self, offer: Offer) -> bool:
         """
-        Cut a chunk that does not fit and keep what is left; return False if nothing is.
+        Cut a chunk that does not fit and keep the rest; return False if nothing is left.
 
         Where the notice leaves no room for the first chunk, it yields, and the cut is made anew.
         One chunk is cut in a call at most: no other is tried, even if nothing of this one is kept.
@@ -272,7 +272,7 @@ class Packer:
 
     def make_room_for_notice(self) -> None:
         """
-        Set room aside for the notice; this is done once, with the highest number it may name.
+        Set room aside for the notice, once, with the highest number it may name.
 
         The best chunk stays: where there is no room for both, there is no notice. While the text
         so far is over the budget with it, the kept chunks of lowest rank leave. Only a measure
@@ -295,7 +295,7 @@ class Packer:
 
     def settle(self) -> int:
         """
-        Count the text as a whole, and return that once it is within the budget.
+        Count the whole text, and return the count once it is within the budget.
 
         While it is over, the kept chunks of lowest rank leave, and it is counted again. Nothing
         comes in for them. The notice leaves before the best chunk does. Under a measure that adds
@@ -326,9 +326,9 @@ class Packer:
         """
         Return how many chunks leave a text of *total* tokens.
 
-        It is one at first. Later it is as many as make up the excess, each chunk being taken to
-        have its share of the whole text, separators included, but half of them at most. At last,
-        and where the chunks count nothing by themselves, it is half of them.
+        At first one. Later the number of chunks that makes up the excess, but at most half of
+        them; each chunk is taken to have its share of the whole text, separators included. At
+        last, or if the chunks count 0 by themselves, half of them.
         """
         counts = [piece.tokens for piece in reversed(self.outcome.kept)]
         excess = (total - self.budget) * sum(counts)
@@ -341,6 +341,6 @@ class Packer:
         return min(half, next(n for n, weight in sums if weight * total >= excess))
 
     def drop_kept(self, piece: Piece, added: int, total: int, left: Left) -> None:
-        """Drop a chunk that had been kept, and had *added* those tokens to a text of *total*."""
+        """Drop a kept chunk that *added* that number of tokens to a text of *total*."""
         left[piece.index] = max(1, added), max(0, self.budget - max(0, total - added))
         self.outcome.drop(piece.index, BUDGET, *left[piece.index])

@@ -1,4 +1,4 @@
-"""Reference of ``rust/core/src/pipeline.rs``: what a packer does, in the order of its stages."""
+"""Reference of ``rust/core/src/pipeline.rs``: the stages of a packer, in order."""
 
 import math
 from array import array
@@ -42,7 +42,7 @@ Layout: TypeAlias = tuple[int, str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What became of a batch, as columns that ``budgeteer.Packing`` wraps."""
+    """The outcome of a batch, as columns that ``budgeteer.Packing`` wraps."""
 
     text: str
     total_tokens: int
@@ -64,20 +64,20 @@ class Packed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """
-    What a packer does, in the numbers of ``budgeteer._codes``: the same in each of its calls.
+    The options of a packer, as codes of ``budgeteer._codes``: all that its calls share.
 
     Attributes:
-        counter: The kind of counter, and the characters for a token where it counts by these.
-        ranking: The ranking; k1, b, stems and stopwords of BM25; what a hybrid one weighs.
-        min_score: Below it a chunk is out of scope.
-        overflow: What happens to a chunk that does not fit.
-        max_chunks: How many chunks are kept at most.
-        dedupe: Which duplicates are dropped.
-        selection: In which order chunks are admitted.
-        order: How the kept chunks stand in the text.
+        counter: The kind of counter, and the characters for each token if it counts by them.
+        ranking: The ranking; k1, b, stems and stopwords of BM25; the weights of a hybrid one.
+        min_score: A chunk that scores lower is out of scope.
+        overflow: The overflow policy.
+        max_chunks: The most chunks to keep.
+        dedupe: The duplicates to drop.
+        selection: The order of admission.
+        order: The order of the kept chunks in the text.
         template: Style or format, separator, header and footer.
-        notice: What stands around the number of chunks that were left out.
-        policy: What only presets do, and how many documents a gate considers.
+        notice: The text around the number of chunks left out.
+        policy: The preset's policy, and the number of documents a gate considers.
 
     """
 
@@ -107,7 +107,7 @@ class Plan:
         cite: Callable[[int], int] | None = None,
         gate: tuple[tuple[str, ...], tuple[str, ...], bytes] | None = None,
     ) -> Packed | tuple[int, int]:
-        """Return the packing of *chunks*; or a code and the index of one that cannot be read."""
+        """Return the packing of *chunks*; or a code and the index of an unreadable one."""
         kind, ratio = self.counter
         ranking, bm25, hybrid = self.ranking
         policy, max_docs = self.policy
@@ -139,7 +139,7 @@ class Plan:
             wanted = frozenset(keywords(query))
             scores = [overlap(wanted, *pair) for pair in pairs]
 
-        # The sum of parts breaks the law, and so holds for estimates only.
+        # The sum of parts may break the law, so it is allowed for estimates only.
         is_estimate = kind != CALLABLE and not exact.is_exact(kind)
         is_sum = policy == SUM_OF_PARTS and is_estimate
         outcome = Outcome()
@@ -172,7 +172,7 @@ def hybrid_scores(
     terms: tuple[float, float, Words],
     hybrid: HybridWire,
 ) -> list[float]:
-    """Return one score of several; *keys* has the cosines, then the scores, where they weigh."""
+    """Return the fused scores; *keys* has the cosines, then own scores, if they have a weight."""
     bm25, embedding, score, k = hybrid
     columns: list[tuple[float, Sequence[float]]] = []
     if bm25 > 0:
@@ -191,10 +191,10 @@ def rank(
     min_score: float | None,
     outcome: Outcome,
 ) -> list[int]:
-    """Return the indices, best first; what scores below *min_score* is out of scope."""
+    """Return the indices, best first; a chunk that scores below *min_score* is out of scope."""
     order = []
     for i, score in enumerate(scores):
-        # A chunk without a score of its own (NaN) ranks and filters as the lowest there is.
+        # A chunk without a score of its own (NaN) ranks and filters as the lowest.
         if min_score is not None and (-math.inf if math.isnan(score) else score) < min_score:
             outcome.drop(i, OUT_OF_SCOPE)
         else:

@@ -1,4 +1,4 @@
-"""Reference of ``rust/core/src/selection.rs``: which chunks are admitted first."""
+"""Reference of ``rust/core/src/selection.rs``: the order of admission."""
 
 import heapq
 import math
@@ -8,10 +8,10 @@ from budgeteer._reference._rank import bm25 as _bm25
 from budgeteer._reference._rank.terms import Words
 
 CANDIDATES = 512
-"""How many chunks are looked at, those that rank best."""
+"""The number of best-ranked chunks to consider."""
 
 RELEVANCE = 2.0
-"""How much more than one word of the query a chunk's rank counts."""
+"""The weight of a chunk's rank, where one word of the query weighs 1."""
 
 
 def by_coverage(
@@ -22,7 +22,7 @@ def by_coverage(
     b: float,
     words: Words,
 ) -> list[int]:
-    """Return *order*, which is by rank, with the best covering *query* first."""
+    """Return *order*, which is by rank, with the chunks that cover *query* best first."""
     candidates = order[:CANDIDATES]
     texts = [pairs[i] for i in candidates]
     weights, parts = _bm25.parts(query, texts, k1, b, words)
@@ -33,8 +33,8 @@ def cover(weights: Sequence[float], parts: Sequence[Sequence[tuple[int, float]]]
     """
     Return the places of texts in the order in which the greedy method takes them.
 
-    Lazily: what a text would add is looked at again only where it seems to be the most. The order
-    of the operations is part of the result: the native backend has the same.
+    Lazily: a text's gain is computed again only while it seems to be the largest. The order of the
+    operations is part of the result, as the native backend uses the same.
     """
     most = 0.0
     for found in parts:

@@ -15,8 +15,8 @@ def pack_sum_of_parts(
     """
     Admit the chunks as theaios-context-router does, and return the sum of their tokens.
 
-    Frames and separators are not counted, nothing is dropped as empty or as a duplicate, every
-    chunk that does not fit is cut where cutting is asked for, and its marker comes on top.
+    Frames and separators are not counted, and no chunk is dropped as empty or as a duplicate. If
+    *overflow* cuts, every chunk that does not fit is cut, and its marker comes on top.
     """
     count = partial(count_tokens, kind, ratio)
     used = 0
@@ -43,7 +43,7 @@ def pack_sum_of_parts(
 
 
 def cut_text(kind: int, overflow: int, text: str, max_tokens: int) -> str:
-    """Cut *text*, the marker on top of *max_tokens*; words are joined by single spaces."""
+    """Cut *text*, with the marker on top of *max_tokens*; single spaces join words."""
     marker = MARKERS[overflow]
     parts: Sequence[str] = text.split() if kind == WORDS else text
     unit, glue = (1, " ") if kind == WORDS else (4, "")

@@ -29,7 +29,7 @@ _AROUND = {
     XML: ("\n", "<documents>\n", "\n</documents>"),
     JSON: (",\n", "[", "]"),
 }
-"""Separator, header and footer of each style."""
+"""The separator, header and footer of each style."""
 
 _TAG_LINE = re.compile(
     rf"(?<=[{LINE_ENDS}])(?=\\*\[(?:notice\]|[^{LINE_ENDS}:]*:[^{LINE_ENDS}\]]*\]))"
@@ -44,7 +44,7 @@ _XML_NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """What a chunk says of itself; its position is NaN where it does not say."""
+    """The fields of a chunk that a template may show; the position is NaN if unknown."""
 
     kind: str
     id: str
@@ -54,10 +54,10 @@ class Tag:
 
 
 class Template:
-    """What the text looks like around the chunks."""
+    """The text around the chunks."""
 
     def __init__(self, style: int, layout: str, separator: str, header: str, footer: str) -> None:
-        """Take what the facade has looked at."""
+        """Take arguments that the facade has checked."""
         self.style = style
         between, front, back = _AROUND.get(style, (separator, "", ""))
         self.separator = between
@@ -66,7 +66,7 @@ class Template:
         self.slots = list(Formatter().parse(layout)) if style == FORMAT else []
 
     def around(self, tag: Tag, index: int) -> tuple[str, str]:
-        """Return what stands in front of the text of a chunk, and behind it."""
+        """Return the frame of a chunk: the text before it and after it."""
         if self.style == TAGGED:
             return f"{_bracketed(tag)} ", ""
         if self.style == MARKDOWN:
@@ -92,7 +92,7 @@ class Template:
         return front, back
 
     def escaped(self, text: str) -> str:
-        """Return what stands in the text for *text*."""
+        """Return the escaped form of *text*."""
         if self.style == TAGGED:
             return _TAG_LINE.sub(r"\\", text)
         if self.style == MARKDOWN:
@@ -102,7 +102,7 @@ class Template:
         return _json(text) if self.style == JSON else text
 
     def notice(self, pieces: Sequence[str], count: int) -> str:
-        """Return the line that says that *count* chunks were left out."""
+        """Return the notice that *count* chunks were left out."""
         text = self.escaped(str(count).join(pieces))
         if self.style == TAGGED:
             return f"[notice] {text}"
@@ -125,7 +125,7 @@ def _named(tag: Tag) -> list[tuple[str, str]]:
 
 
 def _field(text: str, delimiters: str = "") -> str:
-    """Return a field as it stands on one line, with a backslash before each delimiter."""
+    """Return a field on one line, with a backslash before each delimiter."""
 
     def written(match: re.Match[str]) -> str:
         char = match[0]
@@ -141,7 +141,7 @@ def _attribute(text: str) -> str:
 
 
 def _reference(match: re.Match[str]) -> str:
-    """Return what stands for a character in XML."""
+    """Return the XML reference of a character."""
     char = match[0]
     if char in _XML_NAMED:
         return _XML_NAMED[char]
@@ -154,7 +154,7 @@ def _json(text: str) -> str:
 
 @dataclass(slots=True)
 class Piece:
-    """A chunk that is in, and what stands around it."""
+    """A kept chunk and its frame."""
 
     index: int
     front: str
@@ -168,7 +168,7 @@ class Piece:
 
     @property
     def rendered(self) -> str:
-        """What stands in the text for it."""
+        """The chunk with its frame, as in the text."""
         return self.front + self.text + self.back
 
 
@@ -201,7 +201,7 @@ def arranged(
 def _after_previous(
     kept: Sequence[Piece], previous: Sequence[str], template: Template
 ) -> list[Piece]:
-    """Return *kept* as it stood before, up to the first that is gone, then as it is."""
+    """Return *kept* in the previous order up to the first missing chunk, then as given."""
     rest = [*kept]
     placed: list[Piece] = []
     link = template.header

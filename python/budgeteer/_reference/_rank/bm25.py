@@ -9,7 +9,7 @@ from budgeteer._codes import TEXT_TYPE, TITLE_TYPE
 from budgeteer._reference._rank.terms import DEFAULT_WORDS, Terms, Words
 
 K1, B = 1.2, 0.75
-"""The parameters under which chunks are packed."""
+"""The default parameters."""
 
 
 def score(
@@ -22,7 +22,7 @@ def score(
     """
     Return the BM25 score of each text with its title, over all of them.
 
-    The order of the operations is part of the result: the native backend has the same.
+    The order of the operations is part of the result, as the native backend uses the same.
     """
     scores = []
     for found in parts(query, texts, k1, b, words)[1]:
@@ -36,7 +36,7 @@ def score(
 def parts(
     query: str, texts: Sequence[tuple[str, str]], k1: float, b: float, words: Words
 ) -> tuple[list[float], list[list[tuple[int, float]]]]:
-    """Return the weight of each term of the query, and what each adds to the score of a text."""
+    """Return the weight of each term of the query, and the score it adds to each text."""
     terms = Terms(words)
     wanted = terms.of_query(query)
     if not wanted:
@@ -71,7 +71,7 @@ def bm25_scores(
     b: float,
     words: Words,
 ) -> bytearray | tuple[int, int]:
-    """Score each text as float64; or return a code and the index of what is no str."""
+    """Score each text as float64; or return a code and the index of an item that is not a str."""
     pairs = []
     for i, text in enumerate(texts):
         title = "" if titles is None else titles[i]
@@ -102,14 +102,14 @@ def ln(x: float) -> float:
     """
     Return the natural logarithm of *x*, which must be finite and at least 1.
 
-    This is fdlibm's ``__ieee754_log``, without what it does for other numbers, so that every
-    platform gives the same; the native backend has it too.
+    This is fdlibm's ``__ieee754_log`` without its cases for other numbers, so that every platform
+    gives the same result; the native backend uses it too.
     """
     bits = struct.unpack("<Q", struct.pack("<d", x))[0]
     high = bits >> 32
     exponent = (high >> 20) - 1023
     high &= 0x000FFFFF
-    # Where the mantissa is above the square root of 2 it is halved.
+    # A mantissa above the square root of 2 is halved.
     half = (high + 0x95F64) & 0x100000
     exponent += half >> 20
     f = _from_bits((high | (half ^ 0x3FF00000)) << 32 | bits & 0xFFFFFFFF) - 1.0

@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 
 Columns = Sequence[tuple[float, Sequence[float]]]
-"""Weights, and scores of every chunk: NaN where one has none."""
+"""Each a weight and the scores of all chunks: NaN for none."""
 
 
 def fuse(count: int, columns: Columns, k: float | None) -> list[float]:
     """
-    Return the weighted sum of scores, by their places where *k* is a number, else scaled.
+    Return the weighted sum of scores, by their ranks if *k* is a number, else scaled.
 
-    The order of the operations is part of the result: the native backend has the same.
+    The order of the operations is part of the result, as the native backend uses the same.
     """
     fused = [0.0] * count
     for weight, column in columns:
@@ -23,7 +23,7 @@ def fuse(count: int, columns: Columns, k: float | None) -> list[float]:
 
 
 def _add_scaled(fused: list[float], weight: float, column: Sequence[float]) -> None:
-    # Halves, so that no difference of two numbers is infinite.
+    # Halved, so that no difference of two numbers is infinite.
     halves = [(i, score * 0.5) for i, score in enumerate(column) if not math.isnan(score)]
     lowest = min((half for _, half in halves), default=0.0)
     highest = max((half for _, half in halves), default=0.0)

@@ -1,7 +1,7 @@
 """Reference of ``rust/core/src/keywords.rs``."""
 
 STRIPPED = ".,;:!?\"'()[]{}/-"
-"""Punctuation that is taken off both ends of a word."""
+"""Punctuation that is stripped from both ends of a word."""
 
 STOPWORDS = frozenset(
     "a about above after all also an and any are as at be been before being below between both "

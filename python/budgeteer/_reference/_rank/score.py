@@ -13,14 +13,14 @@ def overlap(wanted: frozenset[str], text: str, title: str) -> float:
         return 0.0
     found = keywords(text)
     if not found:
-        return 0.0  # even where the title matches
+        return 0.0  # even if the title matches
     return len(wanted & {*found, *keywords(title)}) / len(wanted)
 
 
 def keyword_scores(
     query: str, texts: Sequence[object], titles: Sequence[object] | None
 ) -> bytearray | tuple[int, int]:
-    """Score each text as float64; or return a code and the index of what is no str."""
+    """Score each text as float64; or return a code and the index of an item that is not a str."""
     wanted = frozenset(keywords(query))
     scores = array("d")
     for i, text in enumerate(texts):

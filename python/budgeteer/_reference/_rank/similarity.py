@@ -12,7 +12,7 @@ def cosine_scores(query: Any, vectors: Any) -> bytearray | int:
     """
     Score each of *vectors*, a buffer of float32, as float64.
 
-    Or return the index of the first that has a number that is not finite, -1 for the query's.
+    Or return the index of the first vector with a number that is not finite, -1 for the query's.
     """
     wanted = _numbers(query)
     rows = _numbers(vectors)
@@ -27,7 +27,7 @@ def cosine_scores(query: Any, vectors: Any) -> bytearray | int:
         if not math.isfinite(square):
             return i
         norms = math.sqrt(wanted_square * square)
-        # Rounding may lead beyond 1, by the last bit.
+        # Rounding may exceed 1 by the last bit.
         cosine = 0.0 if norms == 0.0 else dot(wanted, row) / norms
         scores.append(min(1.0, max(-1.0, cosine)))
     return bytearray(scores.tobytes())
@@ -39,9 +39,9 @@ def _numbers(buffer: Any) -> list[float]:
 
 def dot(left: Sequence[float], right: Sequence[float]) -> float:
     """
-    Return the sum of the products, which are exact: float32 numbers times such.
+    Return the sum of the products, which are exact as both factors are float32.
 
-    The order of the operations is part of the result: the native backend has the same.
+    The order of the operations is part of the result, as the native backend uses the same.
     """
     a, b, c, d, e, f, g, h = (
         _sum([x * y for x, y in zip(left[lane::LANES], right[lane::LANES], strict=True)])
@@ -51,7 +51,7 @@ def dot(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def _sum(numbers: Sequence[float]) -> float:
-    """Return the sum from left to right; what ``sum`` does hangs on the version of Python."""
+    """Return the sum from left to right; ``sum`` depends on the version of Python."""
     total = 0.0
     for number in numbers:
         total += number

@@ -1,4 +1,4 @@
-"""Reference of ``rust/core/src/stem.rs``: what the forms of a word have in common."""
+"""Reference of ``rust/core/src/stem.rs``: the stems of words."""
 
 import importlib
 from collections.abc import Callable
@@ -10,8 +10,8 @@ MAX_CHARS = 64
 
 
 def stemmer(language: str) -> Callable[[str], str]:
-    """Return the function that gives the stem of a word of *language*, each made once."""
-    # Not snowballstemmer.stemmer(), which takes what PyStemmer has, of another release.
+    """Return the function that stems a word of *language*; each is made once."""
+    # Not snowballstemmer.stemmer(), which prefers PyStemmer's, of another release.
     try:
         module = importlib.import_module(f"snowballstemmer.{language}_stemmer")
     except ImportError:

@@ -1,4 +1,4 @@
-"""Reference of ``rust/core/src/terms.rs``: what BM25 counts."""
+"""Reference of ``rust/core/src/terms.rs``: the terms that BM25 counts."""
 
 import functools
 import re
@@ -21,8 +21,8 @@ STOPWORDS = frozenset(
     "yours yourself yourselves".split()
 )
 """
-English words that say nothing about relevance: those that are no keywords either, the other words
-of Snowball's list, and what its contractions leave.
+English stopwords: the stopwords of keywords, the other words of Snowball's list, and the pieces of
+its contractions.
 """
 
 UNSPACED_SCRIPTS = (
@@ -32,19 +32,19 @@ UNSPACED_SCRIPTS = (
     (0xF900, 0xFAFF), (0xFF66, 0xFFDC), (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFF),
 )  # fmt: skip
 """
-The scripts whose letters are terms by twos: Thai and Lao, Myanmar, Hangul, Khmer, Kana, Bopomofo
+The scripts whose letters are terms in pairs: Thai and Lao, Myanmar, Hangul, Khmer, Kana, Bopomofo
 and Han.
 """
 
 ASCII_WORD = re.compile("[a-z0-9]+")
 
 SEPARATOR, WORD, UNSPACED, MARK = range(4)
-"""What a character is to a term."""
+"""The kinds of characters in terms."""
 
 
 @functools.lru_cache(maxsize=8_192)
 def kind(character: str) -> int:
-    """Return what *character* is to a term."""
+    """Return the kind of *character*."""
     category = unicodedata.category(character)[0]
     if category == "L":
         code = ord(character)
@@ -55,7 +55,7 @@ def kind(character: str) -> int:
 
 def terms(text: str) -> list[str]:
     """Return the terms of *text*: its words, and pairs of letters of scripts without spaces."""
-    lowered = text.lower().replace("\u03c2", "\u03c3")  # a final sigma is one like any other
+    lowered = text.lower().replace("\u03c2", "\u03c3")  # a final sigma is a sigma
     if lowered.isascii():
         return ASCII_WORD.findall(lowered)
     found = []
@@ -63,7 +63,7 @@ def terms(text: str) -> list[str]:
     for place, character in enumerate((*lowered, " ")):
         here = kind(character)
         if here == MARK:
-            here = before  # it goes with what it stands on
+            here = before  # a mark belongs to the character before it
         if here != before:
             run = lowered[start:place]
             if before == UNSPACED and len(run) > 1:
@@ -75,19 +75,19 @@ def terms(text: str) -> list[str]:
 
 
 Words = tuple[str | None, str | tuple[str, ...] | None]
-"""The language of stems, if any; that of stopwords, or the stopwords themselves."""
+"""The language of stems, if any; the language of stopwords, or the stopwords."""
 
 DEFAULT_WORDS: Words = (None, "english")
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Which words of a text are terms, and which of them are the same."""
+    """Turns texts into terms, with stopwords and stemming."""
 
     words: Words = DEFAULT_WORDS
 
     def stopwords(self) -> Collection[str]:
-        """Return what matches nothing, in queries and in texts."""
+        """Return the stopwords, which match nothing."""
         _, given = self.words
         if given == "english":
             return STOPWORDS
@@ -103,10 +103,10 @@ class Terms:
         return list(dict.fromkeys(wanted if language is None else map(stemmer(language), wanted)))
 
     def of_texts(self, texts: Iterable[str]) -> list[list[str | None]]:
-        """Return the terms of each of *texts*, stemmed; None stands for a stopword."""
+        """Return the terms of each of *texts*, stemmed; a stopword becomes None."""
         language, _ = self.words
         if language is None:
-            return [[*terms(text)] for text in texts]  # no query has a stopword
+            return [[*terms(text)] for text in texts]  # not needed: queries have no stopwords
         stopwords, stem = self.stopwords(), stemmer(language)
         return [
             [None if term in stopwords else stem(term) for term in terms(text)] for text in texts

@@ -1,13 +1,12 @@
-//! Lower bounds of exact counts, which become the counts where somebody counts.
+//! Lower bounds of exact counts. Each becomes the count once that is known.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Says that a bound is the count.
+/// Marks a bound that is the count.
 const EXACT: u32 = 1 << 31;
 
-/// A lower bound for each chunk. Threads may raise them at any time: a chunk
-/// goes unseen by what is known of it, and whether that is more or less changes
-/// no answer.
+/// A lower bound for each chunk. Threads may raise bounds at any time: they
+/// decide which chunks go unseen, and no result depends on that.
 #[derive(Debug, Default)]
 pub(crate) struct Bounds(Vec<AtomicU32>);
 
@@ -18,7 +17,7 @@ impl Clone for Bounds {
 }
 
 impl Bounds {
-    /// Returns bounds from what [`Bounds::stored`] returned.
+    /// Returns bounds from the numbers of [`Bounds::stored`].
     pub(super) fn of_stored(stored: impl Iterator<Item = u32>) -> Self {
         Self(stored.map(AtomicU32::new).collect())
     }

@@ -14,17 +14,17 @@ use crate::text::Text;
 
 /// Chunks that are indexed once and packed many times.
 ///
-/// [`Packer::pack_corpus`](crate::Packer::pack_corpus) answers what
-/// [`Packer::pack`](crate::Packer::pack) answers for the slice of its chunks,
-/// but reads only what the index has of the query's words, and few of the texts.
+/// [`Packer::pack_corpus`](crate::Packer::pack_corpus) returns the same as
+/// [`Packer::pack`](crate::Packer::pack) for the slice of its chunks. But it
+/// reads only what the index has on the query's words, and few of the texts.
 ///
 /// Threads share a corpus by reference. To add chunks while others pack, keep it
 /// behind an `RwLock`, or replace an `Arc` of it.
 ///
-/// What the chunks say must stay the same while they are in a corpus.
+/// The chunks must not change while they are in a corpus.
 ///
-/// A corpus is a [`Retriever`](crate::service::Retriever) too: of the best
-/// chunks by BM25.
+/// A corpus is also a [`Retriever`](crate::service::Retriever), which returns
+/// the best chunks by BM25.
 ///
 /// # Examples
 ///
@@ -43,7 +43,8 @@ use crate::text::Text;
 #[derive(Clone)]
 pub struct Corpus<D = Chunk> {
     pub(crate) index: Arc<Index>,
-    /// At least those that are indexed: one whose text panicked is behind them.
+    /// At least the chunks that are indexed: one whose text panicked is behind
+    /// them.
     chunks: Vec<D>,
     scores: OnceLock<Vec<Option<f64>>>,
     mtimes: OnceLock<Vec<f64>>,
@@ -122,8 +123,8 @@ impl<D: Document + Sync> Corpus<D> {
         corpus
     }
 
-    /// Adds `chunks` behind the others. Takes time for each chunk that is there,
-    /// if little: add many at once.
+    /// Adds `chunks` behind the others. Each call takes a little time for each
+    /// chunk in the corpus, so add many at once.
     ///
     /// # Panics
     ///
@@ -137,20 +138,21 @@ impl<D: Document + Sync> Corpus<D> {
         self.mtimes = OnceLock::new();
     }
 
-    /// Writes the corpus to a file, which [`Corpus::open`] reads on any platform,
+    /// Writes the corpus to a file. [`Corpus::open`] reads it on any platform,
     /// and so does `budgeteer.Corpus.open` in Python. The file at `path` is
     /// replaced once the new one is whole.
     ///
-    /// In Python a chunk that has nothing but a text is a str; another is a
+    /// In Python a chunk that has nothing but a text is a str. Any other is a
     /// `Chunk`, with kind, authority, priority, time and position in its
     /// metadata.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where that cannot be done, and
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be
+    /// written, and
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-    /// number that is NaN and for metadata that is no JSON object. Nothing has
-    /// changed then.
+    /// number that is NaN or metadata that is not a JSON object. Then nothing
+    /// has changed.
     ///
     /// # Examples
     ///
@@ -181,12 +183,12 @@ impl<D: Document + Sync> Corpus<D> {
         Slice { chunks: self.chunks(), total_chars: self.index.total_chars() }
     }
 
-    /// Returns the chunks' own scores, asked once.
+    /// Returns the chunks' own scores. The chunks are asked once.
     pub(crate) fn scores(&self) -> &[Option<f64>] {
         self.scores.get_or_init(|| self.chunks().iter().map(Document::score).collect())
     }
 
-    /// Returns the chunks' BM25 scores for `query`, as packing has them.
+    /// Returns the chunks' BM25 scores for `query`, as packing computes them.
     pub(crate) fn bm25(&self, query: &str) -> Vec<f64> {
         let (query, bm25) = (query.into(), Bm25::default());
         match self.index.query(query, &bm25) {
@@ -195,28 +197,28 @@ impl<D: Document + Sync> Corpus<D> {
         }
     }
 
-    /// Returns when the chunks were last changed, asked once.
+    /// Returns when the chunks were last changed. The chunks are asked once.
     pub(crate) fn mtimes(&self) -> &[f64] {
         self.mtimes.get_or_init(|| self.chunks().iter().map(Document::mtime).collect())
     }
 }
 
 impl Corpus<Saved> {
-    /// Opens the file at `path`, which a corpus was saved to, in Rust or in
-    /// Python, after looking at every byte of it.
+    /// Opens the file at `path` that a corpus was saved to, in Rust or in
+    /// Python, after reading all of it to check the hashes.
     ///
-    /// Its hashes tell damage, not forgery: whoever can write the file can make
-    /// them match. Open what comes from those you trust.
+    /// The hashes tell damage, not forgery: whoever can write the file can make
+    /// them match. Open files only from people whom you trust.
     ///
     /// The file is mapped into memory, and its texts stay there. It must not be
     /// written to or cut meanwhile; [`Corpus::save`] may replace it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where it cannot be read, and
-    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is no corpus, of
-    /// another version, or damaged; or where a text has a lone surrogate, which
-    /// Python knows and a `str` here cannot hold.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be read,
+    /// and [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is not a
+    /// corpus, of another version, or damaged; or where a text has a lone
+    /// surrogate, which Python allows and a `str` here cannot hold.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let stored = Arc::new(Stored::open(path)?);
         for place in 0..stored.len() {
@@ -235,14 +237,14 @@ impl Corpus<Saved> {
     }
 }
 
-/// A chunk of a corpus that was opened, or was added to one.
+/// A chunk of a corpus that was opened, or that was added to one.
 ///
-/// Its text is in the file; what else it says is read from there when somebody
-/// asks. [`Chunk`]s become such by [`From`].
+/// Its text is in the file. Its other fields are read from there when they are
+/// needed. A [`Chunk`] becomes one with [`From`].
 #[derive(Clone)]
 pub struct Saved {
     file: Option<(Arc<Stored>, u32)>,
-    /// All but text and title, where these are in a file.
+    /// All fields but text and title, which are in a file.
     rest: OnceLock<Box<Chunk>>,
 }
 
@@ -259,7 +261,7 @@ impl From<Chunk> for Saved {
 }
 
 impl Saved {
-    /// Returns a chunk that says the same.
+    /// Returns a chunk with the same fields.
     #[must_use]
     pub fn to_chunk(&self) -> Chunk {
         let (text, title) = (self.text().to_owned(), self.title().to_owned());
@@ -270,13 +272,14 @@ impl Saved {
         self.rest.get_or_init(|| Box::new(self.read().unwrap_or_default()))
     }
 
-    /// Returns what the file says beside text and title, where there is one.
+    /// Returns the fields in the file, other than text and title, if there is a
+    /// file.
     fn read(&self) -> Option<Chunk> {
         record::read(self.record()?)
     }
 
     fn number<T>(&self, number: impl Fn(&Chunk) -> T) -> T {
-        // For a ranking every chunk is asked: that is not kept.
+        // A ranking asks every chunk, so the result is not kept.
         match self.rest.get() {
             Some(chunk) => number(chunk),
             None => number(&self.read().unwrap_or_default()),
@@ -343,7 +346,7 @@ fn expected(text: Text<'_>) -> &str {
     str_of(text).expect("a file is looked at when it is opened")
 }
 
-/// Documents that are read where they are.
+/// Documents that are read by reference.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice<'a, D> {
     chunks: &'a [D],

@@ -11,11 +11,11 @@
 //! | 240   | for each of the ten sections its size and its hash: 8 and 16 |
 //! | 16    | the hash of all that is above                               |
 //!
-//! The sections follow one another: the numbers of each chunk, column by column;
-//! the rows, terms and lists of the postings; and for texts, titles and records,
-//! where each ends (8 bytes) and what they are. Records are the caller's own.
-//! Hashes are `HighwayHash` of 128 bits under a key of zeros: they tell damage, not
-//! forgery.
+//! The sections follow one another: the figures of each chunk, column by
+//! column; the rows, terms and lists of the postings; and for texts, titles and
+//! records, where each ends (8 bytes), then the pieces themselves. Records are
+//! the caller's own. Hashes are `HighwayHash` of 128 bits under a key of zeros:
+//! they tell damage, not forgery.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -44,14 +44,14 @@ const ENTRY: usize = 24;
 const HASH: usize = 16;
 const HEADER: usize = 32 + SECTIONS * ENTRY + HASH;
 
-/// Numbers of a chunk: as many as [`Columns`] has.
+/// The number of columns in [`Columns`].
 const COLUMNS: usize = 6;
 
-/// A corpus that was read from a file: the index, the texts, and what the caller
-/// wrote beside them.
+/// A corpus that was read from a file: the index, the texts, and the caller's
+/// records.
 ///
-/// The file is mapped into memory, and must not be written to or cut meanwhile.
-/// [`Index::save`] does neither to a file that is there: it puts another in its
+/// The file is mapped into memory. It must not be written to or cut meanwhile.
+/// [`Index::save`] does neither to an existing file: it puts another in its
 /// place.
 #[derive(Debug)]
 pub struct Stored {
@@ -61,7 +61,7 @@ pub struct Stored {
     records: Pieces,
 }
 
-/// Pieces of bytes, one for each chunk.
+/// A piece of the bytes for each chunk.
 #[derive(Debug)]
 struct Pieces {
     ends: Bytes,
@@ -79,7 +79,8 @@ impl Pieces {
         &self.bytes[start..self.end(index)]
     }
 
-    /// Returns whether each piece is within the bytes, and all are pieces.
+    /// Returns whether each piece is within the bytes, and the pieces cover
+    /// them.
     fn is_sound(&self, count: usize) -> bool {
         if self.ends.len() != 8 * count {
             return false;
@@ -97,13 +98,13 @@ impl Pieces {
 }
 
 impl Stored {
-    /// Opens the file at `path`, after looking at every byte of it.
+    /// Opens the file at `path`, after reading all of it to check the hashes.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) where it cannot be read, and
-    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is no corpus, of
-    /// another version, or damaged.
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is not a
+    /// corpus, of another version, or damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::io(&error))?;
         Self::read(&map(&file).map_err(|error| Error::io(&error))?)
@@ -147,8 +148,8 @@ impl Stored {
         stored.ok_or_else(|| Error::damaged("contradicts itself"))
     }
 
-    /// Returns the corpus in these sections; None where they do not fit together.
-    /// Nothing that is read later may panic.
+    /// Returns the corpus in these sections; None where they do not fit
+    /// together. Later reads of it must not panic.
     fn of_sections(count: usize, sections: Vec<Bytes>) -> Option<Self> {
         let sections: [Bytes; SECTIONS] = sections.try_into().ok()?;
         let [
@@ -207,7 +208,7 @@ impl Stored {
         &self.index
     }
 
-    /// Returns what was written beside chunk `index`.
+    /// Returns the record of chunk `index`.
     #[must_use]
     pub fn record(&self, index: usize) -> &[u8] {
         self.records.get(index)
@@ -233,18 +234,18 @@ impl Batch for Stored {
 }
 
 impl Index {
-    /// Writes the index to a file, with the texts of `batch`, of which it must be
-    /// the index, and the caller's own record of each chunk. The file at `path`
-    /// is replaced once the new one is whole.
+    /// Writes a file with the index, the texts of `batch`, and the caller's
+    /// record of each chunk. The index must be that of `batch`. The file at
+    /// `path` is replaced once the new one is whole.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where that cannot be done; then
-    /// nothing has changed.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be
+    /// written; then nothing has changed.
     ///
     /// # Panics
     ///
-    /// When the batch has not as many chunks as the index.
+    /// When the batch and the index have different numbers of chunks.
     pub fn save<'r>(
         &self,
         path: impl AsRef<Path>,
@@ -256,7 +257,7 @@ impl Index {
         let (temporary, file) = create_beside(path).map_err(|error| Error::io(&error))?;
         let written = self.write(file, batch, record).and_then(|()| fs::rename(&temporary, path));
         written.map_err(|error| {
-            // What cannot be removed either is left.
+            // If it cannot be removed, it is left.
             let _ = fs::remove_file(&temporary);
             Error::io(&error)
         })
@@ -274,7 +275,8 @@ impl Index {
         let count = batch.len();
         let Columns { bounds, chars, words, lengths, .. } = &self.columns;
         let mut utf8 = Vec::new();
-        // What depends on how a text is stored is taken anew: it will be UTF-8.
+        // Figures that depend on how a text is stored are made anew: it will be
+        // UTF-8.
         let mut prints = Vec::with_capacity(count);
         for index in 0..count {
             utf8.clear();
@@ -385,7 +387,7 @@ fn is_text(mut bytes: &[u8]) -> bool {
             Ok(_) => return true,
             Err(error) => {
                 let rest = &bytes[error.valid_up_to()..];
-                // A surrogate, which that does not know.
+                // A surrogate, which `from_utf8` refuses.
                 let [0xED, 0xA0..=0xBF, 0x80..=0xBF, rest @ ..] = rest else { return false };
                 bytes = rest;
             }
@@ -401,15 +403,15 @@ fn map(file: &File) -> io::Result<Arc<dyn AsRef<[u8]> + Send + Sync>> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if metadata.len() == 0 {
-        return Ok(Arc::new(Vec::new())); // nothing can't be mapped
+        return Ok(Arc::new(Vec::new())); // an empty file cannot be mapped
     }
-    // SAFETY: the map is read-only. A file that is written to or cut meanwhile
+    // SAFETY: the map is read-only. Writing to the file or cutting it meanwhile
     // breaks the promise that `Stored` asks of its user.
     let map = unsafe { memmap2::Mmap::map(file)? };
     Ok(Arc::new(map))
 }
 
-/// Creates a file in the folder of `path` that no other has the name of.
+/// Creates a file with a new name in the folder of `path`.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let Some(name) = path.file_name() else {
@@ -433,8 +435,8 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
 mod tests {
     use super::*;
 
-    /// What the hashes let pass, as of a file that somebody forged, is an error
-    /// or an index that answers; never a panic.
+    /// A forged file, with hashes that match, gives an error or an index that
+    /// returns something; never a panic.
     #[test]
     fn forged_sections_do_not_panic() {
         let texts = ["green tea", "", "black tea, tea", "caf\u{e9} \u{8336}\u{8336}"];

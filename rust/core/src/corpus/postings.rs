@@ -1,9 +1,9 @@
 //! Postings: for each term the chunks that have it, and how often.
 //!
-//! A list is written in bytes of seven bits, as LEB128: how many chunks were
-//! passed over since the one before, twice, and one more where the term occurs
-//! more than once; then so many times less two. English stopwords have no list:
-//! no query asks for them.
+//! A list is written as LEB128, in bytes of seven bits. For each chunk it has
+//! the number of chunks that were passed over since the one before, times two,
+//! plus one if the term occurs more than once; then the count less two follows.
+//! English stopwords have no list: no query asks for them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,21 +17,21 @@ use crate::stopwords::Stopwords;
 use crate::terms::{fold, for_each_term};
 use crate::text::Text;
 
-/// The row of a term: where it ends and where its list ends, eight bytes each,
-/// and how many chunks have it, four bytes; little-endian.
+/// The size of the row of a term: where the term ends and where its list ends,
+/// eight bytes each, and how many chunks have it, four bytes; little-endian.
 pub(super) const ROW: usize = 20;
 
-/// The terms of some chunks.
+/// The postings of a range of chunks.
 #[derive(Debug)]
 pub(crate) struct Postings {
-    /// The first chunk, and how many there are.
+    /// The first chunk, and the number of chunks.
     pub(super) first: u32,
     pub(super) chunks: u32,
     /// The rows, sorted by term.
     pub(super) rows: Bytes,
     pub(super) terms: Bytes,
     pub(super) lists: Bytes,
-    /// The rows by stem, once somebody asked for stems.
+    /// The rows by stem, once stems were asked for.
     pub(super) stems: Shared<Vec<(Stemming, Arc<[u32]>)>>,
 }
 
@@ -94,7 +94,7 @@ impl Postings {
         })
     }
 
-    /// Returns the list of `term`.
+    /// Returns the list of `term`, if it has one.
     pub(crate) fn find(&self, term: &[u8]) -> Option<List<'_>> {
         let (mut from, mut to) = (0, self.rows());
         while from < to {
@@ -109,7 +109,7 @@ impl Postings {
         None
     }
 
-    /// Returns the list of the terms with that stem, but for stopwords.
+    /// Returns the list of the terms with that stem, except stopwords.
     pub(crate) fn find_stem(
         &self,
         stem: &[u8],
@@ -132,7 +132,7 @@ impl Postings {
         for list in &lists {
             self.read(list, |chunk, count| counts.push((chunk, count)));
         }
-        counts.sort_by_key(|(chunk, _)| *chunk); // which merges what is sorted
+        counts.sort_by_key(|(chunk, _)| *chunk); // the lists are sorted, so this sort merges them
         let mut merged = Pending::new(self.first);
         for of_chunk in counts.chunk_by(|(one, _), (other, _)| one == other) {
             let sum = of_chunk.iter().fold(0_u32, |sum, (_, count)| sum.saturating_add(*count));
@@ -141,8 +141,8 @@ impl Postings {
         Some(List { frequency: merged.frequency, bytes: merged.bytes.into() })
     }
 
-    /// Returns the rows, sorted by the stems of their terms; those of a language
-    /// are made when first asked for.
+    /// Returns the rows, sorted by the stems of their terms. Those of a
+    /// language are made when first asked for.
     fn by_stem(&self, stemming: Stemming) -> Arc<[u32]> {
         if let Some(rows) = self.known_by_stem(stemming) {
             return rows;
@@ -154,7 +154,7 @@ impl Postings {
         let rows: Arc<[u32]> = sorted.into_iter().map(|(_, row)| row).collect();
         self.stems.update(|known| {
             let mut known = known.cloned().unwrap_or_default();
-            // Another thread may have been at it too.
+            // Another thread may have made them too.
             known.retain(|(other, _)| *other != stemming);
             known.push((stemming, Arc::clone(&rows)));
             known
@@ -167,7 +167,7 @@ impl Postings {
         known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| Arc::clone(rows))
     }
 
-    /// Returns how many terms are yet to be stemmed when stems are asked for.
+    /// Returns how many terms must still be stemmed when stems are asked for.
     pub(crate) fn unstemmed(&self, stemming: Stemming) -> usize {
         if self.known_by_stem(stemming).is_some() { 0 } else { self.rows() }
     }
@@ -189,7 +189,7 @@ impl Postings {
         }
     }
 
-    /// Returns the postings of two neighbours.
+    /// Returns the postings of two neighbouring ranges.
     pub(crate) fn merged(before: &Self, behind: &Self) -> Self {
         let mut writer = Writer::new(before.first, before.chunks + behind.chunks);
         let (mut i, mut j) = (0, 0);
@@ -227,7 +227,7 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
         return Some(u64::from(first));
     }
     let mut number = u64::from(first & 0x7F);
-    // No number has more than five bytes.
+    // A number has at most five bytes.
     for shift in [7, 14, 21, 28] {
         let (&byte, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -249,7 +249,7 @@ fn put(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// A list that is being written; its last chunk may yet get more.
+/// A list that is being written. The count of its last chunk may still grow.
 #[derive(Debug)]
 struct Pending {
     bytes: Vec<u8>,

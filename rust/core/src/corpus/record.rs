@@ -1,21 +1,22 @@
-//! What a file holds of a chunk beside its text and its title.
+//! The record of a chunk in a file: all but its text and title.
 //!
-//! Nothing for a text alone, else JSON, which programs in Python write too:
-//! `[1, key, fields]` for a mapping there, and for a chunk
-//! `[2, id, source, score, metadata]`. What of a chunk in Rust is no field there
-//! but metadata stands behind that, in a mapping of its own.
+//! It is empty for a text alone, else JSON, which Python programs write too:
+//! `[1, key, fields]` for a mapping in Python, and
+//! `[2, id, source, score, metadata]` for a chunk. Fields that only a chunk in
+//! Rust has are in the metadata in Python; here they follow it, in a mapping of
+//! their own.
 
 use crate::chunk::{Chunk, Document};
 use crate::error::Error;
 use crate::template::DEFAULT_KIND;
 
-/// So deep lists and mappings may be nested: a little more than is written.
+/// How deep lists and mappings may be nested: a little more than is written.
 const DEEPEST: usize = 80;
 
 const MAPPING: &str = "1";
 const CHUNK: &str = "2";
 
-/// A value of JSON; numbers stay as they are written.
+/// A JSON value. Numbers stay as they are written.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Null,
@@ -32,7 +33,7 @@ impl Value {
         fields.iter().find(|(key, value)| key == name && *value != Self::Null).map(|(_, it)| it)
     }
 
-    /// Returns the number; true and false are none.
+    /// Returns the number; true and false are not numbers.
     fn number(&self) -> Option<f64> {
         let Self::Number(digits) = self else { return None };
         match digits.as_str() {
@@ -42,7 +43,7 @@ impl Value {
         }
     }
 
-    /// Returns how a template shows the value, where it is a text or a number.
+    /// Returns the value as a template shows it, if it is a text or a number.
     fn shown(&self) -> Option<String> {
         match self {
             Self::Text(text) | Self::Number(text) => Some(text.clone()),
@@ -83,8 +84,8 @@ impl Value {
     }
 }
 
-/// Appends `text` in quotes, escaped as Python's `json` does for those who read
-/// more than ASCII.
+/// Appends `text` in quotes, escaped as by Python's `json` with `ensure_ascii`
+/// off.
 fn write_text(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {
@@ -107,7 +108,7 @@ fn write_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Reads JSON, and where it is not strict what Python writes beside: infinities.
+/// Reads JSON, and unless it is strict also the infinities that Python writes.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -179,7 +180,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a number, or one of the names that there are.
+    /// Reads a number or one of the known names.
     fn word(&mut self) -> Option<Value> {
         let rest = self.rest();
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -249,7 +250,7 @@ fn unit(rest: &mut &str) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// Returns whether `word` is a number as JSON has it.
+/// Returns whether `word` is a JSON number.
 fn is_number(word: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let word = word.strip_prefix('-').unwrap_or(word);
@@ -268,8 +269,8 @@ fn is_number(word: &str) -> bool {
         && power.is_none_or(digits)
 }
 
-/// Returns what `record` says of a chunk, without text and title; None where it
-/// is not one that a corpus writes.
+/// Returns the chunk of a record, without text and title; None for a record
+/// that a corpus does not write.
 pub(crate) fn read(record: &[u8]) -> Option<Chunk> {
     if record.is_empty() {
         return Some(Chunk::default());
@@ -318,8 +319,8 @@ pub(crate) fn read(record: &[u8]) -> Option<Chunk> {
     }
 }
 
-/// Returns a chunk that says what it said in Python; `data` is the mapping that
-/// it was, if it was one.
+/// Returns a chunk with the fields that it had in Python. `data` is the mapping
+/// that it was, if it was one.
 fn of_python(
     id: Option<&Value>,
     source: Option<&Value>,
@@ -406,7 +407,7 @@ pub(crate) fn write<D: Document>(chunk: &D, index: usize) -> Result<Vec<u8>, Err
     Ok(out.into_bytes())
 }
 
-/// Returns a number as Python's `json` reads it.
+/// Returns a number in the form that Python's `json` writes.
 fn digits(number: f64) -> String {
     match number {
         f64::INFINITY => "Infinity".into(),
@@ -421,7 +422,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the value, where the whole of `text` is one.
+    /// Returns the value, if the whole of `text` is one.
     fn parsed(text: &str) -> Option<Value> {
         let mut reader = Reader::new(text, true);
         let value = reader.value(0)?;
@@ -429,7 +430,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is JSON is what serde_json takes, and what is written says the same.
+        /// The reader takes the same JSON as serde_json, and what it writes has
+        /// the same value.
         #[test]
         fn json_is_that_of_serde_json(
             parts in prop::collection::vec(
@@ -452,7 +454,7 @@ mod tests {
             }
         }
 
-        /// Whatever a file holds, reading it answers.
+        /// Reading never panics, whatever a file holds.
         #[test]
         fn damaged_records_are_no_records(
             at in 0_usize..100,

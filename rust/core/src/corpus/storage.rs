@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Bytes that several may share.
+/// Bytes with several owners.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
@@ -12,7 +12,7 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// Returns those bytes of `owner`; None where it has not so many.
+    /// Returns a part of the bytes of `owner`; None if it is not within them.
     pub(crate) fn part(
         owner: &Arc<dyn AsRef<[u8]> + Send + Sync>,
         range: Range<usize>,

@@ -1,11 +1,11 @@
 //! Where pretokens start in 64 bytes of ASCII, all at once.
 //!
-//! A block begins where a pretoken starts, so that nothing in front of it
-//! matters. Each class of characters is a set of 64 bits; where the pattern
-//! starts a pretoken follows from these sets by shifts and masks, without a
-//! branch for each character. What that can't decide is left to
-//! [`super::pretokenize`]: characters that are not ASCII, whitespace at the end
-//! of the block, blank lines with spaces in them.
+//! A block begins where a pretoken starts, so nothing in front of it matters.
+//! Each class of characters is a set of 64 bits. Shifts and masks on these sets
+//! tell where the pattern starts a pretoken, without a branch for each
+//! character. What they cannot decide is left to [`super::pretokenize`]:
+//! characters outside ASCII, whitespace at the end of the block, and blank
+//! lines with spaces in them.
 
 use super::pretokenize::{Pattern, contraction};
 
@@ -14,11 +14,11 @@ pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
 
-/// So many bytes a block has.
+/// The number of bytes in a block.
 pub(crate) const BLOCK: usize = 64;
 
-/// Bytes of a block by class: byte `i` is bit `i`. What is in none of them is
-/// punctuation.
+/// The bytes of a block by class: byte `i` is bit `i`. A byte in none of the
+/// sets is punctuation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sets {
     pub(crate) upper: u64,
@@ -31,19 +31,19 @@ pub(crate) struct Sets {
     pub(crate) newlines: u64,
     pub(crate) apostrophes: u64,
     pub(crate) slashes: u64,
-    /// What is not ASCII.
+    /// Bytes outside ASCII.
     pub(crate) others: u64,
 }
 
-/// Sorts 64 bytes by class, with the instructions of some processor.
+/// Sorts 64 bytes by class, with the instructions of one kind of processor.
 pub(crate) trait Classify: Copy {
     fn sets(self, block: &[u8; BLOCK]) -> Sets;
 }
 
-/// What is known of a block.
+/// The pretokens of a block, as far as the block alone tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Starts {
-    /// Where pretokens start: always at bit 0.
+    /// Where pretokens start. Bit 0 is always set.
     pub(crate) bits: u64,
     /// Where the text ends, if that is in the block and the last pretoken ends
     /// there.
@@ -57,11 +57,10 @@ fn low(count: usize) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }
 
-/// Returns the pretokens that surely start in `block`, of which the first
-/// `length` bytes are text, and whether it ends there as `is_last` tells.
-/// Behind the end of the text there must be zeros.
+/// Returns the pretokens that surely start in `block`. Its first `length` bytes
+/// are text, and zeros must follow. `is_last` says that the text ends there.
 #[inline(always)]
-#[allow(clippy::inline_always)] // likewise
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
 pub(crate) fn starts<P: Pattern>(
     sets: Sets,
     block: &[u8; BLOCK],
@@ -81,8 +80,8 @@ pub(crate) fn starts<P: Pattern>(
     let marks = text & !(letters | digits | white);
     let mut sure = text;
 
-    // A blank goes with what follows, or with the line end that follows, so
-    // whitespace that may go on is not known but for its start.
+    // A blank goes with what follows it, or with the line end that follows. So
+    // of whitespace that may go on, only the start is known.
     if known > 0 && white >> (known - 1) & 1 == 1 {
         let run = (white << (64 - known)).leading_ones() as usize;
         sure &= low(known - run + 1);
@@ -146,7 +145,7 @@ pub(crate) fn starts<P: Pattern>(
             bits |= letters & 1 << taken;
         }
     }
-    // An apostrophe at the very end may begin a contraction.
+    // An apostrophe at the end of the block may begin a contraction.
     if P::IS_O200K && !is_last && known > 0 && sets.apostrophes >> (known - 1) & 1 == 1 {
         sure &= low(known - 1);
     }
@@ -167,7 +166,7 @@ fn thirds(digits: u64) -> u64 {
     starts
 }
 
-/// Sorts bytes one by one, where there are no wider instructions.
+/// Sorts bytes one by one, as an oracle for the others.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OneByOne;
@@ -195,8 +194,8 @@ impl Classify for OneByOne {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::count::classes::Classes;
     use crate::count::pretokenize::{Cl100k, O200k, end};
+    use crate::text::classes::Classes;
 
     /// Blocks of all bytes, in many orders.
     fn blocks() -> impl Iterator<Item = [u8; BLOCK]> {
@@ -224,8 +223,8 @@ mod tests {
         }
     }
 
-    /// Compares what is sure of a block with what the pattern says, whatever
-    /// stands behind.
+    /// Compares the sure pretokens of a block with those of the pattern,
+    /// whatever stands behind.
     fn check<P: Pattern>(text: &str) {
         let classes = Classes::get();
         for behind in ["", " ", "a", "'s", "\n", "/", "1", "é", "\u{301}", "  \n", "S"] {

@@ -1,17 +1,19 @@
 //! Byte pair encoding: how many tokens a pretoken has.
 //!
-//! A pretoken that is a token counts one. Any other is merged. If it is short,
-//! that is done as the encoding is defined: of all pairs of neighbours the one
-//! whose merge has the lowest rank merges, again and again.
+//! A pretoken that is a token counts 1. Any other is merged. A short one is
+//! merged as the encoding is defined: the pair of neighbours whose merge has
+//! the lowest rank is merged, again and again.
 //!
-//! Of a longer one the tokens are found from left to right: the longest token that starts at a place is taken if it
-//! may stand behind the one before, else the next shorter one, else the one
-//! before is taken back. Whether two tokens may stand side by side follows from
-//! undoing their merges: at no point may there have been an earlier merge
-//! across the seam. No place is given up twice, so the work is linear in the
-//! length. (The method is that of the crate `bpe`, van Antwerpen and Neubeck
-//! 2024; here the longest token comes from hash tables, which are made in a few
-//! milliseconds, instead of an automaton.)
+//! A longer one is encoded from left to right. It takes the longest token that
+//! starts at the place and may stand behind the token before; else the next
+//! shorter one; else it takes the token before back. Undoing the merges of two
+//! tokens tells whether they may stand side by side: at no point may there have
+//! been an earlier merge across the seam. No place is given up twice, so the
+//! work is linear in the length.
+//!
+//! The method is that of the crate `bpe` (van Antwerpen and Neubeck, 2024).
+//! Here the longest token comes from hash tables, which are made in a few
+//! milliseconds, instead of an automaton.
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::collections::HashMap;
@@ -21,30 +23,30 @@ use budgeteer_vocab::{Encoding, Vocabulary};
 
 use crate::huge::Table;
 
-/// Pretokens and tokens up to so many bytes are keys by themselves.
+/// Pretokens and tokens of at most this many bytes are their own keys.
 pub(crate) const SHORT: usize = 15;
 
-/// Pretokens up to so many bytes are merged pair by pair.
+/// Pretokens of at most this many bytes are merged pair by pair.
 const PAIRWISE: usize = 32;
 
-/// So many bits tell places in such a pretoken.
+/// The number of bits of a place in such a pretoken.
 const PLACE_BITS: u32 = PAIRWISE.ilog2();
 
-/// So many tokens are found between two looks at whether to stop.
+/// How many tokens are found between two looks at `stop`.
 const STOP_INTERVAL: usize = 1 << 16;
 
-/// So many bits tell which pairs may merge, as a power of two: an eighth of a
-/// megabyte.
+/// The number of bits in the filter of pairs that merge, as a power of two: an
+/// eighth of a megabyte.
 const MAY_MERGE_BITS: u32 = 20;
 
-/// Ranks have so many bits, and so has the largest and one.
+/// Ranks have at most this many bits, also after adding one.
 const RANK_BITS: u32 = 18;
 
-/// Leaves room for a place beside it in a signed number.
+/// Stands for no token. A place beside it still fits a signed number.
 const NO_TOKEN: u32 = i32::MAX as u32 >> PLACE_BITS;
 
-/// The short pretoken `bytes` as a number: its bytes, and its length in the
-/// lower half of the last byte. The upper half is for a count.
+/// Returns the key of a short pretoken: its bytes, with its length in the lower
+/// half of the last byte. The upper half is for a count.
 pub(crate) fn key(bytes: &[u8]) -> u128 {
     let mut padded = [0; 16];
     padded[..bytes.len()].copy_from_slice(bytes);
@@ -52,7 +54,7 @@ pub(crate) fn key(bytes: &[u8]) -> u128 {
     u128::from_le_bytes(padded)
 }
 
-/// Mixes a key: the high bits of the answer choose a slot.
+/// Mixes a key. The high bits of the result choose a slot.
 #[inline]
 pub(crate) fn mix(key: u128) -> u64 {
     let (low, high) = (key as u64, (key >> 64) as u64);
@@ -67,12 +69,12 @@ fn mix_pair((left, right): (u32, u32)) -> u64 {
     (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// What counting with one encoding needs.
+/// All that counting with one encoding needs.
 pub(crate) struct Bpe {
     vocabulary: Vocabulary,
     tables: Tables,
-    /// What [`Self::shorter`] found for each token, and one more; 0 where it
-    /// was not asked yet.
+    /// The result of [`Self::shorter`] for each token, plus one; 0 where it was
+    /// not asked for yet.
     shorter: Box<[AtomicU32]>,
 }
 
@@ -90,30 +92,32 @@ struct Tables {
     twos: Box<[u32]>,
     /// A bit for each token of two bytes.
     are_twos: Box<[u64; 1024]>,
-    /// The lengths of tokens that start with four bytes, by a hash of these:
-    /// 4 to 7 as bits 0 to 3, and whether there are any of 8 or more.
+    /// The lengths of tokens that start with four given bytes, by a hash of
+    /// these: lengths 4 to 7 as bits 0 to 3, and a bit for any of 8 or more.
     fours: Filter<4>,
-    /// Likewise for eight bytes: 8 to 15 as bits 0 to 7.
+    /// The lengths of tokens that start with eight given bytes: 8 to 15 as bits
+    /// 0 to 7.
     eights: Filter<8>,
-    /// What pairs merge to.
+    /// The rank that a pair merges to.
     merges: Ranks,
-    /// A bit for each pair that merges, by its hash: most pairs do not, and
-    /// that is soon seen here.
+    /// A filter: a bit for each pair that merges, by its hash. Most pairs do
+    /// not merge, and this soon tells.
     may_merge: Table<u64>,
 }
 
-/// Finds ranks by the hash of what they stand for, which lies elsewhere, by
-/// rank: there what is frequent lies close together. Thus it is a quarter of a
-/// table of keys and of half as many places. What the caches do not hold costs
-/// more than all else.
+/// Finds ranks by a hash. The keys themselves lie elsewhere, by rank, so that
+/// frequent ones lie close together. An entry has 4 bytes, and not 16 like a
+/// key, so the table is small. That counts: a memory access that misses the
+/// caches costs more than all else.
 struct Ranks {
-    /// Where a hash says or behind: the rank and one, below as much of the hash
-    /// as there is room for; 0 where none is.
+    /// The rank plus one in the low bits, and above it as many bits of the hash
+    /// as fit; 0 for an empty slot. An entry is in the slot that its hash says,
+    /// or in the next free one.
     slots: Table<u32>,
 }
 
 impl Ranks {
-    /// Returns a table for as many ranks, four fifths full at most.
+    /// Returns a table for `count` ranks, at most four fifths full.
     fn new(count: usize) -> Self {
         Self { slots: Table::new((count * 5 / 4).next_power_of_two()) }
     }
@@ -130,7 +134,7 @@ impl Ranks {
         self.slots[slot] = mixed as u32 >> RANK_BITS << RANK_BITS | (rank + 1);
     }
 
-    /// Returns the rank with that hash for which `is_it`.
+    /// Returns the rank that has this hash and satisfies `is_it`.
     #[inline]
     fn find(&self, mixed: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = mixed as u32 >> RANK_BITS;
@@ -149,7 +153,7 @@ impl Ranks {
     }
 }
 
-/// Tells by the first `N` bytes which lengths are worth a look.
+/// Tells by the first `N` bytes which lengths a token may have.
 struct Filter<const N: usize> {
     lengths: Table<u8>,
 }
@@ -268,8 +272,8 @@ impl Bpe {
         }
     }
 
-    /// Returns the tokens of 16 bytes or more that start as `bytes`, of which
-    /// there must be as many, do; the longest first.
+    /// Returns the tokens of 16 bytes or more that start with the first 16 of
+    /// `bytes`, the longest first. There must be 16.
     fn long_starting(&self, bytes: &[u8]) -> &[u32] {
         let start = bytes.first_chunk::<16>();
         start.and_then(|start| self.tables.long.get(start)).map_or(&[], Vec::as_slice)
@@ -279,8 +283,8 @@ impl Bpe {
         self.vocabulary.token(rank)
     }
 
-    /// Returns the longest token that `bytes`, of which there is at least one,
-    /// start with.
+    /// Returns the longest token that `bytes` start with. They must not be
+    /// empty.
     fn longest(&self, bytes: &[u8]) -> u32 {
         let longer = |&&rank: &&u32| bytes.starts_with(self.token(rank));
         if bytes.len() > SHORT
@@ -324,8 +328,7 @@ impl Bpe {
         self.tables.ones[usize::from(bytes[0])]
     }
 
-    /// Returns the longest token that is shorter than `rank`, whose start it
-    /// is.
+    /// Returns the longest token that is a proper prefix of token `rank`.
     fn shorter(&self, rank: u32) -> Option<u32> {
         let ([start @ .., _], true) = (self.token(rank), self.token(rank).len() > 1) else {
             return None;
@@ -341,7 +344,7 @@ impl Bpe {
         }
     }
 
-    /// Returns what a pair merges to, or [`NO_TOKEN`].
+    /// Returns the rank that a pair merges to, or [`NO_TOKEN`].
     fn merged(&self, parts: (u32, u32)) -> u32 {
         let tables = &self.tables;
         let mixed = mix_pair(parts);
@@ -362,8 +365,8 @@ impl Bpe {
 
     /// Returns whether two tokens may stand side by side.
     fn may_follow(&self, mut left: u32, mut right: u32) -> bool {
-        // Merges are undone from the last to the first, that of the left token
-        // before that of the right one where they are the same: merging goes
+        // Merges are undone from the last to the first. Where both tokens have
+        // the same merge, the left token's is undone first, as merging goes
         // from left to right. A merge across the seam must not come before the
         // one that was undone last.
         let mut undone = NO_TOKEN;
@@ -382,8 +385,8 @@ impl Bpe {
         }
     }
 
-    /// Returns the number of tokens of a pretoken, of which there is at least
-    /// one byte. Once `stop` is set the answer means nothing.
+    /// Returns the number of tokens of a pretoken, which is not empty. The
+    /// result means nothing once `stop` is set.
     pub(crate) fn count(&self, piece: &[u8], scratch: &mut Encoded, stop: &AtomicBool) -> usize {
         if self.is_token(piece) { 1 } else { self.count_merged(piece, scratch, stop) }
     }
@@ -395,7 +398,7 @@ impl Bpe {
         2 - (self.tables.are_twos[pair / 64] >> (pair % 64) & 1) as usize
     }
 
-    /// Returns the number of tokens of a pretoken that is none.
+    /// Returns the number of tokens of a pretoken that is not a token.
     pub(crate) fn count_merged(
         &self,
         piece: &[u8],
@@ -409,13 +412,13 @@ impl Bpe {
         scratch.tokens.len()
     }
 
-    /// Tells the processor that the token of a mixed key is looked for soon.
+    /// Tells the processor that the token of a mixed key is needed soon.
     pub(crate) fn prefetch(&self, mixed: u64) {
         let short = &self.tables.short;
         crate::huge::prefetch(&raw const short.slots[short.slot(mixed)]);
     }
 
-    /// Returns whether the key, mixed, is that of a token.
+    /// Returns whether a token has this key. `mixed` is the key, mixed.
     pub(crate) fn is_short_token(&self, key: u128, mixed: u64) -> bool {
         self.short(key, mixed).is_some()
     }
@@ -444,8 +447,8 @@ impl Bpe {
         }
     }
 
-    /// Merges the neighbours of lowest rank, the leftmost of them, until none
-    /// merge. Returns where tokens start, as bits.
+    /// Merges the pair of lowest rank, the leftmost among equals, until no pair
+    /// merges. Returns where tokens start, as bits.
     fn merge_pairwise(&self, piece: &[u8]) -> u32 {
         if piece.len() <= PAIRWISE / 2 {
             self.merge_lanes::<{ PAIRWISE / 2 }>(piece)
@@ -454,12 +457,12 @@ impl Bpe {
         }
     }
 
-    /// See [`Self::merge_pairwise`]: of at most `N` bytes, which are merged
-    /// where they stand.
+    /// Does [`Self::merge_pairwise`] for at most `N` bytes, merging in place.
     fn merge_lanes<const N: usize>(&self, piece: &[u8]) -> u32 {
-        // For each place where a token starts, what it merges to with the one
-        // behind it, and the place: the least of them is the leftmost of those
-        // of lowest rank. They are signed because there is a faster minimum.
+        // A lane for each place where a token starts: the rank that it merges
+        // to with the next token, then the place. So the least lane is the
+        // leftmost pair of lowest rank. Lanes are signed because that minimum
+        // is faster.
         let lane = |merged: u32, at: usize| (merged << PLACE_BITS | at as u32).cast_signed();
         let mut lanes = [i32::MAX; N];
         let mut tokens = [0; N];
@@ -478,7 +481,7 @@ impl Bpe {
                 return starts;
             }
             tokens[at] = merged;
-            // The places behind it: the first is merged into it.
+            // The places behind it. The first of them is merged into it.
             let behind = starts & (u32::MAX - 1) << at;
             lanes[behind.trailing_zeros() as usize % N] = i32::MAX;
             starts &= !(behind & behind.wrapping_neg());

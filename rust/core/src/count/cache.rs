@@ -1,10 +1,12 @@
-//! Counts of whole texts, remembered for the process.
+//! The cache of counts of whole texts, for the process.
 //!
-//! A text is known by a keyed 128-bit hash of what it is stored as, so that no
-//! text is kept. The key is drawn anew in each process: nobody outside can make
-//! two texts collide. No thread waits long for a lock here: where another one
-//! keeps it, as one does that held it when the process forked, the text is counted
-//! as if it were not known.
+//! The key of a text is a keyed 128-bit hash of its stored form, so no text is
+//! kept. Each process draws its hash key anew: nobody outside can make two
+//! texts collide.
+//!
+//! No thread waits long for a lock here. Another thread may hold it for ever:
+//! one that held it when the process forked. Then the text is counted as if it
+//! were new.
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::collections::HashMap;
@@ -18,20 +20,20 @@ use highway::{HighwayHash, HighwayHasher, Key};
 use crate::once::Once;
 use crate::text::Text;
 
-/// So many locks share the work.
+/// The number of shards, each with a lock.
 const SHARDS: usize = 64;
 
-/// So many bytes an entry takes in a table that is half full: a hash, a count
-/// and a byte of the table's own, twice.
+/// The bytes that an entry takes in a half full table: a hash, a count and a
+/// byte of the table's own, twice.
 const ENTRY_BYTES: usize = 2 * (16 + 8 + 1);
 
-/// So many bytes all counts of an encoding may take.
+/// The bytes that all counts of an encoding may take.
 const MAX_BYTES: usize = 32 << 20;
 
-/// So many entries each half of a shard may have.
+/// The entries that each half of a shard may have.
 const MAX_ENTRIES: usize = MAX_BYTES / ENTRY_BYTES / SHARDS / 2;
 
-/// Takes the hash of a text for its own.
+/// A hasher that returns the hash of a text as it is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken(u64);
 
@@ -52,8 +54,8 @@ impl Hasher for Taken {
 
 type Table = HashMap<u128, u64, BuildHasherDefault<Taken>>;
 
-/// Part of the counts. What is used moves to the young half; when that is full
-/// it becomes the old half, and what was there is forgotten.
+/// A part of the counts. An entry that is used moves to the young half. When
+/// that is full it becomes the old half, and the old one is forgotten.
 #[derive(Debug, Default)]
 struct Shard {
     young: Table,
@@ -64,19 +66,19 @@ struct Shard {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheInfo {
-    /// Texts whose count was known.
+    /// How many texts were in the cache.
     pub hits: u64,
-    /// Texts that had to be counted.
+    /// How many texts had to be counted.
     pub misses: u64,
-    /// Counts remembered now.
+    /// The number of counts in the cache now.
     pub entries: u64,
-    /// About so many bytes they take.
+    /// The bytes that they take, about.
     pub bytes: u64,
-    /// More bytes they never take.
+    /// The bytes that the cache takes at most.
     pub max_bytes: u64,
 }
 
-/// The counts of one encoding.
+/// The cache of one encoding.
 #[derive(Debug)]
 pub(crate) struct Cache {
     shards: [Mutex<Shard>; SHARDS],
@@ -84,14 +86,15 @@ pub(crate) struct Cache {
     misses: AtomicU64,
 }
 
-/// So often a lock is tried that another thread holds for a moment.
+/// How many times a lock is tried that another thread holds for a moment.
 const TRIES: usize = 100;
 
-/// So often, with a rest of that length between, where all of it is meant.
+/// How many times it is tried, with a rest in between, by calls that need all
+/// shards.
 const LONG_TRIES: usize = 50;
 const REST: Duration = Duration::from_millis(1);
 
-/// The hash of a text, if it is worth remembering.
+/// Returns the hash under which the count of a text is cached.
 pub(crate) fn hash(text: Text<'_>) -> u128 {
     static KEY: Once<Key> = Once::new();
     let key = KEY.get(|| {
@@ -147,7 +150,7 @@ impl Cache {
         }
     }
 
-    /// Returns the count of the text with that hash, if it is known.
+    /// Returns the count of the text with that hash, if it is in the cache.
     pub(crate) fn get(&self, hash: u128) -> Option<u64> {
         let count = self.shard(hash).and_then(|mut shard| {
             let young = shard.young.get(&hash).copied();
@@ -162,14 +165,14 @@ impl Cache {
         count
     }
 
-    /// Remembers the count of the text with that hash.
+    /// Keeps the count of the text with that hash.
     pub(crate) fn insert(&self, hash: u128, count: u64) {
         if let Some(mut shard) = self.shard(hash) {
             shard.insert(hash, count);
         }
     }
 
-    /// Forgets all counts and figures.
+    /// Forgets all counts, and sets the figures to 0.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
             if let Some(mut shard) = wait(shard) {
@@ -196,8 +199,8 @@ impl Cache {
         }
     }
 
-    /// Returns the part of the counts that has that hash, or None where another
-    /// thread keeps its lock.
+    /// Returns the shard of that hash, or None where another thread keeps its
+    /// lock.
     fn shard(&self, hash: u128) -> Option<MutexGuard<'_, Shard>> {
         let shard = &self.shards[(hash >> 64) as usize % SHARDS];
         (0..TRIES).find_map(|_| {
@@ -210,7 +213,7 @@ impl Cache {
     }
 }
 
-/// Returns what a lock guards, unless it is held.
+/// Returns the content of a lock, unless the lock is held.
 fn take(shard: &Mutex<Shard>) -> Option<MutexGuard<'_, Shard>> {
     match shard.try_lock() {
         Ok(shard) => Some(shard),
@@ -219,8 +222,8 @@ fn take(shard: &Mutex<Shard>) -> Option<MutexGuard<'_, Shard>> {
     }
 }
 
-/// Likewise, but waits for it, as long as another thread may reasonably hold it:
-/// one that was forked away holds it for ever.
+/// Returns the content of a lock. Waits as long as another thread may
+/// reasonably hold it: a thread that a fork left behind holds it for ever.
 fn wait(shard: &Mutex<Shard>) -> Option<MutexGuard<'_, Shard>> {
     (0..LONG_TRIES).find_map(|_| {
         let shard = take(shard);

@@ -1,4 +1,4 @@
-//! Exact counting, with what is remembered of whole texts.
+//! Exact counting, with the cache of whole texts.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -12,13 +12,14 @@ use crate::once::Once;
 use crate::text::Text;
 use crate::threads;
 
-/// Counts as an encoding does, exactly.
+/// Counts exactly as an encoding does.
 ///
-/// For every text the count is that of tiktoken's `encode_ordinary`: the names
-/// of special tokens count as the plain text that they are.
+/// For every text the count is that of tiktoken's `encode_ordinary`. The names
+/// of special tokens count as plain text.
 ///
-/// Counts of whole texts are remembered for the process, unless the counter is
-/// told otherwise: a text that was counted once is only hashed again.
+/// Counts of whole texts are cached for the process, unless
+/// [`Exact::without_cache`] says otherwise: a text that was counted before is
+/// only hashed.
 ///
 /// # Examples
 ///
@@ -35,14 +36,15 @@ pub struct Exact {
     remembers: bool,
 }
 
-/// Texts are counted by several threads if there are so many code points: a few
+/// From this many code points on, texts are counted by several threads: a few
 /// milliseconds' work.
 const PARALLEL_CHARS: usize = 2_000_000;
 
-/// A text of more bytes or code points for each token of a limit is long.
+/// A text is long if it has more bytes or code points than this for each token
+/// of the limit.
 const LONG: u64 = 64;
 
-/// So many texts a thread takes at a time.
+/// The number of texts that a thread takes at a time.
 const BLOCK: usize = 32;
 
 impl Exact {
@@ -52,7 +54,8 @@ impl Exact {
         Self { encoding, remembers: true }
     }
 
-    /// Neither looks at counts that are remembered nor adds to them.
+    /// Returns the counter without the cache: it neither reads it nor adds to
+    /// it.
     #[must_use]
     pub fn without_cache(mut self) -> Self {
         self.remembers = false;
@@ -65,13 +68,13 @@ impl Exact {
         self.encoding
     }
 
-    /// Returns how well the counts that are remembered for the encoding did.
+    /// Returns the figures of the encoding's cache.
     #[must_use]
     pub fn cache_info(self) -> CacheInfo {
         self.cache().info()
     }
 
-    /// Forgets the counts that are remembered for the encoding.
+    /// Empties the encoding's cache.
     pub fn clear_cache(self) {
         self.cache().clear();
     }
@@ -81,11 +84,11 @@ impl Exact {
         CACHES[place(self.encoding)].get(Cache::new)
     }
 
-    /// Returns the number of tokens of `text` if it is at most `limit`. The
-    /// answer means nothing once `stop` is set.
+    /// Returns the number of tokens of `text` if it is at most `limit`, else
+    /// None. The result means nothing once `stop` is set.
     #[must_use]
     pub fn count_text(self, text: Text<'_>, limit: u64, stop: &AtomicBool) -> Option<u64> {
-        // To hash all of a long text costs more than to count its start.
+        // Hashing all of a long text costs more than counting its start.
         let is_long = text.units() as u64 / LONG > limit;
         if !self.remembers || is_long {
             return count_text(self.encoding, text, limit, stop);
@@ -101,11 +104,11 @@ impl Exact {
         count.filter(|&count| count <= limit)
     }
 
-    /// Returns the number of tokens of each text of `indices`. The answer means
+    /// Returns the number of tokens of each text of `indices`. The result means
     /// nothing once `stop` is set.
     ///
-    /// Large batches are shared among as many threads as `BUDGETEER_NUM_THREADS`
-    /// allows, or as there are processors, for the whole process.
+    /// Large batches are shared among threads: in the whole process at most
+    /// `BUDGETEER_NUM_THREADS`, or the number of processors.
     #[must_use]
     pub fn count_batch<B: Batch>(self, batch: &B, indices: &[u32], stop: &AtomicBool) -> Vec<u64> {
         let count = |index: u32| {

@@ -1,4 +1,4 @@
-//! Counting a text as an encoding does.
+//! Counting a text with an encoding.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,22 +7,23 @@ use budgeteer_vocab::Encoding;
 
 use super::blocks::{self, BLOCK, Classify, Starts};
 use super::bpe::Bpe;
-use super::classes::Classes;
 use super::lookup::Lookup;
 use super::pretokenize::{self, Cl100k, O200k, Pattern};
 use crate::once::Once;
 use crate::text::Text;
+use crate::text::classes::Classes;
 
-/// Nobody ever sets it.
+/// A flag that nobody ever sets.
 pub(crate) static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// What an encoding needs, made once per process when first it counts.
+/// Returns the tables of an encoding. The process makes them once, when it
+/// first counts.
 pub(crate) fn bpe(encoding: Encoding) -> &'static Bpe {
     static BPES: [Once<Bpe>; 2] = [const { Once::new() }; 2];
     BPES[place(encoding)].get(|| Bpe::new(encoding))
 }
 
-/// Returns the number of an encoding.
+/// Returns the place of an encoding in an array of all.
 pub(crate) fn place(encoding: Encoding) -> usize {
     match encoding {
         #[cfg(feature = "cl100k")]
@@ -32,15 +33,15 @@ pub(crate) fn place(encoding: Encoding) -> usize {
     }
 }
 
-/// So many threads may count at once and each find what an earlier call
-/// remembered.
+/// How many sets of cached pretokens are kept: up to this many threads at once
+/// find what earlier calls left.
 const LOOKUPS: usize = 8;
 
-/// Calls `work` with what earlier calls remembered for an encoding.
+/// Calls `work` with the pretokens that earlier calls cached for an encoding.
 ///
-/// There are as many of these as threads have counted at once, however many
-/// threads there are. No thread waits for a lock here, so that none can hang
-/// where the process forked while another one held it.
+/// There are as many sets of them as threads have counted at once, however many
+/// threads there are. No thread waits for a lock here, so none can hang where
+/// the process forked while another one held it.
 fn with_lookup<R>(encoding: Encoding, work: impl FnOnce(&mut Lookup) -> R) -> R {
     type Slot = Mutex<Option<Box<Lookup>>>;
     static SLOTS: [[Slot; LOOKUPS]; 2] = [const { [const { Mutex::new(None) }; LOOKUPS] }; 2];
@@ -59,15 +60,15 @@ fn with_lookup<R>(encoding: Encoding, work: impl FnOnce(&mut Lookup) -> R) -> R 
     result
 }
 
-/// So many code points are encoded at once where a text is not UTF-8: it stays
-/// in the nearest cache.
+/// How many code points are encoded at once where a text is not UTF-8. That
+/// fits the nearest cache.
 const WINDOW: usize = 4096;
 
-/// So many at least.
+/// The smallest window.
 const SMALL_WINDOW: usize = 128;
 
-/// Returns the number of tokens of `text` if it is at most `limit`. Once `stop`
-/// is set, the answer means nothing.
+/// Returns the number of tokens of `text` if it is at most `limit`, else None.
+/// The result means nothing once `stop` is set.
 pub(crate) fn count_text(
     encoding: Encoding,
     text: Text<'_>,
@@ -93,7 +94,7 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts UTF-8, on top of `count`.
+    /// Adds the tokens of UTF-8 to `count`.
     fn count(&self, text: &[u8], count: u64) -> Option<u64> {
         let bpe = bpe(self.encoding);
         let classes = Classes::get();
@@ -108,12 +109,13 @@ impl Counter<'_> {
         })
     }
 
-    /// Counts a text of wider code points, part by part, each from one safe
-    /// split to the next.
+    /// Counts a text that is not UTF-8 in windows, each from one safe split to
+    /// the next.
     fn count_windows(&self, text: Text<'_>) -> Option<u64> {
         let classes = Classes::get();
         let chars = text.chars();
-        // Where the limit is near, little is read: a token has four on average.
+        // Where the limit is near, little is read: a token has four code points
+        // on average.
         let window = self.limit.saturating_mul(8).clamp(SMALL_WINDOW as u64, WINDOW as u64);
         let window = usize::try_from(window).unwrap_or(WINDOW);
         let (mut from, mut size) = (0, window);
@@ -141,7 +143,7 @@ impl Counter<'_> {
     }
 }
 
-/// The count of one UTF-8 text, on any processor.
+/// Counts one UTF-8 text, on any processor.
 #[derive(Clone, Copy)]
 struct Task<'a> {
     bpe: &'a Bpe,
@@ -219,7 +221,7 @@ impl Task<'_> {
         lookup: &mut Lookup,
         mut count: u64,
     ) -> Option<u64> {
-        /// What can be read behind the last byte of a block.
+        /// How many bytes can be read behind the last byte of a block.
         const PADDING: usize = 16;
         let Self { bpe, classes, text, limit, stop } = self;
         let mut padded;
@@ -237,9 +239,9 @@ impl Task<'_> {
             let length = rest.len().min(BLOCK);
             let Starts { bits, end } =
                 blocks::starts::<P>(classify.sets(block), block, length, rest.len() == length);
-            // Where pretokens start, or the last one ends. Those of one byte are
-            // a token, those of two are looked up in a table of bits: neither
-            // takes a place among what is remembered.
+            // Where a pretoken starts, or the last one ends. A pretoken of one
+            // byte is a token, and one of two bytes is looked up in a table of
+            // bits: neither takes a place in the cache.
             let bounds = match end {
                 Some(end) if end < BLOCK => bits | 1 << end,
                 _ => bits,
@@ -288,7 +290,7 @@ impl Task<'_> {
 }
 
 /// Returns where the first `tokens` tokens of a text end, in bytes of UTF-8.
-/// The answer means nothing once `stop` is set.
+/// The result means nothing once `stop` is set.
 pub(crate) fn end_of_tokens(
     encoding: Encoding,
     text: &[u8],

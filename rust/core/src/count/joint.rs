@@ -1,27 +1,27 @@
-//! What texts cost more, or less, together than one by one.
+//! Joints: what texts count more, or less, together than one by one.
 //!
-//! Counts do not add up where texts meet. But a text can be split where no
-//! pretoken goes across, whatever stands around it, and then only what is
-//! between the last such place of one text and the first of the next has to be
-//! counted anew.
+//! Counts do not add up where texts meet. But a text can be split at a safe
+//! split, which no pretoken crosses whatever stands around it. So only the part
+//! between the last safe split of one text and the first of the next is counted
+//! anew.
 
 use budgeteer_vocab::Encoding;
 
-use super::classes::Classes;
 use super::exact::{GO_ON, count_text};
 use super::pretokenize::is_safe_split;
 use crate::text::Text;
+use crate::text::classes::Classes;
 
-/// A split is looked for so far from an end of a text; behind that the whole
-/// text is counted.
+/// How far from the end of a text a safe split is looked for. If there is none,
+/// the whole text is counted.
 const REACH: usize = 512;
 
 fn count(encoding: Encoding, text: &[u8]) -> u64 {
     count_text(encoding, Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
 }
 
-/// Returns what `tail` adds to the count of `text`, with `head` in front, when
-/// it stands behind.
+/// Returns what `tail` adds to the count of `text` when it stands behind it,
+/// with `head` in front of the text.
 pub(crate) fn behind(encoding: Encoding, head: &[u8], text: Text<'_>, tail: &[u8]) -> i64 {
     let units = text.units();
     let split = (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(at));
@@ -51,7 +51,7 @@ pub(crate) fn starts_anew(last: Option<char>, text: Text<'_>) -> bool {
 }
 
 impl Text<'_> {
-    /// Returns whether the text may be split before the unit `at`, which is not
+    /// Returns whether there is a safe split before the unit `at`, which is not
     /// the first.
     fn splits(&self, at: usize) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! What a thread remembers of the pretokens that it counted.
-#![allow(unsafe_code)] // reads of 16 bytes of which fewer may be meant
+//! The cache of pretokens that a thread counts with.
+#![allow(unsafe_code)] // reads of 16 bytes, of which only some may belong to the pretoken
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
 use std::sync::atomic::AtomicBool;
@@ -7,19 +7,21 @@ use std::sync::atomic::AtomicBool;
 use super::bpe::{Bpe, Encoded, SHORT, key, mix};
 use crate::huge::Table;
 
-/// So many of the short pretokens seen last are at hand, as a power of two: two
-/// megabytes.
+/// The number of places in the near table, as a power of two: two megabytes. It
+/// holds the short pretokens that were seen last.
 const NEAR_BITS: u32 = 17;
 
-/// So many short pretokens of more tokens than one are remembered besides, as a
-/// power of two: half a megabyte. Those of one are in the vocabulary.
+/// The number of places in the far table, as a power of two: half a megabyte.
+/// It holds short pretokens of more than one token; those of one token are in
+/// the vocabulary.
 const FAR_BITS: u32 = 15;
 
-/// So many may be where each of them may be: they share a line of the cache.
+/// The number of places that a pretoken may have in the far table. They share a
+/// cache line.
 const WAYS: usize = 4;
 
-/// So many longer ones, as a power of two, and of how many bytes at most: a
-/// fifth of a megabyte.
+/// The number of longer pretokens that are cached, as a power of two, and their
+/// greatest length in bytes: a fifth of a megabyte.
 const LONG_BITS: u32 = 12;
 const LONG: usize = 46;
 
@@ -31,20 +33,20 @@ struct Long {
     count: u8,
 }
 
-/// The counts of pretokens seen before. Two that meet in a slot take it from
-/// each other, so that it never grows.
+/// The counts of pretokens seen before. A new one replaces the old one in its
+/// place, so the tables never grow.
 pub(crate) struct Lookup {
-    /// Keys with their counts in the highest four bits; 0 where none is.
+    /// Keys with their counts in the highest four bits; 0 for an empty place.
     near: Table<u128>,
     far: Table<u128>,
     long: Vec<Long>,
     pub(crate) scratch: Encoded,
 }
 
-/// Where a count is in what is remembered.
+/// The bits of an entry that hold the count.
 const COUNT: u128 = 0xF << 124;
 
-/// Keeps the lowest bytes of a number, so many as the place tells.
+/// By length, the mask that keeps that many of the lowest bytes of a number.
 const KEEP: [u128; SHORT + 1] = {
     let mut keep = [0; SHORT + 1];
     let mut length = 1;
@@ -70,8 +72,8 @@ impl Lookup {
     ///
     /// # Safety
     ///
-    /// Sixteen bytes from `at` on must be readable, and `length` of them at
-    /// least, of which there must be one.
+    /// Sixteen bytes from `at` on must be readable, and at least `length` of
+    /// them; `length` is at least 1.
     #[inline(always)]
     #[allow(clippy::inline_always)] // compiled anew for each set of instructions
     pub(crate) unsafe fn count_at(
@@ -85,7 +87,7 @@ impl Lookup {
             // SAFETY: by this function's contract.
             return self.count_long(bpe, unsafe { std::slice::from_raw_parts(at, length) }, stop);
         }
-        // SAFETY: likewise.
+        // SAFETY: by this function's contract, sixteen bytes are readable.
         let bytes = u128::from_le(unsafe { at.cast::<u128>().read_unaligned() });
         let key = bytes & KEEP[length] | (length as u128) << 120;
         let mixed = mix(key);
@@ -93,13 +95,12 @@ impl Lookup {
         if known & !COUNT == key {
             return (known >> 124) as usize;
         }
-        // SAFETY: likewise.
+        // SAFETY: by this function's contract, `length` bytes are readable.
         let piece = unsafe { std::slice::from_raw_parts(at, length) };
         self.count_far(bpe, piece, key, mixed, stop)
     }
 
-    /// Returns the number of tokens of a pretoken, of which there is at least
-    /// one byte.
+    /// Returns the number of tokens of a pretoken, which is not empty.
     pub(crate) fn count(&mut self, bpe: &Bpe, piece: &[u8], stop: &AtomicBool) -> usize {
         if piece.len() > SHORT {
             return self.count_long(bpe, piece, stop);
@@ -113,7 +114,8 @@ impl Lookup {
         self.count_far(bpe, piece, key, mixed, stop)
     }
 
-    /// Returns the number of tokens of a short pretoken that is not at hand.
+    /// Returns the number of tokens of a short pretoken that is not in the near
+    /// table.
     #[inline(never)]
     fn count_far(
         &mut self,
@@ -123,9 +125,10 @@ impl Lookup {
         mixed: u64,
         stop: &AtomicBool,
     ) -> usize {
-        // What is not remembered is looked up next: it may come meanwhile.
+        // A pretoken that is not cached is looked up next: its memory may come
+        // meanwhile.
         bpe.prefetch(mixed);
-        // The one seen before the last has the place beside.
+        // The pretoken seen before the last one has the place beside.
         let place = (mixed >> (64 - NEAR_BITS)) as usize;
         self.near.swap(place, place ^ 1);
         let known = self.near[place];
@@ -158,7 +161,7 @@ impl Lookup {
         }
         let mixed = piece.chunks(SHORT).fold(0, |mixed, chunk| mix(key(chunk) ^ u128::from(mixed)));
         let place = (mixed >> (64 - LONG_BITS)) as usize;
-        // The one seen before the last has the place beside.
+        // The pretoken seen before the last one has the place beside.
         for place in [place, place ^ 1] {
             let known = &self.long[place];
             if usize::from(known.length) == piece.len() && known.bytes.starts_with(piece) {

@@ -1,8 +1,8 @@
-//! Splitting a text into pretokens, the pieces that an encoding counts one by
+//! Splitting a text into pretokens: the pieces that an encoding counts one by
 //! one.
 //!
-//! No pattern is compiled: each function here is a published pattern, written
-//! out. The patterns (tiktoken 0.14, `tiktoken_ext/openai_public.py`):
+//! No pattern is compiled: the functions here are the published patterns,
+//! written out. The patterns (tiktoken 0.14, `tiktoken_ext/openai_public.py`):
 //!
 //! ```text
 //! cl100k_base  '(?i:[sdmt]|ll|ve|re) | [^\r\n\p{L}\p{N}]?+\p{L}++ | \p{N}{1,3}+
@@ -14,19 +14,19 @@
 //!
 //! where `_` is a space and `C` is `(?i:'s|'t|'re|'ve|'m|'ll|'d)`.
 
-use super::classes::{Class, Classes};
+use crate::text::classes::{Class, Classes};
 
 const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
 /// What may stand in front of the lowercase part of a word of o200k.
 const UPPER_PART: u8 = Class::UPPER | Class::OTHER_LETTER | Class::MARK;
 const LOWER_PART: u8 = Class::LOWER | Class::OTHER_LETTER | Class::MARK;
-/// What is in both parts of a word.
+/// The classes that are in both parts of a word.
 const EITHER_PART: u8 = UPPER_PART & LOWER_PART;
 const SPACE: u8 = Class::SPACE | Class::NEWLINE;
 
-/// Which pattern splits.
+/// The pattern that splits a text.
 pub(crate) trait Pattern {
-    /// Whether it is that of `o200k_base` rather than `cl100k_base`.
+    /// Whether it is the pattern of `o200k_base` rather than `cl100k_base`.
     const IS_O200K: bool;
 }
 
@@ -94,9 +94,9 @@ fn run(classes: &Classes, text: &[u8], mut at: usize, wanted: u8) -> usize {
     at
 }
 
-/// Returns where the word of o200k that starts at `at`, with whatever may stand
-/// in front of it, ends without its contraction. `behind` is where the
-/// character at `at`, which is of that `class`, ends.
+/// Returns where the word of o200k that starts at `at` ends, without its
+/// contraction. The word may begin with one character that is not a letter.
+/// `behind` is where the character at `at`, which is of that `class`, ends.
 fn word(classes: &Classes, text: &[u8], at: usize, class: u8, behind: usize) -> Option<usize> {
     if class & LETTER != 0 {
         let (end, _) = parts(classes, text, at)?;
@@ -105,8 +105,8 @@ fn word(classes: &Classes, text: &[u8], at: usize, class: u8, behind: usize) -> 
     if class & (Class::NUMBER | Class::NEWLINE) != 0 {
         return None;
     }
-    // The first alternative goes first with the character in front, then
-    // without; and then the second one.
+    // The first alternative is tried with the character in front, then without;
+    // then the second one.
     match parts(classes, text, behind) {
         Some((end, true)) => Some(end),
         _ if class & Class::MARK != 0 => parts(classes, text, at).map(|(end, _)| end),
@@ -115,7 +115,7 @@ fn word(classes: &Classes, text: &[u8], at: usize, class: u8, behind: usize) -> 
 }
 
 /// Returns where the upper and lower parts that start at `at` end, and whether
-/// the first alternative, which wants a lower part, matches them.
+/// the first alternative matches them. That one wants a lower part.
 fn parts(classes: &Classes, text: &[u8], at: usize) -> Option<(usize, bool)> {
     let mut upper = at;
     let mut last_either = None;
@@ -144,7 +144,7 @@ fn parts(classes: &Classes, text: &[u8], at: usize) -> Option<(usize, bool)> {
 pub(super) fn contraction(text: &[u8], at: usize) -> usize {
     let [b'\'', rest @ ..] = &text[at..] else { return 0 };
     match rest {
-        // The long s is an s whose case is ignored.
+        // The long s is an s where case is ignored.
         [0xC5, 0xBF, ..] => 3,
         [letter, ..] if matches!(letter | 0x20, b's' | b't' | b'm' | b'd') => 2,
         [first, second, ..]
@@ -156,7 +156,7 @@ pub(super) fn contraction(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// Returns where a group of at most three digits ends, the first of which ends
+/// Returns where a group of at most three digits ends. The first of them ends
 /// at `at`.
 fn digits(classes: &Classes, text: &[u8], mut at: usize) -> usize {
     for _ in 1..3 {
@@ -212,13 +212,14 @@ fn space<P: Pattern>(classes: &Classes, text: &[u8], at: usize) -> usize {
     }
 }
 
-/// Returns whether a text may be split between two code points and its parts
-/// counted one by one, whatever stands around it: a pretoken ends there, and no other one
-/// depends on what is behind.
+/// Returns whether the place between two code points is a safe split: the parts
+/// of the text can be counted one by one there, whatever stands around it. A
+/// pretoken ends there, and no other one depends on what is behind.
 ///
-/// That is so between a letter or a number and whitespace; between those and
-/// punctuation other than an apostrophe; and behind a line end, where neither
-/// whitespace follows nor what the pattern takes to the punctuation in front.
+/// That is so between a letter or digit and whitespace; between these and
+/// punctuation other than an apostrophe; and behind a line end that neither
+/// whitespace follows nor a character that the pattern takes to the punctuation
+/// in front.
 pub(crate) fn is_safe_split(classes: &Classes, before: u32, behind: u32) -> bool {
     let class = classes.of(behind);
     if classes.of(before) & (LETTER | Class::NUMBER) != 0 {

@@ -1,4 +1,4 @@
-//! What parts of a text measure together.
+//! How the measures of the parts of a text add up.
 
 use super::Estimate;
 use crate::text::{Text, is_space};
@@ -7,18 +7,18 @@ use crate::text::{Text, is_space};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Size {
     pub(crate) measured: u64,
-    /// Where words are counted: whether one may begin in front of the part, and
-    /// whether one may go on behind it. None for the empty part.
+    /// Where words are counted: whether a word may begin in front of the part,
+    /// and whether one may go on behind it. None for the empty part.
     ends: Option<(bool, bool)>,
 }
 
 impl Size {
-    /// Returns a size that just adds to others.
+    /// Returns a size that simply adds to others.
     pub(crate) fn additive(measured: u64) -> Self {
         Self { measured, ends: None }
     }
 
-    /// Returns the size of both parts, one behind the other.
+    /// Returns the size of both parts together, `next` behind this one.
     pub(crate) fn then(self, next: Self) -> Self {
         let measured = self.measured + next.measured;
         match (self.ends, next.ends) {

@@ -12,15 +12,15 @@ use crate::window::ModelLimits;
 /// Divides a context window among sections as CSS Flexbox divides a line, and
 /// never overflows it.
 ///
-/// Each section starts from its basis. What is left free goes to the sections
-/// that grow, what is lacking is taken from those that shrink, within their
+/// Each section starts from its basis. Free tokens go to the sections that
+/// grow. Lacking tokens are taken from those that shrink. All stay within their
 /// limits, in whole tokens that sum exactly; see
-/// [`resolve_layout`](crate::resolve_layout). Where the minimums of all sections
-/// do not fit together, whole sections are dropped by priority.
+/// [`resolve_layout`](crate::resolve_layout). Where the minimums of all
+/// sections do not fit together, whole sections are dropped by priority.
 ///
-/// The gap comes off first, and the 3 tokens that prime the reply if there may be
-/// messages. Everything else that a prompt costs is part of its section: the
-/// tokens of messages beside their texts, and those of tools.
+/// The gap comes off first, and the 3 tokens that prime the reply if there may
+/// be messages. All other costs of a prompt belong to its sections: the tokens
+/// of messages beside their texts, and those of tools.
 ///
 /// # Examples
 ///
@@ -56,7 +56,7 @@ pub struct Layout<'a> {
     sections: Vec<Section<'a>>,
 }
 
-/// How a window was divided, and the prompt that came of it.
+/// A divided window, and the prompt for it.
 ///
 /// `total_tokens`, the tokens of reserved sections and the gap together never
 /// exceed the window.
@@ -65,7 +65,7 @@ pub struct Layout<'a> {
 pub struct Allocation {
     /// The tokens that each section was given, by its name; 0 if it was dropped.
     pub tokens: BTreeMap<String, usize>,
-    /// The tokens that each section uses of those, by its name; 0 if it is only
+    /// The tokens of these that each section uses, by its name; 0 if it is only
     /// reserved.
     pub used_tokens: BTreeMap<String, usize>,
     /// The tokens that no section was given.
@@ -152,10 +152,10 @@ impl<'a> Layout<'a> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// two sections have one name or one has none, a section has a factor that is
-    /// not 0 nor from 0.000001 to 10000, a maximum below its minimum or a role
-    /// that it may not have, or a fill returned more tokens than it was asked
-    /// for. The error of a fill, unchanged.
+    /// two sections have the same name, a section has no name, a factor is
+    /// neither 0 nor from 0.000001 to 10000, a maximum is below its minimum, a
+    /// role is not allowed, or a fill returned more tokens than it was given.
+    /// An error of a fill is returned unchanged.
     pub fn fit(&self, counter: &dyn TokenCounter) -> Result<Allocation, Error> {
         let mut names = BTreeSet::new();
         for section in &self.sections {
@@ -187,7 +187,8 @@ impl<'a> Layout<'a> {
             if tokens <= tooled.iter().map(|&i| sizes[i]).sum() {
                 break tokens;
             }
-            // Only where a counter counts a text higher than its parts.
+            // Only where a counter counts a text higher than the sum of its
+            // parts.
             let lowest = |&i: &usize| (shares[i].section.priority, std::cmp::Reverse(i));
             let Some(last) = tooled.iter().copied().min_by_key(lowest) else { break 0 };
             tooled.retain(|&i| i != last);
@@ -223,7 +224,7 @@ impl<'a> Layout<'a> {
         let flexes: Vec<Flex> = shares.iter().map(Share::flex).collect();
         let (mut sizes, mut dropped) = sizes_in(space, &flexes);
         let room = self.max_input_tokens.saturating_sub(apart);
-        // The model takes less input than its window.
+        // The model's limit of the input may be less than its window.
         if sent.iter().map(|&i| sizes[i]).sum::<usize>() > room {
             let sent: Vec<usize> = sent.into_iter().filter(|i| !dropped.contains(i)).collect();
             let flexes: Vec<Flex> = sent.iter().map(|&i| flexes[i]).collect();
@@ -239,7 +240,7 @@ impl<'a> Layout<'a> {
 
 /// A divided window.
 struct Divided {
-    /// The tokens that there were to divide.
+    /// The tokens to divide.
     space: usize,
     /// The size of each section.
     sizes: Vec<usize>,
@@ -247,7 +248,8 @@ struct Divided {
     dropped: Vec<usize>,
 }
 
-/// Returns the size of each section in `space` tokens, and those dropped.
+/// Returns the size of each section in `space` tokens, and the dropped
+/// sections.
 fn sizes_in(space: usize, flexes: &[Flex]) -> (Vec<usize>, Vec<usize>) {
     let resolved = super::resolve(space as u64, flexes);
     let size = |tokens| usize::try_from(tokens).expect("no section is larger than the space");

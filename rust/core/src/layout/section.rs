@@ -13,11 +13,12 @@ use crate::truncate::cut_to;
 
 const ROLES: [&str; 4] = ["system", "developer", "user", "assistant"];
 
-/// What fills a section: a text, such as that of a [`Packing`], or messages.
+/// The content of a filled section: a text, such as that of a [`Packing`], or
+/// messages.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Filling {
-    /// A text, which becomes a message. The empty text becomes none.
+    /// A text, which becomes a message; the empty text becomes none.
     Text(String),
     /// Messages, as they are.
     Messages(Vec<Message>),
@@ -57,7 +58,8 @@ enum Content<'a> {
     Fill(Fill<'a>),
 }
 
-/// A part of a prompt, and how its share of the window may grow and shrink.
+/// A part of a prompt, with its share of the window and how that may grow and
+/// shrink.
 ///
 /// It is a text, messages, tools, a number of reserved tokens, or a function that
 /// is called once its number of tokens is known.
@@ -115,16 +117,16 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns a section that is one message. Its text is cut at its end to what
-    /// the section is given, never within a grapheme cluster.
+    /// Returns a section that is one message. Its text is cut at its end to the
+    /// tokens of the section, never within a grapheme cluster.
     #[must_use]
     pub fn text(name: impl Into<Cow<'a, str>>, text: impl Into<Cow<'a, str>>) -> Self {
         Self::new(name, Content::Text(text.into()))
     }
 
-    /// Returns a section of messages, which are trimmed to the tokens it is given
-    /// as [`trim_messages`](crate::window::trim_messages) does. The system
-    /// messages among them are its minimum.
+    /// Returns a section of messages, which
+    /// [`trim_messages`](crate::window::trim_messages) trims to the tokens of
+    /// the section. The system messages among them are its minimum.
     #[must_use]
     pub fn messages(
         name: impl Into<Cow<'a, str>>,
@@ -133,26 +135,26 @@ impl<'a> Section<'a> {
         Self::new(name, Content::Messages(messages.into()))
     }
 
-    /// Returns a section of tool schemas. They never shrink, as a model without one
-    /// of its tools behaves differently: all are in, or all are dropped by
-    /// priority. Only with a basis or a maximum below their count, the first of
-    /// them that fit stay.
+    /// Returns a section of tool schemas. They do not shrink, as a model
+    /// without one of its tools behaves differently: all are in, or all are
+    /// dropped by priority. Only with a basis or a maximum below their count,
+    /// the first tools that fit stay.
     #[must_use]
     pub fn tools(name: impl Into<Cow<'a, str>>, tools: impl Into<Cow<'a, [Tool]>>) -> Self {
         Self::new(name, Content::Tools(tools.into()))
     }
 
-    /// Returns a section of `tokens` that are kept free, such as those for the
+    /// Returns a section of `tokens` that are kept free, for example for the
     /// model's answer.
     #[must_use]
     pub fn reserve(name: impl Into<Cow<'a, str>>, tokens: usize) -> Self {
         Self::new(name, Content::Reserved(tokens))
     }
 
-    /// Returns a section that is filled once its number of tokens is known: `fill`
-    /// is called with that number and returns a [`Packing`], a text or messages
-    /// of at most that many tokens. What a message costs beside its text is
-    /// already subtracted.
+    /// Returns a section that is filled once its number of tokens is known.
+    /// `fill` is called with that number, and returns a [`Packing`], a text or
+    /// messages of at most that many tokens. The costs of a message beside its
+    /// text are already subtracted.
     ///
     /// ```
     /// use budgeteer::{Message, Section};
@@ -168,8 +170,8 @@ impl<'a> Section<'a> {
         Self::new(name, Content::Fill(Box::new(move |tokens| fill(tokens).map(Into::into))))
     }
 
-    /// Sets the tokens to start from. By default those reserved, or the tokens of
-    /// the content with all that its messages cost; 0 for a fill.
+    /// Sets the basis, in tokens. By default it is the reserved tokens, or the
+    /// tokens of the content with all costs of its messages; 0 for a fill.
     #[must_use]
     pub fn basis(mut self, tokens: usize) -> Self {
         self.basis = Some(tokens);
@@ -177,31 +179,31 @@ impl<'a> Section<'a> {
     }
 
     /// Sets its share of the tokens that are left over, relative to the other
-    /// sections: 0 or from 0.000001 to 10000, read to the nearest millionth. 0 by
-    /// default.
+    /// sections: 0 or from 0.000001 to 10000, read to the nearest millionth. 0
+    /// by default.
     #[must_use]
     pub fn grow(mut self, factor: f64) -> Self {
         self.grow = factor;
         self
     }
 
-    /// Sets its share of the tokens that are lacking, which is multiplied by its
-    /// basis: 0 or from 0.000001 to 10000, read to the nearest millionth. 1 by
-    /// default. At 0 it has its basis, or is dropped by priority.
+    /// Sets its share of the tokens that are lacking, which is multiplied by
+    /// its basis: 0 or from 0.000001 to 10000, read to the nearest millionth. 1
+    /// by default. With 0 it has its basis, or is dropped by priority.
     #[must_use]
     pub fn shrink(mut self, factor: f64) -> Self {
         self.shrink = factor;
         self
     }
 
-    /// Sets the fewest tokens it may have: 0 by default.
+    /// Sets its minimum, in tokens: 0 by default.
     #[must_use]
     pub fn min_tokens(mut self, tokens: usize) -> Self {
         self.min_tokens = tokens;
         self
     }
 
-    /// Sets the most tokens it may have: no limit by default.
+    /// Sets its maximum, in tokens: no limit by default.
     #[must_use]
     pub fn max_tokens(mut self, tokens: usize) -> Self {
         self.max_tokens = Some(tokens);
@@ -259,7 +261,7 @@ pub(super) struct Share<'a> {
     counter: &'a dyn TokenCounter,
     costs: Costs<'a>,
     role: &'a str,
-    /// The tokens of a message of that role beside its text.
+    /// The tokens of a message with that role beside its text.
     frame: usize,
     /// The tokens of the content.
     tokens: usize,
@@ -271,13 +273,13 @@ pub(super) struct Share<'a> {
     pub(super) messages: Vec<Message>,
     /// The number of the content's tools that are kept.
     tool_count: usize,
-    /// The tokens of what is kept.
+    /// The tokens of the kept content.
     pub(super) used: usize,
     pub(super) was_cut: bool,
 }
 
 impl<'a> Share<'a> {
-    /// Counts what a section has.
+    /// Counts the content of a section.
     pub(super) fn new(
         section: &'a Section<'a>,
         counter: &'a dyn TokenCounter,
@@ -316,7 +318,7 @@ impl<'a> Share<'a> {
         share
     }
 
-    /// Returns whether it is only reserved, so that nothing is sent for it.
+    /// Returns whether it is only reserved: then nothing is sent for it.
     pub(super) fn is_reserved(&self) -> bool {
         matches!(self.section.content, Content::Reserved(_))
     }
@@ -347,8 +349,8 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Puts as much of the content into messages as fits `size` tokens, or keeps as
-    /// many tools.
+    /// Puts the content that fits `size` tokens into messages, or keeps the
+    /// tools that fit.
     pub(super) fn render(&mut self, size: usize) {
         match &self.section.content {
             Content::Messages(messages) => {
@@ -369,7 +371,7 @@ impl<'a> Share<'a> {
                 } else if size > self.frame {
                     let cut = cut_to(text, size - self.frame, self.counter);
                     let used = self.text_tokens(&cut);
-                    // A counter that is not pure may count it anew.
+                    // A counter that is not pure may return another count now.
                     if !cut.is_empty() && used <= size {
                         self.say(&cut, used);
                     }
@@ -399,7 +401,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Calls the fill, if it has one, for what fits `size` tokens.
+    /// Calls the fill, if it has one, with the tokens that fit `size`.
     pub(super) fn fill(&mut self, size: usize) -> Result<(), Error> {
         let Content::Fill(fill) = &self.section.content else { return Ok(()) };
         let room = size.saturating_sub(self.frame);

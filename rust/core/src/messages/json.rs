@@ -1,4 +1,5 @@
-//! Messages and tools as JSON, as the APIs of OpenAI and Anthropic take them.
+//! Messages and tools as JSON, in the shapes of the APIs of OpenAI and
+//! Anthropic.
 
 use serde_json::{Map, Value, json};
 
@@ -20,13 +21,13 @@ const TEXT_PARTS: [(&str, &str); 5] = [
 type Visit<'a> = &'a mut dyn FnMut(Piece<'_>) -> bool;
 
 impl Message {
-    /// Reads a message as the APIs of OpenAI and Anthropic take it. Only with
-    /// the feature `json`.
+    /// Reads a message in the shape of the APIs of OpenAI and Anthropic. Only
+    /// with the feature `json`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// it is not of a known shape; the error names the place.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an
+    /// unknown shape; the message names the place.
     ///
     /// # Examples
     ///
@@ -46,7 +47,7 @@ impl Message {
         Ok(Self(Body::Json(value)))
     }
 
-    /// Returns the message as the API of OpenAI takes it, or as it was read.
+    /// Returns the message in the shape of OpenAI's API, or as it was read.
     ///
     /// # Examples
     ///
@@ -110,7 +111,7 @@ fn part_to_json(part: &Part) -> Value {
     }
 }
 
-/// Adds a part to what a message in JSON says.
+/// Adds a part to the content of a message in JSON.
 pub(super) fn add_part(message: &mut Value, part: &Part) {
     let content = &mut message["content"];
     if !content.is_array() {
@@ -133,7 +134,7 @@ pub(super) fn add_call(message: &mut Value, call: &ToolCall) {
     }
 }
 
-/// Returns the texts that a message in JSON says.
+/// Returns the texts of the content of a message in JSON.
 pub(super) fn texts(message: &Value) -> Vec<&str> {
     let part = |part: &'_ Value| match part {
         Value::String(_) => true,
@@ -153,7 +154,7 @@ pub(super) fn texts(message: &Value) -> Vec<&str> {
     }
 }
 
-/// Returns the id of each tool call in a message; None for one without.
+/// Returns the id of each tool call in a message; None for one without an id.
 pub(super) fn calls(message: &Value) -> Vec<Option<&str>> {
     let calls = message["tool_calls"].as_array().into_iter().flatten();
     let mut keys: Vec<_> = calls.map(|call| call["id"].as_str()).collect();
@@ -164,7 +165,8 @@ pub(super) fn calls(message: &Value) -> Vec<Option<&str>> {
     keys
 }
 
-/// Returns the id of the call of each result in a message; None for one without.
+/// Returns the id of the call of each result in a message; None for one without
+/// an id.
 pub(super) fn results(message: &Value) -> Vec<Option<&str>> {
     let is_result = matches!(message["role"].as_str(), Some("tool" | "function"));
     let own = is_result.then(|| message["tool_call_id"].as_str());
@@ -180,8 +182,8 @@ fn ids_of_parts<'a>(
     parts.filter(move |part| part["type"] == kind).map(move |part| part[key].as_str())
 }
 
-/// Shows every piece of a message that costs, until one is no longer wanted.
-/// Returns whether all were.
+/// Calls `visit` with every piece of a message that costs tokens, until that
+/// returns false. Returns whether all pieces were visited.
 pub(super) fn visit(message: &Value, visit: Visit<'_>) -> Result<bool, Error> {
     let fields = object("a message", message)?;
     string("role", fields.get("role"))?;
@@ -200,7 +202,7 @@ pub(super) fn visit(message: &Value, visit: Visit<'_>) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Shows every text in a value; numbers and truth values as their JSON.
+/// Visits every text in a value; numbers and booleans as their JSON.
 fn visit_texts(place: &str, value: &Value, visit: Visit<'_>, depth: usize) -> Result<bool, Error> {
     let mut each = |values: &mut dyn Iterator<Item = &Value>| {
         if depth > DEEPEST {
@@ -323,13 +325,13 @@ fn image(place: &str, kind: &str, part: &Map<String, Value>) -> Result<Image, Er
 }
 
 impl Tool {
-    /// Reads a tool as OpenAI (with and without `function` around it) or
-    /// Anthropic (`input_schema`) shapes it. Only with the feature `json`.
+    /// Reads a tool in the shape of OpenAI (with or without `function` around
+    /// it) or of Anthropic (`input_schema`). Only with the feature `json`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// it is not of a known shape; the error names the place.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an
+    /// unknown shape; the message names the place.
     ///
     /// # Examples
     ///
@@ -362,12 +364,12 @@ impl Tool {
         }
     }
 
-    /// Sets its parameters, as a JSON Schema. Only with the feature `json`.
+    /// Sets the parameters, as a JSON Schema. Only with the feature `json`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// that is no object, or nested deeper than 100.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if it
+    /// is not an object, or is nested deeper than 100.
     pub fn parameters(mut self, schema: &Value) -> Result<Self, Error> {
         let fields = object("parameters", schema)?;
         self.fields = match fields.get("properties") {
@@ -407,8 +409,9 @@ fn render_properties(
     Ok(text)
 }
 
-/// Returns a schema as a type of TypeScript; what has none is its JSON, which
-/// errs high. `kind` goes over the type that the schema states.
+/// Returns a schema as a TypeScript type. A schema without one is written as
+/// its JSON, which counts rather too high. `kind` overrides the type that the
+/// schema states.
 fn render_type(
     schema: &Value,
     kind: Option<&Value>,
@@ -450,8 +453,8 @@ fn render_type(
     }
 }
 
-/// Returns a value as the JSON that a model is shown: as Python writes it, with
-/// a space behind each colon and comma.
+/// Returns a value as the JSON that a model is shown. It is written as by
+/// Python, with a space behind each colon and comma.
 fn to_text(place: &str, value: &Value) -> Result<String, Error> {
     let mut text = String::new();
     write(place, value, &mut text, 0)?;
@@ -502,7 +505,7 @@ fn float(number: f64) -> String {
     }
 }
 
-/// Returns whether Python would take a value for true.
+/// Returns whether a value is true in Python.
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,

@@ -6,7 +6,6 @@ const PER_TOOLS: usize = 9;
 const WITH_SYSTEM: usize = 4;
 
 /// A function that a model may call.
-///
 /// With the feature `json` it may have parameters: see `Tool::from_json` and
 /// `Tool::parameters`.
 ///
@@ -22,7 +21,7 @@ const WITH_SYSTEM: usize = 4;
 pub struct Tool {
     pub(super) name: String,
     pub(super) description: String,
-    /// Its properties as TypeScript; empty where there are none.
+    /// Its properties as TypeScript; empty if it has none.
     pub(super) fields: Option<String>,
 }
 
@@ -33,7 +32,7 @@ impl Tool {
         Self { name: name.into(), description: String::new(), fields: None }
     }
 
-    /// Sets what it does.
+    /// Sets the description of what it does.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
@@ -42,7 +41,7 @@ impl Tool {
 }
 
 impl std::fmt::Display for Tool {
-    /// Writes the tool as the type of TypeScript that it is counted as.
+    /// Writes the tool as the TypeScript type that is counted.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, description, fields } = self;
         if !description.is_empty() {
@@ -55,24 +54,24 @@ impl std::fmt::Display for Tool {
     }
 }
 
-/// Which tools a model is to call.
+/// Which tools a model should call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice<'a> {
-    /// Those that it wants.
+    /// Those that it chooses. The default.
     #[default]
     Auto,
     /// At least one.
     Required,
     /// None.
     None,
-    /// The one of that name.
+    /// The tool of that name.
     Named(&'a str),
 }
 
 impl ToolChoice<'_> {
-    /// Returns what the choice takes beside what [`count_tools`] returns, where
-    /// there are tools: 1 for none, 7 and its name for a named one.
+    /// Returns the tokens of the choice on top of [`count_tools`], where there
+    /// are tools: 1 for none, and 7 and its name for a named tool.
     #[must_use]
     pub fn tokens(self, counter: &dyn TokenCounter) -> usize {
         match self {
@@ -83,12 +82,12 @@ impl ToolChoice<'_> {
     }
 }
 
-/// Returns about how many tokens tool schemas take in a prompt. No tools cost
-/// nothing.
+/// Returns how many tokens tool schemas take in a prompt, about. No tools cost
+/// 0.
 ///
-/// There is no official rule. The schemas are counted as the TypeScript that the
-/// model is shown, and 9 more, 4 less where there is a system message. It errs
-/// high.
+/// There is no official rule. The count is that of the TypeScript that the
+/// model is shown, plus 9, less 4 where there is a system message. It is rather
+/// too high than too low.
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
-//! Trims a chat history to its newest messages, without tearing tool calls from
-//! their results.
+//! Trimming a chat history to its newest messages, without separating tool
+//! calls from their results.
 
 use std::collections::HashMap;
 
@@ -7,29 +7,29 @@ use super::{Costs, Message, PER_REPLY};
 use crate::count::TokenCounter;
 use crate::error::Error;
 
-/// How [`trim_messages`] trims.
+/// The options of [`trim_messages`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trim<'a> {
-    /// A model whose own costs apply.
+    /// A model with costs of its own.
     pub model: Option<&'a str>,
-    /// Leaves out what would stand in front of the first message of the user,
-    /// as some APIs want it.
+    /// Whether to leave out the messages in front of the user's first message,
+    /// as some APIs require.
     pub start_on_user: bool,
 }
 
-/// Returns the places of the system messages and of the newest others that fit,
-/// ascending.
+/// Returns the places of the system messages and of the newest other messages
+/// that fit, ascending.
 ///
 /// [`count_messages`](super::count_messages) of these is at most `max_tokens`.
 /// Messages are taken from the newest backwards, up to the first that does not
-/// fit; nothing is cut or skipped in between. A tool call and its results,
-/// parallel ones too, stay or go together with what stands between them. The
-/// APIs refuse a result whose call is missing: a message with such a result is
-/// left out. A call without results stays, as they may be yet to come.
+/// fit; nothing is cut or skipped in between. A tool call and its results, also
+/// parallel ones, stay or leave together, with the messages between them. APIs
+/// refuse a result whose call is missing, so a message with such a result is
+/// left out. A call without results stays, as its results may still follow.
 ///
-/// Each message that is looked at is counted once, and older ones than the first
-/// that does not fit are not counted. Where not even the newest fits, only the
-/// system messages are left.
+/// Each message that is looked at is counted once. Messages older than the
+/// first that does not fit are not counted. Where not even the newest fits,
+/// only the system messages are left.
 ///
 /// # Errors
 ///
@@ -92,30 +92,30 @@ pub fn trim_messages(
     Ok(kept)
 }
 
-/// Where the messages of a history stand that trimming tells apart.
+/// The places of the messages of a history, by their kind.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// The system messages.
     pub(crate) system: Vec<usize>,
-    /// The others, but for those with a result whose call is missing.
+    /// The other messages, except those with a result whose call is missing.
     others: Vec<Other>,
 }
 
 #[derive(Debug)]
 struct Other {
     index: usize,
-    /// How far back it reaches: the first of the calls whose results it has, or
-    /// the message itself.
+    /// How far back it reaches: to the first of the calls whose results it has,
+    /// or to the message itself.
     reach: usize,
     is_user: bool,
 }
 
 impl History {
-    /// Takes messages apart.
+    /// Sorts messages by their kind.
     pub(crate) fn read(messages: &[Message]) -> Self {
         let mut history = Self::default();
         let mut calls: HashMap<&str, usize> = HashMap::new();
-        let mut caller = None; // whom results without an id answer
+        let mut caller = None; // the message whose calls results without an id belong to
         for (index, message) in messages.iter().enumerate() {
             if message.is_system() {
                 history.system.push(index);
@@ -143,16 +143,16 @@ impl History {
         history
     }
 
-    /// Returns the places of the others, ascending.
+    /// Returns the places of the other messages, ascending.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
         self.others.iter().map(|other| other.index)
     }
 
-    /// Returns the newest of the others that fit into `room` together, newest
-    /// first.
+    /// Returns the newest of the other messages that fit into `room` together,
+    /// newest first.
     ///
-    /// `cost` answers what the message at a place costs if it is at most what is
-    /// left.
+    /// `cost` returns the cost of the message at a place if that is at most the
+    /// tokens left.
     pub(crate) fn newest(
         &self,
         mut room: usize,
@@ -160,8 +160,8 @@ impl History {
         start_on_user: bool,
     ) -> Vec<usize> {
         let mut kept = Vec::new();
-        // So many of them begin with one that may stand first, with the calls
-        // of all their results.
+        // The number of these messages that begin with one that may stand
+        // first, and have the calls of all their results.
         let mut whole = 0;
         let mut reach = usize::MAX;
         for other in self.others.iter().rev() {

@@ -2,7 +2,7 @@
 
 use crate::huge::{Table, prefetch};
 
-/// Which shingles there may be: two bits for each, in one word.
+/// A filter of shingles: two bits for each, in one word.
 #[derive(Debug)]
 pub(super) struct Filter {
     words: Table<u64>,
@@ -39,7 +39,7 @@ impl Filter {
         self.words[self.place(shingle)] & bits == bits
     }
 
-    /// Adds shingles to those of `kept`.
+    /// Adds the shingles of `kept`.
     pub(super) fn push(&mut self, kept: &Sets, shingles: &[u64]) {
         self.used += shingles.len();
         if self.used > self.words.len() * 4 {
@@ -63,11 +63,11 @@ impl Filter {
     }
 }
 
-/// Shingles of each kept text.
+/// The shingles of each kept text.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     pub(super) shingles: Vec<u64>,
-    /// Where the next text's start.
+    /// Where the shingles of the next text start.
     ends: Vec<usize>,
 }
 
@@ -90,22 +90,24 @@ impl Sets {
         self.ends.push(self.shingles.len());
     }
 
-    /// Removes the last.
+    /// Removes the last text.
     pub(super) fn pop(&mut self) {
         self.ends.pop();
         self.shingles.truncate(self.start(self.ends.len()));
     }
 }
 
-/// Which kept texts have a shingle: a chain of links from the last to the first.
+/// The kept texts that have a shingle, as a chain of links from the last to the
+/// first.
 ///
 /// Much more is written than read: most texts have nothing in common, which a
-/// few looks tell. A slot is 32 bits of the shingle, which is at home where the
-/// other bits say, and 32 bits for the place of the first link, from 1 on. Where
-/// two shingles have the same they share a chain: it only ever names candidates.
+/// few looks tell. A slot has 32 bits of the shingle, and 32 bits for the place
+/// of the first link, from 1 on. The other bits of the shingle choose the slot.
+/// Two shingles with the same 32 bits share a chain, which is fine: it only
+/// names candidates.
 #[derive(Debug)]
 pub(super) struct Lists {
-    /// 0 where there is none; their number is a power of two.
+    /// 0 for an empty slot. The number of slots is a power of two.
     slots: Table<u64>,
     used: usize,
     links: Vec<Link>,
@@ -116,7 +118,7 @@ pub(super) struct Link {
     place: u32,
     /// The next link, from 1 on; 0 at the end.
     next: u32,
-    /// How many there are from here on.
+    /// The length of the chain from here on.
     pub(super) length: u32,
 }
 
@@ -138,8 +140,8 @@ impl Lists {
         shingle as usize & (self.slots.len() - 1)
     }
 
-    /// Tells the processor that these are looked up soon: the table is large, and
-    /// each is somewhere else.
+    /// Tells the processor that these are looked up soon. The table is large,
+    /// and each is somewhere else.
     #[inline]
     pub(super) fn prefetch(&self, shingles: &[u64]) {
         for &shingle in shingles {
@@ -147,8 +149,8 @@ impl Lists {
         }
     }
 
-    /// Returns the slot of `shingle`, or the free one where it would be, and its
-    /// bits there.
+    /// Returns the slot of `shingle`, or the free one for it, and its bits
+    /// there.
     #[inline]
     fn find(&self, shingle: u64) -> (usize, u64) {
         let mask = self.slots.len() - 1;
@@ -178,8 +180,7 @@ impl Lists {
         std::iter::successors(self.get(shingle), next).map(|link| link.place)
     }
 
-    /// Adds the text `place`, of which these shingles are listed, behind those of
-    /// `listed`.
+    /// Adds the text `place` with these shingles, behind those of `listed`.
     pub(super) fn push(&mut self, place: u32, listed: &Sets, shingles: &[u64]) {
         if (self.used + shingles.len()) * 8 > self.slots.len() * 5 {
             let count = self.links.len() + shingles.len();

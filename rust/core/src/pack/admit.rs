@@ -1,8 +1,8 @@
-//! The loop that admits chunks, whatever counts them.
+//! The loop that admits chunks, under every counter.
 //!
-//! The same questions are asked of each chunk, in this order: is it empty, beyond
-//! a cap, a duplicate of a kept one, and does it fit? One that does not may be cut
-//! or be the end of packing.
+//! It asks the same questions about each chunk, in this order: is it empty,
+//! above a cap, a duplicate of a kept chunk, and does it fit? A chunk that does
+//! not fit may be cut, or may end the packing.
 
 use super::Packer;
 use super::meter::Meter;
@@ -11,8 +11,9 @@ use crate::outcome::{Frame, Reason};
 use crate::plan::{Host, Overflow};
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
-    /// Admits what fits of the next chunks in rank order. Ends early where more
-    /// than `most` tokens are left, and returns how many chunks it went through.
+    /// Admits the chunks that fit, in rank order. Ends early where more than
+    /// `most` tokens are left, and returns the number of chunks that it went
+    /// through.
     pub(super) fn admit<M: Meter<B, H>>(
         &mut self,
         meter: &mut M,
@@ -71,7 +72,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let (needed, available) = if M::MEASURES_ALL {
                 short
             } else {
-                // How much more it needs nobody has counted.
+                // Nobody has counted how many more tokens it needs.
                 (need.available.saturating_add(1), need.available)
             };
             self.drop(index, Reason::Budget, needed, available);
@@ -83,8 +84,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         Ok(order.len())
     }
 
-    /// Returns whether chunk `index` goes out before its size matters, after
-    /// dropping it.
+    /// Drops chunk `index` if it is empty, above a cap, or a duplicate, whatever
+    /// its size. Returns whether it did.
     fn is_refused(&mut self, index: u32) -> bool {
         let cap = self.plan.max_chunks;
         if self.is_empty(index) {
@@ -101,8 +102,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         true
     }
 
-    /// Returns whether chunk `index` is a document that a gate considers no
-    /// more. One that it considers counts, whatever becomes of it.
+    /// Returns whether chunk `index` is a document beyond those that a gate
+    /// considers. A considered document counts, whatever becomes of it.
     fn is_beyond_gate(&mut self, index: u32) -> bool {
         let Some((gate, left)) = &mut self.gate else { return false };
         if !gate.is_document(index) {
@@ -114,8 +115,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     }
 
     fn is_empty(&self, index: u32) -> bool {
-        // Most chunks are only dropped: to look at each text again would cost
-        // a cache miss each.
+        // Most chunks are only dropped: to look at each text again would cost a
+        // cache miss each.
         let may_be = self.measures.get(index).is_none_or(|measured| measured == 0);
         may_be && self.batch.text(index as usize).is_empty()
     }
@@ -125,9 +126,9 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         self.repeats.original_of(self.batch, index)
     }
 
-    /// Returns whether chunk `index` nearly repeats a kept one, after dropping it.
-    /// That is not asked where it does not fit, unless it would be cut or be the
-    /// end.
+    /// Drops chunk `index` if it nearly repeats a kept chunk, and returns
+    /// whether it did. A chunk that does not fit is not compared, unless it
+    /// would be cut or end the packing.
     fn is_near(&mut self, index: u32, fits: bool) -> Result<bool, H::Error> {
         let Some(near) = &mut self.repeats.near else { return Ok(false) };
         if !fits && self.may_cut.is_none() && self.plan.overflow != Overflow::Stop {
@@ -147,8 +148,9 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         self.drop(index, Reason::Duplicate, 0, 0);
     }
 
-    /// Returns the tokens of citing chunk `index`, which fits, with room set aside
-    /// for its `tokens` and for these; else what would be needed, and what is left.
+    /// Returns the tokens of citing chunk `index`, which fits, after setting
+    /// room aside for them and for its `tokens`; or else the tokens needed and
+    /// available.
     fn cite(&mut self, index: u32, tokens: u64) -> Result<Result<u64, (u64, u64)>, H::Error> {
         if !self.plan.is_cited() {
             return Ok(Ok(0));
@@ -165,14 +167,15 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         Ok(Err((needed, self.room)))
     }
 
-    /// Drops everything behind chunk `index`, which did not fit, unmeasured.
+    /// Drops all chunks behind chunk `index`, which did not fit, without
+    /// measuring them.
     fn stop<M: Meter<B, H>>(&mut self, meter: &M, index: u32, rest: &[u32], available: u64) {
         self.stopped = Some(available);
         self.note(meter, index, false);
         self.drop_unmeasured(rest, available);
     }
 
-    /// Drops what packing did not come to before it stopped.
+    /// Drops the chunks that packing did not reach before it stopped.
     pub(super) fn drop_unmeasured(&mut self, rest: &[u32], available: u64) {
         for &index in rest {
             if !self.is_refused(index) {
@@ -181,8 +184,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         }
     }
 
-    /// Keeps what a cut left of chunk `index` if the assembled text then fits, and
-    /// returns its tokens; else by how many it is over.
+    /// Keeps the rest of chunk `index` after a cut, if the assembled text then
+    /// fits, and returns its tokens; else returns the excess.
     pub(super) fn try_cut<M: Meter<B, H>>(
         &mut self,
         meter: &mut M,

@@ -1,8 +1,8 @@
-//! Measuring by a formula.
+//! Measuring with an estimate.
 //!
-//! Measures of texts that whitespace joins add up to that of the whole text.
-//! Where something else joins them, words may count less together: then the sum
-//! only bounds the total, which is made at the end.
+//! Where whitespace joins texts, their measures add up to the measure of the
+//! whole. Where something else joins them, there may be fewer words: then the
+//! sum is only an upper bound, and the total is measured at the end.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,24 +18,25 @@ use crate::plan::{Call, Host};
 use crate::text::Text;
 use crate::truncate::{Cut, Keep, Piece};
 
-/// Adds up what the kept chunks measure.
+/// The sum of the measures of the kept chunks.
 #[derive(Debug)]
 pub(super) struct EstimateMeter {
     estimate: Estimate,
-    /// Whether there is nothing in the text but chunks and separators.
+    /// Whether the text has nothing but chunks and separators.
     is_bare: bool,
-    /// What header and footer measure, and the notice as soon as there must be
-    /// room for it.
+    /// The measure of header and footer, and of the notice once room is set
+    /// aside for it.
     around: u64,
     /// What the first kept chunk measures in the text.
     best: u64,
     /// What a separator measures.
     gap: u64,
-    /// What the kept chunks measure with separators between them.
+    /// The measure of the kept chunks with separators between them.
     joined: u64,
-    /// The tokens of all that.
+    /// The tokens of all these.
     tokens: u64,
-    /// What each kept chunk measures in the text; empty if that is bare.
+    /// The measure of each kept chunk with its frame; empty if the text is
+    /// bare.
     sizes: Vec<Size>,
     scratch: Vec<u8>,
 }
@@ -43,9 +44,9 @@ pub(super) struct EstimateMeter {
 /// A chunk that was measured.
 #[derive(Debug)]
 pub(super) struct EstimateChunk {
-    /// What its text measures.
+    /// The measure of its text.
     size: u64,
-    /// What it measures in the text, once it has a frame.
+    /// Its measure with its frame, once that is known.
     whole: Size,
     frame: Frame,
 }
@@ -69,21 +70,21 @@ impl EstimateMeter {
         }
     }
 
-    /// Returns what the text measures in front of the next chunk, and around
-    /// all.
+    /// Returns the measure of the text in front of the next chunk, with header,
+    /// footer and notice.
     #[inline]
     fn start<B: Batch, H: Host>(&self, packer: &Packer<'_, B, H>) -> u64 {
         let is_first = packer.admitted.kept.is_empty();
         self.around + if is_first { 0 } else { self.joined + self.gap }
     }
 
-    /// Returns the tokens of what is kept of `packer`.
+    /// Returns the tokens of the chunks that `packer` keeps.
     fn tokens_so_far<B: Batch, H: Host>(&self, packer: &Packer<'_, B, H>) -> u64 {
         let is_empty = packer.admitted.kept.is_empty();
         if is_empty { 0 } else { self.estimate.tokens(self.around + self.joined) }
     }
 
-    /// Returns what a chunk measures in the text.
+    /// Returns the measure of a chunk with its frame.
     fn framed(&mut self, frame: &Frame, body: Size) -> Size {
         let front = self.estimate.size(Text::from_utf8(&frame.front), &mut self.scratch);
         let back = self.estimate.size(Text::from_utf8(&frame.back), &mut self.scratch);

@@ -1,9 +1,9 @@
-//! Measuring as an encoding counts.
+//! Measuring with an encoding.
 //!
-//! A chunk is admitted by what it and those before it cost, each with its label
-//! and the separator behind it. What they cost together follows from that where
-//! each starts anew behind the line end of a separator; where one does not, it
-//! is counted together with the one in front.
+//! A chunk is admitted by the tokens that it and those before it cost, each
+//! with its frame and the separator behind it. Where each chunk starts anew
+//! behind the line end of a separator, these costs add up. A chunk that does
+//! not start anew is counted together with the chunk in front.
 
 use std::sync::atomic::AtomicBool;
 
@@ -26,20 +26,20 @@ const CHARS_PER_TOKEN: u64 = 4;
 /// Counting a code point takes as long as reading this many.
 const COUNTING: usize = 8;
 
-/// Up to this many code points are counted without asking the host whether to
-/// go on: a tenth of a millisecond's work.
+/// How many code points are counted without asking the host whether to go on: a
+/// tenth of a millisecond's work.
 const INLINE_CHARS: usize = 1 << 15;
 
-/// At most this many code points are counted in one go.
+/// How many code points are counted in one go.
 const MOST_CHARS: usize = 1 << 22;
 
-/// Adds up what the kept chunks cost.
+/// The sum of the costs of the kept chunks.
 #[derive(Debug)]
 pub(super) struct ExactMeter {
     exact: Exact,
     used: Used,
-    /// The tokens of header and footer, and of the notice as soon as there must
-    /// be room for it.
+    /// The tokens of header and footer, and of the notice once room is set
+    /// aside for it.
     around: u64,
     /// The tokens of the notice.
     notice: u64,
@@ -48,14 +48,14 @@ pub(super) struct ExactMeter {
     ahead: Ahead,
 }
 
-/// What a kept chunk costs in the text.
+/// The cost of a kept chunk in the text.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
-    /// The tokens of what stands for its text.
+    /// The tokens of its text, as it is cut and escaped.
     body: u64,
-    /// Its tokens with what stands around it.
+    /// The tokens of its text with its frame.
     tokens: u64,
-    /// What a separator behind it adds.
+    /// The tokens that a separator behind it adds.
     separator: i64,
     /// Whether it may be counted by itself behind a separator.
     starts_anew: bool,
@@ -66,17 +66,17 @@ struct Cost {
 pub(super) struct Fitting {
     /// Its tokens alone.
     tokens: u64,
-    /// What it needs of what is left.
+    /// The tokens that it needs.
     needed: u64,
     cost: Cost,
     frame: Frame,
 }
 
-/// Counts of chunks that are about to be considered.
+/// The counts of chunks that are considered next.
 #[derive(Debug, Default)]
 struct Ahead {
-    /// The place in the order of the first of them, and the counts; 0 for those
-    /// that were left out.
+    /// The place of the first of them in the order, and the counts; 0 for a
+    /// chunk that was not counted.
     from: usize,
     counts: Vec<u64>,
 }
@@ -91,19 +91,19 @@ impl Ahead {
     }
 }
 
-/// What the kept chunks cost together, as long as each starts anew.
+/// The cost of the kept chunks together, as long as each starts anew.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     /// Their tokens, with a separator behind each but the last.
     total: i64,
-    /// The last one in the order of the text, and what a separator behind it
-    /// adds.
+    /// The last chunk in the order of the text, and the tokens that a separator
+    /// behind it adds.
     last: Option<(u32, i64)>,
 }
 
 impl Used {
-    /// Returns what a separator adds if chunk `index`, which one behind it costs
-    /// `own`, is kept too.
+    /// Returns the tokens that separators add if chunk `index` is kept too. A
+    /// separator behind that chunk costs `own`.
     fn separator(self, index: u32, own: i64, input_order: bool) -> i64 {
         match self.last {
             Some((last, _)) if input_order && index < last => own,
@@ -136,8 +136,8 @@ impl ExactMeter {
     }
 
     /// Returns the count of the chunk at `place` in `order` if it was counted
-    /// ahead. Counts what comes next and may well be admitted, where that is more
-    /// than a little.
+    /// ahead. Counts the chunks ahead that are likely to be admitted, where
+    /// that is more than a little work.
     #[inline]
     fn counted_ahead<B: Batch, H: Host>(
         &mut self,
@@ -157,7 +157,7 @@ impl ExactMeter {
         Ok(self.ahead.get(place))
     }
 
-    /// Returns what chunk `index` is in the text if it fits; `count` is its count
+    /// Measures chunk `index`, and returns it if it fits; `count` is its count
     /// if that is known.
     #[inline(never)] // so that going through every chunk stays small
     fn fit<B: Batch, H: Host>(
@@ -189,7 +189,8 @@ impl ExactMeter {
         Ok((needed <= available).then_some(Fitting { tokens, needed, cost, frame }))
     }
 
-    /// Returns what a text costs in its frame, which alone counts `body`.
+    /// Returns the cost of a text in its frame. On its own the text counts
+    /// `body`.
     fn cost(&self, template: &Template, frame: &Frame, text: Text<'_>, body: u64) -> Cost {
         let (exact, Frame { front, back, .. }) = (self.exact, frame);
         let separator = &template.separator;
@@ -208,7 +209,8 @@ impl ExactMeter {
 }
 
 impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
-    /// None where it does not fit. Most do not: nothing is moved about for these.
+    /// None for a chunk that does not fit. Most do not, and nothing is moved
+    /// for these.
     type Chunk = Option<Fitting>;
 
     /// Counting stops at the limit.
@@ -328,14 +330,14 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
     }
 }
 
-/// Returns a number that the count of chunk `index` is not below.
+/// Returns a lower bound of the count of chunk `index`.
 #[inline]
 fn least<B: Batch, H: Host>(packer: &Packer<'_, B, H>, index: u32) -> u64 {
     packer.measures.get(index).map_or(0, u64::from)
 }
 
-/// Counts those of the chunks from `from` on in `order` that may well be
-/// admitted, about `most` code points of them.
+/// Counts the chunks from `from` on in `order` that are likely to be admitted,
+/// about `most` code points of them.
 fn count_ahead<B: Batch, H: Host>(
     exact: Exact,
     packer: &mut Packer<'_, B, H>,
@@ -373,8 +375,8 @@ fn count_ahead<B: Batch, H: Host>(
     Ok(Ahead { from, counts })
 }
 
-/// Returns the count of the assembled text, in which there is a chunk, with
-/// `tail` behind the last one. `costs` has one for each kept chunk.
+/// Returns the count of the assembled text, with `tail` behind the last chunk.
+/// There must be a chunk. `costs` has the cost of each kept chunk.
 fn count_joined<B: Batch, H: Host>(
     exact: Exact,
     costs: &[Cost],
@@ -425,8 +427,7 @@ fn count(exact: Exact, text: &[u8]) -> u64 {
     count_text(exact.encoding(), Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
 }
 
-/// Returns the count of `text`, which alone counts `body`, with what stands
-/// around it.
+/// Returns the count of `text` in its frame. On its own the text counts `body`.
 fn rendered(exact: Exact, front: &[u8], text: Text<'_>, body: u64, back: &[u8]) -> u64 {
     let fronting = match front {
         [] => 0,
@@ -439,8 +440,8 @@ fn joint_behind(exact: Exact, front: &[u8], text: Text<'_>, back: &[u8]) -> i64 
     if back.is_empty() { 0 } else { joint::behind(exact.encoding(), front, text, back) }
 }
 
-/// Returns the room to try next where a text that was given `room`, and is
-/// escaped, is `over` tokens too long.
+/// Returns the room to try next. An escaped text was given `room`, and is
+/// `over` tokens too long.
 fn shrunk(room: u64, over: u64) -> u64 {
     let (room, over) = (u128::from(room), u128::from(over));
     u64::try_from(room * room / (room + over)).unwrap_or(u64::MAX)

@@ -1,7 +1,7 @@
-//! Measuring with a counter of the host's.
+//! Measuring with the host's counter.
 //!
-//! Nothing is known of it, and asking is slow: it is asked once about each chunk
-//! that is considered, and about the assembled text.
+//! Nothing is known of this counter, and it may be slow: it counts each chunk
+//! that is considered once, and the assembled text.
 
 use super::indexed::Unseen;
 use super::meter::{Meter, Need};
@@ -12,11 +12,11 @@ use crate::plan::{Host, Subject};
 use crate::text::Text;
 use crate::truncate::{Cut, Keep, Piece};
 
-/// Adds up what the host counts.
+/// The sum of the host's counts.
 #[derive(Debug, Default)]
 pub(super) struct HostMeter {
-    /// The tokens of the kept chunks, of header and footer, and of the notice as
-    /// soon as there must be room for it; None until the host is first asked.
+    /// The tokens of the kept chunks, of header and footer, and of the notice
+    /// once room is set aside for it; None until the host is first asked.
     used: Option<u64>,
     /// The tokens of the notice, once the host was asked.
     notice: Option<u64>,
@@ -24,17 +24,17 @@ pub(super) struct HostMeter {
     best: u64,
 }
 
-/// A chunk that the host has counted.
+/// A chunk that the host counted.
 #[derive(Debug)]
 pub(super) struct HostChunk {
     tokens: u64,
-    /// With what stands around it, if it fits without.
+    /// Its tokens with its frame, if it fits without.
     whole: u64,
     frame: Frame,
 }
 
 impl HostMeter {
-    /// Returns what is used so far; counts header and footer the first time.
+    /// Returns the tokens used so far. The first call counts header and footer.
     fn used<B: Batch, H: Host>(&mut self, packer: &mut Packer<'_, B, H>) -> Result<u64, H::Error> {
         if let Some(used) = self.used {
             return Ok(used);
@@ -105,7 +105,8 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         chunk.frame
     }
 
-    /// Nothing is known of one chunk: the whole text is counted in the end.
+    /// There is no count of one chunk to forget: the whole text is counted in
+    /// the end.
     fn remove_last(&mut self) {}
 
     fn cut(
@@ -168,14 +169,14 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
     }
 }
 
-/// Returns what the host counts for `text`; the empty text it is not shown.
+/// Returns the host's count of `text`; 0 for the empty text, without asking.
 fn count<B: Batch, H: Host>(packer: &mut Packer<'_, B, H>, text: &[u8]) -> Result<u64, H::Error> {
     if text.is_empty() { Ok(0) } else { packer.host.count(Subject::Assembled(text)) }
 }
 
-/// Returns what chunk `index` counts in the text if what stands around it, and
-/// escapes, count as much for each code point as its text, which counts
-/// `tokens`. To ask would be one question more for each chunk.
+/// Returns the tokens of chunk `index` in the text. Its text counts `tokens`;
+/// frame and escapes are taken to count as much for each code point. Asking the
+/// host would be one more question for each chunk.
 fn with_frame<B: Batch, H: Host>(
     packer: &Packer<'_, B, H>,
     tokens: u64,

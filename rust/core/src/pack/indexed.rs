@@ -1,10 +1,10 @@
 //! Packing a corpus without looking at every chunk.
 //!
 //! Few of a million chunks can be kept. The best come first, in batches that
-//! grow; once what is left is little, only chunks that could still fit, or that
-//! are dropped for another reason than the budget, are looked at. What became of
-//! the others follows from what was left when their turn came, and is written
-//! down when somebody asks.
+//! grow. Once little room is left, only some chunks are looked at: those that
+//! could still fit, and those that are dropped for another reason than the
+//! budget. What became of the others follows from the room at their turn. It is
+//! written down when somebody asks for it.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, sortable};
 use crate::reading::Measures;
 
-/// How many chunks are looked at first; each time after, eight times as many.
+/// The number of chunks in the first batch. Each further batch is eight times
+/// as large.
 const FIRST: usize = 128;
 
 /// How many chunks are counted before the host may stop the work.
@@ -28,15 +29,16 @@ const COUNTED: usize = 1 << 12;
 /// Counting a code point takes as long as reading this many.
 const COUNTING: usize = 8;
 
-/// A place in the order of ranks: what sorts lower comes first.
+/// A place in the order of ranks: the lower comes first.
 type Rank = (u64, u32);
 
-/// How chunks are ranked.
+/// The ranking of the chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranks<'a> {
     pub(crate) count: u32,
     pub(crate) scores: &'a [f64],
-    /// By what they are ranked, descending; None for the input order.
+    /// The keys by which chunks are ranked, descending; None for the input
+    /// order.
     pub(crate) keys: Option<&'a [f64]>,
     pub(crate) min_score: Option<f64>,
 }
@@ -54,11 +56,12 @@ impl Ranks<'_> {
         })
     }
 
-    /// Returns the best candidates behind `after`, at most `most` and best first,
-    /// and whether these are all.
+    /// Returns the best candidates behind `after`, best first and at most
+    /// `most`, and whether there are no others.
     fn next(&self, after: Option<Rank>, most: usize, filter: &Filter<'_>) -> (Vec<u32>, bool) {
         let mut found: Vec<Rank> = Vec::new();
-        // Indices ascend: what ranks like the last of the best is behind it.
+        // Indices ascend: a chunk with the key of the last of the best is
+        // behind it.
         let mut limit = None;
         filter.for_each(self.count, |index| {
             let rank = self.rank(index);
@@ -88,19 +91,19 @@ impl Ranks<'_> {
 /// What becomes of a chunk that is not looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unseen {
-    /// As many as allowed were kept.
+    /// It is dropped by the cap.
     Capped,
-    /// Packing had stopped when this was left.
+    /// Packing had stopped with that many tokens left.
     Stopped(u64),
-    /// Under an estimate: what stands in front measures `start`, and what is
-    /// kept has `tokens`.
+    /// Under an estimate: the measure of the text in front, and the tokens of
+    /// the kept chunks.
     Estimated { estimate: Estimate, start: u64, tokens: u64, budget: u64 },
-    /// Under an exact counter: what is left.
+    /// Under an exact counter: the tokens that are left.
     Counted(u64),
 }
 
 impl Unseen {
-    /// Returns the largest measure of what may fit.
+    /// Returns the largest measure that may still fit.
     fn limit(self) -> u32 {
         match self {
             Self::Capped | Self::Stopped(_) => 0,
@@ -137,12 +140,13 @@ impl Unseen {
     }
 }
 
-/// What happened at which chunk, by rank.
+/// What happened, by rank of the chunks where it did.
 #[derive(Debug)]
 pub(crate) struct Trail {
     first: Unseen,
     events: Vec<Event>,
-    /// How many of the dropped were decided by rank; those behind left the text.
+    /// How many of the dropped chunks were decided by rank. The others left the
+    /// text later.
     ranked: usize,
 }
 
@@ -150,12 +154,12 @@ pub(crate) struct Trail {
 struct Event {
     index: u32,
     is_kept: bool,
-    /// What becomes of the unseen behind it.
+    /// What becomes of the unseen chunks behind it.
     behind: Unseen,
 }
 
 impl Trail {
-    /// Returns all dropped chunks in the order in which that was decided;
+    /// Returns all dropped chunks in the order in which that was decided.
     /// `seen` are those that were looked at.
     pub(crate) fn columns(
         &self,
@@ -194,11 +198,11 @@ impl Trail {
     }
 }
 
-/// Which chunks are worth a look.
+/// The chunks that are worth a look.
 enum Filter<'a> {
     All,
-    /// Those that measure at most `limit` or nobody knows how much, as they may
-    /// be empty or fit, and those that may repeat a kept text.
+    /// Chunks of a measure of at most `limit` or of unknown measure, as they
+    /// may be empty or fit; and chunks that may repeat a kept text.
     Worthy {
         measures: Measures<'a>,
         limit: u32,
@@ -240,7 +244,7 @@ impl Filter<'_> {
 }
 
 /// Calls `visit` with the place of each measure that is small or whose
-/// fingerprint was kept. Few are: the branch is foreseen.
+/// fingerprint was kept. These are few, so the processor foresees the branch.
 #[inline(always)]
 #[allow(clippy::inline_always)] // a few instructions, for each of a million chunks
 fn scan(
@@ -266,7 +270,7 @@ fn scan(
     }
 }
 
-/// The fingerprints of what is kept, by their low bits.
+/// The fingerprints of the kept texts, by their low bits.
 struct Prints(Box<[u64; Self::WORDS]>);
 
 impl Prints {
@@ -337,8 +341,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         Ok(())
     }
 
-    /// Notes, where not every chunk is looked at, what chunk `index` changed for
-    /// those behind it.
+    /// Notes what chunk `index` changed for those behind it, in a packing where
+    /// not every chunk is looked at.
     pub(super) fn note<M: Meter<B, H>>(&mut self, meter: &M, index: u32, is_kept: bool) {
         if self.trail.is_none() {
             return;
@@ -367,7 +371,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         let mut stops = self.plan.overflow == Overflow::Stop;
         stops &= self.stopped.is_none();
         if !self.is_full() && (stops || self.may_cut.is_some()) {
-            return Filter::All; // the next that does not fit matters
+            return Filter::All; // the next chunk that does not fit must be seen
         }
         let mut kept = Prints(Box::new([0; Prints::WORDS]));
         if !self.is_full() {
@@ -389,14 +393,14 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     }
 }
 
-/// Returns those of `batch` that may fit and were never counted.
+/// Returns the chunks of `batch` that may fit and were never counted.
 fn unknown(bounds: &Bounds, batch: &[u32], available: u64) -> Vec<u32> {
     let is_unknown =
         |index: usize| !bounds.is_exact(index) && u64::from(bounds.get(index)) <= available;
     batch.iter().copied().filter(|&index| is_unknown(index as usize)).collect()
 }
 
-/// Counts chunks, once for all queries.
+/// Counts chunks. All later queries know these counts.
 fn count_once<B: Batch>(
     exact: Exact,
     bounds: &Bounds,
@@ -407,13 +411,13 @@ fn count_once<B: Batch>(
     for part in indices.chunks(COUNTED) {
         let counts = exact.count_batch(batch, part, stop);
         if stop.load(Ordering::Relaxed) {
-            break; // they are no counts
+            break; // work stopped, so these are not counts
         }
         part.iter().zip(counts).for_each(|(&index, count)| bounds.set(index as usize, count));
     }
 }
 
-/// Returns whether chunks may go unseen in that call.
+/// Returns whether the call may leave chunks unseen.
 pub(crate) fn may_skip(call: &Call<'_>) -> bool {
     let plan = call.plan;
     let has_policy = match plan.policy {

@@ -1,4 +1,4 @@
-//! What measures chunks: the only part of admitting that depends on the counter.
+//! Measures of chunks: the only part of admission that depends on the counter.
 
 use super::Packer;
 use super::indexed::Unseen;
@@ -7,14 +7,15 @@ use crate::outcome::Frame;
 use crate::plan::Host;
 use crate::truncate::Keep;
 
-/// What a chunk needs, and what is left for it.
+/// The tokens that a chunk needs, and the tokens that are available.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
-    /// The tokens of its text alone; 0 where nobody knows as it does not fit.
+    /// The tokens of its text alone; 0 where it does not fit and was not
+    /// counted.
     pub(super) tokens: u64,
     /// The tokens that it adds to the text, or a number above `available`.
     pub(super) needed: u64,
-    /// What is left of the budget.
+    /// The tokens that are left of the budget.
     pub(super) available: u64,
 }
 
@@ -25,17 +26,17 @@ impl Need {
     }
 }
 
-/// Measures chunks and the text that they make, and knows what the kept ones
-/// use of the budget. There is one for each [`Counting`](crate::plan::Counting).
+/// Measures chunks and the assembled text, and adds up the tokens of the kept
+/// ones. There is one meter for each [`Counting`](crate::plan::Counting).
 pub(super) trait Meter<B: Batch, H: Host>: Sized {
     /// A measured chunk.
     type Chunk;
 
-    /// Whether a chunk that does not fit is measured to its end, so that a
-    /// packing can say what it needs.
+    /// Whether a chunk that does not fit is measured to its end, so that the
+    /// packing can say how many tokens it needs.
     const MEASURES_ALL: bool;
 
-    /// Starts on the next chunks in rank order.
+    /// Begins with the next chunks in rank order.
     fn begin(&mut self) {}
 
     /// Returns how many tokens are left.
@@ -57,18 +58,17 @@ pub(super) trait Meter<B: Batch, H: Host>: Sized {
         place: usize,
     ) -> Result<Self::Chunk, H::Error>;
 
-    /// Returns what a measured chunk needs behind those that are kept.
+    /// Returns the need of a measured chunk behind the kept ones.
     fn need(&self, packer: &Packer<'_, B, H>, chunk: &Self::Chunk) -> Need;
 
-    /// Adds a chunk that fits, and returns what stands around it. The packer keeps
-    /// it next.
+    /// Adds a chunk that fits, and returns its frame. The packer keeps it next.
     fn add(&mut self, packer: &Packer<'_, B, H>, index: u32, chunk: Self::Chunk) -> Frame;
 
-    /// Forgets the chunk that was added last.
+    /// Takes off the chunk that was added last.
     fn remove_last(&mut self);
 
     /// Cuts chunk `index`, which does not fit, so that the text does. Adds and
-    /// keeps what is left of it, and returns true; false if nothing would be left.
+    /// keeps the rest and returns true; returns false if nothing would be left.
     fn cut(
         &mut self,
         packer: &mut Packer<'_, B, H>,
@@ -77,8 +77,8 @@ pub(super) trait Meter<B: Batch, H: Host>: Sized {
         cut: (Keep, &'static str),
     ) -> Result<bool, H::Error>;
 
-    /// Returns the tokens of the assembled text, in which there is a chunk, with
-    /// `tail` behind the last one.
+    /// Returns the tokens of the assembled text, with `tail` behind the last
+    /// chunk. There must be a chunk.
     fn total(&mut self, packer: &mut Packer<'_, B, H>, tail: &[u8]) -> Result<u64, H::Error>;
 
     /// Returns the tokens of the assembled text once it is within the budget.
@@ -86,6 +86,7 @@ pub(super) trait Meter<B: Batch, H: Host>: Sized {
         packer.settle(self)
     }
 
-    /// Returns what becomes of a chunk that does not fit and is not looked at.
+    /// Returns how to tell the fate of a chunk that does not fit and is not
+    /// looked at.
     fn unseen(&self, packer: &Packer<'_, B, H>) -> Unseen;
 }

@@ -1,4 +1,4 @@
-//! Which kept chunk another one repeats.
+//! Which kept chunk a text repeats.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use crate::duplicate::Seen;
 use crate::near::Near;
 use crate::plan::Dedupe;
 
-/// The kept chunks, to find those that repeat one.
+/// The kept chunks, in which repeated texts are looked up.
 pub(super) struct Repeats<'p> {
-    /// The fingerprint of each text, where duplicates are dropped; else empty.
+    /// The fingerprint of each text, if duplicates are dropped; else empty.
     pub(super) prints: Cow<'p, [u32]>,
     seen: Seen,
-    /// The kept texts, where those that nearly repeat one are dropped too.
+    /// The kept texts, if near duplicates are dropped too.
     pub(super) near: Option<Box<Near>>,
 }
 

@@ -1,4 +1,4 @@
-//! Taking chunks out of a text that is over the budget once it is assembled.
+//! Settling: chunks leave a text that is over the budget once it is assembled.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use crate::chunk::Batch;
 use crate::outcome::{Kept, Reason};
 use crate::plan::Host;
 
-/// The first tries take one chunk each out of a text that is over the budget.
+/// In the first tries one chunk leaves at a time.
 const SINGLE_TRIES: usize = 8;
 
-/// Each of the tries after that takes out enough chunks to make up for the
-/// excess. Any later try takes out half of the rest.
+/// In the tries after that, enough chunks leave to make up for the excess. In
+/// any later try half of the rest leaves.
 const SHARE_TRIES: usize = 8;
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
@@ -51,10 +51,12 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         Ok(0)
     }
 
-    /// Returns how many of the kept chunks leave a text of `total` tokens, which
-    /// is over: at most half of them, as what a counter answers for long texts may
-    /// mean no more than that they are too long. Each is taken to weigh its share
-    /// of the whole text, joints included; those that count nothing have none.
+    /// Returns how many kept chunks leave a text of `total` tokens, which is
+    /// over the budget.
+    /// Each chunk is taken to weigh its share of the whole text, joints
+    /// included; a chunk that counts 0 weighs nothing. At most half of the
+    /// chunks leave, as a counter may return any large number for a text that
+    /// is too long.
     fn leaving(&self, tries: usize, total: u64) -> usize {
         let kept = &self.admitted.kept;
         let sum: u128 = kept.iter().map(|kept| u128::from(kept.tokens)).sum();
@@ -71,7 +73,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         last.map_or(half, |place| half.min(place + 1))
     }
 
-    /// Removes the kept chunk of lowest rank.
+    /// Takes out the kept chunk of lowest rank.
     pub(super) fn take_out<M: Meter<B, H>>(&mut self, meter: &mut M) -> Kept {
         meter.remove_last();
         let kept = self.admitted.kept.pop().expect("the caller saw that something is kept");
@@ -82,7 +84,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         kept
     }
 
-    /// Drops what was kept and added `tokens` to a text of `total`.
+    /// Drops a chunk that was kept, with `tokens` tokens, in a text of `total`
+    /// tokens.
     pub(super) fn drop_kept(
         &mut self,
         kept: Kept,

@@ -1,8 +1,8 @@
 //! Admitting as theaios-context-router 0.2.2 does.
 //!
 //! That program has neither a cap nor duplicates, keeps empty texts, and lets a
-//! cut exceed the budget. None of the questions of the admission loop is asked
-//! here, and so this is a loop of its own.
+//! cut exceed the budget. It asks none of the questions of the admission loop,
+//! so this is a loop of its own.
 
 use super::Packer;
 use crate::chunk::Batch;
@@ -13,8 +13,8 @@ use crate::text::{Cursor, Text};
 use crate::truncate::Keep;
 
 impl<B: Batch, H: Host> Packer<'_, B, H> {
-    /// Admits by the sum of the counts of the chunks, and returns that sum. What
-    /// stands around them counts nothing, and the marker of a cut comes on top of
+    /// Admits by the sum of the counts of the chunks, and returns that sum.
+    /// Frames and separators do not count, and the marker of a cut is added to
     /// the tokens that were left.
     pub(super) fn pack_sum_of_parts(
         &mut self,
@@ -64,8 +64,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
     }
 }
 
-/// Cuts `text` to `max_tokens` tokens, to which the marker comes on top. Words
-/// are joined by single spaces; otherwise four code points are a token.
+/// Cuts `text` to `max_tokens` tokens, without the marker. Words are joined by
+/// single spaces; otherwise four code points are a token.
 fn cut_by_units(
     estimate: Estimate,
     text: Text<'_>,
@@ -93,7 +93,7 @@ fn cut_by_units(
 }
 
 /// Returns where the head ends and the tail begins when at most `units` of
-/// `length` stay.
+/// `length` units stay.
 fn halves(keep: Keep, length: usize, units: usize) -> (usize, usize) {
     let units = units.min(length);
     match keep {

@@ -1,19 +1,19 @@
-//! The program that packs, as the pipeline sees it.
+//! The host of a Rust program.
 
 use std::sync::atomic::AtomicBool;
 
 use super::Packer;
 use crate::chunk::Document;
-use crate::citation::envelope;
 use crate::count::exact::GO_ON;
+use crate::envelope::envelope;
 use crate::plan::{Host, Subject};
 use crate::template::Tag;
 
-/// The Rust program around the pipeline.
+/// The host of a Rust program: its counter and its chunks.
 pub(crate) struct Caller<'a, D> {
     pub(super) packer: &'a Packer,
     pub(super) chunks: &'a [D],
-    /// The places of the chunks in the input; None where these are theirs.
+    /// The places of the chunks in the input; None if they are the same.
     pub(super) indices: Option<&'a [usize]>,
 }
 

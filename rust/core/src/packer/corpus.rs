@@ -12,14 +12,14 @@ use crate::plan::Units;
 use crate::similarity::Vectors;
 
 impl Packer {
-    /// Packs the best of a corpus for `query`, as [`Packer::pack`] does the slice
-    /// of its chunks, and answers the same.
+    /// Packs the best chunks of a corpus for `query`. Returns the same as
+    /// [`Packer::pack`] for the slice of its chunks.
     ///
-    /// [`Ranking::Keyword`](crate::Ranking::Keyword), and the scores that
-    /// `Recency` and `Input` report, read each text that may have a keyword; a
-    /// counter of the caller's own, citations, a gate, a notice and templates
-    /// other than [`Template::plain`](crate::Template::plain) have every chunk
-    /// looked at.
+    /// [`Ranking::Keyword`](crate::Ranking::Keyword) reads each text that may
+    /// have a keyword, and so do the scores that `Recency` and `Input` report.
+    /// Every chunk is looked at with a caller's own counter, citations, a gate,
+    /// a notice, or another template than
+    /// [`Template::plain`](crate::Template::plain).
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl Packer {
         self.run_corpus(query, corpus, None, &[])
     }
 
-    /// Like [`Packer::pack_after`], of a corpus.
+    /// Like [`Packer::pack_after`], for a corpus.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Packer {
         self.run_corpus(query, corpus, None, &previous.links())
     }
 
-    /// Like [`Packer::pack_with_vectors`], of a corpus.
+    /// Like [`Packer::pack_with_vectors`], for a corpus.
     ///
     /// # Errors
     ///

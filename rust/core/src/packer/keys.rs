@@ -1,4 +1,4 @@
-//! What chunks are ranked by, where they or vectors say it.
+//! The keys of chunks: their own, or cosines of their vectors.
 
 use super::Packer;
 use crate::chunk::Document;
@@ -18,7 +18,7 @@ impl Packer {
         self.keys(chunks.len(), score, mtime, vectors)
     }
 
-    /// Returns what the chunks are ranked by, where they or vectors say it.
+    /// Returns the keys of the chunks, if the ranking has any.
     pub(super) fn keys(
         &self,
         count: usize,

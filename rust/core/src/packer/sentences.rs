@@ -1,8 +1,9 @@
-//! Sentences of the best chunks, for budgets into which few whole chunks go.
+//! Packing sentences of the best chunks, for budgets with room for few whole
+//! chunks.
 //!
-//! What is chosen is packed like any chunks: a chunk of which some sentences
-//! are chosen has these for its text. So whatever a packing promises holds, and
-//! nothing here counts but by packing.
+//! Chosen sentences are packed like any chunks: a chunk of which some sentences
+//! are chosen has these as its text. So every promise of a packing holds, and
+//! nothing here counts except by packing.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,23 +21,23 @@ use crate::score::bm25::Bm25Scorer;
 use crate::sentences::sentence_spans;
 use crate::template::Template;
 
-/// The best chunks are split that together have so many times the tokens of the
-/// budget.
+/// Chunks are split until they have this many times the tokens of the budget
+/// together.
 pub(super) const BUDGETS: u128 = 4;
 
-/// So many chunks are split at most.
+/// How many chunks are split at most.
 const MAX_CHUNKS: usize = 256;
 
-/// A chunk with which there would be more sentences is not split.
+/// A chunk is not split if there would be more sentences with it.
 const MAX_SENTENCES: usize = 4_096;
 
-/// Behind the first sentence that does not fit, so many are tried one by one.
+/// How many sentences behind the first that does not fit are tried one by one.
 const TRIES: usize = 32;
 
-/// Stands for sentences that were left out between two others.
+/// Stands in place of sentences left out between two others.
 const GAP: &str = " [...] ";
 
-/// A sentence, by the place of its chunk among those that were split, and its
+/// A sentence: the place of its chunk among those that were split, and its
 /// number there.
 type Sentence = (usize, usize);
 
@@ -62,8 +63,8 @@ impl<'a> Split<'a> {
         Self { index, text, sentences: pairs.iter().map(|&[start, end]| start..end).collect() }
     }
 
-    /// Returns the sentences of these numbers, which are sorted, as they stand in
-    /// the text where none is between two.
+    /// Returns the sentences with these sorted numbers. Neighbours stand as
+    /// they do in the text.
     fn extract(&self, numbers: &[usize]) -> Cow<'a, str> {
         if numbers.len() == self.sentences.len() {
             return self.text.into();
@@ -137,11 +138,11 @@ pub(super) struct Sentences<'a, D> {
     chunks: &'a [D],
     max_tokens: usize,
     previous: &'a [Vec<u8>],
-    /// How chunks are packed by keys of their places; what has one below 0 is out
-    /// of scope.
+    /// The plan to pack chunks by keys of their places. A chunk with a key
+    /// below 0 is out of scope.
     plan: Plan,
-    /// The same, where nothing is cut: what is cut fits whatever it has. More
-    /// sentences may tell two apart.
+    /// The same plan without cuts: a cut chunk fits whatever its text. More
+    /// sentences may make two texts differ.
     fitting: Plan,
     scores: Vec<f64>,
     /// All chunks, best first.
@@ -161,7 +162,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         keys: &[f64],
         previous: &'a [Vec<u8>],
     ) -> Self {
-        // Nothing fits, so that everything is dropped in its turn.
+        // Nothing fits, so every chunk is dropped in its turn.
         let plan = Plan {
             counting: Counting::Estimate(Estimate::CharsDiv4),
             min_score: None,
@@ -245,8 +246,8 @@ impl<'a, D: Document> Sentences<'a, D> {
                 chosen.pop(); // a notice of more digits took its room
                 continue;
             }
-            // What was cut for the room that was left would take more of it in front
-            // of others.
+            // A chunk that was cut for the room that was left would take more
+            // of it in front of others.
             let ranked = self.order.iter().copied();
             let ranked = ranked.filter(|index| kept.contains(index) && cut != Some(*index));
             let ranked: Vec<usize> = ranked.chain(cut).collect();
@@ -254,7 +255,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             if ranked == first.collect::<Vec<_>>() {
                 return packing;
             }
-            // Others had room behind them.
+            // The others had room behind them.
             return self.pack_with(&extracts, &ranked, &chosen).0;
         }
     }
@@ -269,11 +270,11 @@ impl<'a, D: Document> Sentences<'a, D> {
             });
             let firsts: Vec<Sentence> = firsts.collect();
             if firsts.len() < ranked.len() && self.fits(&ranked) {
-                return ranked; // whole chunks, whatever they repeat
+                return ranked; // whole chunks, repetitions included
             }
             ranked = firsts;
         }
-        // So many of the best fit, and one more does not.
+        // The best `fit` sentences fit, and the best `over` do not.
         let (mut fit, mut over) = (0, 1);
         while over <= ranked.len() && self.fits(&ranked[..over]) {
             (fit, over) = (over, 2 * over);
@@ -299,8 +300,8 @@ impl<'a, D: Document> Sentences<'a, D> {
 
     /// Returns the sentences, best first.
     ///
-    /// A sentence counts its share of the highest score by BM25 over all of
-    /// them, title included, and the reciprocal of its chunk's place.
+    /// The score of a sentence is its share of the highest score by BM25 over
+    /// all of them, title included, plus the reciprocal of its chunk's place.
     #[allow(clippy::cast_precision_loss)] // 256 chunks are split at most
     fn ranked(&self) -> Vec<Sentence> {
         let split = self.split.iter().enumerate();
@@ -337,7 +338,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let chunks = extracts.into_iter().map(|(_, (index, text))| self.with_text(index, text));
         let mut chunks: Vec<_> = chunks.collect();
         if count < self.chunks.len() && self.packer.plan.notice.is_some() {
-            // One that is left out, so that there is room for the notice.
+            // A chunk that is left out, so that there is room for the notice.
             chunks.push(self.with_text(0, "out of scope".into()));
             keys.push(-1.0);
         }
@@ -362,7 +363,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         Call { keys, previous: self.previous, ..plan.call(self.query.into(), budget) }
     }
 
-    /// Returns what these make of each chunk that they are of, best chunk first.
+    /// Returns the text of each chunk of these sentences, best chunk first.
     fn extracts(&self, sentences: &[Sentence]) -> Vec<(usize, Cow<'a, str>)> {
         let mut chosen: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for &(place, number) in sentences {
@@ -387,7 +388,7 @@ impl<'a, D: Document> Sentences<'a, D> {
     ) -> (Packing, HashSet<usize>, Option<usize>, bool) {
         let mut texts: HashMap<usize, Cow<'a, str>> = extracts.iter().cloned().collect();
         if self.packer.plan.dedupe != Dedupe::Off {
-            // What repeats a chunk repeats what is chosen of it.
+            // A duplicate of a chunk repeats its chosen sentences too.
             let known =
                 extracts.iter().map(|(index, extract)| (self.chunks[*index].text(), extract));
             let known: HashMap<&str, &Cow<'a, str>> = known.collect();

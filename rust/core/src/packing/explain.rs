@@ -1,16 +1,17 @@
-//! What became of a chunk, in a sentence.
+//! Explaining in a sentence what became of a chunk.
 
-use super::{DroppedChunk, KeptChunk, Packing, name_of};
+use super::{KeptChunk, Packing, name_of};
+use crate::dropped::DroppedChunk;
 use crate::error::Error;
 use crate::outcome::Reason;
 
-/// In the order in which they are decided.
+/// All reasons, in the order in which they are decided.
 const REASONS: [Reason; 5] =
     [Reason::OutOfScope, Reason::Empty, Reason::Cap, Reason::Duplicate, Reason::Budget];
 
 impl Packing {
-    /// Returns a sentence that says what became of chunk `index`, or for None a
-    /// few lines on all chunks.
+    /// Returns a sentence that says what became of chunk `index`; with None, a
+    /// few lines about all chunks.
     ///
     /// # Errors
     ///
@@ -90,7 +91,7 @@ impl Packing {
         } else {
             String::new()
         };
-        // In characters, as people count them.
+        // In characters, as people count.
         let start = self.text[..kept.span.start].chars().count();
         let end = start + self.text[kept.span.clone()].chars().count();
         format!(

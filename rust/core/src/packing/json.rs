@@ -2,7 +2,8 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::{DroppedChunk, KeptChunk, Packing, name_of};
+use super::{KeptChunk, Packing, name_of};
+use crate::dropped::DroppedChunk;
 
 impl Serialize for Packing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -12,7 +13,7 @@ impl Serialize for Packing {
         packing.serialize_field("budget_tokens", &self.budget_tokens)?;
         packing.serialize_field("is_exact", &self.is_exact)?;
         packing.serialize_field("was_truncated", &self.was_truncated())?;
-        // Rust has no ranking that stands in for another.
+        // Rust has no fallback ranking.
         packing.serialize_field("fallback", &None::<&str>)?;
         packing.serialize_field("kept", &self.kept)?;
         packing.serialize_field("dropped", &*self.dropped)?;

@@ -1,4 +1,4 @@
-//! Reading every text once: its score, its measure and its fingerprint.
+//! Reading every text once, for its score, its measure and its fingerprint.
 
 use crate::chunk::Batch;
 use crate::corpus::Index;
@@ -9,14 +9,14 @@ use crate::score::bm25::Bm25Scorer;
 use crate::score::{KeywordScorer, Scratch};
 use crate::text::Text;
 
-/// So many code points are read in one go, so that a host can look up between:
+/// How many code points are read in one go, so that a host can act in between:
 /// a few milliseconds' work, or a tenth of a second on the slowest path.
 const SLICE_CHARS: usize = 8 << 20;
 
-/// So many chunks ahead the processor is told what is read next.
+/// How many chunks ahead texts are prefetched.
 const PREFETCH: usize = 1;
 
-/// How relevance is found.
+/// Where the relevance comes from.
 enum Relevance {
     /// From what is known of the chunks already.
     Given,
@@ -24,8 +24,8 @@ enum Relevance {
     Overlap(KeywordScorer, Scratch),
 }
 
-/// Reads every text once, and returns what was found of the words that the
-/// ranking needs, and what packing needs.
+/// Reads every text once. Returns what the ranking needs to know of its words,
+/// and what packing needs.
 pub(super) fn read<B: Batch, H: Host>(
     call: &Call<'_>,
     batch: &B,
@@ -76,7 +76,7 @@ pub(super) fn read<B: Batch, H: Host>(
                     }
                 }
                 if has_prints {
-                    // Last, when the whole text is in the cache.
+                    // This is last, when the whole text is in the cache.
                     prints.push(text.fingerprint());
                 }
             }
@@ -90,7 +90,7 @@ pub(super) fn read<B: Batch, H: Host>(
 }
 
 /// Returns the share of the query's keywords that each chunk of a corpus
-/// contains; only those are read that may contain one.
+/// contains. Only chunks that may contain one are read.
 pub(super) fn overlaps<B: Batch, H: Host>(
     query: Text<'_>,
     batch: &B,
@@ -124,7 +124,8 @@ pub(super) fn overlaps<B: Batch, H: Host>(
     Ok(scores)
 }
 
-/// Calls `visit` with each place in `batch`, which has so many code points.
+/// Calls `visit` with each place in `batch`, slice by slice. The texts have
+/// `total` code points.
 pub(super) fn read_slices<B: Batch, H: Host>(
     batch: &B,
     total: usize,

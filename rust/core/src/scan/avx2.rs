@@ -13,8 +13,8 @@ use super::tally::{self, Tally, TermScanner};
 
 struct Avx2;
 
-// SAFETY of every block below: the trait's callers vouch for AVX2; loads and
-// stores are unaligned ones, of memory that the trait's contract makes valid.
+// SAFETY of every block below: the trait's callers guarantee AVX2; loads and
+// stores are unaligned, of memory that the trait's contract makes valid.
 #[allow(clippy::inline_always)] // the instructions are only at hand in the caller
 impl Lanes for Avx2 {
     type Bytes = __m256i;

@@ -13,9 +13,9 @@ use super::tally::{self, Tally, TermScanner};
 
 struct Avx512;
 
-// SAFETY of every block below: the trait's callers vouch for AVX-512 F and BW;
-// loads and stores are unaligned ones, of memory that the trait's contract
-// makes valid.
+// SAFETY of every block below: the trait's callers guarantee AVX-512 F and BW;
+// loads and stores are unaligned, of memory that the trait's contract makes
+// valid.
 #[allow(clippy::inline_always)] // the instructions are only at hand in the caller
 impl Lanes for Avx512 {
     type Bytes = __m512i;
@@ -81,10 +81,10 @@ impl Lanes for Avx512 {
     }
 }
 
-/// The same, but that bytes are looked up whole.
+/// The same, except that bytes are looked up whole.
 struct Avx512Vbmi;
 
-// SAFETY of every block below: as above, and the trait's callers vouch for
+// SAFETY of every block below: as above, and the trait's callers guarantee
 // AVX-512 VBMI as well.
 #[allow(clippy::inline_always)] // the instructions are only at hand in the caller
 impl Lanes for Avx512Vbmi {

@@ -5,18 +5,18 @@ use super::Scanner;
 use crate::keywords::{CLASSES, Class};
 use crate::text::OTHER;
 
-/// Keywords are spread over so many buckets, one bit of a byte each.
+/// The number of buckets of keywords: one bit of a byte each.
 pub(super) const BUCKETS: usize = 8;
 
-/// So many first bytes of a keyword are looked at before it is compared.
+/// How many first bytes of a keyword are looked at before it is compared.
 pub(super) const FIRST: usize = 3;
 
-/// A set of bits for each byte below 0x80, and none for others unless added.
+/// A set of bits for each byte below 0x80. Other bytes have none unless added.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ByteTable {
-    /// By byte.
+    /// The bits by byte.
     pub(super) all: [u8; 128],
-    /// By low nibble, and by high nibble: what they have in common.
+    /// The bits by low nibble, and by high nibble. A byte has those in common.
     pub(super) low: [u8; 16],
     pub(super) high: [u8; 16],
 }
@@ -24,28 +24,31 @@ pub(super) struct ByteTable {
 impl ByteTable {
     pub(super) const EMPTY: Self = Self { all: [0; 128], low: [0; 16], high: [0; 16] };
 
-    /// Adds `bits` to `byte`. Looked up by nibbles, a byte also has the bits
-    /// that its low nibble has in one added byte and its high nibble in another.
+    /// Adds `bits` to `byte`. In the look-up by nibbles, a byte also has the
+    /// bits of its low nibble in one added byte and of its high nibble in
+    /// another.
     pub(super) fn add(&mut self, byte: u8, bits: u8) {
         self.all[usize::from(byte)] |= bits;
         self.low[usize::from(byte & 15)] |= bits;
         self.high[usize::from(byte >> 4)] |= bits;
     }
 
-    /// Adds `bits` to [`OTHER`], and to NUL, as which it may be looked up.
+    /// Adds `bits` to [`OTHER`], and to NUL, as [`OTHER`] may be looked up as
+    /// that.
     pub(super) fn add_other(&mut self, bits: u8) {
         self.add(0, bits);
         self.high[usize::from(OTHER >> 4)] |= bits;
     }
 }
 
-/// What the kernel looks bytes up in.
+/// The tables in which the kernel looks bytes up.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// Not 0 for a byte that may stand in front of a word: whitespace or
     /// stripped punctuation.
     boundary: ByteTable,
-    /// For each of the first bytes of a keyword the buckets that it may begin.
+    /// For each of the first bytes, the buckets of the keywords that have it
+    /// there.
     first: [ByteTable; FIRST],
     /// The keywords of each bucket, by number.
     buckets: [Vec<u8>; BUCKETS],
@@ -54,7 +57,7 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn new(keywords: &[Vec<u8>]) -> Self {
         let mut boundary = ByteTable::EMPTY;
-        // All such bytes have one of six high nibbles: a bit for each of them.
+        // All these bytes have one of six high nibbles: a bit for each of them.
         for (byte, _) in (0..0x80).zip(&CLASSES).filter(|(_, class)| **class != Class::Word) {
             let row = match byte >> 4 {
                 0 => 1,
@@ -81,7 +84,7 @@ impl Tables {
                         table.add(byte.to_ascii_lowercase(), 1 << bucket);
                         table.add(byte.to_ascii_uppercase(), 1 << bucket);
                     }
-                    // Too short to rule any out.
+                    // Too short to rule any byte out.
                     None => (0..0x80).for_each(|byte| table.add(byte, 1 << bucket)),
                 }
             }
@@ -100,13 +103,13 @@ impl Tables {
 ///
 /// # Safety
 ///
-/// Every method may be called only where the processor has the instructions
+/// Every method must be called only where the processor has the instructions
 /// that the implementation is named after.
 pub(super) trait Lanes {
     /// A register of bytes.
     type Bytes: Copy;
 
-    /// Bytes in a register, at most [`MAX_WIDTH`].
+    /// The number of bytes in a register, at most [`MAX_WIDTH`].
     const WIDTH: usize;
 
     /// Returns `byte` in each place.
@@ -125,8 +128,8 @@ pub(super) trait Lanes {
     /// Writes `bytes` to the start of `to`.
     unsafe fn store(bytes: Self::Bytes, to: &mut [u8; MAX_WIDTH]);
 
-    /// Returns the bits of each byte; of those from 0x80 on, which occur only
-    /// as [`OTHER`], any bits that NUL has.
+    /// Returns the bits of each byte. A byte from 0x80 on is always [`OTHER`];
+    /// it gets its own bits or those of NUL.
     unsafe fn look_up(table: Self::Table, bytes: Self::Bytes) -> Self::Bytes;
 
     /// Returns the bits that `a` and `b` have in common.
@@ -140,7 +143,7 @@ pub(super) trait Lanes {
     unsafe fn nonzero_or_high(a: Self::Bytes, bytes: Self::Bytes) -> u64;
 }
 
-/// The widest register that [`Lanes`] may stand for.
+/// The width of the widest register.
 pub(super) const MAX_WIDTH: usize = 64;
 
 /// A scan of one text.
@@ -162,7 +165,7 @@ impl<'s, L: Lanes> Scan<'s, L> {
     #[inline(always)]
     unsafe fn new(scanner: &'s Scanner, folded: &'s [u8], found: u64) -> Self {
         let Tables { boundary, first: [one, two, three], .. } = &scanner.tables;
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe {
             Self {
                 scanner,
@@ -175,9 +178,9 @@ impl<'s, L: Lanes> Scan<'s, L> {
         }
     }
 
-    /// Looks at the WIDTH places from `at` on, or those of them in `wanted`,
-    /// and returns whether all keywords are found now. `start` is of the byte
-    /// in front of the first place.
+    /// Looks at the WIDTH places from `at` on, or at those of them in `wanted`,
+    /// and returns whether all keywords are found now. `start` points to the
+    /// byte in front of the first place.
     ///
     /// # Safety
     ///
@@ -200,7 +203,7 @@ impl<'s, L: Lanes> Scan<'s, L> {
         }
         let before = self.found;
         let mut buckets = [0; MAX_WIDTH];
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe { L::store(starts, &mut buckets) };
         while candidates != 0 {
             let offset = candidates.trailing_zeros() as usize;
@@ -209,7 +212,7 @@ impl<'s, L: Lanes> Scan<'s, L> {
             self.found |= confirm(self.scanner, self.folded, at + offset, buckets, self.found);
         }
         if self.found != before {
-            // SAFETY: the caller vouches for the instructions.
+            // SAFETY: the caller guarantees the instructions.
             self.live = unsafe { L::splat(self.scanner.tables.live(self.found)) };
         }
         self.found == self.scanner.all
@@ -226,13 +229,13 @@ impl<'s, L: Lanes> Scan<'s, L> {
 pub(super) unsafe fn scan<L: Lanes>(scanner: &Scanner, folded: &[u8], found: u64) -> u64 {
     let length = folded.len();
     let mut padded = [b' '; MAX_WIDTH + FIRST];
-    // SAFETY: the caller vouches for the instructions. What is readable is
-    // either the padded copy, of MAX_WIDTH + FIRST bytes, or `folded` from
-    // `at - 1` on, which the loop's condition makes sure of.
+    // SAFETY: the caller guarantees the instructions. The bytes that are read
+    // are either of the padded copy, which has MAX_WIDTH + FIRST bytes, or of
+    // `folded` from `at - 1` on, which the loop's condition makes sure of.
     unsafe {
         let mut scan = Scan::<L>::new(scanner, folded, found);
         if length < L::WIDTH + FIRST {
-            // Too short to load from: copy, with spaces around.
+            // The text is too short to load from: copy it, with spaces around.
             for at in (0..length).step_by(L::WIDTH) {
                 let from = at.saturating_sub(1);
                 let left = &folded[from..length.min(at + L::WIDTH + FIRST - 1)];
@@ -245,8 +248,8 @@ pub(super) unsafe fn scan<L: Lanes>(scanner: &Scanner, folded: &[u8], found: u64
             }
             return scan.found;
         }
-        // In front of the first block there is nothing: copy it. This copy and
-        // those below are of a fixed size, hence a few instructions.
+        // Nothing stands in front of the first block: copy it. This copy and
+        // those below have a fixed size, and so take a few instructions.
         padded[1..L::WIDTH + FIRST].copy_from_slice(&folded[..L::WIDTH + FIRST - 1]);
         if scan.block(padded.as_ptr(), 0, u64::MAX) {
             return scan.found;
@@ -258,8 +261,8 @@ pub(super) unsafe fn scan<L: Lanes>(scanner: &Scanner, folded: &[u8], found: u64
             }
             at += L::WIDTH;
         }
-        // What is left ends in spaces. The last block overlaps the one before;
-        // two are needed where a little more than a block is left.
+        // The rest ends in spaces. The last block overlaps the one before. Two
+        // blocks are needed where the rest is a little more than a block.
         let last = length - L::WIDTH;
         padded[L::WIDTH + 1..].fill(b' ');
         while at < length {

@@ -13,7 +13,7 @@ use super::tally::{self, Tally, TermScanner};
 
 struct Neon;
 
-// SAFETY of every block below: the trait's callers vouch for NEON; loads and
+// SAFETY of every block below: the trait's callers guarantee NEON; loads and
 // stores are of memory that the trait's contract makes valid.
 #[allow(clippy::inline_always)] // the instructions are only at hand in the caller
 impl Lanes for Neon {
@@ -69,8 +69,8 @@ impl Lanes for Neon {
     unsafe fn both_nonzero(a: uint8x16_t, b: uint8x16_t) -> u64 {
         // SAFETY: see the impl.
         let mut nibbles = unsafe {
-            // There is no instruction that takes a bit of each byte: narrowing
-            // by four leaves a nibble for each.
+            // No instruction takes a bit of each byte: narrowing by four leaves
+            // a nibble for each.
             let both = vandq_u8(vtstq_u8(a, a), vtstq_u8(b, b));
             let narrowed = vshrn_n_u16::<4>(vreinterpretq_u16_u8(both));
             vget_lane_u64::<0>(vreinterpret_u64_u8(narrowed))
@@ -90,7 +90,7 @@ impl Lanes for Neon {
         // SAFETY: see the impl.
         unsafe {
             let set = vorrq_u8(vtstq_u8(a, a), vcgeq_u8(bytes, vdupq_n_u8(0x80)));
-            // A bit of its own for each place of a half, added up.
+            // Each place of a half has a bit of its own; these are added up.
             let bits = vandq_u8(set, vld1q_u8(BITS.as_ptr()));
             u64::from(vaddv_u8(vget_low_u8(bits))) | u64::from(vaddv_u8(vget_high_u8(bits))) << 8
         }

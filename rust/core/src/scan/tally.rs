@@ -1,31 +1,31 @@
-//! How often a folded text contains each of a few ASCII terms, and how many
-//! words it has.
+//! Counts how often a folded text contains each of a few ASCII terms, and how
+//! many words it has.
 //!
-//! The scan is that for keywords, but that every place counts and none is
-//! enough: where words start follows from which bytes are part of a word, as
-//! sets of as many bits as a vector register has bytes; the population count
-//! of such a set is the number of words that start there.
+//! The scan is that for keywords, but every place counts and it never ends
+//! early. Where words start follows from the set of bytes that are part of a
+//! word, with a bit for each byte of a vector register. The population count of
+//! the starts is the number of words that start there.
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
 use super::kernel::{BUCKETS, ByteTable, FIRST, Lanes, MAX_WIDTH};
 use super::{MAX_KEYWORDS, Method};
-use crate::terms::is_word;
+use crate::text::letters::is_word;
 
-/// What was found in a text.
+/// The counts of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// So many words, each once for each time it occurs.
+    /// The number of words, with repetitions.
     pub(crate) words: u64,
     /// How often each term occurs, by its number.
     counts: Vec<u32>,
     /// The terms that occur, in order of first occurrence.
     touched: Vec<u32>,
-    /// Where words start that begin as a term does, where that is looked for.
+    /// Where words start that have a wanted beginning, if those are looked for.
     pub(crate) places: Vec<usize>,
 }
 
 impl Tally {
-    /// Prepares to count so many terms.
+    /// Prepares to count `terms` terms.
     pub(crate) fn new(terms: usize) -> Self {
         Self { words: 0, counts: vec![0; terms], touched: Vec::new(), places: Vec::new() }
     }
@@ -40,8 +40,8 @@ impl Tally {
         *count = count.saturating_add(1);
     }
 
-    /// Calls `visit` with each term that occurs, in their order, and how often;
-    /// then forgets them, and returns the number of words.
+    /// Calls `visit` with each term that occurs and its count, in their order.
+    /// Then forgets them, and returns the number of words.
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32, u32)) -> u64 {
         self.touched.sort_unstable();
         for term in self.touched.drain(..) {
@@ -60,13 +60,14 @@ impl Tally {
 #[derive(Debug)]
 pub(crate) struct TermScanner {
     method: Method,
-    /// Whether words that begin as a term does are wanted, and not the terms.
+    /// Whether to find words with the terms as beginnings, and not the terms.
     is_for_beginnings: bool,
     /// Each term and its number in the tally.
     terms: Vec<(Vec<u8>, u32)>,
     /// Not 0 for an ASCII letter or digit.
     word: ByteTable,
-    /// For each of the first bytes of a term the buckets that it may begin.
+    /// For each of the first bytes, the buckets of the terms that have it
+    /// there.
     first: [ByteTable; FIRST],
     /// The terms of each bucket, by place.
     buckets: [Vec<u8>; BUCKETS],
@@ -79,8 +80,8 @@ impl TermScanner {
         Self::with_method(terms, false, Method::best())
     }
 
-    /// Prepares to find words that begin as one of `beginnings` does, which are
-    /// like terms.
+    /// Prepares to find words that have one of `beginnings`, which look like
+    /// terms.
     pub(crate) fn of_beginnings(beginnings: Vec<Vec<u8>>) -> Self {
         let beginnings = beginnings.into_iter().map(|beginning| (beginning, 0));
         Self::with_method(beginnings.collect(), true, Method::best())
@@ -109,11 +110,11 @@ impl TermScanner {
                         table.add(byte.to_ascii_lowercase(), 1 << bucket);
                         table.add(byte.to_ascii_uppercase(), 1 << bucket);
                     }
-                    // The word ends where the term does.
+                    // The word ends with the term.
                     None if offset == term.len() && !is_for_beginnings => (0..0x80)
                         .filter(|&byte| !is_word(byte))
                         .for_each(|byte| table.add(byte, 1 << bucket)),
-                    // Behind that may stand anything.
+                    // Anything may follow.
                     None => {
                         (0..0x80).for_each(|byte| table.add(byte, 1 << bucket));
                         table.add_other(1 << bucket);
@@ -142,7 +143,7 @@ impl TermScanner {
     fn scan_portable(&self, folded: &[u8], tally: &mut Tally) {
         let look_up = |offset: usize, at: usize| {
             let byte = folded.get(at + offset).copied().unwrap_or(b' ');
-            // What is not ASCII is part of a word, and of no term.
+            // A byte outside ASCII is part of a word, and of no term.
             self.first[offset].all.get(usize::from(byte)).copied().unwrap_or(0)
         };
         let mut was_word = false;
@@ -191,7 +192,7 @@ struct Scan<'s, L: Lanes> {
     word: L::Table,
     first: [L::Table; FIRST],
     words: u64,
-    /// 1 where the byte in front of the next block is part of a word.
+    /// 1 if the byte in front of the next block is part of a word.
     carry: u64,
 }
 
@@ -203,7 +204,7 @@ impl<'s, L: Lanes> Scan<'s, L> {
     #[inline(always)]
     unsafe fn new(scanner: &'s TermScanner, folded: &'s [u8]) -> Self {
         let [one, two, three] = &scanner.first;
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe {
             Self {
                 scanner,
@@ -216,8 +217,8 @@ impl<'s, L: Lanes> Scan<'s, L> {
         }
     }
 
-    /// Looks at the WIDTH places from `at` on, or those of them in `wanted`.
-    /// `start` is of the first place.
+    /// Looks at the WIDTH places from `at` on, or at those of them in `wanted`.
+    /// `start` points to the first place.
     ///
     /// # Safety
     ///
@@ -241,7 +242,7 @@ impl<'s, L: Lanes> Scan<'s, L> {
             return;
         }
         let mut buckets = [0; MAX_WIDTH];
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe { L::store(first, &mut buckets) };
         while candidates != 0 {
             let offset = candidates.trailing_zeros() as usize;
@@ -261,9 +262,9 @@ impl<'s, L: Lanes> Scan<'s, L> {
 pub(super) unsafe fn scan<L: Lanes>(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
     let length = folded.len();
     let mut padded = [b' '; MAX_WIDTH + FIRST];
-    // SAFETY: the caller vouches for the instructions. What is readable is
-    // either the padded copy, of MAX_WIDTH + FIRST bytes, or `folded` from `at`
-    // on, which the loop's condition makes sure of.
+    // SAFETY: the caller guarantees the instructions. The bytes that are read
+    // are either of the padded copy, which has MAX_WIDTH + FIRST bytes, or of
+    // `folded` from `at` on, which the loop's condition makes sure of.
     unsafe {
         let mut scan = Scan::<L>::new(scanner, folded);
         let mut at = 0;
@@ -271,8 +272,8 @@ pub(super) unsafe fn scan<L: Lanes>(scanner: &TermScanner, folded: &[u8], tally:
             scan.block(folded.as_ptr().add(at), at, u64::MAX, tally);
             at += L::WIDTH;
         }
-        // What is left ends in spaces. The last block overlaps the one before;
-        // two are needed where a little more than a block is left.
+        // The rest ends in spaces. The last block overlaps the one before. Two
+        // blocks are needed where the rest is a little more than a block.
         while at < length {
             if length < L::WIDTH {
                 padded[..length].copy_from_slice(folded);
@@ -310,8 +311,8 @@ mod tests {
         (words, counts)
     }
 
-    /// Every method counts a term at every offset and beside every kind of byte
-    /// just where it is a word.
+    /// Every method counts a term just where it is a word: at every offset and
+    /// beside every kind of byte.
     #[test]
     fn every_offset_and_neighbour() {
         for scanner in scanners(&["x", "ab", "a1c", "zebrafish"]) {
@@ -341,7 +342,8 @@ mod tests {
         }
     }
 
-    /// Every method finds each word that begins so, wherever it stands.
+    /// Every method finds each word with a wanted beginning, wherever it
+    /// stands.
     #[test]
     fn words_by_their_beginnings() {
         let text = b"tea\x80 Teapot t x eat-te\x80 te q TEx 2te te";
@@ -359,7 +361,7 @@ mod tests {
         }
     }
 
-    /// What a scanner counts is what looking at each word counts.
+    /// A scanner counts the same as looking at each word.
     #[test]
     fn methods_agree_on_noise() {
         let terms: Vec<String> = (0..64)

@@ -1,6 +1,6 @@
 //! BM25 over a batch.
 //!
-//! One pass over the texts counts the query's terms and the words; the scores
+//! One pass over the texts counts the query's terms and the words. The scores
 //! follow from these counts. No index is built.
 
 use std::collections::HashMap;
@@ -11,10 +11,11 @@ use crate::ranking::Bm25;
 use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
-use crate::terms::{end_of, fold, for_each_term, for_each_wide, is_word, take_unspaced};
+use crate::terms::{end_of, fold, for_each_term, for_each_wide, take_unspaced};
 use crate::text::Text;
+use crate::text::letters::is_word;
 
-/// Counts, text by text, what BM25 needs, and scores them in the end.
+/// Counts what BM25 needs, text by text, and scores the texts in the end.
 #[derive(Debug)]
 pub(crate) struct Bm25Scorer {
     k1: f64,
@@ -22,12 +23,12 @@ pub(crate) struct Bm25Scorer {
     search: Search,
     tally: Tally,
     texts: usize,
-    /// The words of all texts.
+    /// The number of words of all texts.
     words: u64,
-    /// How many texts have each of the query's terms.
+    /// By term of the query, the number of texts that have it.
     frequencies: Vec<u64>,
-    /// For each text its words, how many of the terms it has, and of each of
-    /// those its number and how often it occurs.
+    /// For each text its number of words, how many of the terms it has, and
+    /// then for each of these its number and its count.
     counts: Vec<u32>,
     folded: Vec<u8>,
     lowered: Vec<u8>,
@@ -36,8 +37,8 @@ pub(crate) struct Bm25Scorer {
 /// How the query's terms are found.
 #[derive(Debug)]
 enum Search {
-    /// A query as people write them: its ASCII terms are scanned for, and only
-    /// terms that are not ASCII are compared with the others.
+    /// A query as people write them: the scanner looks for its ASCII terms, and
+    /// only terms outside ASCII are compared with the others.
     Few { scanner: Box<TermScanner>, wide: HashMap<Vec<u8>, u32> },
     /// A whole text as the query: every term is looked up.
     Many { wanted: HashMap<Vec<u8>, u32> },
@@ -46,7 +47,7 @@ enum Search {
 }
 
 impl Bm25Scorer {
-    /// Returns a scorer that goes by the options of `bm25`.
+    /// Returns a scorer with the options of `bm25`.
     pub(crate) fn new(query: Text<'_>, bm25: &Bm25) -> Self {
         let wanted = bm25.terms_of(query);
         let numbered = wanted.iter().cloned().zip(0_u32..);
@@ -92,7 +93,7 @@ impl Bm25Scorer {
             frequencies[term as usize] += 1;
             counts.extend([term, count]);
         });
-        // As much as a text of more than eight gigabytes may have.
+        // More words than that only fit a text of more than eight gigabytes.
         counts[place] = u32::try_from(words).unwrap_or(u32::MAX);
         self.words += u64::from(counts[place]);
     }
@@ -184,8 +185,8 @@ impl Bm25Scorer {
         self.frequencies.iter().map(idf).collect()
     }
 
-    /// Calls `visit` for each text with the terms that it has and how often, and
-    /// with what stands for its length.
+    /// Calls `visit` for each text with its terms and their counts, and with
+    /// the norm of its length.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
     fn for_each(&self, mut visit: impl FnMut(&[[u32; 2]], f64)) {
         let Self { k1, b, .. } = *self;
@@ -209,41 +210,41 @@ impl Bm25Scorer {
     }
 }
 
-/// What terms of a query add to the scores of texts.
+/// The contributions of the terms of a query to the scores of texts.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     /// The weight of each term.
     pub(crate) weights: Vec<f64>,
-    /// The terms that a text has and what each adds, text by text.
+    /// The terms of a text and the contribution of each, text by text.
     pub(crate) found: Vec<(u32, f64)>,
     /// Where the next text begins.
     pub(crate) ends: Vec<usize>,
 }
 
 impl Parts {
-    /// Returns the terms of text `place`, and what each adds to its score.
+    /// Returns the terms of text `place` and their contributions to its score.
     pub(crate) fn of(&self, place: usize) -> &[(u32, f64)] {
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.found[start..self.ends[place]]
     }
 }
 
-/// Finds the number of a word's stem, and makes the stem of each word once.
+/// Finds the number of a word's stem. Stems each word once.
 #[derive(Debug)]
 struct Stems {
     stemming: Stemming,
     stopwords: Stopwords,
     wanted: HashMap<Vec<u8>, u32>,
-    /// Finds ASCII words that may have a wanted stem, where that shows.
+    /// Finds ASCII words that may have a wanted stem, where that is possible.
     scanner: Option<Box<TermScanner>>,
-    /// Words seen before, with the number of their stem where that is wanted.
+    /// Words seen before, with the number of their stem if that is wanted.
     seen: HashMap<Box<[u8]>, Option<u32>>,
-    /// Short words seen of late, by a part of their hash: hashing them well costs
-    /// more than all else.
+    /// Short words seen lately, by a part of their hash: hashing them well
+    /// would cost more than all else.
     recent: Box<[(u128, Option<u32>)]>,
 }
 
-/// So many bits choose the place of a recent word.
+/// The number of bits of the place of a recent word.
 const RECENT_BITS: u32 = 11;
 
 impl Stems {
@@ -262,8 +263,8 @@ impl Stems {
         Self { stemming, stopwords, wanted, scanner, seen, recent }
     }
 
-    /// Counts what has a wanted stem among the ASCII words of `folded`, and all
-    /// of its words.
+    /// Counts the ASCII words of `folded` that have a wanted stem, and all of
+    /// its words.
     fn scan(&mut self, folded: &[u8], lowered: &mut Vec<u8>, tally: &mut Tally) {
         self.scanner.iter().for_each(|scanner| scanner.scan(folded, tally));
         let mut places = std::mem::take(&mut tally.places);
@@ -307,15 +308,15 @@ impl Stems {
     }
 }
 
-/// Returns the weight of a term that so many of so many texts have.
+/// Returns the weight of a term that `frequency` of `texts` texts have.
 pub(crate) fn idf(texts: f64, frequency: f64) -> f64 {
     ln(1.0 + (texts - frequency + 0.5) / (frequency + 0.5))
 }
 
 /// Returns the natural logarithm of `x`, which must be finite and at least 1.
 ///
-/// This is fdlibm's `__ieee754_log`, without what it does for other numbers, so
-/// that every platform gives the same; the reference has it too.
+/// This is fdlibm's `__ieee754_log` without its other cases, so that every
+/// platform gives the same. The reference has it too.
 #[allow(clippy::many_single_char_names)] // as in the original
 #[allow(clippy::unreadable_literal)] // bits
 fn ln(x: f64) -> f64 {
@@ -369,13 +370,14 @@ fn ln(x: f64) -> f64 {
     }
 }
 
-/// Returns how well each text with its title answers `query`, by BM25 over the
-/// batch: 0 where it has none of the query's terms, and no upper bound.
+/// Returns the relevance of each text with its title to `query`, by BM25 over
+/// the batch. It is 0 for a text with none of the query's terms, and has no
+/// upper bound.
 ///
-/// A term of the query counts `ln(1 + (N - n + 0.5) / (n + 0.5))`, with n of N
-/// texts having it, times `f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))`, with
-/// f times in a text of L words, where the mean is A. Stopwords of the query
-/// are left out.
+/// A term of the query counts `ln(1 + (N - n + 0.5) / (n + 0.5))` times
+/// `f * (k1 + 1) / (f + k1 * (1 - b + b * L / A))`. There `n` of `N` texts have
+/// the term, this text has it `f` times among its `L` words, and `A` is the mean
+/// number of words. Stopwords of the query are left out.
 ///
 /// # Errors
 ///
@@ -403,7 +405,7 @@ pub fn bm25_scores<D: crate::Document>(
     Ok(batch_bm25_scores(query.into(), &documents, bm25))
 }
 
-/// Returns what [`bm25_scores`] does, for any batch and options in range.
+/// Does the same as [`bm25_scores`], for any batch and options in range.
 #[must_use]
 pub fn batch_bm25_scores(query: Text<'_>, batch: &impl Batch, bm25: &Bm25) -> Vec<f64> {
     Bm25Scorer::new(query, bm25).scores_of(batch)
@@ -413,8 +415,8 @@ pub fn batch_bm25_scores(query: Text<'_>, batch: &impl Batch, bm25: &Bm25) -> Ve
 mod tests {
     use super::*;
 
-    /// The port is within a unit in the last place of the platform's, over all
-    /// that an inverse document frequency may be.
+    /// The port is within a unit in the last place of the platform's logarithm,
+    /// for all values of an inverse document frequency.
     #[test]
     fn ln_is_that_of_the_platform() {
         let mut x = 1.0 + f64::EPSILON;

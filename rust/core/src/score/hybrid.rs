@@ -1,10 +1,10 @@
-//! Several scores as one.
+//! Several scores mixed into one.
 
 use crate::rank::sort_descending;
 use crate::ranking::Fusion;
 
-/// Returns the weighted sum of `columns`, each a weight and a score for every
-/// chunk, NaN where it has none.
+/// Returns the weighted sum of `columns`. Each has a weight and a score for
+/// every chunk, NaN for none.
 ///
 /// The order of the operations is part of the result.
 pub(crate) fn fuse(count: usize, columns: &[(f64, &[f64])], fusion: Fusion) -> Vec<f64> {
@@ -19,7 +19,7 @@ pub(crate) fn fuse(count: usize, columns: &[(f64, &[f64])], fusion: Fusion) -> V
 }
 
 fn add_scaled(fused: &mut [f64], weight: f64, column: &[f64]) {
-    // Halves, so that no difference of two numbers is infinite.
+    // The halves: the difference of two of them is never infinite.
     let halves = || column.iter().map(|score| score * 0.5);
     let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
     for half in halves().filter(|half| !half.is_nan()) {

@@ -1,4 +1,4 @@
-//! What a request may end with.
+//! The error of a request.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::error::{Error, ErrorKind};
 /// Why a request was not answered.
 ///
 /// Callers branch on [`ServiceError::kind`]; the message is for people and may
-/// change in any release. It names the component, in 80 characters at most, and
-/// quotes neither a text nor what somebody else's error says, which may hold an
-/// address or a key: that is the [`source`](std::error::Error::source). `Debug`
-/// has no more, so that a `main` may answer this error.
+/// change in any release. It names the component, in 80 characters at most. It
+/// quotes neither a text nor the message of another error, which may hold an
+/// address or a key: that error is the [`source`](std::error::Error::source).
+/// `Debug` shows no more than the message, so a `main` may return this error.
 ///
 /// # Examples
 ///
@@ -50,16 +50,16 @@ enum Repr {
 }
 
 impl ServiceError {
-    /// Returns what went wrong, without the numbers:
+    /// Returns the kind of the error, without the numbers:
     ///
-    /// - [`ErrorKind::InputValidation`]: nothing is left for retrieval, and
-    ///   nobody was asked;
+    /// - [`ErrorKind::InputValidation`]: nothing is left for retrieval, and no
+    ///   component was asked;
     /// - [`ErrorKind::Retrieval`]: a retriever or the reranker failed, or
-    ///   answered what cannot be packed;
+    ///   returned something that cannot be packed;
     /// - [`ErrorKind::Timeout`]: the deadline passed;
     /// - [`ErrorKind::InvalidArgument`]: limit or timeout is 0, the packer's
-    ///   options contradict each other, chunks that the caller brought cannot be
-    ///   packed, or the counter or the message builder does not answer alike for
+    ///   options contradict each other, the caller's chunks cannot be packed,
+    ///   or the counter or the message builder returns different results for
     ///   the same texts.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -71,7 +71,7 @@ impl ServiceError {
     }
 
     /// Returns the name of the retriever or the reranker that failed or was
-    /// late; None where nobody was asked.
+    /// late; None if no component was at fault.
     #[must_use]
     pub fn component(&self) -> Option<&str> {
         match &self.0 {

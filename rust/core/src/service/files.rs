@@ -1,4 +1,4 @@
-//! Retrievers that need nothing but files.
+//! Retrievers over files.
 
 use std::fs;
 use std::io::Error as IoError;
@@ -45,8 +45,8 @@ impl Files {
 macro_rules! file_retriever {
     ($name:ident, $read:path) => {
         impl $name {
-            /// Reads what is at `path`, which is also its name and the source
-            /// of its chunks.
+            /// Reads the files at `path`. The path is also the name of the
+            /// retriever and the source of its chunks.
             ///
             /// # Errors
             ///
@@ -58,7 +58,7 @@ macro_rules! file_retriever {
                 Self::with_name(path, path.to_string_lossy())
             }
 
-            /// Like `new`, with a name of its own.
+            /// Like `new`, with another name.
             ///
             /// # Errors
             ///
@@ -70,11 +70,11 @@ macro_rules! file_retriever {
                 Files::new(path.as_ref(), name.into(), $read).map(Self)
             }
 
-            /// Reads it again, for the retrievals that begin afterwards.
+            /// Reads the files again, for later retrievals.
             ///
             /// # Errors
             ///
-            /// As for `new`; what was read before stays.
+            /// As for `new`; the chunks read before stay.
             pub fn refresh(&self) -> Result<(), Error> {
                 self.0.refresh()
             }
@@ -100,12 +100,12 @@ macro_rules! file_retriever {
     };
 }
 
-/// Finds sections of the Markdown files of a folder, by the share of the
-/// query's keywords that they have.
+/// Finds sections of the Markdown files of a folder, by their share of the
+/// query's keywords.
 ///
 /// The files whose names end with `.md`, in the folder and all folders below,
 /// are read once, and split at their H2 headings. Links to files are followed,
-/// links to folders are not. The score of a chunk is that share.
+/// links to folders are not. The share is the score of the chunk.
 ///
 /// # Examples
 ///
@@ -158,17 +158,17 @@ fn read_folder(folder: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
     Ok(chunks)
 }
 
-/// Returns bytes without the byte order mark that may lead them.
+/// Returns bytes without a leading byte order mark.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
-/// Returns title and text of each section of a Markdown file, the heading line
-/// included.
+/// Returns title and text of each section of a Markdown file. The text includes
+/// the heading line.
 ///
-/// A section starts at a line that starts with `## ` outside fenced code. What
-/// comes before the first is a section too, under the title of the first H1 or
-/// `stem`. Sections of whitespace alone are left out.
+/// A section starts at a line that starts with `## ` outside fenced code. The
+/// part before the first such line is a section too, with the title of the
+/// first H1 or `stem`. Sections of whitespace alone are left out.
 fn split_markdown(text: &str, stem: &str) -> Vec<(String, String)> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let mut sections = vec![(String::new(), String::new())];
@@ -202,7 +202,8 @@ fn split_markdown(text: &str, stem: &str) -> Vec<(String, String)> {
     sections.filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// Returns the fence that a line of Markdown begins with, and what is behind.
+/// Returns the fence at the start of a line of Markdown, and the rest of the
+/// line.
 fn fence_of(line: &str) -> Option<(&str, &str)> {
     let indent = line.len() - line.trim_start_matches(' ').len();
     let rest = line.get(indent..).filter(|_| indent <= 3)?;
@@ -211,7 +212,7 @@ fn fence_of(line: &str) -> Option<(&str, &str)> {
     (length >= 3).then(|| rest.split_at(length))
 }
 
-/// Returns the text of a heading without the hashes that may close it.
+/// Returns the text of a heading without any closing hashes.
 fn heading(text: &str) -> &str {
     let text = strip(text);
     let bare = text.trim_end_matches('#');
@@ -225,20 +226,19 @@ fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Returns whether Python's `str.strip` takes it off.
+/// Returns whether Python's `str.strip` removes it.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Finds chunks of a file with a JSON object per line, by the share of the
-/// query's keywords that they have. Only with the feature `json`.
+/// Finds chunks of a file with a JSON object per line, by their share of the
+/// query's keywords. Only with the feature `json`.
 ///
 /// An object has `text` or `content`, and may have `id`, `source`, `title`,
-/// `score` and `metadata`. What [`Chunk`] has fields for is read from that too:
-/// `kind`, `authority`, `priority`, `mtime`, and `position`, `index` or
-/// `offset`. Other keys are passed over, as are blank lines. The file is read
-/// once. The score of a chunk that is found is the share of keywords, which
-/// replaces the one in the file.
+/// `score` and `metadata`. The other fields of [`Chunk`] are read from the
+/// metadata: `kind`, `authority`, `priority`, `mtime`, and `position`, `index`
+/// or `offset`. Other keys and blank lines are skipped. The file is read once.
+/// The share of keywords replaces the score in the file.
 ///
 /// # Examples
 ///
@@ -275,7 +275,7 @@ fn read_jsonl(path: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
     Ok(chunks)
 }
 
-/// Returns the chunk that a line of JSON describes, or what is wrong with it.
+/// Returns the chunk of a line of JSON, or what is wrong with it.
 #[cfg(feature = "json")]
 fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     use serde_json::Value;
@@ -308,7 +308,7 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     match given("metadata") {
         None => {}
         Some(metadata @ Value::Object(fields)) => {
-            // As a corpus that was saved in Python is read.
+            // This is how a corpus that was saved in Python is read.
             let plain = fields.iter().filter(|(_, value)| !value.is_array() && !value.is_object());
             let plain: Value = plain.map(|(key, value)| (key.clone(), value.clone())).collect();
             let said = record::read(format!(r#"[2,null,"",null,{plain}]"#).as_bytes());

@@ -1,12 +1,12 @@
-//! Names for what has none of its own.
+//! Names for components that have none.
 
 use std::fmt;
 
 use super::retrievers::{BoxError, Pages, Reranker, Retriever};
 use crate::chunk::Chunk;
 
-/// A retriever or a reranker under a name, for errors and spans: without it that
-/// of a closure is its type, and each corpus is a `Corpus`.
+/// A retriever or a reranker with a name, for errors and spans. Without it the
+/// name of a closure is its type, and each corpus is a `Corpus`.
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ pub struct Named<T> {
 }
 
 impl<T> Named<T> {
-    /// Returns `component` under that name.
+    /// Returns `component` with that name.
     #[must_use]
     pub fn new(name: impl Into<String>, component: T) -> Self {
         Self { name: name.into(), component }

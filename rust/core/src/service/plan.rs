@@ -19,17 +19,17 @@ use crate::packer::Packer;
 use crate::packing::Packing;
 use crate::window::{Reserve, retrieval_budget};
 
-/// A context of one token, to see what stands around a context.
+/// A context of one token, to count the messages around a context.
 const PROBE: &str = "x";
 
-/// What a component without a name is called.
+/// The name of a component without a name.
 const RETRIEVER: &str = "retriever";
 const RERANKER: &str = "reranker";
 
-/// So often a packing is made smaller where its messages are over.
+/// How many times a packing is made smaller while its messages are over.
 const TRIES: usize = 8;
 
-/// When a request must be answered, if there is such a time.
+/// The deadline of a request, if it has one.
 #[derive(Clone, Copy)]
 struct Deadline(Option<(Instant, Duration)>);
 
@@ -48,12 +48,12 @@ impl Deadline {
     }
 }
 
-/// Tells span and statistics what became of a request.
+/// Reports the outcome of a request to its span and to the figures.
 struct Request<'a> {
     recorder: &'a Recorder,
     trace: Trace,
     outcome: Outcome,
-    /// What the figures gain by the answer.
+    /// The contribution of the answer to the figures.
     packed: Option<Packed>,
 }
 
@@ -90,10 +90,10 @@ impl Drop for Request<'_> {
     }
 }
 
-/// A request whose budget is known, and whose chunks are yet to come: what
-/// [`RetrievalService::plan`] answers.
+/// A request whose budget is known, and whose chunks are still to be found: the
+/// result of [`RetrievalService::plan`].
 ///
-/// It holds the model that was active when it was made, to its end. Dropped
+/// It keeps the model that was active when it was made. If it is dropped
 /// without an answer, it counts as cancelled.
 #[must_use = "a plan that is dropped answers nothing"]
 pub struct Plan<'a> {
@@ -104,16 +104,16 @@ pub struct Plan<'a> {
     figures: Figures,
 }
 
-/// The budget of a request.
+/// The budget of a request, in tokens.
 struct Figures {
     query: usize,
-    /// That the prompt may have.
+    /// The maximum of the prompt.
     most: usize,
     budget: usize,
-    /// That the context may have: the budget, less what the messages cost beside
-    /// their texts.
+    /// The maximum of the context: the budget, less the costs of the messages
+    /// beside their texts.
     context: usize,
-    /// That the packer may fill of it.
+    /// The part of it that the packer may fill.
     room: usize,
 }
 
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Plan<'_> {
 }
 
 impl<'a> Plan<'a> {
-    /// Plans a request that has `timeout` to search.
+    /// Plans a request with a `timeout` for its search.
     pub(super) fn new(
         service: &'a RetrievalService,
         query: &'a str,
@@ -148,21 +148,21 @@ impl<'a> Plan<'a> {
         Ok(Self { service, query, active, request, figures })
     }
 
-    /// Returns what system prompt, query and the answer's reserve leave for
-    /// retrieval, in tokens. The messages' own overhead comes off besides.
+    /// Returns the tokens that system prompt, query and the reserve for the
+    /// answer leave for retrieval. The messages' own overhead comes off this.
     #[must_use]
     pub fn budget(&self) -> usize {
         self.figures.budget
     }
 
-    /// Returns how many chunks a retriever is to be asked for.
+    /// Returns how many chunks to ask a retriever for.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.service.limit
     }
 
-    /// Returns how many tokens chunks can fill: what the packer gets, less what
-    /// it reserves.
+    /// Returns how many tokens chunks can fill: the packer's budget less its
+    /// reserve.
     #[must_use]
     pub fn room(&self) -> usize {
         self.figures.room
@@ -174,16 +174,17 @@ impl<'a> Plan<'a> {
         &self.active.model
     }
 
-    /// Returns the span of the request, to instrument the caller's own search
-    /// with. It ends when no clone of it is left. Only with the feature `tracing`.
+    /// Returns the span of the request, to instrument the caller's own search.
+    /// It ends when no clone of it is left. Only with the feature `tracing`.
     #[cfg(feature = "tracing")]
     #[must_use]
     pub fn span(&self) -> tracing::Span {
         self.request.trace.span().clone()
     }
 
-    /// Ends the request as failed, by the caller's own search, which `component`
-    /// names; returns the error that [`RetrievalService::retrieve`] would.
+    /// Ends the request as failed by the caller's own search, which `component`
+    /// names. Returns the error that [`RetrievalService::retrieve`] would
+    /// return.
     ///
     /// # Examples
     ///
@@ -195,14 +196,13 @@ impl<'a> Plan<'a> {
         error
     }
 
-    /// Reranks and packs `chunks`, and answers the request with them.
+    /// Reranks and packs `chunks`, and returns the result of the request.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where one of them cannot be packed: its
-    /// score or time is NaN, and where the counter or the message builder does
-    /// not answer alike for the same texts; [`ErrorKind::Retrieval`] where the
-    /// reranker failed.
+    /// [`ErrorKind::InvalidArgument`] for a chunk whose score or time is NaN,
+    /// and where the counter or the message builder returns different results
+    /// for the same texts; [`ErrorKind::Retrieval`] where the reranker failed.
     pub fn answer(self, chunks: Vec<Chunk>) -> Result<RetrievalResult, ServiceError> {
         self.run(|plan| {
             plan.packer().check(&chunks)?;
@@ -210,8 +210,8 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Asks the service's own retrievers, and answers with what they found. The
-    /// clock starts here.
+    /// Asks the service's own retrievers, and packs their chunks. The clock
+    /// starts here.
     pub(super) fn retrieve(
         self,
         timeout: Option<Duration>,
@@ -320,7 +320,7 @@ impl<'a> Plan<'a> {
         Ok(found)
     }
 
-    /// Returns what packs where every chunk has a score, or none.
+    /// Returns the packer for chunks that all have a score, or none.
     fn packer(&self) -> &Packer {
         if self.service.packer.is_none() && self.service.reranker.reorders() {
             &self.active.by_input
@@ -329,11 +329,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns a packing, its messages, and what these count: at most what the
-    /// prompt may.
+    /// Returns a packing, its messages and their tokens, which are at most the
+    /// maximum of the prompt.
     fn pack(&self, chunks: &[Chunk]) -> Result<(Packing, Vec<Message>, usize), Error> {
         let Self { service, query, active, figures, .. } = self;
-        // No figure compares a chunk that has a score with one that has none.
+        // A score cannot be compared with a missing one.
         let scored = chunks.iter().filter(|chunk| chunk.score.is_some()).count();
         let is_mixed = service.packer.is_none() && 0 < scored && scored < chunks.len();
         let packer = if is_mixed { &active.by_input } else { self.packer() };
@@ -350,8 +350,9 @@ impl<'a> Plan<'a> {
             if total <= figures.most {
                 return Ok((packing, messages, total));
             }
-            // The text counts more beside the query than on its own: by so many
-            // tokens, or, where the messages have it twice or escaped, by such a share.
+            // The text counts more beside the query than on its own: by a
+            // number of tokens, or, where the messages have it twice or
+            // escaped, by a share.
             let over = total - figures.most;
             let less = packing.total_tokens.saturating_sub(over);
             let share = packing.total_tokens as u128 * figures.context as u128
@@ -363,7 +364,7 @@ impl<'a> Plan<'a> {
         }
         let mut packing = packer.pack_within(0, query, chunks)?;
         if !packing.text.is_empty() {
-            // The counter takes some texts for nothing.
+            // The counter returns 0 for some texts.
             packing = packer.clone().max_chunks(0).pack_within(0, query, chunks)?;
         }
         let (messages, total) = messages_of("");
@@ -389,7 +390,7 @@ impl RetrievalService {
         (self.message_builder)(&self.system_prompt, context, query)
     }
 
-    /// Checks what would ask nobody, or for nothing.
+    /// Checks the settings with which no request can be answered.
     fn check(&self, timeout: Option<Duration>) -> Result<(), Error> {
         if self.limit == 0 {
             return Err(Error::limit("limit", "at least 1", "0"));
@@ -400,7 +401,7 @@ impl RetrievalService {
         Ok(())
     }
 
-    /// Returns the budget, or the error that there is none.
+    /// Returns the budget, or an error if nothing is left.
     fn figures(&self, active: &Active, query: &str, asked: usize) -> Result<Figures, Error> {
         let (model, system) = (&active.model, active.system_tokens);
         let reserve = Reserve {
@@ -444,7 +445,7 @@ impl RetrievalService {
     }
 }
 
-/// Returns `name`, or what stands for one that is empty.
+/// Returns `name`, or `other` if it is empty.
 fn named<'a>(name: &'a str, other: &'a str) -> &'a str {
     if name.is_empty() { other } else { name }
 }

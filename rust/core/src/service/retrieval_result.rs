@@ -1,5 +1,5 @@
-//! The result of a retrieval: the packing, the messages, and what of the
-//! window went where.
+//! The result of a retrieval: the packing, the messages, and the use of the
+//! window.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::chunk::Chunk;
 use crate::messages::Message;
 use crate::packing::{KeptChunk, Packing};
 
-/// What of a window went where, in tokens.
+/// The use of a window, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetrievalTokens {
@@ -17,48 +17,49 @@ pub struct RetrievalTokens {
     pub query: usize,
     /// The packed text.
     pub retrieved: usize,
-    /// What the system prompt, the query and the answer's reserve left for
-    /// retrieval.
+    /// The tokens that the system prompt, the query and the reserve for the
+    /// answer left for retrieval.
     pub budget: usize,
-    /// What the messages cost beside their texts: roles, what primes the
-    /// reply, and the blank line between context and query. Below 0 where
-    /// texts that meet count less than on their own.
+    /// The tokens of the messages beside their texts: roles, priming of the
+    /// reply, and the blank line between context and query. Below 0 where texts
+    /// count less together than on their own.
     pub overhead: isize,
-    /// What is still free: `budget` - `overhead` - `retrieved`, at least 0.
+    /// The tokens still free: `budget` - `overhead` - `retrieved`, at least 0.
     pub remaining: usize,
     /// The whole prompt: `system` + `query` + `retrieved` + `overhead`. It is
-    /// what [`count_messages`](crate::window::count_messages) answers for the
+    /// what [`count_messages`](crate::window::count_messages) returns for the
     /// messages.
     pub input: usize,
-    /// What is reserved for the answer.
+    /// The reserve for the answer.
     pub output: usize,
-    /// The window; `input` + `output` is at most that.
+    /// The window; `input` + `output` is at most this.
     pub context_window: usize,
-    /// Whether the counter counts what the model's tokenizer does.
+    /// Whether the counter counts as the model's tokenizer does.
     pub is_exact: bool,
 }
 
-/// The answer to one request.
+/// The result of one request.
 ///
-/// Its `Debug` has the figures and no text.
+/// Its `Debug` output has the figures and no text.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RetrievalResult {
-    /// What was retrieved, as it was packed: the indices of `packing` are
-    /// places in it.
+    /// The retrieved chunks as they were packed. The indices of `packing` refer
+    /// to them.
     pub chunks: Vec<Chunk>,
-    /// Which chunks were kept, which were not, and why.
+    /// Which chunks were kept or dropped, and why.
     pub packing: Packing,
     /// The messages, ready to send.
     pub messages: Vec<Message>,
-    /// What of the window went where.
+    /// The use of the window.
     pub tokens: RetrievalTokens,
-    /// The model's name; empty where none was named.
+    /// The name of the model; empty if none was named.
     pub model: String,
 }
 
 impl RetrievalResult {
-    /// Yields each kept chunk and what became of it, in the order of the text.
+    /// Returns each kept chunk with its entry in the packing, in the order of
+    /// the text.
     ///
     /// # Examples
     ///

@@ -1,5 +1,4 @@
-//! What finds chunks for a query, what reorders them, and a retriever over
-//! chunks in memory.
+//! Retrievers and rerankers: the traits, and a retriever over chunks in memory.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -11,20 +10,18 @@ use crate::rank::{sort_descending, sortable};
 use crate::score::keyword_scores;
 use crate::template::DEFAULT_KIND;
 
-/// Whatever a retriever or a reranker fails with; every error becomes one by
-/// `?`.
+/// Any error of a retriever or a reranker. `?` turns every error into one.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Batches of chunks, best first, none of them twice: see
+/// Batches of chunks, best first, without repetitions: see
 /// [`Retriever::pages`].
 pub type Pages<'a> = Box<dyn Iterator<Item = Result<Vec<Chunk>, BoxError>> + 'a>;
 
 /// Finds chunks for a query.
 ///
-/// Every `Fn(&str, usize) -> Result<Vec<Chunk>, E>` is one, and so are a
-/// [`Corpus`], `Arc<R>` of a retriever and `Box<dyn Retriever>`;
-/// [`Named`](super::Named) gives it a name. It is asked by several threads at
-/// once.
+/// Every `Fn(&str, usize) -> Result<Vec<Chunk>, E>` is a retriever, and so are
+/// a [`Corpus`], `Arc<R>` of a retriever and `Box<dyn Retriever>`;
+/// [`Named`](super::Named) gives it a name. Several threads ask it at once.
 ///
 /// # Examples
 ///
@@ -54,26 +51,26 @@ pub trait Retriever: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Whatever it fails with. That becomes the source of the request's error.
+    /// Any error. It becomes the source of the request's error.
     fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError>;
 
-    /// Returns batches of chunks for `query`, best first, none of them twice;
-    /// or None, as unless told otherwise, where `retrieve` is to be called.
+    /// Returns batches of chunks for `query`, best first, without repetitions;
+    /// or None, the default, to have `retrieve` called.
     ///
-    /// They are read until the budget is full, one brings nothing that goes into
-    /// it, or there are no more; where chunks compete, by a reranker or a packer
-    /// that ranks anew, until there are as many as
-    /// [`limit`](super::RetrievalService::limit) besides. What ranks or reranks
-    /// sees these chunks alone, and what it leaves out is not read anew. A vector
-    /// store brings as many as the window of today's model takes, instead of a
-    /// fixed number.
+    /// Pages are read until the budget is full, until nothing of a page fits,
+    /// or until there are no more. Where chunks compete, because a reranker or
+    /// the packer ranks them again, at least
+    /// [`limit`](super::RetrievalService::limit) chunks are read. Only these
+    /// chunks are ranked, and nothing more is read if some are left out. So a
+    /// vector store brings what the model's window takes, and not a fixed
+    /// number.
     fn pages<'a>(&'a self, query: &'a str) -> Option<Pages<'a>> {
         let _ = query;
         None
     }
 
-    /// Returns what errors and spans call it, in 80 characters at most; the name
-    /// of its type unless told otherwise.
+    /// Returns its name in errors and spans, of which 80 characters are shown;
+    /// the name of its type by default.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
@@ -113,10 +110,10 @@ forward_retriever!(impl Retriever for Box<dyn Retriever + Send + Sync>);
 
 /// Puts chunks into a better order.
 ///
-/// Every `Fn(&str, Vec<Chunk>) -> Result<Vec<Chunk>, E>` is one, and so are
-/// `Arc<R>` of a reranker and `Box<dyn Reranker>`. What it answers is packed in
-/// its order, whatever the scores, and what it leaves out is out. A packer of
-/// the caller's own ranks anew instead;
+/// Every `Fn(&str, Vec<Chunk>) -> Result<Vec<Chunk>, E>` is a reranker, and so
+/// are `Arc<R>` of a reranker and `Box<dyn Reranker>`. Its result is packed in
+/// its order, whatever the scores; chunks that it leaves out are gone. A
+/// caller's own packer ranks again instead;
 /// [`Ranking::Input`](crate::Ranking::Input) keeps this order.
 ///
 /// # Examples
@@ -138,18 +135,18 @@ pub trait Reranker: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Whatever it fails with. That becomes the source of the request's error.
+    /// Any error. It becomes the source of the request's error.
     fn rerank(&self, query: &str, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, BoxError>;
 
-    /// Returns whether it says in which order chunks are packed. If not, as
-    /// with [`NoOpReranker`], it is not asked, and the scores of the chunks
-    /// decide.
+    /// Returns whether it decides the order in which chunks are packed: true by
+    /// default. If not, as with [`NoOpReranker`], it is not asked, and the
+    /// scores of the chunks decide.
     fn reorders(&self) -> bool {
         true
     }
 
-    /// Returns what errors and spans call it, in 80 characters at most; the name
-    /// of its type unless told otherwise.
+    /// Returns its name in errors and spans, of which 80 characters are shown;
+    /// the name of its type by default.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
@@ -201,8 +198,7 @@ impl Reranker for NoOpReranker {
     }
 }
 
-/// Finds chunks among those given, by the share of the query's keywords that
-/// they have.
+/// Finds the best of the given chunks, by their share of the query's keywords.
 ///
 /// # Examples
 ///
@@ -229,7 +225,7 @@ impl ChunkRetriever {
         Self { name: "ChunkRetriever".into(), chunks: chunks.into_iter().collect() }
     }
 
-    /// Sets what errors and spans call it.
+    /// Sets its name in errors and spans.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -254,13 +250,13 @@ impl fmt::Debug for ChunkRetriever {
     }
 }
 
-/// Finds the best chunks of a corpus by BM25, read from its index, with their
-/// scores, which replace those that they had; ties stay in their order. It is
-/// the order of [`Packer::pack_corpus`](crate::Packer::pack_corpus) with
+/// Finds the best chunks of a corpus by BM25, from its index. Their scores
+/// replace those that the chunks had; ties keep their order. The order is that
+/// of [`Packer::pack_corpus`](crate::Packer::pack_corpus) with
 /// [`Ranking::Bm25`](crate::Ranking::Bm25).
 ///
-/// To add chunks while others ask, give a closure that clones an `Arc` of the
-/// corpus of the hour.
+/// To add chunks while others ask, use a closure that clones an `Arc` of the
+/// current corpus.
 ///
 /// # Examples
 ///
@@ -296,7 +292,7 @@ impl<D: Document + Send + Sync> Retriever for Corpus<D> {
     }
 }
 
-/// Returns a chunk that says what `document` says.
+/// Returns a chunk with the fields of `document`.
 fn chunk_of(document: &impl Document) -> Chunk {
     let (kind, id) = document.tag();
     let (authority, priority) = document.standing();
@@ -315,7 +311,7 @@ fn chunk_of(document: &impl Document) -> Chunk {
     }
 }
 
-/// Returns the `limit` chunks of the highest keyword score, ties in their
+/// Returns the `limit` chunks of the highest keyword score. Ties keep their
 /// order.
 pub(super) fn best(query: &str, chunks: &[Chunk], limit: usize) -> Vec<Chunk> {
     let scores = keyword_scores(query, chunks);

@@ -1,4 +1,4 @@
-//! What pages of chunks may fill.
+//! The room that pages of chunks may fill.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -7,42 +7,41 @@ use crate::chunk::Chunk;
 use crate::count::TokenCounter;
 use crate::packer::Packer;
 
-/// So many chunks are read in pages at most, whatever fits: texts may count
-/// nothing.
+/// How many chunks are read in pages at most, whatever fits: texts may count 0.
 const PAGED_MAX: usize = 100_000;
 
-/// What a retriever with pages may fill: so many tokens.
+/// The room for the chunks of a retriever with pages, in tokens.
 ///
-/// It is full when a chunk does not fit; where such chunks are skipped, when
-/// not even one as small as the smallest so far would fit. It takes no further
-/// page either behind one of which nothing goes in: all of it is too large, or,
-/// where a text is packed once, repeats what came before.
+/// The room is full when a chunk does not fit; where such chunks are skipped,
+/// when not even a chunk as small as the smallest so far would fit. Reading
+/// also ends behind a page of which nothing goes in: all of it is too large,
+/// or, where a text is packed only once, repeats earlier texts.
 ///
-/// That is so where chunks are packed as they come. Where they compete, so many
-/// are read in any case, and what does not fit is not passed over.
+/// This is so where chunks are packed as they come. Where they compete, a
+/// number of chunks is read in any case, and no chunk is skipped.
 pub(super) struct Room<'a> {
     counter: &'a dyn TokenCounter,
     left: usize,
     chunks: usize,
-    /// So many chunks are read in any case.
+    /// How many chunks are read in any case.
     at_least: usize,
     fitting: usize,
-    /// So many that fit are enough.
+    /// How many fitting chunks are enough.
     at_most: usize,
     is_skipping: bool,
-    /// One did not fit.
+    /// Whether a chunk did not fit.
     is_tight: bool,
-    /// Of the chunks so far, empty ones aside.
+    /// The tokens of the smallest non-empty chunk so far.
     smallest: Option<usize>,
-    /// The texts so far, by their hash, where each counts once.
+    /// The hashes of the texts so far, where each text is packed only once.
     seen: Option<HashSet<u64>>,
     hasher: RandomState,
 }
 
 impl<'a> Room<'a> {
     /// Returns the room that `packer` has in `tokens` for the chunks of a
-    /// retriever, `limit` of which are read where they compete: where a reranker
-    /// reorders them, or the packer does not take them as they come.
+    /// retriever. At least `limit` chunks are read where they compete: where a
+    /// reranker reorders them, or the packer does not take them as they come.
     pub(super) fn new(
         counter: &'a dyn TokenCounter,
         tokens: usize,
@@ -71,7 +70,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Takes a page in, and returns whether the next may bring more.
+    /// Adds a page, and returns whether the next one may bring more.
     pub(super) fn gains(&mut self, page: &[Chunk]) -> bool {
         self.chunks += page.len();
         if page.is_empty() || self.chunks >= PAGED_MAX {
@@ -81,7 +80,7 @@ impl<'a> Room<'a> {
         self.chunks < self.at_least || (has_gained && !self.is_full())
     }
 
-    /// Takes the texts of a page in, and returns whether any went in.
+    /// Adds the texts of a page, and returns whether any went in.
     fn takes(&mut self, page: &[Chunk]) -> bool {
         let mut has_gained = false;
         for Chunk { text, .. } in page {

@@ -1,5 +1,5 @@
-//! The settings of a language model: which it is, its window, and what is kept
-//! for its answer.
+//! The settings of a language model: its name, its window, and the reserve for
+//! its answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::count::{Native, TokenCounter};
 use crate::error::Error;
 use crate::window::{ModelCounter, ModelLimits, model_limits};
 
-/// The answer has at most a quarter of the window, where nothing is said.
+/// By default the answer has at most this fraction of the window, a quarter.
 const OUTPUT_SHARE: usize = 4;
 
-/// How files and the environment may spell a setting.
+/// The spellings of a setting in files and in the environment.
 const MODEL: &[&str] = &["model"];
 const WINDOW: &[&str] = &["context_window", "max_context_window", "context_window_size"];
 const OUTPUT: &[&str] = &["max_output_tokens", "reserved_output_tokens"];
@@ -19,8 +19,7 @@ const COUNTER: &[&str] = &["counter"];
 
 pub(super) type Counter = Arc<dyn TokenCounter + Send + Sync>;
 
-/// Which model answers, how large its window is, and what of it is kept for
-/// the answer.
+/// The model of a service, its window, and the reserve for the answer.
 ///
 /// At least one of model and window is required.
 ///
@@ -41,32 +40,32 @@ pub(super) type Counter = Arc<dyn TokenCounter + Send + Sync>;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct LlmSettings {
-    /// The model's name, as for [`model_limits`]; None where only a window is
-    /// known.
+    /// The model's name, as for [`model_limits`]; None if only a window is
+    /// given.
     pub model: Option<String>,
-    /// How many tokens input and answer may have together. Goes before what is
-    /// known of the model; None takes that.
+    /// The maximum of input and answer together, in tokens. It overrides the
+    /// model's known window; None takes that.
     pub context_window: Option<usize>,
-    /// What is kept for the answer. None is the model's own limit, at most a
-    /// quarter of the window.
+    /// The reserve for the answer, in tokens. None takes the model's own limit,
+    /// and at most a quarter of the window.
     pub max_output_tokens: Option<usize>,
     counter: Option<Counter>,
-    /// What the caller knows of the model of that name.
+    /// The caller's own limits for the model of that name.
     limits: Option<ModelLimits>,
 }
 
 impl LlmSettings {
-    /// Returns the settings of the model of that name.
+    /// Returns the settings of the model with that name.
     #[must_use]
     pub fn new(model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..Self::default() }
     }
 
-    /// Returns the settings of a model whose limits the caller knows.
+    /// Returns the settings of a model with the caller's own limits.
     ///
-    /// What [`register_model`](crate::window::register_model) refuses is an
-    /// error of [`limits`](Self::limits) and of the service; an encoding that
-    /// is not set is that which is known of the name, if any.
+    /// Limits that [`register_model`](crate::window::register_model) refuses
+    /// are an error of [`limits`](Self::limits) and of the service. If no
+    /// encoding is set, the known one for that name is used, if any.
     ///
     /// ```
     /// use budgeteer::service::LlmSettings;
@@ -81,23 +80,22 @@ impl LlmSettings {
         Self { model: Some(limits.name.clone()), limits: Some(limits), ..Self::default() }
     }
 
-    /// Sets how many tokens input and answer may have together.
+    /// Sets the maximum of input and answer together, in tokens.
     #[must_use]
     pub fn context_window(mut self, tokens: usize) -> Self {
         self.context_window = Some(tokens);
         self
     }
 
-    /// Sets what is kept for the answer.
+    /// Sets the reserve for the answer, in tokens.
     #[must_use]
     pub fn max_output_tokens(mut self, tokens: usize) -> Self {
         self.max_output_tokens = Some(tokens);
         self
     }
 
-    /// Sets what counts the tokens. Unless told otherwise that is the counter
-    /// of the model, and `o200k_base`, marked as an estimate, where nobody
-    /// knows the model.
+    /// Sets the counter. By default it is that of the model; for an unknown
+    /// model `o200k_base`, marked as an estimate.
     #[must_use]
     pub fn counter(mut self, counter: impl TokenCounter + Send + 'static) -> Self {
         self.counter = Some(Arc::new(counter));
@@ -108,22 +106,22 @@ impl LlmSettings {
     /// `BUDGETEER_LLM_CONTEXT_WINDOW`, `BUDGETEER_LLM_MAX_OUTPUT_TOKENS` and
     /// `BUDGETEER_LLM_COUNTER`.
     ///
-    /// `MAX_CONTEXT_WINDOW` and `CONTEXT_WINDOW_SIZE` are spellings of
-    /// `CONTEXT_WINDOW`, `RESERVED_OUTPUT_TOKENS` of `MAX_OUTPUT_TOKENS`. A
+    /// `MAX_CONTEXT_WINDOW` and `CONTEXT_WINDOW_SIZE` are other spellings of
+    /// `CONTEXT_WINDOW`, and `RESERVED_OUTPUT_TOKENS` of `MAX_OUTPUT_TOKENS`. A
     /// counter is `o200k_base`, `cl100k_base`, `chars_div4`, `words`,
-    /// `chars_per_token:X`, or a model. An empty variable is not there.
+    /// `chars_per_token:X`, or a model. An empty variable counts as unset.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where a
-    /// variable is not what it must be; the message names it.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// a variable has a wrong value; the message names it.
     pub fn from_env() -> Result<Self, Error> {
         let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
         Self::from_variables("BUDGETEER_LLM_", variable)
     }
 
-    /// Like [`from_env`](Self::from_env), for other variables, or from
-    /// elsewhere: `variable` answers the value of a name.
+    /// Like [`from_env`](Self::from_env), with another prefix, and with values
+    /// from anywhere: `variable` returns the value of a name.
     ///
     /// # Errors
     ///
@@ -179,15 +177,15 @@ impl LlmSettings {
     }
 
     /// Reads an object with `model`, `context_window`, `max_output_tokens` and
-    /// `counter`, at its top or under `llm` beside anything, with the other
-    /// spellings of [`from_env`](Self::from_env) too. Only with the feature
-    /// `json`; a reader of TOML or YAML that makes a `serde_json::Value` serves
-    /// as well.
+    /// `counter`, at its top or under `llm`, with the other spellings of
+    /// [`from_env`](Self::from_env) too. Other keys beside `llm` are ignored.
+    /// Only with the feature `json`; TOML or YAML can be read into a
+    /// `serde_json::Value` first.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where it
-    /// says what it must not; the message names the key.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an
+    /// unknown key or a wrong value; the message names the key.
     ///
     /// # Examples
     ///
@@ -255,14 +253,14 @@ impl LlmSettings {
         Ok(settings)
     }
 
-    /// Returns the figures that these settings come to, as of now.
+    /// Returns the limits that result from these settings now.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
     /// there is neither a model nor a window, the window is 0, the caller's own
-    /// limits or the number of a counter are wrong, or the model's tokenizer is not in this binary and no
-    /// counter was set.
+    /// limits or the number of a counter are wrong, or the model's tokenizer is
+    /// not in this binary and no counter was set.
     ///
     /// # Examples
     ///
@@ -305,12 +303,12 @@ impl LlmSettings {
         let limits = match (own, &self.counter) {
             (None, _) => model_limits(name),
             (Some(own), None) => own.clone().checked()?,
-            // Its encoding counts nothing.
+            // Its encoding is not used for counting.
             (Some(own), Some(_)) => own.check_numbers().map(|()| own.clone())?,
         };
         let window = self.context_window.unwrap_or(limits.context_window);
         // The model's own limit of the input stays, unless the given window is
-        // larger than the one that this limit is about.
+        // larger than the one that this limit belongs to.
         let max_input =
             if window > limits.context_window { window } else { limits.max_input_tokens };
         let output = limits.max_output_tokens.unwrap_or(usize::MAX).min(window / OUTPUT_SHARE);
@@ -337,23 +335,23 @@ impl fmt::Debug for LlmSettings {
     }
 }
 
-/// What a request needs to know of a model: [`LlmSettings::limits`].
+/// The limits of a model for requests: the result of [`LlmSettings::limits`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ActiveModel {
-    /// Its name; empty where none was given.
+    /// The name; empty if none was given.
     pub name: String,
-    /// How many tokens input and answer may have together.
+    /// The maximum of input and answer together, in tokens.
     pub context_window: usize,
-    /// How many of them the input may have.
+    /// The maximum of the input, in tokens.
     pub max_input_tokens: usize,
-    /// What is kept for the answer.
+    /// The reserve for the answer, in tokens.
     pub max_output_tokens: usize,
     pub(super) counter: Counter,
 }
 
 impl ActiveModel {
-    /// Returns what counts its tokens.
+    /// Returns its counter.
     #[must_use]
     pub fn counter(&self) -> &dyn TokenCounter {
         &*self.counter
@@ -372,7 +370,7 @@ impl fmt::Debug for ActiveModel {
     }
 }
 
-/// Returns what counts for a model.
+/// Returns the counter of a model.
 fn counter_of(limits: &ModelLimits) -> Result<ModelCounter, Error> {
     if !limits.known && limits.encoding.is_none() {
         return Ok(ModelCounter::default(true));
@@ -402,7 +400,7 @@ fn at_least(key: &str, tokens: usize, minimum: usize) -> Result<usize, Error> {
     Ok(tokens)
 }
 
-/// Returns the only one of the spellings that are given.
+/// Returns the value of the only spelling that is given.
 fn one<T>(given: impl Iterator<Item = (String, T)>) -> Result<Option<(String, T)>, Error> {
     let mut given = given;
     let first = given.next();

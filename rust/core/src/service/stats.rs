@@ -1,5 +1,5 @@
-//! What a service remembers of its requests: how often the budget cut, and
-//! what more would do.
+//! Figures of the requests of a service: how often the budget cut, and which
+//! budget would have been enough.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,19 +9,19 @@ use crate::count::TokenCounter;
 use crate::outcome::Reason;
 use crate::packing::Packing;
 
-/// So many of a request's dropped chunks are counted, and of those that were
-/// cut.
+/// How many of a request's dropped chunks are counted, and how many of the cut
+/// ones.
 const SAMPLE: usize = 32;
 
-/// None of them is counted beyond so many tokens.
+/// How many tokens of each of these are counted.
 const LONGEST: usize = 1 << 12;
 
-/// What became of the requests since the service began, or since the figures
-/// were taken.
+/// The figures of the requests since the service began, or since they were last
+/// taken.
 ///
-/// One that was under way when they were taken is a request of the figures
-/// before and an outcome of those after. All else is added at once, when it
-/// ends.
+/// A request under way at that time is in `requests` of the figures taken, and
+/// in the outcomes of the next ones. All its other figures are added together,
+/// when it ends.
 ///
 /// # Examples
 ///
@@ -45,12 +45,12 @@ const LONGEST: usize = 1 << 12;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceStats {
-    /// How many requests there were. Each is one of the next five, or still
-    /// under way.
+    /// The number of requests. Each is one of the next five, or still under
+    /// way.
     pub requests: u64,
     /// How many were answered.
     pub answered: u64,
-    /// How many had nothing left for retrieval.
+    /// How many left nothing for retrieval.
     pub rejected: u64,
     /// How many ended with another error, or a panic.
     pub failed: u64,
@@ -58,32 +58,32 @@ pub struct ServiceStats {
     pub timed_out: u64,
     /// How many were planned and then given up.
     pub cancelled: u64,
-    /// How many answers the budget cut: left chunks out for it, or parts of
-    /// chunks.
+    /// How many answers the budget cut: chunks, or parts of chunks, were left
+    /// out for it.
     pub cut: u64,
     /// How many chunks were kept.
     pub kept_chunks: u64,
-    /// How many of these were kept in part.
+    /// How many of these were cut.
     pub cut_chunks: u64,
-    /// What the packed texts took.
+    /// The tokens of the packed texts.
     pub retrieved_tokens: u64,
     /// How many chunks were left out for the budget.
     pub dropped_chunks: u64,
-    /// How many tokens these had, and what was left out of those kept in part.
+    /// The tokens of the dropped chunks, and those left out of the cut ones.
     pub dropped_tokens: u64,
-    /// Whether all of them were counted. Of a request that drops more than 32
-    /// chunks, that many are counted, evenly spaced, and stand for the others;
-    /// so it is with those kept in part. Of none more than 4,096 tokens are
-    /// counted.
+    /// Whether all of these were counted. Of a request that drops more than 32
+    /// chunks, 32 are counted, evenly spaced, and stand for the others. The
+    /// same holds for cut chunks. At most 4,096 tokens of each are counted.
     pub is_dropped_exact: bool,
-    /// About the smallest budget under which the first chunk that was left out would
-    /// have been kept too, or the one that was cut before it kept whole, for
-    /// each answer that was cut: upper bound to number of answers. A budget
-    /// here is what the texts take, joined by the plain template; what the
-    /// messages cost beside them and what is reserved is not in it.
+    /// For each answer that was cut, about the smallest budget under which one
+    /// more chunk would have been whole: the chunk that was cut, or else the
+    /// first that was left out. The key is an upper bound, the value the number
+    /// of answers. The budget is that of the texts alone, joined by the plain
+    /// template, without the other costs of the messages and without the
+    /// reserve.
     pub next_budgets: BTreeMap<usize, u64>,
-    /// About the smallest budget under which everything would have been kept whole,
-    /// for each answer, the ones that were not cut included; of texts alone, as
+    /// For each answer, also those not cut, about the smallest budget under
+    /// which every chunk would have been kept whole; of the texts alone, as
     /// above.
     pub full_budgets: BTreeMap<usize, u64>,
 }
@@ -118,14 +118,14 @@ impl ServiceStats {
         self.cut as f64 / self.answered.max(1) as f64
     }
 
-    /// Returns a budget under which `share` of the answers, from 0 to 1, would
-    /// have kept every chunk whole; None where nothing was answered yet. What is
-    /// beyond 0 and 1 is taken as these.
+    /// Returns a budget under which `share` of the answers would have kept
+    /// every chunk whole; None if nothing was answered yet. `share` is from 0
+    /// to 1; what lies outside is taken as 0 or 1.
     ///
     /// It is the upper bound of a bucket, at most an eighth above the smallest
-    /// that would do, and the budget of the texts alone, joined by the plain
-    /// template: what the messages cost beside them and what is reserved comes
-    /// on top.
+    /// budget that is enough. It is the budget of the texts alone, joined by
+    /// the plain template: add the other costs of the messages, and the
+    /// reserve.
     #[must_use]
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a number
     pub fn budget_for(&self, share: f64) -> Option<usize> {
@@ -140,7 +140,7 @@ impl ServiceStats {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Answered,
@@ -164,7 +164,8 @@ impl Outcome {
     }
 }
 
-/// Adds figures up. Its memory is bounded: there are at most some 500 buckets.
+/// The sum of the figures. Its memory is bounded: there are at most some 500
+/// buckets.
 #[derive(Debug, Default)]
 pub(super) struct Recorder(Mutex<ServiceStats>);
 
@@ -173,8 +174,8 @@ impl Recorder {
         self.lock().requests += 1;
     }
 
-    /// Adds what became of a request, all at once, so that no figure is ahead
-    /// of another.
+    /// Adds the outcome of a request, with all its figures at once, so that
+    /// none is ahead of another.
     pub(super) fn end(&self, outcome: Outcome, packed: Option<&Packed>) {
         let mut stats = self.lock();
         match outcome {
@@ -193,18 +194,18 @@ impl Recorder {
         self.lock().clone()
     }
 
-    /// Begins anew; no request is lost between the two.
+    /// Takes the figures and begins anew. No request is lost in between.
     pub(super) fn take(&self) -> ServiceStats {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Nothing panics while this is held but for want of memory.
+    /// Nothing panics while this is held, unless memory runs out.
     fn lock(&self) -> MutexGuard<'_, ServiceStats> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a packing adds to the figures.
+/// The contribution of a packing to the figures.
 #[derive(Debug)]
 pub(super) struct Packed {
     kept: usize,
@@ -214,14 +215,14 @@ pub(super) struct Packed {
     pub(super) dropped: usize,
     tokens: usize,
     dropped_tokens: usize,
-    /// None where nothing was cut.
+    /// None if nothing was cut.
     next_budget: Option<usize>,
     full_budget: usize,
     is_exact: bool,
 }
 
 impl Packed {
-    /// Of what was dropped from `chunks` or cut, counts a bounded sample.
+    /// Counts a bounded sample of the dropped and cut `chunks`.
     pub(super) fn new(packing: &Packing, chunks: &[Chunk], counter: &dyn TokenCounter) -> Self {
         let for_budget = packing.dropped.iter().filter(|item| item.reason == Reason::Budget);
         let dropped: Vec<_> = for_budget.map(|item| (item.index, 0)).collect();
@@ -233,8 +234,8 @@ impl Packed {
         let separator = if dropped.is_empty() { 0 } else { counter.count("\n\n") };
         let separators = separator.saturating_mul(dropped.len());
         let dropped_tokens = whole.tokens.saturating_add(rests.tokens);
-        // What is cut stands before everything that is dropped, and its rest is
-        // the first to gain.
+        // The cut chunk ranks before every dropped one, so more budget goes to
+        // it first.
         let next = if cut.is_empty() { separator.saturating_add(whole.first) } else { rests.first };
         let was_cut = !cut.is_empty() || !dropped.is_empty();
         Self {
@@ -267,18 +268,18 @@ impl ServiceStats {
     }
 }
 
-/// What is not in a text of chunks that were dropped, or cut.
+/// The tokens that dropped or cut chunks lost.
 struct Lost {
-    /// Of the first of them.
+    /// Those of the first chunk.
     first: usize,
-    /// Of all of them, separators not included.
+    /// Those of all chunks, without separators.
     tokens: usize,
     is_exact: bool,
 }
 
 impl Lost {
-    /// Of each of the `chunks` that lost something there are its place and the
-    /// tokens that were kept.
+    /// Each chunk that lost tokens has its place in `chunks` and the tokens
+    /// that were kept.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // an estimate
     fn new(lost: &[(usize, usize)], chunks: &[Chunk], counter: &dyn TokenCounter) -> Self {
         let size = lost.len().min(SAMPLE);
@@ -300,8 +301,8 @@ impl Lost {
     }
 }
 
-/// Returns the upper bound of the bucket of `tokens`; eight lead from a power
-/// of two to the next.
+/// Returns the upper bound of the bucket of `tokens`. There are eight buckets
+/// from a power of two to the next.
 fn bucket(tokens: usize) -> usize {
     let bits = usize::BITS - tokens.saturating_sub(1).leading_zeros();
     let step = 1_usize << bits.saturating_sub(4);

@@ -1,17 +1,17 @@
-//! What operators see of a request: spans and events, with the feature
-//! `tracing`; nothing without it. Neither has a text or a query.
+//! The spans and events of a request, with the feature `tracing`; without it,
+//! nothing. None of them has a text or a query.
 
 use super::retrieval_result::RetrievalResult;
 use super::settings::ActiveModel;
 use super::stats::{Outcome, Packed};
 
-/// What a filter of events and spans knows all of them by.
+/// The target of all events and spans, for filters.
 #[cfg(feature = "tracing")]
 const TARGET: &str = "budgeteer::service";
 
 /// A stage of a request, and the component that does it.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(feature = "tracing"), allow(dead_code))] // nobody is told of it then
+#[cfg_attr(not(feature = "tracing"), allow(dead_code))] // its fields are only read for spans
 pub(super) enum Stage<'a> {
     Plan,
     Search(&'a str),
@@ -50,7 +50,7 @@ impl Trace {
         &self.0
     }
 
-    /// Does a stage's work in a span of its own, below that of the request.
+    /// Does the work of a stage in a span of its own, below the request's.
     pub(super) fn stage<R>(&self, stage: Stage<'_>, work: impl FnOnce() -> R) -> R {
         use tracing::debug_span;
 
@@ -77,8 +77,8 @@ impl Trace {
         self.0.record("tokens.budget", budget);
     }
 
-    /// Records the figures of an answer, and warns of what the budget dropped
-    /// or cut.
+    /// Records the figures of an answer, and warns if the budget dropped or cut
+    /// chunks.
     pub(super) fn packed(&self, result: &RetrievalResult, packed: &Packed) {
         macro_rules! event {
             ($level:ident, $($message:tt)+) => {{
@@ -114,7 +114,7 @@ impl Trace {
         }
     }
 
-    /// Records who failed or was late.
+    /// Records the component that failed or was late.
     pub(super) fn failed(&self, component: &str) {
         self.0.record("component", shown(component));
     }
@@ -124,12 +124,13 @@ impl Trace {
     }
 }
 
-/// Returns as much of a name as is told: it may be whatever a file says.
+/// Returns the first 80 characters of a name: a file may have given it any
+/// length.
 pub(super) fn shown(name: &str) -> &str {
     name.char_indices().nth(80).map_or(name, |(end, _)| &name[..end])
 }
 
-/// Says that another model answers from now on.
+/// Tells that the model was changed.
 #[cfg(feature = "tracing")]
 pub(super) fn swapped(model: &ActiveModel) {
     tracing::info!(
@@ -140,8 +141,8 @@ pub(super) fn swapped(model: &ActiveModel) {
     );
 }
 
-/// Warns of settings that leave nothing for any query: that is what it would
-/// look like to whoever asks.
+/// Warns of settings that leave nothing for any query. Otherwise only the
+/// callers would see that.
 #[cfg(feature = "tracing")]
 pub(super) fn refused(model: &ActiveModel, system_tokens: usize) {
     tracing::warn!(
@@ -155,7 +156,7 @@ pub(super) fn refused(model: &ActiveModel, system_tokens: usize) {
     );
 }
 
-/// Nothing: without the feature `tracing` nobody is told.
+/// Does nothing: this is without the feature `tracing`.
 #[cfg(not(feature = "tracing"))]
 pub(super) struct Trace;
 

@@ -1,8 +1,8 @@
 //! English stopwords, one list for BM25 and a shorter one for keywords.
 
-/// Words that are no terms of BM25: those that are no keywords either, the other
-/// words of Snowball's list, and what its contractions leave (`don't` gives
-/// `don` and `t`).
+/// Words that are not terms of BM25: those that are not keywords either, the
+/// other words of Snowball's list, and the parts of its contractions (`don't`
+/// gives `don` and `t`).
 #[rustfmt::skip]
 pub(super) static TERMS: [&str; 151] = [
     "a", "about", "above", "after", "again", "against", "all", "also", "am", "an", "and", "any",
@@ -21,8 +21,8 @@ pub(super) static TERMS: [&str; 151] = [
     "yourselves",
 ];
 
-/// Words that are no keywords: the list of theaios-context-router 0.2.2, whose
-/// ranking keyword overlap reproduces.
+/// Words that are not keywords: the list of theaios-context-router 0.2.2, whose
+/// ranking the keyword overlap reproduces.
 #[rustfmt::skip]
 pub(super) static KEYWORDS: [&str; 96] = [
     "a", "about", "above", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be",

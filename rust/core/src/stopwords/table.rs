@@ -1,4 +1,5 @@
-//! Stopwords of Snowball's lists, those of a list sorted (`generate_stopwords.py`).
+//! Snowball's lists of stopwords, each sorted; written by
+//! `generate_stopwords.py`.
 
 #[rustfmt::skip]
 pub(super) static STOPWORDS: [(&str, &[&str]); 15] = [

@@ -1,8 +1,8 @@
-//! Escaping, so that no chunk can pass for what stands around chunks.
+//! Escaping, so that no chunk can pass for the template's own text.
 //!
 //! Each escape has an inverse, and what cannot be mistaken stays as it is. All
-//! work is on UTF-8, to which a text is brought only where something in it may
-//! need escaping.
+//! work is on UTF-8. A text in another form becomes UTF-8 only if it may need
+//! escaping.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use memchr::{memchr, memchr_iter};
 use super::Style;
 use crate::text::{Text, decode};
 
-/// Returns the text as it stands in the template, encoded as in
-/// [`Text::Utf8`]; None where that is the text itself.
+/// Returns the text as it is written in the template, encoded as in
+/// [`Text::Utf8`]; None if nothing is escaped.
 pub(crate) fn body(style: &Style, text: Text<'_>) -> Option<Vec<u8>> {
     match style {
         Style::Plain | Style::Format { .. } => None,
@@ -24,7 +24,7 @@ pub(crate) fn body(style: &Style, text: Text<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the text of which [`body`] made `escaped`.
+/// Returns the original of `escaped`, which [`body`] made.
 pub(crate) fn unescaped(style: &Style, escaped: &str) -> String {
     match style {
         Style::Plain | Style::Format { .. } => escaped.to_owned(),
@@ -64,9 +64,9 @@ fn from_hex(digits: &str, size: usize) -> Option<(char, usize)> {
     Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, size))
 }
 
-/// Returns the text with escapes replaced. Each begins with `mark`; `replace`
-/// is given the text from there on and returns a character and how many bytes
-/// it stands for.
+/// Returns the text with escapes replaced. Each begins with `mark`. `replace`
+/// gets the text from there on, and returns a character and the number of bytes
+/// that it replaces.
 fn replaced(text: &str, mark: char, replace: impl Fn(&str) -> Option<(char, usize)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -102,12 +102,12 @@ fn has(text: Text<'_>, wanted: u8) -> bool {
     }
 }
 
-/// So many units are looked at without a branch, so that the compiler makes
+/// How many units are looked at without a branch, so that the compiler makes
 /// vector instructions of it.
 const BLOCK: usize = 128;
 
-/// Returns whether a text that would have to be brought to UTF-8 has anything
-/// special; what is UTF-8 need not be looked at twice.
+/// Returns whether a text that is not stored as UTF-8 has anything special. One
+/// that is UTF-8 need not be looked at twice.
 fn may_need(text: Text<'_>, is_special: impl Fn(u32) -> bool + Copy) -> bool {
     fn any<U: Copy + Into<u32>>(units: &[U], is_special: impl Fn(u32) -> bool) -> bool {
         units
@@ -138,15 +138,16 @@ fn is_json_special(unit: u32) -> bool {
     (unit < 0x20) | (unit == 0x22) | (unit == 0x5C)
 }
 
-/// What is done with lines that may pass for the line in front of a chunk.
+/// What to do with lines that may pass for the line in front of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
     Escape,
     Unescape,
 }
 
-/// Puts a backslash in front of each line that begins, behind backslashes, like
-/// the line in front of a chunk, or takes one away; None where there is none.
+/// Adds or removes a backslash at each line that looks like the line in front
+/// of a chunk, with any number of backslashes in front. None if there is no
+/// such line.
 fn lines(style: &Style, text: &[u8], change: Lines) -> Option<Vec<u8>> {
     let (opening, starts_line) = match style {
         Style::Markdown => (&b"## ["[..], true),
@@ -177,7 +178,7 @@ fn lines(style: &Style, text: &[u8], change: Lines) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns whether what follows a bracket may be a tag, `kind:id]`, or that of
+/// Returns whether `rest`, which follows a bracket, may be a tag `kind:id]` or
 /// the notice.
 fn is_tag(rest: &[u8]) -> bool {
     if rest.starts_with(b"notice]") {
@@ -195,8 +196,8 @@ fn is_tag(rest: &[u8]) -> bool {
     false
 }
 
-/// Returns how many bytes the line end at `at` has, as `str.splitlines` knows
-/// them; 0 where there is none.
+/// Returns the number of bytes of the line end at `at`, by the line ends of
+/// `str.splitlines`; 0 if there is none.
 fn line_end_at(text: &[u8], at: usize) -> usize {
     match text[at] {
         b'\n' | b'\r' | 0xB | 0xC | 0x1C..=0x1E => 1,
@@ -210,8 +211,8 @@ fn ends_with_line_end(text: &[u8]) -> bool {
     (1..=3).any(|size| text.len().checked_sub(size).is_some_and(|at| line_end_at(text, at) == size))
 }
 
-/// Writes a field as it stands on one line between delimiters, each of which
-/// gets a backslash in front.
+/// Writes a field on one line, with a backslash in front of each of
+/// `delimiters`.
 pub(super) fn field(text: &[u8], delimiters: &[u8], out: &mut Vec<u8>) {
     let is_plain =
         |byte: &u8| (0x20..0x80).contains(byte) && *byte != b'\\' && !delimiters.contains(byte);
@@ -233,7 +234,7 @@ pub(super) fn field(text: &[u8], delimiters: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// So many bytes are looked at together.
+/// How many bytes are looked at together.
 const LANES: usize = 16;
 
 /// Returns which bytes are control characters or among `specials`, as bits.
@@ -264,11 +265,11 @@ fn special_bits<const N: usize>(block: [u8; LANES], specials: [u8; N]) -> u32 {
     (0..).zip(block).fold(0, |bits, (at, byte)| bits | u32::from(is_special(byte)) << at)
 }
 
-/// What stands for some bytes of a text: so many of these.
+/// Bytes to write in place of some bytes of a text.
 struct Replacement {
     bytes: [u8; 12],
     length: usize,
-    /// So many bytes of the text.
+    /// How many bytes of the text are replaced.
     size: usize,
 }
 
@@ -281,8 +282,8 @@ impl Replacement {
     }
 }
 
-/// Returns the text with what `replace` answers for special places; None where
-/// it answers nothing for any.
+/// Returns the text with special places replaced as `replace` returns; None if
+/// it replaces none.
 fn rewrite<const N: usize>(
     text: &[u8],
     specials: [u8; N],
@@ -299,14 +300,14 @@ fn rewrite<const N: usize>(
             let at = start + bits.trailing_zeros() as usize;
             bits &= bits - 1;
             if at < from {
-                continue; // a part of what was replaced
+                continue; // a part of a replaced place
             }
             if let Some(Replacement { bytes, length, size }) = replace(at) {
                 if escaped.is_empty() {
                     escaped.reserve(text.len() + text.len() / 8 + 64);
                 }
                 append(&mut escaped, text, from, at);
-                // As there: a fixed size is copied without a call.
+                // A fixed size is copied without a call.
                 escaped.extend_from_slice(&bytes);
                 escaped.truncate(escaped.len() - bytes.len() + length);
                 from = at + size;
@@ -332,9 +333,10 @@ fn append(escaped: &mut Vec<u8>, text: &[u8], from: usize, to: usize) {
     }
 }
 
-/// Returns text or a value of an attribute as XML has it, where that is not the
-/// text itself. What XML does not allow is `\u` and four digits, the backslash
-/// as a reference: no text that XML allows is written like that.
+/// Returns a text or the value of an attribute as XML writes it; None if
+/// nothing changes. A character that XML does not allow is written as `\u` and
+/// four digits, with the backslash as a reference. No text that XML allows is
+/// written like that.
 pub(super) fn xml(text: &[u8], in_attribute: bool) -> Option<Vec<u8>> {
     let replace = |at: usize| {
         let (code, size) = match text[at] {
@@ -344,7 +346,7 @@ pub(super) fn xml(text: &[u8], in_attribute: bool) -> Option<Vec<u8>> {
         let replacement: &'static [u8] = match code {
             0x26 => b"&amp;",
             0x3C => b"&lt;",
-            // Only there it would end something.
+            // Only there would it end a section.
             0x3E if !in_attribute && text[..at].ends_with(b"]]") => b"&gt;",
             0x22 if in_attribute => b"&quot;",
             0x9 if in_attribute => b"&#9;",
@@ -366,8 +368,8 @@ pub(super) fn xml(text: &[u8], in_attribute: bool) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns what stands between the quotes of a string of JSON, where that is
-/// not the text itself.
+/// Returns the content of a JSON string, between its quotes; None if nothing
+/// changes.
 pub(super) fn json(text: &[u8]) -> Option<Vec<u8>> {
     rewrite(text, *b"\"\\", |at| {
         let replacement: &'static [u8] = match text[at] {

@@ -1,18 +1,17 @@
 //! Folding: one byte for each code point, in which words and keywords are found.
 
-use super::{BLOCK, OTHER, Text, Unit, decode, is_wide_space};
-use crate::count::classes::Classes;
-use crate::terms;
+use super::classes::Classes;
+use super::{BLOCK, OTHER, Text, Unit, decode, is_wide_space, letters};
 use crate::wide::with_avx2;
 
 impl<'a> Text<'a> {
-    /// Returns one byte for each code point: ASCII as it is, Unicode
-    /// whitespace as a space, the Kelvin sign (which lowercases to ASCII) as
-    /// `k`, everything else as [`OTHER`].
+    /// Returns one byte for each code point: ASCII as it is, Unicode whitespace
+    /// as a space, the Kelvin sign (whose lowercase is ASCII) as `k`, and
+    /// everything else as [`OTHER`].
     ///
-    /// Words and ASCII keywords stand in the folded text just where they stand
-    /// in the text. ASCII text is its own folding and is not copied; other
-    /// text is folded into `scratch`.
+    /// Words and ASCII keywords are at the same places in the folded text as in
+    /// the text. ASCII text is its own folding and is not copied; other text is
+    /// folded into `scratch`.
     pub(crate) fn fold<'s>(&self, scratch: &'s mut Vec<u8>) -> &'s [u8]
     where
         'a: 's,
@@ -25,13 +24,13 @@ impl<'a> Text<'a> {
         scratch
     }
 
-    /// Appends to `out` what [`Text::fold`] returns.
+    /// Appends the result of [`Text::fold`] to `out`.
     pub(crate) fn fold_onto(&self, out: &mut Vec<u8>) {
         self.fold_by(None, out);
     }
 
-    /// Appends to `out` what [`Text::fold`] returns; with classes of characters
-    /// what [`terms::fold_code`] makes of each.
+    /// Appends the result of [`Text::fold`] to `out`. With classes of
+    /// characters, [`letters::fold_code`] folds each character outside ASCII.
     pub(crate) fn fold_by(&self, classes: Option<&Classes>, out: &mut Vec<u8>) {
         match self {
             Self::Ascii(bytes) => out.extend_from_slice(bytes),
@@ -88,14 +87,14 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
     }));
 }
 
-/// Folds what is [`OTHER`] in `folded` anew, each by itself.
+/// Folds each [`OTHER`] of `folded` anew.
 fn fold_others<U: Unit>(
     folded: &mut [u8; BLOCK],
     units: &[U; BLOCK],
     mut before: u8,
     classes: Option<&Classes>,
 ) {
-    // They are few in most texts: find them by their high bits, eight bytes at
+    // Most texts have few of them: find them by their high bits, eight bytes at
     // once.
     let (words, _) = folded.as_chunks_mut::<8>();
     for (word, units) in words.iter_mut().zip(units.as_chunks::<8>().0) {
@@ -115,7 +114,7 @@ fn fold_others<U: Unit>(
 fn fold_code(code: u32, before: u8, classes: Option<&Classes>) -> u8 {
     match (u8::try_from(code), classes) {
         (Ok(byte), _) if byte < 0x80 => byte,
-        (_, Some(classes)) => terms::fold_code(classes, code, before),
+        (_, Some(classes)) => letters::fold_code(classes, code, before),
         _ if is_wide_space(code) => b' ',
         _ if code == 0x212A => b'k',
         _ => OTHER,

@@ -7,23 +7,24 @@ use crate::count::Exact;
 use crate::count::exact::{count_text, end_of_tokens};
 use crate::text::Text;
 
-/// No token has more bytes.
+/// The number of bytes of the longest token.
 const LONGEST_TOKEN: usize = 128;
 
-/// So many code points more than can stay are looked at.
+/// How many code points are looked at beyond those that can stay.
 const SLACK: usize = 256;
 
-/// So many times a piece that is still over loses one cluster; after that,
-/// twice as many each time.
+/// How many times a piece that is still over loses one cluster. After that, it
+/// loses twice as many each time.
 const SINGLE_TRIES: usize = 8;
 
 impl Exact {
-    /// Returns `text` cut to at most `max_tokens` tokens, the marker included; or
-    /// None where it fits as it is. The answer means nothing once `stop` is set.
+    /// Returns `text` cut to at most `max_tokens` tokens, the marker included;
+    /// or None where it fits as it is. The result means nothing once `stop` is
+    /// set.
     ///
-    /// Like [`truncate`](crate::truncate), but each token of the text is looked
-    /// at once: a piece ends where a token does, or the cluster before, and is
-    /// made shorter where what is left still counts more.
+    /// Like [`truncate`](crate::truncate), but looks at each token of the text
+    /// once: a piece ends at the end of a token, or at the cluster before. It
+    /// is made shorter where it still counts more.
     ///
     /// # Examples
     ///
@@ -53,8 +54,8 @@ impl Exact {
         Some(best.map_or_else(Vec::new, |(_, piece)| piece))
     }
 
-    /// Returns a long piece of at most `max_tokens` tokens, its count first and
-    /// encoded as in [`Text::Utf8`]; None where nothing is left.
+    /// Returns a long piece of at most `max_tokens` tokens: its count, and the
+    /// piece, encoded as in [`Text::Utf8`]; None where nothing is left.
     pub(crate) fn cut(
         self,
         text: Text<'_>,
@@ -71,7 +72,7 @@ impl Exact {
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let head_tokens = keep.head(room);
 
-        // Only so much of the text is looked at as may stay.
+        // No more of the text is looked at than may stay.
         let reach = room.saturating_mul(LONGEST_TOKEN).saturating_add(SLACK);
         let front = text.slice(0, if keep == Keep::End { 0 } else { chars.min(reach) });
         let back = if keep == Keep::Start {
@@ -103,7 +104,7 @@ impl Exact {
             }
             tail = (back + behind.places_of(end, end).1).max(head);
         }
-        // Never longer than the text.
+        // The piece is never longer than the text.
         if head + (chars - tail) > most {
             let most_head = keep.head(most);
             head = head.min(most_head);
@@ -143,9 +144,8 @@ impl Exact {
 }
 
 impl Text<'_> {
-    /// Returns the last place up to `from` that is between two characters each
-    /// of which is a cluster by itself whatever stands beside it; 0 where there
-    /// is none.
+    /// Returns the last place up to `from` that is between two characters that
+    /// are clusters whatever stands beside them; 0 if there is none.
     fn last_plain_pair(&self, from: usize) -> usize {
         let is_plain = |code: u32| matches!(code, 0xA | 0x20..=0x7E | 0x4E00..=0x9FFF);
         if !matches!(self, Self::Utf8(_)) {
@@ -166,17 +166,17 @@ impl Text<'_> {
         last
     }
 
-    /// Returns the last place, in code points, that is not behind the byte
-    /// `head` of what [`Text::write_scalars`] writes, and the first that is not
-    /// in front of the byte `tail`.
+    /// Returns two places in code points, for bytes in the output of
+    /// [`Text::write_scalars`]: the last one that is not behind the byte
+    /// `head`, and the first one that is not in front of the byte `tail`.
     fn places_of(&self, head: usize, tail: usize) -> (usize, usize) {
         let (mut places, mut bytes) = (0, 0);
         let (mut last, mut next) = (0, (tail == 0).then_some(0));
         let mut was_high = false;
         self.for_each(|code| {
             let is_low = code & !0x3FF == 0xDC00;
-            // The second of a pair makes four bytes of the three that stand
-            // for the first alone.
+            // The second of a pair makes it four bytes; the first alone made
+            // three.
             bytes += match code {
                 0..0x80 => 1,
                 0x80..0x800 => 2,

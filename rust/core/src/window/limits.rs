@@ -1,4 +1,4 @@
-//! What is known of models: windows, limits and encodings, as a table that a
+//! The limits of models: windows, maximums and encodings, as a table that a
 //! program may extend.
 
 use std::borrow::Cow;
@@ -10,16 +10,17 @@ use crate::count::{Estimate, Exact, Native, TokenCounter};
 use crate::error::Error;
 use crate::fork::Shared;
 
-/// The window of a model that nobody knows: the smallest that is usual.
+/// The window of an unknown model: the smallest common one.
 const UNKNOWN_WINDOW: usize = 8_192;
 
-/// No known name is as long, and a longer one must not cost its square.
+/// The longest name that is looked up: known names are shorter, and the time
+/// grows with the square.
 const NAME_MAX: usize = 200;
 
-/// So many prefixes are taken off a name.
+/// How many prefixes are taken off a name.
 const PREFIXES_MAX: usize = 6;
 
-/// What a model takes and how it counts.
+/// The limits of a model, and how it counts.
 ///
 /// # Examples
 ///
@@ -34,33 +35,33 @@ const PREFIXES_MAX: usize = 6;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelLimits {
-    /// The name asked for.
+    /// The name that was asked for.
     pub name: String,
-    /// How many tokens the input and the answer may have together.
+    /// The maximum of input and answer together, in tokens.
     pub context_window: usize,
-    /// How many of them the input may have; the whole window where no other
-    /// limit is stated.
+    /// The maximum of the input, in tokens; the whole window if no other limit
+    /// is known.
     pub max_input_tokens: usize,
-    /// How many the answer may have; None where no limit of its own is stated.
+    /// The maximum of the answer, in tokens; None if no such limit is known.
     pub max_output_tokens: Option<usize>,
-    /// The name of the encoding that counts for it; None where its tokenizer
-    /// is not known here. See [`ModelLimits::counter`].
+    /// The name of the encoding that counts for it; None if its tokenizer is
+    /// not known here. See [`ModelLimits::counter`].
     pub encoding: Option<Cow<'static, str>>,
-    /// Tokens of the model for each token of that encoding where its own
-    /// tokenizer is not published; None where the encoding is its own.
+    /// Tokens of the model for each token of that encoding, if its own
+    /// tokenizer is not published; None if the encoding is its own.
     pub calibration: Option<f64>,
-    /// Who makes the model; None where unknown.
+    /// The maker of the model; None if unknown.
     pub provider: Option<Cow<'static, str>>,
     /// Whether the name was found. If not, the window is 8192.
     pub known: bool,
-    /// Where the figures come from: `document`, `litellm`, `registered`,
-    /// `unknown`, or what the program states.
+    /// The source of the figures: `document`, `litellm`, `registered`,
+    /// `unknown`, or what the program sets.
     pub source: Cow<'static, str>,
 }
 
 impl ModelLimits {
-    /// Returns limits that the caller knows, for [`register_model`] or a
-    /// [`Negotiator`](super::Negotiator): the input may have the whole window,
+    /// Returns the caller's own limits, for [`register_model`] or a
+    /// [`Negotiator`](super::Negotiator). The input may have the whole window,
     /// and the answer has no limit of its own.
     ///
     /// ```
@@ -84,52 +85,52 @@ impl ModelLimits {
         }
     }
 
-    /// Sets how many tokens the input may have.
+    /// Sets the maximum of the input, in tokens.
     #[must_use]
     pub fn max_input_tokens(mut self, tokens: usize) -> Self {
         self.max_input_tokens = tokens;
         self
     }
 
-    /// Sets how many tokens the answer may have.
+    /// Sets the maximum of the answer, in tokens.
     #[must_use]
     pub fn max_output_tokens(mut self, tokens: usize) -> Self {
         self.max_output_tokens = Some(tokens);
         self
     }
 
-    /// Sets what counts for it: `o200k_base`, `cl100k_base`, `chars_div4`,
-    /// `words` or `chars_per_token:X`.
+    /// Sets the encoding: `o200k_base`, `cl100k_base`, `chars_div4`, `words` or
+    /// `chars_per_token:X`.
     #[must_use]
     pub fn encoding(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.encoding = Some(name.into());
         self
     }
 
-    /// Sets how many tokens of the model there are for each of its encoding,
-    /// from 0.01 to 100; 1.0 marks a count as an estimate.
+    /// Sets the tokens of the model for each token of its encoding, from 0.01
+    /// to 100. 1.0 marks a count as an estimate.
     #[must_use]
     pub fn calibration(mut self, factor: f64) -> Self {
         self.calibration = Some(factor);
         self
     }
 
-    /// Sets who makes it.
+    /// Sets the maker.
     #[must_use]
     pub fn provider(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.provider = Some(name.into());
         self
     }
 
-    /// Sets where the figures come from.
+    /// Sets the source of the figures.
     #[must_use]
     pub fn source(mut self, source: impl Into<Cow<'static, str>>) -> Self {
         self.source = source.into();
         self
     }
 
-    /// Returns what counts for the model; None where its encoding is not in
-    /// this binary.
+    /// Returns the counter of the model; None if its encoding is not in this
+    /// binary.
     ///
     /// # Examples
     ///
@@ -152,7 +153,7 @@ impl ModelLimits {
         Some(ModelCounter { factor: self.calibration, ..ModelCounter::of(native) })
     }
 
-    /// Returns whether the name and the numbers are what they must be.
+    /// Checks the name and the numbers.
     pub(crate) fn check_numbers(&self) -> Result<(), Error> {
         let tokens = |name: &'static str, value: usize| {
             if value == 0 {
@@ -176,7 +177,7 @@ impl ModelLimits {
         Ok(())
     }
 
-    /// Returns limits that may be used, with the encoding that is known.
+    /// Returns the limits after a check, with the known encoding.
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         self.check_numbers()?;
         if let Some(encoding) = &self.encoding {
@@ -201,26 +202,26 @@ impl ModelLimits {
     }
 }
 
-/// Counts for a model, perhaps by another one's encoding and a factor.
+/// Counts for a model, possibly with the encoding of another one and a factor.
 ///
 /// Made by [`ModelLimits::counter`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelCounter {
     native: Native,
     factor: Option<f64>,
-    /// Whether it stands in for a tokenizer that nobody knows.
+    /// Whether it stands in for an unknown tokenizer.
     is_guess: bool,
 }
 
 impl ModelCounter {
-    /// Returns the counter of that name, or of the model of that name.
+    /// Returns the counter with that name, or of the model with that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let of_model = || find(name, OWN.get().as_deref())?.counter();
         let of_tiktoken = || Some(Self::of(native(encoding_of(name)?)?));
         native(name).map(Self::of).or_else(of_model).or_else(of_tiktoken)
     }
 
-    /// Returns what counts where no counter was asked for.
+    /// Returns the counter that is used if none was set.
     pub(crate) fn default(is_guess: bool) -> Self {
         let native = native("o200k_base").unwrap_or(Native::Estimate(Estimate::CharsDiv4));
         Self { is_guess, ..Self::of(native) }
@@ -259,7 +260,7 @@ impl TokenCounter for ModelCounter {
 
 /// Returns the counter of a name, if it has one here.
 fn native(name: &str) -> Option<Native> {
-    // What is special in it are special tokens, and none is counted as one.
+    // Only its special tokens are special, and none is counted as one.
     let name = if name == "o200k_harmony" { "o200k_base" } else { name };
     if let Some(&encoding) = Encoding::ALL.iter().find(|encoding| encoding.name() == name) {
         return Some(Native::Exact(Exact::new(encoding)));
@@ -275,7 +276,7 @@ fn native(name: &str) -> Option<Native> {
     }))
 }
 
-/// A model as it is shipped: name, `context_window`, `max_input_tokens`,
+/// A model of the table: name, `context_window`, `max_input_tokens`,
 /// `max_output_tokens`, encoding, calibration, provider and source.
 pub(super) struct Row(
     pub(super) &'static str,
@@ -304,22 +305,22 @@ impl Row {
     }
 }
 
-/// What the program registered.
+/// The models that the program registered.
 static OWN: Shared<BTreeMap<String, ModelLimits>> = Shared::new();
 
-/// Returns what is known of the model `name`.
+/// Returns the limits of the model `name`.
 ///
-/// The name is looked up whole, then without what a provider, host or region
-/// puts before it (`openai/`, `bedrock/us.anthropic.`, `ft:`), then by the
-/// longest beginning of it that is a known name and ends before one of `-`,
-/// `:`, `@` and `/`: `gpt-4o-2024-11-20` is answered by `gpt-4o`, and `gpt-4`
-/// never answers for `gpt-4.1`. Upper and lower case differ. A known version
-/// may have a larger window than the beginning of its name says, so that the
-/// answer errs low.
+/// The name is looked up whole, then without the prefix of a provider, host or
+/// region (`openai/`, `bedrock/us.anthropic.`, `ft:`). Then its longest
+/// beginning is used that is a known name and ends before one of `-`, `:`, `@`
+/// and `/`: `gpt-4o-2024-11-20` has the limits of `gpt-4o`, and `gpt-4` never
+/// stands for `gpt-4.1`. Upper and lower case differ. A version may have a
+/// larger window than the beginning of its name, so the result is rather too
+/// low.
 ///
-/// A name that nobody knows has a window of 8192, and `known` is false. With
-/// the feature `tracing` that is a warning, once for each name. Nothing is
-/// looked up on a network.
+/// An unknown name has a window of 8192, and `known` is false. With the feature
+/// `tracing` that is a warning, once for each name. Nothing is looked up on a
+/// network.
 ///
 /// # Examples
 ///
@@ -355,18 +356,17 @@ pub fn model_limits(name: &str) -> ModelLimits {
     })
 }
 
-/// Lets [`model_limits`] know a model, for this process, over whatever was
-/// known of its name, and returns what it answers from now on.
+/// Registers a model for this process, in place of any known one with that
+/// name. Returns the limits that [`model_limits`] returns from now on.
 ///
-/// The name also answers for longer ones. Where no encoding is set, it is that
-/// which is known of the name without this, if any.
+/// The name also stands for longer ones. If no encoding is set, the one that
+/// was known for the name is used, if any.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the
 /// name is empty, a number is 0 or above the window, a calibration is not from
-/// 0.01 to 100 or has no encoding to go with, or an encoding is not in this
-/// binary.
+/// 0.01 to 100 or has no encoding, or an encoding is not in this binary.
 ///
 /// # Examples
 ///
@@ -386,16 +386,16 @@ pub fn register_model(limits: ModelLimits) -> Result<ModelLimits, Error> {
     Ok(limits)
 }
 
-/// Registers every model of a JSON text, and returns them; or none of them,
-/// where one is wrong.
+/// Registers every model of a JSON text, and returns them. If one is wrong,
+/// none is registered.
 ///
 /// The text is an object of the form of Python's `models.json`, with the fields
 /// of [`ModelLimits`] as keys. Only with the feature `json`.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where it is
-/// not of that form, or as for [`register_model`].
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for
+/// another form, or as for [`register_model`].
 ///
 /// # Examples
 ///
@@ -457,7 +457,7 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
     Ok(read)
 }
 
-/// Returns every model that is known by its name, sorted by provider and name.
+/// Returns every model that is known by name, sorted by provider and name.
 ///
 /// # Examples
 ///
@@ -485,7 +485,7 @@ fn add(read: impl IntoIterator<Item = ModelLimits>) {
     });
 }
 
-/// Returns what is known of `name`: in `own`, or else as shipped.
+/// Returns the limits of `name`: from `own`, or else from the table.
 fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<ModelLimits> {
     let mut names = vec![name];
     let mut rest = name;
@@ -503,7 +503,7 @@ fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<Model
         let candidate = look_up(ALIASES, candidate).unwrap_or(candidate);
         let place = MODELS.binary_search_by_key(&candidate, |row| row.0).ok()?;
         let mut limits = MODELS[place].limits(name);
-        // What tiktoken knows of a name goes before.
+        // The encoding that tiktoken has for a name goes first.
         if let Some(encoding) = encoding_of(name) {
             limits.encoding = Some(encoding.into());
             limits.calibration = None;
@@ -535,8 +535,8 @@ fn look_up(table: &'static [(&str, &str)], key: &str) -> Option<&'static str> {
     table.binary_search_by_key(&key, |&(key, _)| key).ok().map(|place| table[place].1)
 }
 
-/// Warns of a name that nobody knows; again only where a thousand others were
-/// unknown since, or two threads are at it at once.
+/// Warns of an unknown name. It warns again only if a thousand other names were
+/// unknown since, or if two threads warn at once.
 #[cfg(feature = "tracing")]
 fn warn_once(name: &str) {
     use std::collections::BTreeSet;
@@ -545,7 +545,7 @@ fn warn_once(name: &str) {
     const WARNED_MAX: usize = 1_000;
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-    // Never waits: in a forked process the lock may be held for ever.
+    // It never waits: in a forked process the lock may be held for ever.
     let is_new = WARNED.try_lock().map_or(true, |mut warned| {
         if warned.len() >= WARNED_MAX {
             warned.clear();

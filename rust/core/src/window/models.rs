@@ -1,5 +1,6 @@
-//! The table of models: `models.json` of the Python package, and the names that
-//! tiktoken knows. Written by `scripts/generate_models.py`, where its sources are.
+//! The table of models: that of `models.json` of the Python package, and the
+//! names that tiktoken knows. Written by `scripts/generate_models.py`, which
+//! names the sources.
 
 use super::limits::Row;
 
@@ -188,7 +189,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("nova-pro", "nova-pro-v1"),
 ];
 
-/// What stands before a name; the first that fits is taken off.
+/// The prefixes of names. The first one that matches is taken off.
 #[rustfmt::skip]
 pub(super) const PREFIXES: &[&str] = &[
     "openai/",
@@ -246,7 +247,7 @@ pub(super) const PREFIXES: &[&str] = &[
     "ft:",
 ];
 
-/// Which encoding tiktoken counts with, sorted.
+/// The encoding that tiktoken counts with, by name, sorted.
 #[rustfmt::skip]
 pub(super) const ENCODING_OF_MODEL: &[(&str, &str)] = &[
     ("ada", "r50k_base"),
@@ -296,7 +297,7 @@ pub(super) const ENCODING_OF_MODEL: &[(&str, &str)] = &[
     ("text-similarity-davinci-001", "r50k_base"),
 ];
 
-/// The same by what a name starts with; the first that fits decides.
+/// The encoding by the beginning of a name. The first one that matches decides.
 #[rustfmt::skip]
 pub(super) const ENCODING_OF_PREFIX: &[(&str, &str)] = &[
     ("o1-", "o200k_base"),

@@ -1,9 +1,9 @@
-//! Divides a window between the input and the answer, as flexbox does with a
+//! Dividing a window between the input and the answer, as flexbox divides a
 //! line.
 //!
-//! The input takes what it needs, the answer shrinks to what is left, and never
-//! below a floor. This is the second of two dimensions; the first is how many
-//! messages there may be.
+//! The input takes what it needs. The answer shrinks to the rest, and never
+//! below a floor. This is the second of two dimensions; the first is the number
+//! of messages.
 
 use std::fmt;
 
@@ -17,49 +17,50 @@ const SYSTEM_TOKENS: usize = 500;
 const KNOWN_MARGIN: usize = 50;
 const UNKNOWN_MARGIN: usize = 200;
 
-/// How a window was divided.
+/// A divided window.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Negotiation {
     /// The name of the model.
     pub model: String,
-    /// Its window.
+    /// The window, in tokens.
     pub context_window: usize,
-    /// What the input takes: messages, system prompt, memories and tools.
+    /// The tokens of the input: messages, system prompt, memories and tools.
     pub input_token_count: usize,
-    /// The window less the input and the margin; negative where they overrun.
+    /// The window less the input and the margin; negative where these overrun
+    /// it.
     pub available_tokens: i64,
-    /// What the answer may have.
+    /// The tokens that the answer may have.
     pub adjusted_max_output_tokens: usize,
-    /// What was asked for it.
+    /// The tokens that were requested for the answer.
     pub requested_max_output_tokens: usize,
-    /// Whether it may have less than that.
+    /// Whether it may have fewer than requested.
     pub was_reduced: bool,
-    /// Whether input, answer and margin are more than the window, because the
-    /// floor was enforced, or the input more than the model takes as input.
+    /// Whether input, answer and margin exceed the window, because the floor
+    /// was enforced, or the input exceeds the model's limit of the input.
     pub overflows_window: bool,
-    /// How many messages there are.
+    /// The number of messages.
     pub message_count: usize,
-    /// How many memories were chosen.
+    /// The number of chosen memories.
     pub memory_count: usize,
-    /// Their places, ascending; empty where only their number was given.
+    /// The places of these, ascending; empty if only their number was given.
     pub memory_indices: Vec<usize>,
-    /// What is kept free.
+    /// The margin that is kept free, in tokens.
     pub safety_margin: usize,
-    /// What the system prompt takes.
+    /// The tokens of the system prompt.
     pub system_tokens: usize,
-    /// What the chosen memories take.
+    /// The tokens of the chosen memories.
     pub memory_tokens: usize,
-    /// What the tool schemas take.
+    /// The tokens of the tool schemas.
     pub tool_tokens: usize,
     /// Whether nothing was guessed: an exact counter counted messages, memories
     /// and tools, and the system prompt is counted or stated.
     pub is_exact: bool,
 }
 
-/// Something remembered that may go into a prompt.
+/// A remembered text that may go into a prompt.
 ///
-/// What it does not state does not exclude it.
+/// A property that is not set does not exclude it.
 ///
 /// # Examples
 ///
@@ -77,27 +78,27 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns a memory of that text.
+    /// Returns a memory with that text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), importance: None, age_days: None }
     }
 
-    /// Sets how important it is, commonly from 0 to 1.
+    /// Sets the importance, commonly from 0 to 1.
     #[must_use]
     pub fn importance(mut self, importance: f64) -> Self {
         self.importance = Some(importance);
         self
     }
 
-    /// Sets how many days ago it was made.
+    /// Sets the age, in days.
     #[must_use]
     pub fn age_days(mut self, days: f64) -> Self {
         self.age_days = Some(days);
         self
     }
 
-    /// Returns its text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -116,11 +117,11 @@ enum Memories<'a> {
     List(&'a [Memory]),
 }
 
-/// Finds how many tokens the answer may have beside an input, in the window of
-/// a model.
+/// Computes how many tokens the answer may have beside an input, in the window
+/// of a model.
 ///
 /// Without a counter each message takes 250 tokens, and all other texts are
-/// counted as [`Estimate::CharsDiv4`]; with one everything is counted.
+/// counted as [`Estimate::CharsDiv4`]. With a counter everything is counted.
 ///
 /// # Examples
 ///
@@ -197,14 +198,14 @@ impl<'a> Negotiator<'a> {
         }
     }
 
-    /// Sets how many messages there are.
+    /// Sets the number of messages.
     #[must_use]
     pub fn message_count(mut self, count: usize) -> Self {
         self.history = History::Count(count);
         self
     }
 
-    /// Sets the messages. They are counted only where there is a counter.
+    /// Sets the messages. They are counted only if there is a counter.
     #[must_use]
     pub fn messages(mut self, messages: &'a [Message]) -> Self {
         self.history = History::Messages(messages);
@@ -219,43 +220,44 @@ impl<'a> Negotiator<'a> {
         self
     }
 
-    /// Sets the system prompt, where it is not one of the messages.
+    /// Sets the system prompt, if it is not one of the messages.
     #[must_use]
     pub fn system(mut self, text: &'a str) -> Self {
         self.system = Some(Err(text));
         self
     }
 
-    /// Sets how many memories there are, at no cost.
+    /// Sets the number of memories, at no cost.
     #[must_use]
     pub fn memory_count(mut self, count: usize) -> Self {
         self.memories = Memories::Count(count);
         self
     }
 
-    /// Sets the memories that those are chosen from whose importance is above
-    /// 0.6 and whose age is at most 7 days.
+    /// Sets the memories to choose from. By default those are chosen whose
+    /// importance is above 0.6 and whose age is at most 7 days.
     #[must_use]
     pub fn memories(mut self, memories: &'a [Memory]) -> Self {
         self.memories = Memories::List(memories);
         self
     }
 
-    /// Chooses memories whose importance is above that.
+    /// Chooses memories with a higher importance than this: 0.6 by default.
     #[must_use]
     pub fn min_importance(mut self, importance: f64) -> Self {
         self.min_importance = importance;
         self
     }
 
-    /// Chooses memories whose age is at most that.
+    /// Chooses memories of at most this age, in days: 7 by default.
     #[must_use]
     pub fn max_memory_age_days(mut self, days: f64) -> Self {
         self.max_memory_age_days = days;
         self
     }
 
-    /// Bounds what all memories take: the most important that fit are chosen.
+    /// Sets the maximum of all memories together, in tokens: the most important
+    /// that fit are chosen.
     #[must_use]
     pub fn max_memory_tokens(mut self, tokens: usize) -> Self {
         self.max_memory_tokens = Some(tokens);
@@ -269,28 +271,29 @@ impl<'a> Negotiator<'a> {
         self
     }
 
-    /// Keeps so many tokens free.
+    /// Sets the margin that is kept free, in tokens: 100 by default.
     #[must_use]
     pub fn safety_margin(mut self, tokens: usize) -> Self {
         self.safety_margin = Some(tokens);
         self
     }
 
-    /// Keeps 50 tokens free for a model that is known, 200 otherwise.
+    /// Sets the margin to 50 tokens for a known model, and to 200 for an
+    /// unknown one.
     #[must_use]
     pub fn auto_safety_margin(mut self) -> Self {
         self.safety_margin = None;
         self
     }
 
-    /// Sets the floor.
+    /// Sets the floor of the answer, in tokens: 500 by default.
     #[must_use]
     pub fn min_output_tokens(mut self, tokens: usize) -> Self {
         self.min_output_tokens = tokens;
         self
     }
 
-    /// Sets what a message takes where it is not counted.
+    /// Sets the tokens of a message that is not counted: 250 by default.
     #[must_use]
     pub fn tokens_per_message(mut self, tokens: usize) -> Self {
         self.tokens_per_message = tokens;
@@ -304,31 +307,31 @@ impl<'a> Negotiator<'a> {
         self
     }
 
-    /// Bounds the answer by the model's own `max_output_tokens` too.
+    /// Limits the answer to the model's own `max_output_tokens` too.
     #[must_use]
     pub fn cap_output(mut self, cap: bool) -> Self {
         self.cap_output = cap;
         self
     }
 
-    /// Makes an error of what would be `overflows_window`.
+    /// Makes an overflow of the window an error.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
 
-    /// Returns how many tokens the answer may have where `max_output_tokens`
-    /// are asked for.
+    /// Returns how many tokens the answer may have if `max_output_tokens` are
+    /// requested.
     ///
-    /// It may have what is asked, or what the window has left beside the input
-    /// and the margin if that is less, and at least the floor in any case:
-    /// where the floor is more than what is left, or the input alone is more
-    /// than the model takes, `overflows_window` says so. A request below the
-    /// floor is raised to it, which is no reduction.
+    /// It may have what is requested, or what the window has left beside input
+    /// and margin if that is less. It gets at least the floor in any case:
+    /// `overflows_window` is set where the floor is more than what is left, or
+    /// where the input alone exceeds the model's limit. A request below the
+    /// floor is raised to it, which does not count as a reduction.
     ///
-    /// With the feature `tracing`, what was decided is an event, a warning
-    /// where the answer was reduced.
+    /// With the feature `tracing`, the result is an event, and a warning where
+    /// the answer was reduced.
     ///
     /// # Errors
     ///
@@ -393,7 +396,7 @@ impl<'a> Negotiator<'a> {
         Ok(negotiation)
     }
 
-    /// Returns how many messages leave room for an answer of
+    /// Returns the number of messages that leave room for an answer of
     /// `max_output_tokens`, the system prompt and the margin; at least 1,
     /// however small the window.
     ///
@@ -440,7 +443,7 @@ impl<'a> Negotiator<'a> {
         }
     }
 
-    /// Returns how many messages there are and what they take.
+    /// Returns the number of messages and their tokens.
     fn count_history(&self) -> (usize, usize) {
         let uncounted = |count: usize| (count, count.saturating_mul(self.tokens_per_message));
         match (self.history, self.counter) {
@@ -452,8 +455,8 @@ impl<'a> Negotiator<'a> {
         }
     }
 
-    /// Returns the places of the chosen memories, what they take, and how many
-    /// they are.
+    /// Returns the places of the chosen memories, their tokens, and their
+    /// number.
     fn choose_memories(&self) -> Result<(Vec<usize>, usize, usize), Error> {
         let memories = match self.memories {
             Memories::Count(count) => return Ok((Vec::new(), 0, count)),

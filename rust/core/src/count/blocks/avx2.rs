@@ -33,7 +33,7 @@ impl Classify for Avx2 {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sets(block: &[u8; BLOCK]) -> Sets {
-    // SAFETY: twice 32 bytes are read of 64.
+    // SAFETY: two times 32 bytes are read, and there are 64.
     let halves = unsafe {
         let start: *const __m256i = block.as_ptr().cast();
         [_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))]
@@ -45,7 +45,7 @@ fn sets(block: &[u8; BLOCK]) -> Sets {
     let is = |byte: u8| {
         join(halves.map(|half| _mm256_movemask_epi8(_mm256_cmpeq_epi8(half, all(byte)))))
     };
-    // Unsigned: what is below `first` wraps around.
+    // The comparison is unsigned: a byte below `first` wraps around.
     let from = |halves: [__m256i; 2], first: u8, count: u8| {
         join(halves.map(|half| {
             let place = _mm256_sub_epi8(half, all(first));

@@ -33,11 +33,11 @@ impl Classify for Avx512 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn sets(block: &[u8; BLOCK]) -> Sets {
-    // SAFETY: 64 bytes are read of 64.
+    // SAFETY: 64 bytes are read, and there are 64.
     let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
     let all = |byte: u8| _mm512_set1_epi8(byte.cast_signed());
     let is = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, all(byte));
-    // Unsigned: what is below `first` wraps around.
+    // The comparison is unsigned: a byte below `first` wraps around.
     let from = |bytes, first: u8, count: u8| {
         _mm512_cmplt_epu8_mask(_mm512_sub_epi8(bytes, all(first)), all(count))
     };

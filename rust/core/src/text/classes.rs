@@ -1,17 +1,17 @@
-//! Classes of characters, as the published patterns tell them apart.
+//! The classes of characters that the published patterns tell apart.
 
 pub(crate) use budgeteer_vocab::Class;
 
 use crate::once::Once;
 
-/// So many bits of a code point choose a byte of a block.
+/// How many of the low bits of a code point choose its entry in a block.
 const BLOCK_BITS: u32 = 8;
 
 /// The classes of all code points, in two levels: most blocks are alike.
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Box<[u16]>,
-    /// The classes of each block that is unlike those before.
+    /// The classes of each block that differs from those before.
     entries: Vec<u8>,
     ascii: [u8; 128],
 }
@@ -58,7 +58,7 @@ impl Classes {
         if first < 0x80 {
             return (self.ascii[usize::from(first)], 1);
         }
-        let (code, size) = crate::text::decode(text, at);
+        let (code, size) = super::decode(text, at);
         (self.of(code), size)
     }
 }

@@ -1,0 +1,100 @@
+"""Standard input and output, and files, as bytes of UTF-8."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from budgeteer._files import decode, parse_json
+from budgeteer.errors import InvalidArgumentError
+
+STDIN = "-"
+_NAMED = 20
+"""Of files that cannot be read, the first few are named."""
+
+
+class Answer(NamedTuple):
+    """
+    What a command answers.
+
+    Attributes:
+        text: For standard output.
+        said: Whole lines for standard error.
+        status: The exit status.
+
+    """
+
+    text: str
+    said: str = ""
+    status: int = 0
+
+
+def read(name: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    if name != STDIN:
+        data = Path(name).read_bytes()
+    elif sys.stdin is None:
+        raise InvalidArgumentError("standard input is closed")
+    elif not hasattr(sys.stdin, "buffer"):
+        return sys.stdin.read()
+    else:
+        data = sys.stdin.buffer.read()
+    try:
+        return decode(data)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{shown(name)}: {error}") from None
+
+
+def shown(name: str) -> str:
+    return "standard input" if name == STDIN else name
+
+
+def write(text: str) -> None:
+    """Write the whole of *text* to standard output, at once."""
+    if not text:
+        return
+    data = text.encode("utf-8", "backslashreplace")
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(data.decode())
+    else:
+        rest = memoryview(data)
+        while rest:  # an unbuffered stream may take a part only
+            rest = rest[buffer.write(rest) or 0 :]
+    sys.stdout.flush()
+
+
+def abandon_output() -> None:
+    """Let what is still buffered go nowhere, so that exiting does not fail again."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):  # closed, or no file behind it
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stdout)
+    os.close(nowhere)
+
+
+def json_of(name: str) -> Any:
+    try:
+        return parse_json(read(name))
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{shown(name)}: {error}") from None
+
+
+def line_end() -> str:
+    """Return what follows a text that goes out as it was counted: a line end at a terminal."""
+    return "\n" if sys.stdout is not None and sys.stdout.isatty() else ""
+
+
+def unread(problems: Sequence[tuple[str, str]]) -> str:
+    """Return what cannot be read and why, the first few by name; *problems* are not empty."""
+    named = [f"{name}: {problem}" for name, problem in problems[:_NAMED]]
+    if len(problems) > _NAMED:
+        named.append(f"and {len(problems) - _NAMED} more")
+    return f"cannot read {'; '.join(named)}"

@@ -1,0 +1,195 @@
+"""``budgeteer count`` with a limit and of folders, and ``budgeteer cut``."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import budgeteer
+
+WORDS = ("count", "--counter", "words")
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    """Stand beside a folder with two texts, an image and a text in Latin-1."""
+    folder = tmp_path / "docs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "b.md").write_text("one two three")
+    (folder / "deep" / "a.txt").write_text("four five")
+    (folder / "tea.png").write_bytes(b"\x89PNG\r\n\0\0")
+    (folder / "z.txt").write_bytes(b"Gr\xfcn")
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+# The gate.
+
+
+def test_up_to_the_limit_is_status_0(run):
+    """As many tokens as --max are no error, and nothing is said."""
+    assert (0, "3\n", "") == run(*WORDS, "--max", 3, stdin="a b c")
+
+
+def test_above_the_limit_is_status_1(run):
+    """One token more is: the count goes out all the same, and one line says by how much."""
+    expected = "budgeteer: 5 tokens are 2 more than --max 3\n"
+    assert (1, "5\n", expected) == run(*WORDS, "--max", 3, stdin="a b c d e")
+
+
+def test_the_limit_is_for_the_sum(run, docs):
+    """No file alone is above it, but all together."""
+    arguments = ("--max", 4, "docs/b.md", "docs/deep/a.txt")
+    status, out, err = run(*WORDS, *arguments)
+    assert (1, "budgeteer: 5 tokens are 1 more than --max 4\n") == (status, err)
+    assert "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n" == out
+
+
+def test_the_gate_in_a_process_of_its_own():
+    """A shell sees the status."""
+    command = [sys.executable, "-m", "budgeteer", "count", "--max", "1"]
+    done = subprocess.run(
+        command, input=b"green tea", capture_output=True, check=False, timeout=60
+    )
+    assert (1, b"2\n") == (done.returncode, done.stdout.replace(b"\r", b""))
+    assert [b"budgeteer: 2 tokens are 1 more than --max 1"] == done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("limit", ["-1", "x", "1.5"])
+def test_a_limit_that_is_none_is_refused(refused, limit):
+    """It is a number from 0 on, and is looked at before any input."""
+    assert "--max" in refused("count", "--max", limit)
+
+
+# What can be counted, and what not.
+
+
+def test_a_folder_is_counted_file_by_file(run, docs):
+    """Its files come in the order of their paths; what is no text is named, with status 2."""
+    status, out, err = run(*WORDS, "docs")
+    assert "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n" == out
+    expected = (
+        "budgeteer: error: cannot read docs/tea.png: binary; docs/z.txt: line 1: not UTF-8\n"
+    )
+    assert (2, expected) == (status, err)
+
+
+def test_a_glob_chooses_from_a_folder(run, docs):
+    """What is not chosen is not looked at, so that the status is 0."""
+    expected = "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n"
+    assert (0, expected, "") == run(*WORDS, "docs", "--glob", "!*.png", "-g", "!/z.txt")
+    assert (0, "3\tdocs/b.md\n", "") == run(*WORDS, "docs", "-g", "*.md")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("gone", "No such file or directory"), ("tea.png", "binary"), ("z.txt", "line 1: not UTF-8")],
+)
+def test_what_cannot_be_counted_is_named_beside_the_rest(run, docs, name, problem):
+    """One bad file costs no other its count; the status says that the sum is not all."""
+    expected = f"budgeteer: error: cannot read docs/{name}: {problem}\n"
+    assert (2, "3\tdocs/b.md\n", expected) == run(*WORDS, "docs/b.md", f"docs/{name}")
+    assert (2, "", expected) == run(*WORDS, f"docs/{name}")
+
+
+def test_an_empty_path_is_no_folder(run, docs):
+    """A variable that a script forgot to set does not count the folder where it stands."""
+    status, out, err = run("count", "")
+    assert (2, "") == (status, out)
+    assert err.startswith("budgeteer: error: cannot read : ")
+
+
+def test_above_the_limit_goes_before_incomplete(run, docs):
+    """Where the part that was counted is too much already, that is the status."""
+    status, out, err = run(*WORDS, "--max", 1, "docs")
+    assert (1, 2) == (status, len(err.splitlines()))
+    assert out.endswith("5\ttotal\n")
+
+
+def test_many_that_cannot_be_counted_are_one_line(run, docs):
+    """The first of them have a name; JSON has all."""
+    for i in range(30):
+        (docs / f"{i:02}.png").write_bytes(b"\0")
+    _, out, err = run(*WORDS, "docs", "-o", "json")
+    assert 1 == len(err.splitlines())
+    assert err.endswith("docs/19.png: binary; and 12 more\n")
+    assert 32 == len(json.loads(out)["skipped"])
+
+
+def test_an_empty_folder_has_no_tokens(run, tmp_path):
+    """It is an answer."""
+    assert (0, "0\ttotal\n", "") == run("count", "--max", 0, tmp_path)
+
+
+def test_count_answers_in_json(run, docs):
+    """The document has the sum, the limit, and each file."""
+    status, out, _ = run("count", "--max", 100, "-o", "json", "docs")
+    counter = budgeteer.get_counter("o200k_base")
+    counts = [counter.count("one two three"), counter.count("four five")]
+    assert 2 == status
+    assert {
+        "total_tokens": sum(counts),
+        "max_tokens": 100,
+        "counter": "o200k_base",
+        "is_exact": True,
+        "files": [
+            {"path": "docs/b.md", "tokens": counts[0]},
+            {"path": "docs/deep/a.txt", "tokens": counts[1]},
+        ],
+        "skipped": [
+            {"path": "docs/tea.png", "reason": "binary"},
+            {"path": "docs/z.txt", "reason": "line 1: not UTF-8"},
+        ],
+    } == json.loads(out)
+    answer = json.loads(run(*WORDS, "-o", "json", stdin="a b")[1])
+    assert (2, None, False) == (answer["total_tokens"], answer["max_tokens"], answer["is_exact"])
+    assert [{"path": "standard input", "tokens": 2}] == answer["files"]
+
+
+# cut
+
+
+@pytest.mark.parametrize("keep", ["start", "end", "both"])
+@pytest.mark.parametrize("counter", ["o200k_base", "gpt-4", "words"])
+def test_cut_is_truncate(run, keep, counter):
+    """The answer is what the counter's truncate returns, and fits."""
+    text = "Green tea is mild. Black tea is strong. " * 20
+    arguments = ("cut", "-n", 20, "--keep", keep, "-m", counter, "--marker", " [...] ")
+    status, out, err = run(*arguments, stdin=text)
+    found = budgeteer.get_counter(counter)
+    assert (0, "") == (status, err)
+    assert found.truncate(text, 20, keep=keep, marker=" [...] ") == out
+    assert " [...] " in out
+    assert found.count(out) <= 20
+
+
+def test_cut_keeps_the_start_of_a_file(run, tmp_path):
+    """Without options but the number, the start stays, as Packer's default counts."""
+    path = tmp_path / "a.txt"
+    path.write_text("Green tea is mild.")
+    assert (0, "Green tea", "") == run("cut", "-n", 2, path)
+    assert (0, "Green tea is mild.", "") == run("cut", "--max-tokens", 20, path)
+    assert (0, "", "") == run("cut", "-n", 0, path)
+
+
+def test_cut_ends_the_line_at_a_terminal(run, monkeypatch):
+    """As with pack, only a person gets a line end."""
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    assert "tea\n" == run("cut", "-n", 5, stdin="tea")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-n", "-1"], "max_tokens must be from 0 to "),
+        (["-n", "x"], "argument -n/--max-tokens: invalid int value: 'x'"),
+        (["-n", "5", "--keep", "strat"], "argument --keep: must be one of 'start', 'end', 'both'"),
+        (["-n", "5", "-m", "wrods"], "argument -m/--counter: counter must be one of "),
+        (["-n", "5", str(Path("no", "such"))], "cannot read "),
+    ],
+)
+def test_cut_refuses(refused, arguments, message):
+    """An error is one line."""
+    assert message in refused("cut", *arguments, stdin="tea")

@@ -1,0 +1,75 @@
+"""What is read of a chunk beside its text: the same names wherever a field is read."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from budgeteer import Chunk, Corpus, Packer
+from budgeteer.presets import context_gate
+from budgeteer.service import ChunkRetriever
+
+SHAPES = pytest.mark.parametrize("shape", [dict, SimpleNamespace], ids=["mapping", "object"])
+
+
+def test_all_but_the_text_is_a_keyword():
+    """The fields of a chunk have names where it is made: their order says nothing."""
+    with pytest.raises(TypeError, match="positional"):
+        Chunk("tea", "7")
+    assert ("text",) == Chunk.__match_args__
+    assert "7" == Chunk("tea", id="7").id
+
+
+@SHAPES
+def test_meta_is_metadata(backend, shape):
+    """What Haystack calls meta is the metadata for every template, ranking, preset and file."""
+    chunks = [
+        shape(content=f"Tea {name}.", meta={"mtime": mtime, "kind": "note", "source": "a.md"})
+        for name, mtime in (("a", 1), ("b", 3), ("c", 2))
+    ]
+    packer = Packer(100, ranking="recency", template="tagged", counter="words")
+
+    assert "[note:1] Tea b.\n[note:2] Tea c.\n[note:0] Tea a." == packer.pack("", chunks).text
+    assert packer.pack("", chunks).text == packer.pack("", Corpus(chunks)).text
+    xml = Packer(100, template="xml", counter="words").pack("tea", chunks)
+    assert 3 == xml.text.count('source="a.md"')
+    assert {"kind": "note"}.items() <= ChunkRetriever(chunks).retrieve("tea", 1)[
+        0
+    ].metadata.items()
+    first = shape(content="Tea.", meta={"authority": "user", "kind": "decision"})
+    gated = context_gate(99, max_docs=2).pack("tea", [*chunks, first])
+    assert 3 in [kept.index for kept in gated.kept]
+
+
+@SHAPES
+def test_node_id_is_the_id(backend, shape):
+    """What LlamaIndex calls node_id is the identifier."""
+    chunks = [shape(text="Tea.", node_id="n-7")]
+    packer = Packer(100, template="tagged")
+
+    assert "[document:n-7] Tea." == packer.pack("tea", chunks).text
+    assert "n-7" == ChunkRetriever(chunks).retrieve("tea", 1)[0].id
+
+
+@SHAPES
+def test_other_names_in_a_file(native, shape, tmp_path):
+    """A file keeps what is read under another name."""
+    chunks = [shape(text="Tea.", node_id="n-7", meta={"kind": "note"})]
+    Corpus(chunks).save(tmp_path / "corpus")
+
+    opened = Corpus.open(tmp_path / "corpus")
+
+    assert "[note:n-7] Tea." == Packer(100, template="tagged").pack("tea", opened).text
+
+
+@SHAPES
+def test_our_names_go_first(backend, shape):
+    """Where a chunk has both names, ours counts; meta that is no mapping is none."""
+    both = shape(
+        text="Tea.", id="a", node_id="b", metadata={"kind": "task"}, meta={"kind": "note"}
+    )
+    none = shape(text="Rye.", meta="note", node_id=None)
+
+    packing = Packer(100, template="tagged", ranking="input").pack("", [both, none])
+
+    assert "[task:a] Tea.\n[document:1] Rye." == packing.text
+    assert ChunkRetriever([none]).retrieve("rye", 1)[0].metadata is None
