@@ -61,11 +61,10 @@ class TokenCounter:
     Counts the tokens of texts. Made by `get_counter`; immutable, thread-safe, picklable.
 
     Attributes:
-        name: The name that `get_counter` gives this counter for; that of its encoding where it was
-            had by the name of a model. Of a caller's own function, the function's.
-        is_exact: Whether it counts what a tokenizer makes of a text. False for every estimate. A
-            caller's own function is exact only if it says so: by an attribute ``is_exact`` that
-            is True.
+        name: The name that `get_counter` takes for this counter; the name of the encoding if it
+            was made for a native model. The function's name for a caller's own function.
+        is_exact: Whether it counts as a tokenizer does. False for every estimate. A caller's own
+            function is exact only if it has an attribute ``is_exact`` that is True.
 
     Examples:
         >>> get_counter("o200k_base").count("Hello, world!")
@@ -286,12 +285,12 @@ def get_counter(
     ``chars_div4`` under-counts Chinese, Japanese, Korean, emoji, code and JSON.
 
     Args:
-        name: One of the names above, or any callable that takes a str and returns an int (exact
-            if it has an attribute ``is_exact`` that is True), or the
-            `budgeteer.window.ModelLimits` of a model, whose encoding counts.
-        cache: Whether counts are remembered between calls: a text that a native encoding counted
-            once is not counted again. They are kept by a keyed 128-bit hash of the text, for the
-            whole process, in at most 32 MB for each encoding. Other counters remember nothing.
+        name: One of the names above, any callable that takes a str and returns an int (exact if it
+            has an attribute ``is_exact`` that is True), or a `budgeteer.window.ModelLimits`, which
+            gives the counter of its encoding.
+        cache: Whether a native encoding keeps its counts between calls, so that no text is counted
+            twice. The cache holds keyed 128-bit hashes of texts, for the whole process, in at most
+            32 MB for each encoding. Other counters have no cache.
 
     Raises:
         InvalidArgumentError: No counter has that name.
@@ -317,7 +316,7 @@ def get_counter(
         shown = label if isinstance(label, str) else type(name).__name__
         is_exact = getattr(name, "is_exact", False) is True
         return TokenCounter(shown, is_exact, CALLABLE, 0.0, name)
-    from budgeteer._count import limits as _limits  # the table of models, which few programs need
+    from budgeteer._count import limits as _limits  # few programs name a model
 
     if isinstance(name, _limits.ModelLimits):
         return _of_limits(name, cache=cache)

@@ -72,30 +72,23 @@ class Packer:
             ``"truncate_middle"`` in its middle; both leave a marker and then skip.
         max_chunks: The most chunks to keep, from 0 on; None for no limit.
         dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one. ``"near"`` also
-            drops one that nearly repeats a kept one: at least four fifths of the five-word runs
-            that either has are in both, or all of its own are in the kept one. None keeps
-            repetitions.
-        selection: The order in which chunks are admitted. ``"rank"`` is best first.
-            ``"coverage"`` takes next what adds most to the query's words that are covered so
-            far, among the 512 best chunks; for questions of several parts.
-        units: ``"chunk"`` packs whole chunks. ``"sentence"``, for tight budgets, packs sentences
-            of the best chunks (four times the budget, at most 256 chunks), and whole chunks into
-            what is left. Chosen sentences of a chunk stand in their order, `` [...] `` where
-            others were between. Not for presets, ``dedupe="near"`` and selections other than
-            ``"rank"``.
-        order: How the kept chunks stand in the text. ``"rank"`` is best first, ``"input"`` as
-            they came. ``"document"`` groups them by source, and orders each source by the first
-            number in the metadata of ``position``, ``index`` and ``offset``. ``"edges"`` puts
-            the best first, the next best last, and so on inwards. ``"sticky"`` keeps the order
-            of the packing before, up to the first chunk that is gone: see `pack`.
-        template: ``"plain"`` joins the texts by a blank line, ``"tagged"`` puts ``[kind:id] ``
-            in front of each, ``"markdown"`` gives each a heading, ``"xml"`` writes elements and
-            ``"json"`` a list of objects. Kind comes from the metadata (else ``document``), the
-            id from the chunk (else its index). Or a `Template` of your own.
-        notice: A line behind the chunks that says how many were left out, where any were. True
-            for ``Chunks left out: 3.``, or a text of your own in which ``{count}`` is that
-            number. It is inside the budget. Where it would take the room of the best chunk that
-            fits, there is no such line.
+            drops one that nearly repeats a kept one: at least four fifths of their five-word runs
+            are common to both, or all of its own are. None keeps duplicates.
+        selection: The order of admission. ``"rank"`` is best first. ``"coverage"`` takes next,
+            among the 512 best chunks, the one that adds most to the query's words covered so far.
+        units: ``"chunk"`` packs whole chunks. ``"sentence"`` packs sentences of the best chunks
+            first, with `` [...] `` for a gap, then whole chunks; not in presets, and not with
+            ``dedupe="near"`` or ``selection="coverage"``.
+        order: How kept chunks stand in the text. ``"rank"`` is best first, ``"input"`` as given.
+            ``"document"`` groups them by source, then sorts by the metadata ``position``,
+            ``index`` or ``offset``. ``"edges"`` puts the best at both ends. ``"sticky"`` keeps the
+            order of the previous packing: see `pack`.
+        template: ``"plain"`` joins texts by a blank line. ``"tagged"`` writes ``[kind:id] ``
+            before each, ``"markdown"`` a heading; ``"xml"`` writes elements, ``"json"`` a list of
+            objects. Or a `Template` of your own.
+        notice: A last line, inside the budget, that counts the chunks left out, if any. True gives
+            ``Chunks left out: 3.``; a text of your own may contain ``{count}``. None writes none;
+            nor does a notice take the room of the best chunk.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.

@@ -228,10 +228,9 @@ class Packing(Generic[T]):
         text: The context, ready to send.
         total_tokens: The count of exactly `text`; at most `budget_tokens`.
         budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
-        is_exact: Whether the counter counts what a tokenizer makes of a text; False for an
-            estimate. A caller's own function is exact only if it says so, as for `get_counter`.
-        fallback: The ranking that stood in, ``"bm25"``, as texts could not be embedded; None as a
-            rule.
+        is_exact: Whether the counter counts as a tokenizer does; False for an estimate. A caller's
+            own function is exact only if it says so, as for `get_counter`.
+        fallback: ``"bm25"`` if texts could not be embedded and BM25 ranked instead; usually None.
 
     Examples:
         >>> from budgeteer import pack

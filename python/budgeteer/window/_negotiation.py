@@ -40,20 +40,20 @@ class Negotiation:
     Attributes:
         model: The name of the model.
         context_window: Its window.
-        input_token_count: What the input takes: messages, system prompt, memories and tools.
-        available_tokens: The window less the input and the margin; negative where they overrun.
-        adjusted_max_output_tokens: What the answer may have.
-        requested_max_output_tokens: What was asked for it.
-        was_reduced: Whether it may have less than that.
-        overflows_window: Whether input, answer and margin are more than the window, because the
-            floor was enforced, or the input more than the model takes as input.
-        message_count: How many messages there are.
-        memory_count: How many memories were chosen.
-        memory_indices: Their places in *memories*, ascending; empty where a number was given.
-        safety_margin: What is kept free.
-        system_tokens: What the system prompt takes.
-        memory_tokens: What the chosen memories take.
-        tool_tokens: What the tool schemas take.
+        input_token_count: The tokens of messages, system prompt, memories and tools.
+        available_tokens: The window less the input and the margin; negative if they exceed it.
+        adjusted_max_output_tokens: The most tokens of the answer.
+        requested_max_output_tokens: The tokens requested for it.
+        was_reduced: Whether the answer gets fewer than requested.
+        overflows_window: Whether input, answer and margin exceed the window, because the floor was
+            enforced, or the input exceeds the model's input limit.
+        message_count: The number of messages.
+        memory_count: The number of memories chosen.
+        memory_indices: Their places in *memories*, ascending; empty if a number was given.
+        safety_margin: The tokens kept free.
+        system_tokens: The tokens of the system prompt.
+        memory_tokens: The tokens of the chosen memories.
+        tool_tokens: The tokens of the tool schemas.
         is_exact: Whether nothing was guessed: an exact counter counted messages, memories and
             tools, and the system prompt is counted or stated.
 
@@ -124,10 +124,10 @@ def negotiate(
 
     Args:
         model: A name, as for `model_limits`, or limits of your own.
-        messages: The messages, or how many there are.
-        max_output_tokens: What is asked for the answer.
-        system_tokens: What the system prompt takes beside *messages*, or its text. None is 0
-            where there is a system message in *messages*, else a guess: 500.
+        messages: The messages, or their number.
+        max_output_tokens: The tokens requested for the answer.
+        system_tokens: The tokens of a system prompt beside *messages*, or its text. None is 0 if
+            *messages* has a system message, else a guess: 500.
         memories: Texts, or mappings with ``content`` or ``text`` and, if you like, ``importance``
             and an age: ``age_days``, or ``created_at`` or ``timestamp`` as a datetime, its ISO
             form or seconds since 1970. A memory is chosen if its importance is above

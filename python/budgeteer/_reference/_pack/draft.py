@@ -58,7 +58,7 @@ class Draft:
         return self.notice(len(self.texts))
 
     def tail(self) -> str:
-        """Return what stands behind the last chunk."""
+        """Return the text after the last chunk."""
         notice = self.notice(len(self.outcome.dropped)) if self.has_notice() else ""
         return notice + self.template.footer
 

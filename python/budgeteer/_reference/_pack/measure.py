@@ -159,7 +159,7 @@ class Estimate(Measure):
         offer.available = self.budget - before
 
     def set_aside(self, text: str) -> bool:
-        """Reckon with *text* as with header and footer."""
+        """Add the size of *text* to that of header and footer."""
         around = self.around + self.size(text)
         kept = self.draft.outcome.kept
         if kept and self.total(around + self.size(kept[0].rendered)) > self.budget:
@@ -168,7 +168,7 @@ class Estimate(Measure):
         return True
 
     def give_back(self, text: str) -> None:
-        """Reckon without *text* again."""
+        """Subtract the size of *text* again."""
         self.around -= self.size(text)
 
     def spend(self, offer: Offer) -> None:
@@ -263,7 +263,7 @@ class Exact(Measure):
         return with_it - self.count(piece.rendered)
 
     def set_aside(self, text: str) -> bool:
-        """Spend what the notice counts by itself."""
+        """Spend the count of the notice by itself."""
         kept = self.draft.outcome.kept
         counted = self.count(text)
         if kept and self.around + self.count(kept[0].rendered) + counted > self.budget:
@@ -352,7 +352,7 @@ class Counted(Measure):
         offer.available = self.left()
 
     def set_aside(self, text: str) -> bool:
-        """Add what the counter answers for the notice."""
+        """Add the count of the notice."""
         used = self.spent()
         if self.notice is None:
             self.notice = self.count(text)
@@ -362,7 +362,7 @@ class Counted(Measure):
         return True
 
     def give_back(self, _text: str) -> None:
-        """Subtract what was answered for the notice."""
+        """Subtract the count of the notice."""
         self.used = self.spent() - (self.notice or 0)
 
     def spend(self, offer: Offer) -> None:
