@@ -262,8 +262,9 @@ def rust(document: dict[str, Any]) -> str:
     ]
     pair = "(&str, &str)"
     lines = [
-        "//! The table of models: `models.json` of the Python package, and the names that",
-        "//! tiktoken knows. Written by `scripts/generate_models.py`, where its sources are.",
+        "//! The table of models: that of `models.json` of the Python package, and the",
+        "//! names that tiktoken knows. Written by `scripts/generate_models.py`, which",
+        "//! names the sources.",
         "",
         "use super::limits::Row;",
         *table("MODELS", "Row", "Sorted by name.", models),
@@ -271,19 +272,19 @@ def rust(document: dict[str, Any]) -> str:
         *table(
             "PREFIXES",
             "&str",
-            "What stands before a name; the first that fits is taken off.",
+            "The prefixes of names. The first one that matches is taken off.",
             [literal(prefix) for prefix in document["prefixes"]],
         ),
         *table(
             "ENCODING_OF_MODEL",
             pair,
-            "Which encoding tiktoken counts with, sorted.",
+            "The encoding that tiktoken counts with, by name, sorted.",
             pairs(ENCODING_OF_MODEL, ordered=False),
         ),
         *table(
             "ENCODING_OF_PREFIX",
             pair,
-            "The same by what a name starts with; the first that fits decides.",
+            "The encoding by the beginning of a name. The first one that matches decides.",
             pairs(ENCODING_OF_PREFIX, ordered=True),
         ),
         "",

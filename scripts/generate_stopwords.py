@@ -49,7 +49,8 @@ def python(lists: dict[str, list[str]]) -> str:
 def rust(lists: dict[str, list[str]]) -> str:
     """Return the table for Rust."""
     lines = [
-        "//! Stopwords of Snowball's lists, those of a list sorted (`generate_stopwords.py`).",
+        "//! Snowball's lists of stopwords, each sorted; written by",
+        "//! `generate_stopwords.py`.",
         "",
         "#[rustfmt::skip]",
         f"pub(super) static STOPWORDS: [(&str, &[&str]); {len(lists)}] = [",

@@ -9,34 +9,35 @@ __all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine
 @final
 class Packed:
     """
-    What became of chunks: the text, and columns of numbers, which a
-    `budgeteer.Packing` wraps.
+    What became of the chunks: the text, and columns of numbers. A
+    `budgeteer.Packing` wraps it.
     """
     @property
     def available(self, /) -> bytes | None:
         """
-        What was left, as int64.
+        The tokens that were available, as int64.
         """
     @property
     def citation_tokens(self, /) -> bytes:
         """
-        The tokens set aside for citing each, as int64.
+        The tokens set aside for citing each kept chunk, as int64.
         """
     @property
     def cut(self, /) -> int:
         """
-        Which of the kept was cut, by its place in the text; -1 for none.
+        Which of the kept chunks was cut, by its place in the text; -1 for none.
         """
     @property
     def dropped(self, /) -> bytes | None:
         """
         The index of each dropped chunk, in the order in which that was decided,
-        as uint32; None of a corpus, and so are the next three.
+        as uint32. For a corpus this and the next three are None.
         """
     @property
     def duplicates(self, /) -> dict[int, int]:
         """
-        The kept chunk that each dropped duplicate repeats, by the index of this.
+        The kept chunk that each duplicate repeats, by the index of the
+        duplicate.
         """
     @property
     def kept(self, /) -> bytes:
@@ -46,7 +47,7 @@ class Packed:
     @property
     def needed(self, /) -> bytes | None:
         """
-        What each would have added, as int64.
+        The tokens that each dropped chunk needed, as int64.
         """
     @property
     def notice_yields(self, /) -> bool:
@@ -56,7 +57,7 @@ class Packed:
     @property
     def reasons(self, /) -> bytes | None:
         """
-        Why each was dropped, as uint8.
+        Why each dropped chunk was dropped, as uint8.
         """
     @property
     def scores(self, /) -> bytes | None:
@@ -66,7 +67,7 @@ class Packed:
     @property
     def spans(self, /) -> bytes:
         """
-        Where the text of each starts and ends, as int64.
+        Where the text of each kept chunk starts and ends, as int64.
         """
     @property
     def text(self, /) -> str:
@@ -76,7 +77,7 @@ class Packed:
     @property
     def token_counts(self, /) -> bytes:
         """
-        The tokens of each kept chunk, as int64.
+        The token count of the text of each kept chunk, as int64.
         """
     @property
     def total_tokens(self, /) -> int:
@@ -86,7 +87,8 @@ class Packed:
     @property
     def unseen(self, /) -> Any | None:
         """
-        What has the scores and the dropped chunks of a corpus, else None.
+        For a corpus, the object that has the scores and the dropped chunks;
+        else None.
         """
 
 @final
@@ -97,31 +99,32 @@ class Plan:
     def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None] | None, tuple[float, float, float, float | None] | None]", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
     def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None) -> "Packed | tuple[int, int]":
         """
-        Packs chunks or what [`index_chunks`](crate::corpus::index_chunks) made of
-        them; or returns a code and the index of a bad chunk.
+        Packs chunks, or the result of
+        [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
+        index of a bad chunk.
         """
 
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "bytearray | tuple[int, int]":
     """
-    Scores each text as float64; or returns a code and the index of what is no
-    str.
+    Scores each text as float64; or returns a code and the index of the first
+    that is not a str.
     """
 
 def cache_info(kind: "int") -> "tuple[int, int, int, int, int]":
     """
-    Returns the hits, the misses, the entries, the bytes and the most bytes of
-    the counts that are remembered.
+    Returns figures of the cache of counts: hits, misses, entries, bytes and the
+    maximum of bytes.
     """
 
 def clear_cache(kind: "int") -> "None":
     """
-    Forgets the counts that are remembered.
+    Empties the cache of counts.
     """
 
 def cosine_scores(query: "object", vectors: "object") -> "bytearray | int":
     """
-    Scores each of `vectors` as float64; or returns the index of the first that
-    has a number that is not finite, -1 for the query's.
+    Scores each of `vectors` as float64; or returns the index of the first
+    vector with a number that is not finite, -1 for the query's.
     """
 
 def count(kind: "int", ratio: "float", text: "str") -> "int":
@@ -132,7 +135,7 @@ def count(kind: "int", ratio: "float", text: "str") -> "int":
 def count_batch(kind: "int", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int":
     """
     Counts each of `texts`, as int64; or returns the index of the first that is
-    no str.
+    not a str.
     """
 
 def count_till_limit(kind: "int", ratio: "float", text: "str", limit: "int") -> "int | None":
@@ -153,8 +156,8 @@ def index_chunks(chunks: "tuple[object, ...]", index: "object | None") -> "objec
 
 def keyword_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None") -> "bytearray | tuple[int, int]":
     """
-    Scores each text as float64; or returns a code and the index of what is no
-    str.
+    Scores each text as float64; or returns a code and the index of the first
+    that is not a str.
     """
 
 def keywords(text: "str") -> "list[str]":

@@ -49,7 +49,7 @@ class Packer:
     r"""
     Packs chunks into a budget, with options chosen once.
 
-    Immutable, safe to share between threads, and picklable unless its counter is not. For every
+    Immutable, thread-safe, and picklable unless its counter is not. For every
     input and counter, ``packing.total_tokens`` is the count of exactly ``packing.text`` and at
     most ``max_tokens - reserve_tokens``.
 
@@ -86,9 +86,9 @@ class Packer:
         template: ``"plain"`` joins texts by a blank line. ``"tagged"`` writes ``[kind:id] ``
             before each, ``"markdown"`` a heading; ``"xml"`` writes elements, ``"json"`` a list of
             objects. Or a `Template` of your own.
-        notice: A last line, inside the budget, that counts the chunks left out, if any. True gives
-            ``Chunks left out: 3.``; a text of your own may contain ``{count}``. None writes none;
-            nor does a notice take the room of the best chunk.
+        notice: A last line, inside the budget, that counts the chunks left out. True gives
+            ``Chunks left out: 3.``; a text of your own may contain ``{count}``. It never takes the
+            room of the best chunk. None writes none.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
