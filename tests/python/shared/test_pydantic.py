@@ -23,7 +23,7 @@ from budgeteer import (
 )
 from budgeteer.service import LlmSettings
 
-PACKING = pack("tea", ["Green tea.", "Rye bread. " * 50, ""], 6)
+PACKING = pack("tea", ["Green tea.", "Rye bread. " * 50, ""], 6, counter="chars_div4")
 
 
 class Answer(BaseModel):
