@@ -1,7 +1,7 @@
 //! `budgeteer::keyword_scores`, `budgeteer::bm25_scores` and
 //! `budgeteer::keywords` for Python.
 
-use budgeteer::{Batch, Bm25, Stemming, Stopwords, Text};
+use budgeteer::{Batch, Bm25, Lexical, Stemming, Stopwords, Text};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
@@ -59,6 +59,38 @@ pub(crate) fn bm25_scores<'py>(
     let (stemming, stopwords) = words;
     let bm25 = guard(|| bm25((k1, b, stemming, stopwords)))?;
     scores(query, texts, titles, |query, texts| budgeteer::batch_bm25_scores(query, texts, &bm25))
+}
+
+/// Scores each text as float64; or returns a code and the index of the first
+/// that is not a str.
+#[pyfunction]
+#[pyo3(signature = (
+    query: "str",
+    texts: "list[object] | tuple[object, ...]",
+    titles: "list[object] | tuple[object, ...] | None",
+    bm25: "tuple[float, float, str | None, str | tuple[str, ...] | None]",
+    signals: "tuple[float, bool, bool, bool]",
+) -> "bytearray | tuple[int, int]")]
+pub(crate) fn lexical_scores<'py>(
+    query: &Bound<'py, PyString>,
+    texts: &Bound<'py, PySequence>,
+    titles: Option<&Bound<'py, PySequence>>,
+    bm25: Bm25Options<'py>,
+    signals: Signals,
+) -> PyResult<Bound<'py, PyAny>> {
+    let lexical = guard(|| Ok(lexical(self::bm25(bm25)?, signals)))?;
+    scores(query, texts, titles, |query, texts| {
+        budgeteer::batch_lexical_scores(query, texts, &lexical)
+    })
+}
+
+/// The options that the lexical ranking adds to those of BM25: k3, and whether
+/// headings, links and feedback count.
+pub(crate) type Signals = (f64, bool, bool, bool);
+
+/// Returns the lexical ranking with its options.
+pub(crate) fn lexical(bm25: Bm25, (k3, headings, links, feedback): Signals) -> Lexical {
+    Lexical { bm25, k3, headings, links, feedback }
 }
 
 /// The options of BM25: k1, b, the language of the stems, and the stopwords

@@ -21,11 +21,12 @@ pub use crate::ranking::{Needs, Own, SortKey, Words};
 use crate::reading::{Measures, Reading};
 use crate::score::bm25::Bm25Scorer;
 use crate::score::hybrid::fuse;
+use crate::score::lexical::LexicalScorer;
 use crate::selection;
 pub use crate::template::Tag;
 use crate::text::Text;
 
-use read::{overlaps, read, read_slices};
+use read::{finish, overlaps, read, read_slices};
 
 mod read;
 
@@ -170,6 +171,12 @@ pub fn run_indexed<B: Batch, H: Host>(
         Words::None => Vec::new(),
         Words::Keywords => overlaps(query, batch, index, host)?,
         Words::Terms(bm25) => bm25_scores(bm25, query, batch, index, host)?,
+        Words::Lexical(lexical) => {
+            let mut scorer = LexicalScorer::new(query, lexical);
+            let total = index.total_chars();
+            read_slices(batch, total, host, |at| scorer.read(batch.text(at), batch.title(at)))?;
+            finish(&scorer, batch, total, host)?
+        }
     };
     let scores = scores(call, batch.len(), found);
     let reading = Reading {

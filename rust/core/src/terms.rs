@@ -41,6 +41,25 @@ pub(crate) fn for_each_term_of(text: Text<'_>, visit: impl FnMut(&[u8])) {
     for_each_term(text, &folded, &mut Vec::new(), visit);
 }
 
+/// Writes the first term of `text` to `out`, and returns whether there is one.
+pub(crate) fn first_term(text: Text<'_>, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    if let Text::Ascii(bytes) = text {
+        let Some(start) = bytes.iter().position(|&byte| is_word(byte)) else { return false };
+        let term = &bytes[start..end_of(bytes, start, is_word)];
+        out.extend(term.iter().map(u8::to_ascii_lowercase));
+        return true;
+    }
+    let mut any = false;
+    for_each_term_of(text, |term| {
+        if !any {
+            out.extend_from_slice(term);
+            any = true;
+        }
+    });
+    any
+}
+
 /// Folds `text` into `out`, one byte for each code point: ASCII as it is, the
 /// Kelvin sign as `k`, any other part of a word as [`OTHER`], a letter of a
 /// script without spaces as [`UNSPACED`], and all else as a space.

@@ -3,7 +3,7 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from budgeteer._reference._rank import stopword_table as _stopword_table
@@ -95,6 +95,11 @@ class Terms:
             return frozenset(_stopword_table.STOPWORDS[given].split())
         return frozenset(term for word in given or () for term in terms(word))
 
+    def stem(self) -> Callable[[str], str]:
+        """Return the function that stems a word; without a language, a word is its own stem."""
+        language, _ = self.words
+        return _same if language is None else stemmer(language)
+
     def of_query(self, query: str) -> list[str]:
         """Return the terms of *query*, stemmed, each once, in order of occurrence."""
         language, _ = self.words
@@ -111,3 +116,7 @@ class Terms:
         return [
             [None if term in stopwords else stem(term) for term in terms(text)] for text in texts
         ]
+
+
+def _same(word: str) -> str:
+    return word

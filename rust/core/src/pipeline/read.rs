@@ -6,6 +6,7 @@ use crate::plan::{Call, Counting, Dedupe, Host};
 use crate::ranking::Words;
 use crate::reading::{Measures, Reading};
 use crate::score::bm25::Bm25Scorer;
+use crate::score::lexical::LexicalScorer;
 use crate::score::{KeywordScorer, Scratch};
 use crate::text::Text;
 
@@ -17,10 +18,11 @@ const SLICE_CHARS: usize = 8 << 20;
 const PREFETCH: usize = 1;
 
 /// Where the relevance comes from.
-enum Relevance {
+enum Relevance<'a> {
     /// From what is known of the chunks already.
     Given,
     Bm25(Box<Bm25Scorer>),
+    Lexical(Box<LexicalScorer<'a>>),
     Overlap(KeywordScorer, Scratch),
 }
 
@@ -39,6 +41,7 @@ pub(super) fn read<B: Batch, H: Host>(
         Words::None => Relevance::Given,
         Words::Keywords => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
         Words::Terms(bm25) => Relevance::Bm25(Box::new(Bm25Scorer::new(query, bm25))),
+        Words::Lexical(lexical) => Relevance::Lexical(Box::new(LexicalScorer::new(query, lexical))),
     };
     let mut found = Vec::new();
     if let Relevance::Overlap(..) = relevance {
@@ -71,6 +74,7 @@ pub(super) fn read<B: Batch, H: Host>(
                 match relevance {
                     Relevance::Given => {}
                     Relevance::Bm25(bm25) => bm25.read(text, title),
+                    Relevance::Lexical(lexical) => lexical.read(text, title),
                     Relevance::Overlap(overlap, scratch) => {
                         found.push(overlap.score(text, title, scratch));
                     }
@@ -83,10 +87,28 @@ pub(super) fn read<B: Batch, H: Host>(
         })?;
         from = to;
     }
-    if let Relevance::Bm25(bm25) = relevance {
-        found = bm25.scores();
+    match relevance {
+        Relevance::Bm25(bm25) => found = bm25.scores(),
+        Relevance::Lexical(lexical) => found = finish(&lexical, batch, total, host)?,
+        Relevance::Given | Relevance::Overlap(..) => {}
     }
     Ok((found, Reading { measures: Measures::Read(sizes), prints: prints.into() }))
+}
+
+/// Returns the scores of a batch of `total` code points that `lexical` has
+/// read.
+pub(super) fn finish<B: Batch, H: Host>(
+    lexical: &LexicalScorer<'_>,
+    batch: &B,
+    total: usize,
+    host: &mut H,
+) -> Result<Vec<f64>, H::Error> {
+    let mut scored = lexical.scored(batch);
+    if let Some(mut feedback) = lexical.feedback(batch, &scored) {
+        read_slices(batch, total, host, |at| feedback.read(batch.text(at), batch.title(at)))?;
+        feedback.add_to(&mut scored.scores);
+    }
+    Ok(scored.scores)
 }
 
 /// Returns the share of the query's keywords that each chunk of a corpus

@@ -7,9 +7,12 @@
 //! the starts is the number of words that start there.
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
+use super::Method;
 use super::kernel::{BUCKETS, ByteTable, FIRST, Lanes, MAX_WIDTH};
-use super::{MAX_KEYWORDS, Method};
 use crate::text::letters::is_word;
+
+/// The number of terms that a [`TermScanner`] takes at most: one byte each.
+pub(crate) const MAX_TERMS: usize = 256;
 
 /// The counts of a text.
 #[derive(Debug, Default)]
@@ -50,6 +53,12 @@ impl Tally {
         std::mem::take(&mut self.words)
     }
 
+    /// Returns the terms that occur, in their order.
+    pub(crate) fn found(&mut self) -> &[u32] {
+        self.touched.sort_unstable();
+        &self.touched
+    }
+
     /// Returns how many terms occur.
     pub(crate) fn len(&self) -> usize {
         self.touched.len()
@@ -75,7 +84,7 @@ pub(crate) struct TermScanner {
 
 impl TermScanner {
     /// Prepares to count `terms`, each with its number in the tally: lowercase
-    /// ASCII letters and digits, and at most [`MAX_KEYWORDS`] of them.
+    /// ASCII letters and digits, and at most [`MAX_TERMS`] of them.
     pub(crate) fn new(terms: Vec<(Vec<u8>, u32)>) -> Self {
         Self::with_method(terms, false, Method::best())
     }
@@ -87,8 +96,15 @@ impl TermScanner {
         Self::with_method(beginnings.collect(), true, Method::best())
     }
 
-    fn with_method(terms: Vec<(Vec<u8>, u32)>, is_for_beginnings: bool, method: Method) -> Self {
-        assert!(terms.len() <= MAX_KEYWORDS, "a scanner takes at most 64 terms");
+    fn with_method(
+        mut terms: Vec<(Vec<u8>, u32)>,
+        is_for_beginnings: bool,
+        method: Method,
+    ) -> Self {
+        assert!(terms.len() <= MAX_TERMS, "a scanner takes at most 256 terms");
+        // Terms that begin alike share a bucket, so that few places pass.
+        terms.sort_unstable();
+        let (count, buckets) = (terms.len(), BUCKETS.min(terms.len()));
         let mut scanner = Self {
             method,
             is_for_beginnings,
@@ -101,8 +117,8 @@ impl TermScanner {
             // A bit for each of the five high nibbles.
             scanner.word.add(byte, 1 << ((byte >> 4) - 3));
         }
-        for (place, (term, _)) in (0_u8..).zip(&scanner.terms) {
-            let bucket = usize::from(place) % BUCKETS;
+        for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
+            let bucket = usize::from(place) * buckets / count;
             scanner.buckets[bucket].push(place);
             for (offset, table) in scanner.first.iter_mut().enumerate() {
                 match term.get(offset) {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Bm25;
-use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
+use crate::scan::{MAX_TERMS, Tally, TermScanner};
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
 use crate::terms::{end_of, fold, for_each_term, for_each_wide, take_unspaced};
@@ -49,18 +49,22 @@ enum Search {
 impl Bm25Scorer {
     /// Returns a scorer with the options of `bm25`.
     pub(crate) fn new(query: Text<'_>, bm25: &Bm25) -> Self {
-        let wanted = bm25.terms_of(query);
-        let numbered = wanted.iter().cloned().zip(0_u32..);
+        Self::of_terms(bm25.terms_of(query), bm25)
+    }
+
+    /// Returns a scorer for terms that differ, stemmed if `bm25` says so.
+    pub(crate) fn of_terms(wanted: Vec<Vec<u8>>, bm25: &Bm25) -> Self {
+        let terms = wanted.len();
+        let numbered = wanted.into_iter().zip(0_u32..);
         let search = if let Some(stemming) = bm25.stemming {
             Search::Stems(Box::new(Stems::new(stemming, &bm25.stopwords, numbered.collect())))
-        } else if wanted.len() > MAX_KEYWORDS {
+        } else if terms > MAX_TERMS {
             Search::Many { wanted: numbered.collect() }
         } else {
             let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
             let scanner = Box::new(TermScanner::new(ascii));
             Search::Few { scanner, wide: wide.into_iter().collect() }
         };
-        let terms = wanted.len();
         Self {
             k1: bm25.k1,
             b: bm25.b,
@@ -75,15 +79,35 @@ impl Bm25Scorer {
         }
     }
 
+    /// Returns whether there is no term to look for.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.frequencies.is_empty()
+    }
+
+    /// Returns the number of texts read.
+    pub(crate) fn texts(&self) -> usize {
+        self.texts
+    }
+
     /// Counts the terms and words of the next text and its title.
     pub(crate) fn read(&mut self, text: Text<'_>, title: Text<'_>) {
-        self.texts += 1;
-        if self.frequencies.is_empty() {
-            return;
-        }
-        self.count(text);
-        if !title.is_empty() {
+        if !self.is_idle() {
+            self.count(text);
             self.count(title);
+        }
+        self.close();
+    }
+
+    /// Returns the terms found since the text began, in ascending order.
+    pub(crate) fn found(&mut self) -> &[u32] {
+        self.tally.found()
+    }
+
+    /// Ends the text: what was counted is all of it.
+    pub(crate) fn close(&mut self) {
+        self.texts += 1;
+        if self.is_idle() {
+            return;
         }
         let Self { tally, frequencies, counts, .. } = self;
         let place = counts.len();
@@ -98,7 +122,12 @@ impl Bm25Scorer {
         self.words += u64::from(counts[place]);
     }
 
-    fn count(&mut self, text: Text<'_>) {
+    /// Counts the terms and words of a part of the text. Parts end where words
+    /// do.
+    pub(crate) fn count(&mut self, text: Text<'_>) {
+        if text.is_empty() {
+            return;
+        }
         let Self { search, tally, folded, lowered, .. } = self;
         match (search, text) {
             (Search::Few { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
@@ -153,14 +182,19 @@ impl Bm25Scorer {
     ///
     /// The order of the operations is part of the result: the reference has the
     /// same.
-    pub(crate) fn scores(self) -> Vec<f64> {
+    pub(crate) fn scores(&self) -> Vec<f64> {
+        self.weighted(&self.weights())
+    }
+
+    /// Returns the score of each text that was read, with a weight for each
+    /// term.
+    pub(crate) fn weighted(&self, weights: &[f64]) -> Vec<f64> {
         if self.counts.is_empty() {
             return vec![0.0; self.texts];
         }
-        let weights = self.weights();
         let mut scores = Vec::with_capacity(self.texts);
         self.for_each(|found, norm| {
-            let parts = found.iter().map(|&pair| self.part(&weights, pair, norm));
+            let parts = found.iter().map(|&pair| self.part(weights, pair, norm));
             scores.push(parts.fold(0.0, |score, part| score + part));
         });
         scores
@@ -179,16 +213,22 @@ impl Bm25Scorer {
         Parts { weights, found, ends }
     }
 
+    /// Returns the weight of each term.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 texts
-    fn weights(&self) -> Vec<f64> {
+    pub(crate) fn weights(&self) -> Vec<f64> {
         let idf = |&frequency: &u64| idf(self.texts as f64, frequency as f64);
         self.frequencies.iter().map(idf).collect()
     }
 
-    /// Calls `visit` for each text with its terms and their counts, and with
-    /// the norm of its length.
+    /// Returns how many texts have the term.
+    pub(crate) fn frequency(&self, term: u32) -> u64 {
+        self.frequencies[term as usize]
+    }
+
+    /// Calls `visit` for each text, in their order, with its terms and their
+    /// counts, and with the norm of its length.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
-    fn for_each(&self, mut visit: impl FnMut(&[[u32; 2]], f64)) {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&[[u32; 2]], f64)) {
         let Self { k1, b, .. } = *self;
         let average = self.words as f64 / self.texts as f64;
         let mut counts = self.counts.as_slice();
@@ -203,8 +243,9 @@ impl Bm25Scorer {
         }
     }
 
+    /// Returns what a term with its count adds to the score of a text.
     #[inline]
-    fn part(&self, weights: &[f64], [term, count]: [u32; 2], norm: f64) -> f64 {
+    pub(crate) fn part(&self, weights: &[f64], [term, count]: [u32; 2], norm: f64) -> f64 {
         let count = f64::from(count);
         weights[term as usize] * ((count * (self.k1 + 1.0)) / (count + norm))
     }
@@ -256,7 +297,7 @@ impl Stems {
             beginnings.dedup();
             beginnings
         });
-        let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_KEYWORDS);
+        let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_TERMS);
         let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
         let recent = vec![(0, None); 1 << RECENT_BITS].into_boxed_slice();
         let (stopwords, seen) = (stopwords.clone(), HashMap::new());
