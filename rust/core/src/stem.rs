@@ -50,12 +50,6 @@ static ALGORITHMS: [(&str, Algorithm); 28] = [
 const KEEPING_ONE: [&str; 8] =
     ["english", "french", "german", "italian", "norwegian", "portuguese", "spanish", "swedish"];
 
-/// Languages for which that holds for the second letter too, where the word is
-/// ASCII: all of these but German, in which `ae` is `a`.
-fn keeps_two(language: &str) -> bool {
-    language != "german" && KEEPING_ONE.contains(&language)
-}
-
 /// Stems the words of a language. Needs the feature `stemming`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stemming {
@@ -109,23 +103,26 @@ impl Stemming {
     /// where they are not known.
     pub(crate) fn beginnings(self, stem: &[u8]) -> Option<Vec<Vec<u8>>> {
         let language = languages().nth(self.place.into())?;
-        let (&first, rest) = stem.split_first()?;
+        let first = *stem.first()?;
         if !KEEPING_ONE.contains(&language) {
             return None;
         }
         if !first.is_ascii() {
             return Some(Vec::new()); // such a language has no ASCII words
         }
-        match rest.first() {
-            Some(second) if second.is_ascii() && keeps_two(language) => {
-                let mut beginnings = vec![vec![first, *second]];
-                if language == "english" && *second == b'i' {
-                    beginnings.push(vec![first, b'y']); // the stem of dying is die
-                }
-                Some(beginnings)
-            }
-            _ => Some(vec![vec![first]]),
+        let kept = match language {
+            "german" => 1, // ae is a
+            // An ending may become one letter: happy is happi, hoping is hope.
+            "english" => 2.max(stem.len() - 1),
+            _ => 2,
+        };
+        let ascii = stem.iter().take_while(|byte| byte.is_ascii()).count();
+        let kept = kept.min(ascii);
+        let mut beginnings = vec![stem[..kept].to_vec()];
+        if let (&[.., b'i', b'e'], "english") = (stem, language) {
+            beginnings.push([&stem[..stem.len() - 2], b"y"].concat()); // dying is die
         }
+        Some(beginnings)
     }
 }
 

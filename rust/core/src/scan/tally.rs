@@ -73,6 +73,8 @@ pub(crate) struct TermScanner {
     is_for_beginnings: bool,
     /// Each term and its number in the tally.
     terms: Vec<(Vec<u8>, u32)>,
+    /// The first bytes of each term, and which bits of them to compare.
+    fronts: Vec<(u32, u32)>,
     /// Not 0 for an ASCII letter or digit.
     word: ByteTable,
     /// For each of the first bytes, the buckets of the terms that have it
@@ -111,6 +113,7 @@ impl TermScanner {
             word: ByteTable::EMPTY,
             first: [ByteTable::EMPTY; FIRST],
             buckets: [const { Vec::new() }; BUCKETS],
+            fronts: terms.iter().map(|(term, _)| front(term)).collect(),
             terms,
         };
         for byte in (0..0x80).filter(u8::is_ascii_alphanumeric) {
@@ -179,10 +182,18 @@ impl TermScanner {
     /// Counts the term of `buckets` that is the word at `at`, if there is one.
     #[inline]
     fn confirm(&self, folded: &[u8], at: usize, mut buckets: u8, tally: &mut Tally) {
+        let here = match folded[at..].first_chunk() {
+            Some(bytes) => u32::from_le_bytes(*bytes) | CASES,
+            None => front(&folded[at..]).0,
+        };
         while buckets != 0 {
             let bucket = buckets.trailing_zeros() as usize;
             buckets &= buckets - 1;
             for &place in &self.buckets[bucket] {
+                let (bytes, mask) = self.fronts[usize::from(place)];
+                if here & mask != bytes {
+                    continue;
+                }
                 let (term, number) = &self.terms[usize::from(place)];
                 let end = at + term.len();
                 if !folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term)) {
@@ -199,6 +210,19 @@ impl TermScanner {
             }
         }
     }
+}
+
+/// The bits by which the cases of ASCII letters differ.
+const CASES: u32 = 0x2020_2020;
+
+/// Returns the first four bytes of a term, in any case, and the bits of them
+/// that a shorter one has.
+fn front(term: &[u8]) -> (u32, u32) {
+    let (mut bytes, mut mask) = ([0; 4], [0; 4]);
+    for (place, &byte) in term.iter().take(4).enumerate() {
+        (bytes[place], mask[place]) = (byte | 0x20, u8::MAX);
+    }
+    (u32::from_le_bytes(bytes), u32::from_le_bytes(mask))
 }
 
 /// A scan of one text.
