@@ -137,6 +137,20 @@ histories = st.lists(
 )
 
 
+turns = st.lists(long_texts, min_size=1, max_size=3).flatmap(
+    lambda texts: st.sampled_from(
+        [
+            [said("user"), call(*"xyz"[: len(texts)]), *map(result, "xyz", texts)],
+            [said("user"), use("x"), used("x", result_text=texts[0])],
+            [use("x"), used("x", result_text=texts[0], text="Go on.")],
+        ]
+    )
+)
+"""Ends of a history with a question and its tool results."""
+
+ending = st.builds(list.__add__, histories, turns)
+
+
 @given(histories, st.integers(0, 200), counters, st.sampled_from(BACKENDS))
 def test_what_is_left(messages, limit, counter, name):
     """It is the longest that may be left and fits, if that has the question and what follows."""
@@ -159,7 +173,7 @@ def test_what_is_left(messages, limit, counter, name):
             assert all(a is b for a, b in zip(left, allowed[0], strict=True))
 
 
-@given(histories, st.integers(0, 200), counters, st.sampled_from(BACKENDS))
+@given(histories | ending, st.integers(0, 200), counters, st.sampled_from(BACKENDS))
 def test_what_is_cut(messages, limit, counter, name):
     """Only texts of tool results differ, the longest; the rest are the caller's objects."""
     turn = turn_of(messages)
@@ -202,7 +216,7 @@ def test_what_is_cut(messages, limit, counter, name):
         assert count_messages(needed, counter=counter) > limit
 
 
-@given(histories, st.integers(0, 150), st.sampled_from(["o200k_base", "words"]))
+@given(histories | ending, st.integers(0, 150), st.sampled_from(["o200k_base", "words"]))
 def test_more_room_keeps_more(messages, limit, counter):
     """What is left with less room is left with more, and no tool result is shorter."""
     try:
@@ -216,7 +230,7 @@ def test_more_room_keeps_more(messages, limit, counter):
     assert len(less) <= len(more)
 
 
-@given(histories, st.integers(0, 200), counters)
+@given(histories | ending, st.integers(0, 200), counters)
 def test_both_backends_trim_alike(messages, limit, counter):
     """Native and reference leave the same, errors included."""
     answers = []

@@ -149,19 +149,16 @@ fn exhausted(
     };
     let own = turn.fixed[&place];
     let others = turn.needed().saturating_sub(own).saturating_sub(turn.least);
-    let parts = [
-        (system, history.system.len(), "system message", ""),
-        (others, turn.fixed.len() - 1, "other message", ""),
-        (turn.least, turn.results(), "cut text", " of tool results"),
-    ];
-    let mut shown = parts.map(|(tokens, count, name, of)| match count {
+    let part = |tokens: usize, count: usize, name: &str, of: &str| match count {
         0 => String::new(),
         _ => format!("{tokens} for {}{of} - ", number(count, name)),
-    });
-    shown[0] += &format!("{own} for messages[{place}] - ");
+    };
     Error::overflow(format!(
-        "{what}: max_tokens {max_tokens} - {}{PER_REPLY} for the reply = -{missing}",
-        shown.concat()
+        "{what}: max_tokens {max_tokens} - {}{own} for messages[{place}] - {}{}{PER_REPLY} for \
+         the reply = -{missing}",
+        part(system, history.system.len(), "system message", ""),
+        part(others, turn.fixed.len() - 1, "other message", ""),
+        part(turn.least, turn.results(), "cut text", " of tool results"),
     ))
 }
 

@@ -16,14 +16,14 @@ pub(crate) struct Turn<'a> {
     room: usize,
     /// For the place of each message, its tokens without these texts.
     pub(super) fixed: BTreeMap<usize, usize>,
-    results: Vec<Text>,
+    results: Vec<Held>,
     /// The tokens that these texts take at least: each its own, or those of the
     /// marker.
     pub(super) least: usize,
 }
 
 /// A text of a tool result.
-struct Text {
+struct Held {
     /// The place of its message.
     place: usize,
     text: String,
@@ -43,7 +43,7 @@ impl<'a> Turn<'a> {
         let mut fixed = BTreeMap::new();
         for &place in places {
             let hold = |text: &str| {
-                results.push(Text { place, text: text.to_owned(), tokens: 0 });
+                results.push(Held { place, text: text.to_owned(), tokens: 0 });
                 0
             };
             fixed.insert(place, costs.with_results(&messages[place], hold));
@@ -53,8 +53,8 @@ impl<'a> Turn<'a> {
         let most = room.max(marker);
         let mut least = 0_usize;
         for result in &mut results {
-            let counted = counter.count_till_limit(&result.text, most);
-            result.tokens = counted.unwrap_or(most.saturating_add(1));
+            let known = counter.count_till_limit(&result.text, most);
+            result.tokens = known.unwrap_or(most.saturating_add(1));
             least = least.saturating_add(result.tokens.min(marker));
         }
         Self { messages, costs, room, fixed, results, least }
