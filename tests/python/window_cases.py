@@ -210,6 +210,24 @@ MESSAGES = {
             ],
         },
     ],
+    "unknown parts": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_audio", "input_audio": {"data": "é" * 7}},
+                {"type": "file", "file": {"file_data": "a"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "server_tool_use", "id": "s", "name": "web", "input": {"q": 1.0}},
+                {"type": "document", "source": {"type": "url", "url": "https://a.example"}},
+                {"type": "video_url", "video_url": {"url": "https://a.example"}},
+                {"type": "", "x": None},
+            ],
+        },
+    ],
     "image of a url": [_image(url="https://a.example/b.png")],
     "image of low detail": [_image(url="https://a.example/b.png", detail="low")],
     "image of a size": [
@@ -233,7 +251,7 @@ BAD_MESSAGES = {
     "a role that is none": {"role": 7},
     "a content that is none": {"role": "user", "content": 7},
     "a part of no type": {"role": "user", "content": [{"text": "x"}]},
-    "a part of an unknown type": {"role": "user", "content": [{"type": "video"}]},
+    "a part whose type is none": {"role": "user", "content": [{"type": 7}]},
     "a part that is none": {"role": "user", "content": [None]},
     "a text that is none": {"role": "user", "content": [{"type": "text"}]},
     "an unknown detail": _image(url="x", detail="some"),
@@ -269,7 +287,7 @@ NEGOTIATIONS = [
             "counter": "o200k_base",
             **given,
         }
-        for messages in (SAID, MESSAGES["hello"], [])
+        for messages in (SAID, MESSAGES["hello"], MESSAGES["unknown parts"], [])
         for given in ({}, {"system_tokens": 7}, {"system_tokens": "Be brief."})
     ),
     {
@@ -355,7 +373,8 @@ def messages():
             "messages": items,
             "counter": counter,
             "model": model,
-            "tokens": count_messages(items, counter=counter, model=model),
+            "tokens": (tokens := count_messages(items, counter=counter, model=model)),
+            "is_exact": tokens.is_exact,
         }
         for items in MESSAGES.values()
         for counter, model in [

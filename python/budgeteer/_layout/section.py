@@ -11,6 +11,7 @@ from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._messages.messages import Message, MessageCosts, framed_tools, render_tools
 from budgeteer._messages.trim import History
+from budgeteer._messages.turn import Turn
 from budgeteer._pack.packing import Packing
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
@@ -194,10 +195,17 @@ class Part:
             self.was_cut = size < self.tokens
             room = size - self.least
             if room >= 0:
-                newest = self.history.newest(room, lambda i, _: self.each[i])
-                kept = sorted([*self.history.system, *newest])
-                self.messages = [content[i] for i in kept]
-                self.used = sum(self.each[i] for i in kept)
+                latest = self.history.turn(self.where)
+                newest = self.history.newest(room, lambda i, _: self.each[i], latest)
+                made: dict[int, Message] = {}
+                used = sum(self.each[i] for i in newest or ())
+                if newest is None:
+                    turn = Turn(self.where, content, latest, self.costs, self.counter, room)
+                    if turn.missing <= 0:
+                        made, used = turn.cut()
+                kept = sorted([*self.history.system, *(newest or made)])
+                self.messages = [made.get(i, content[i]) for i in kept]
+                self.used = self.least + used
         elif self.kind is Kind.TEXT and content:
             self.was_cut = size < self.tokens
             if not self.was_cut:

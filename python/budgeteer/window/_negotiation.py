@@ -18,7 +18,15 @@ from budgeteer import _validate
 from budgeteer._count.counter import get_counter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._log import log
-from budgeteer._messages.messages import Counter, Message, count_messages, count_tools, has_system
+from budgeteer._messages.messages import (
+    Counter,
+    Message,
+    MessageCount,
+    count_messages,
+    count_tools,
+    has_system,
+)
+from budgeteer._messages.shapes import AnyMessage, mapping
 from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
@@ -96,7 +104,7 @@ class Negotiation:
 def negotiate(
     *,
     model: str | ModelLimits,
-    messages: int | Sequence[Message],
+    messages: int | Sequence[AnyMessage],
     max_output_tokens: int,
     system_tokens: int | str | None = None,
     memories: int | Sequence[Any] = (),
@@ -206,7 +214,7 @@ def negotiate(
         adjusted = min(adjusted, limits.max_output_tokens)
     adjusted = max(floor, adjusted)
     overflows = adjusted > available or taken > limits.max_input_tokens
-    is_stated = is_guessed or _is_number(messages) or _is_number(memories)
+    is_stated = is_guessed or not message_tokens.is_exact or _is_number(memories)
     if strict and overflows:
         raise BudgetExhaustedError(
             f"model {limits.name[:80]!r} has a window of {limits.context_window} tokens "
@@ -301,19 +309,16 @@ def _margin(value: object, limits: ModelLimits) -> int:
 
 def _messages(
     messages: Any, per_message: int, counter: Counter | None, limits: ModelLimits
-) -> tuple[int, int]:
+) -> tuple[int, MessageCount]:
     """Return the number of messages and their tokens."""
     if _is_number(messages):
         number = _validate.tokens("messages", messages)
-        return number, number * per_message
+        return number, MessageCount(number * per_message, is_exact=False)
     items = _validate.batch("messages", messages)
     for i, item in enumerate(items):
-        if not isinstance(item, Mapping):
-            raise InvalidArgumentError(
-                f"messages[{i}] must be a mapping, not {_validate.type_name(item)}"
-            )
+        mapping(f"messages[{i}]", item)
     if counter is None:
-        return len(items), len(items) * per_message
+        return len(items), MessageCount(len(items) * per_message, is_exact=False)
     return len(items), count_messages(items, counter=counter, model=limits)
 
 

@@ -57,7 +57,7 @@ pub use error::{Error, ErrorKind};
 pub use images::{Detail, Image};
 pub use keywords::keywords;
 pub use layout::{Allocation, Filling, Flex, Layout, Resolved, Section, resolve_layout};
-pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim};
+pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim, Trimmed};
 pub use outcome::{Dropped, DroppedColumns, Kept, Reason};
 pub use packer::Packer;
 pub use packing::{KeptChunk, Packing};

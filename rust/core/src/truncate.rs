@@ -206,20 +206,21 @@ pub fn truncate<E>(
     Ok(Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail))))
 }
 
-/// Returns the start of `text` cut to at most `max_tokens` tokens, with any
-/// counter.
+/// Returns `text` cut to at most `max_tokens` tokens, with any counter.
 pub(crate) fn cut_to<'a>(
     text: &'a str,
     max_tokens: usize,
+    keep: Keep,
+    marker: &str,
     counter: &dyn TokenCounter,
 ) -> Cow<'a, str> {
-    let (whole, none, limit) = (Text::from(text), Text::from(""), max_tokens as u64);
+    let (whole, marker, limit) = (Text::from(text), Text::from(marker), max_tokens as u64);
     let mut scratch = Vec::new();
     let cut = match counter.native() {
-        Some(Native::Exact(exact)) => exact.truncate(whole, limit, Keep::Start, none, &GO_ON),
+        Some(Native::Exact(exact)) => exact.truncate(whole, limit, keep, marker, &GO_ON),
         Some(Native::Estimate(estimate)) => {
             let count = |piece: Text<'_>| Ok(estimate.count_text(piece, &mut scratch));
-            let Ok::<_, Infallible>(cut) = truncate(whole, limit, Keep::Start, none, count);
+            let Ok::<_, Infallible>(cut) = truncate(whole, limit, keep, marker, count);
             cut
         }
         None => {
@@ -228,7 +229,7 @@ pub(crate) fn cut_to<'a>(
                 piece.write_utf8(&mut scratch);
                 Ok(counter.count(&String::from_utf8_lossy(&scratch)) as u64)
             };
-            let Ok::<_, Infallible>(cut) = truncate(whole, limit, Keep::Start, none, count);
+            let Ok::<_, Infallible>(cut) = truncate(whole, limit, keep, marker, count);
             cut
         }
     };

@@ -7,9 +7,9 @@ use std::fmt;
 use super::{Flex, check_factor};
 use crate::count::TokenCounter;
 use crate::error::Error;
-use crate::messages::{Costs, History, Message, Tool, count_tools};
+use crate::messages::{Costs, History, Message, Tool, Turn, count_tools};
 use crate::packing::Packing;
-use crate::truncate::cut_to;
+use crate::truncate::{Keep, cut_to};
 
 const ROLES: [&str; 4] = ["system", "developer", "user", "assistant"];
 
@@ -357,11 +357,22 @@ impl<'a> Share<'a> {
                 self.was_cut = size < self.tokens;
                 if let Some(room) = size.checked_sub(self.least) {
                     let cost = |i: usize, left| Some(self.each[&i]).filter(|&cost| cost <= left);
-                    let mut kept = self.history.newest(room, cost, false);
+                    let latest = self.history.turn(false).unwrap_or_default();
+                    let newest = self.history.newest(room, cost, &latest, false);
+                    let (mut kept, (made, used)) = if let Some(kept) = newest {
+                        let used = sum(kept.iter().map(|i| &self.each[i]));
+                        (kept, (BTreeMap::new(), used))
+                    } else {
+                        match Turn::new(messages, &latest, self.costs, room).cut() {
+                            Some(cut) => (latest, cut),
+                            None => <_>::default(),
+                        }
+                    };
                     kept.extend(&self.history.system);
                     kept.sort_unstable();
-                    self.messages = kept.iter().map(|&i| messages[i].clone()).collect();
-                    self.used = sum(kept.iter().map(|i| &self.each[i]));
+                    let message = |&i: &usize| made.get(&i).unwrap_or(&messages[i]).clone();
+                    self.messages = kept.iter().map(message).collect();
+                    self.used = self.least + used;
                 }
             }
             Content::Text(text) if !text.is_empty() => {
@@ -369,7 +380,7 @@ impl<'a> Share<'a> {
                 if !self.was_cut {
                     self.say(text, self.tokens);
                 } else if size > self.frame {
-                    let cut = cut_to(text, size - self.frame, self.counter);
+                    let cut = cut_to(text, size - self.frame, Keep::Start, "", self.counter);
                     let used = self.text_tokens(&cut);
                     // A counter that is not pure may return another count now.
                     if !cut.is_empty() && used <= size {

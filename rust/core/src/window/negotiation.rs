@@ -370,7 +370,9 @@ impl<'a> Negotiator<'a> {
                 wide(taken) + wide(adjusted) + wide(margin),
             )));
         }
-        let is_counted = matches!(self.history, History::Messages(_))
+        let model = Some(&*limits.name);
+        let is_known = |message: &Message| message.is_exact(model);
+        let is_counted = matches!(self.history, History::Messages(all) if all.iter().all(is_known))
             && matches!(self.memories, Memories::List(_))
             && (self.system.is_some() || is_among);
         let negotiation = Negotiation {
