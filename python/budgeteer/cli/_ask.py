@@ -102,7 +102,7 @@ def _reason(packing: Packing[Any], arguments: argparse.Namespace) -> str:
     if reasons == {"out_of_scope"}:
         if has_word:
             return f"nothing in {where} has a word of the question"
-        return f"nothing in {where} scores {least:g} or more"
+        return f"nothing in {where} scores {least!r} or more"
     if "budget" not in reasons:
         return "--max-chunks 0 keeps nothing"
     which = " that has a word of the question" if has_word else ""

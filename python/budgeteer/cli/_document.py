@@ -21,8 +21,8 @@ def add_dropped(parser: Parser, shown_by: str) -> None:
     parser.add_argument(
         "--dropped",
         type=_limit,
-        metavar="{N," + f"{NONE},{_ALL}" + "}",
-        help=f"for {shown_by}: how many of the dropped chunks are listed",
+        metavar=f"N|{NONE}|{_ALL}",
+        help=f"for {shown_by}: how many dropped chunks are listed",
     )
 
 

@@ -396,8 +396,8 @@ def test_version_and_help(run):
     assert (0, f"budgeteer {budgeteer.__version__}\n", "") == run("--version")
     status, out, err = run("-h")
     assert (0, "") == (status, err)
-    commands = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect")
-    assert all(f"    {command} " in out for command in commands)
+    commands = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect", "completion")
+    assert all(f"\n    {command}" in out for command in commands)
 
 
 @pytest.mark.parametrize(
