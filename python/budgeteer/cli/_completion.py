@@ -6,6 +6,7 @@ import argparse
 import importlib
 from typing import Any
 
+from budgeteer._count.limits import list_models
 from budgeteer._count.names import ENCODINGS, ESTIMATORS
 from budgeteer.cli._arguments import NOTICE, Commands, OneOf, Parser, counter, examples
 from budgeteer.errors import InvalidArgumentError
@@ -53,7 +54,8 @@ def _mark(parser: Parser, file: Any) -> None:
         elif isinstance(action.type, OneOf):
             action.choices = action.type.allowed
         elif action.type is counter:
-            action.choices = (*ENCODINGS, *ESTIMATORS)
+            models = (limits.name for limits in list_models() if limits.encoding is not None)
+            action.choices = (*ENCODINGS, *ESTIMATORS, *models)
         elif any(name in str(action.metavar) for name in _FILES):
             action.complete = file  # type: ignore[attr-defined]
         elif NOTICE in action.option_strings:
