@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -44,7 +45,7 @@ class Bar:
         if self._timer is None and sys.stderr is not None and sys.stderr.isatty():
             self._timer = threading.Timer(_DELAY, self._show)
             self._timer.daemon = True
-            self._timer.start()
+            _start(self._timer)
         self._tell()
 
     def over(self, what: str, items: Iterable[T]) -> Iterator[T]:
@@ -57,7 +58,8 @@ class Bar:
 
     def _tell(self) -> None:
         if self._shown is not None:
-            self._shown.update(self._task, description=self._what, completed=self._items)
+            counted = f": {self._items}" if self._items else ""
+            self._shown.update(self._task, description=f"{self._what}{counted}")
 
     def _show(self) -> None:
         with self._lock:
@@ -71,13 +73,29 @@ class Bar:
             bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.completed}"),
                 TimeElapsedColumn(),
                 console=Console(stderr=True),
                 transient=True,
                 redirect_stdout=False,  # the streams are main's
                 redirect_stderr=False,
             )
-            self._task = bar.add_task(self._what, total=None, completed=self._items)
-            bar.start()
+            self._task = bar.add_task(self._what, total=None)
             self._shown = bar
+            self._tell()
+            bar.start()
+
+
+def _start(thread: threading.Thread) -> None:
+    """
+    Start a thread that takes no Ctrl-C, nor do threads that it starts.
+
+    Where another thread takes the signal, a main thread that waits for a file goes on waiting.
+    """
+    if sys.platform == "win32":
+        thread.start()
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
