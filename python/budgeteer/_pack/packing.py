@@ -433,6 +433,22 @@ class Packing(Generic[T]):
             self._duplicates.get(index),
         )
 
+    def _dropped_dicts(self) -> list[dict[str, Any]]:
+        """Return `DroppedChunk.to_dict` of each, without making the objects: they may be many."""
+        return [
+            {
+                "index": index,
+                "score": self._score(index),
+                "reason": REASONS[reason],
+                "needed_tokens": needed,
+                "available_tokens": available,
+                "duplicate_of": self._duplicates.get(index),
+            }
+            for index, reason, needed, available in zip(
+                self._dropped, self._reasons, self._needed, self._available, strict=True
+            )
+        ]
+
     def explain(self, index: int | None = None) -> str:
         """
         Return a sentence on what happened to chunk *index*, or a few lines on all chunks.
@@ -540,7 +556,7 @@ class Packing(Generic[T]):
             "was_truncated": self.was_truncated,
             "fallback": self.fallback,
             "kept": [kept.to_dict() for kept in self.kept],
-            "dropped": [dropped.to_dict() for dropped in self.dropped],
+            "dropped": self._dropped_dicts(),
         }
 
     @classmethod

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-COMMANDS = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect")
+COMMANDS = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect", "completion")
 FILES = {
     "docs/handbook.md": "# Remote work\n\nThe remote work policy asks for a VPN.\n",
     "src/counter.py": "def count(text):\n    # Here tokens are counted.\n",
@@ -69,7 +69,8 @@ def test_help_ends_with_two_examples_that_run(run, shell, command):
 
 def test_every_command_is_tried(run):
     """The list of commands above is that of the program."""
-    listed = re.findall(r"^    (\w+) ", run("--help")[1].partition("COMMAND\n")[2], re.MULTILINE)
+    help_text = run("--help")[1].partition("COMMAND\n")[2]
+    listed = re.findall(r"^    (\w+)\b", help_text, re.MULTILINE)
     assert {*COMMANDS} == {*listed}
 
 

@@ -29,7 +29,7 @@ def test_importing_it_is_light():
     """No package but our own is imported before it is needed."""
     code = (
         "import sys, budgeteer.cli as cli; cli.main(['--version']); "
-        "sys.exit(bool({'yaml', 'numpy', 'pathspec'} & set(sys.modules)))"
+        "sys.exit(bool({'yaml', 'numpy', 'pathspec', 'rich', 'shtab'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
 

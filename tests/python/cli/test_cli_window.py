@@ -139,7 +139,7 @@ def test_models_looks_one_up(run):
     [
         (["inspect"], "the following arguments are required: --model, --messages, --max-tokens"),
         (["inspect", *DOCUMENT[:-1], "x"], "argument --max-tokens: invalid int value: 'x'"),
-        (["inspect", *DOCUMENT[:-1], "-1"], "max_output_tokens must be from 0 to "),
+        (["inspect", *DOCUMENT[:-1], "-1"], "--max-tokens must be from 0 to "),
         (["inspect", *DOCUMENT, "--memories", "no/such/file"], "no/such/file: No such file"),
         (["inspect", *DOCUMENT, "--memories", "9" * 5000], "9999"),
         (["inspect", *DOCUMENT, "--memories", "9" * 50], "memories must be from 0 to "),
