@@ -257,7 +257,7 @@ fn prompts_that_refuse_every_query_are_warned_of_once() {
 fn long_names_of_models_are_cut() {
     let settings = || LlmSettings::new("茶".repeat(200)).counter(Estimate::CharsDiv4);
     let told = told(|| {
-        let chunk = Chunk::new("a".repeat(50_000));
+        let chunk = Chunk::new("a".repeat(200_000));
         let service = RetrievalService::new(ChunkRetriever::new([chunk]), settings()).unwrap();
         service.retrieve("tea").unwrap();
         service.set_settings(settings()).unwrap();

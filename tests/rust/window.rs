@@ -36,7 +36,7 @@ fn models_are_those_of_python() {
             "guessed_from": limits.guessed_from,
         });
         assert_eq!(*case, answer);
-        assert_eq!(limits.known, limits.strict().is_ok());
+        assert_eq!(limits.known, limits.clone().strict().is_ok());
     }
 }
 

@@ -683,8 +683,8 @@ fn look_up(table: &'static [(&str, &str)], key: &str) -> Option<&'static str> {
 #[cfg(feature = "tracing")]
 fn warn_of_guess(limits: &ModelLimits) {
     if is_new(&limits.name) {
-        let model = limits.name.chars().take(80).collect::<String>();
-        let guessed_from = limits.guessed_from.as_deref();
+        let cut = |name: &str| name.chars().take(80).collect::<String>();
+        let (model, guessed_from) = (cut(&limits.name), limits.guessed_from.as_deref().map(cut));
         tracing::warn!(
             model,
             context_window = limits.context_window,
