@@ -33,9 +33,65 @@ fn models_are_those_of_python() {
             "provider": limits.provider,
             "known": limits.known,
             "source": limits.source,
+            "guessed_from": limits.guessed_from,
         });
         assert_eq!(*case, answer);
+        assert_eq!(limits.known, limits.clone().strict().is_ok());
     }
+}
+
+#[test]
+fn models_count_as_they_do_in_python() {
+    for case in list(&cases("window.json", "counters")) {
+        let counter = model_limits(case["name"].as_str().unwrap()).counter().unwrap();
+        let tokens = counter.count(case["text"].as_str().unwrap());
+        assert_eq!(case["tokens"], tokens, "{}", case["name"]);
+        assert_eq!(case["is_exact"], counter.is_exact(), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn files_of_litellm_are_read_as_in_python() {
+    for case in list(&cases("window.json", "litellm")) {
+        let read = load_models(&case["document"].to_string());
+        let Value::Array(expected) = &case["models"] else {
+            assert_eq!(ErrorKind::InvalidArgument, read.unwrap_err().kind(), "{case}");
+            continue;
+        };
+        let read = read.unwrap();
+        assert_eq!(expected.len(), read.len());
+        for case in expected {
+            let limits = read.iter().find(|limits| case["name"] == limits.name).unwrap();
+            assert_eq!(case["context_window"], limits.context_window, "{case}");
+            assert_eq!(case["max_input_tokens"], limits.max_input_tokens, "{case}");
+            assert_eq!(case["max_output_tokens"], json!(limits.max_output_tokens), "{case}");
+            assert_eq!(case["encoding"], json!(limits.encoding), "{case}");
+            assert_eq!(case["calibration"], json!(limits.calibration), "{case}");
+            assert_eq!(case["provider"], json!(limits.provider), "{case}");
+        }
+    }
+    assert!(!model_limits("case-bad").known);
+}
+
+#[test]
+fn a_guess_is_refused_strictly() {
+    for (name, message) in [
+        ("nobody-knows", "model \"nobody-knows\" is not known; register_model"),
+        ("my-gpt-4o-x", "model \"my-gpt-4o-x\" is not known, only \"gpt-4o\" in it; "),
+    ] {
+        let error = model_limits(name).strict().unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+}
+
+/// Limits without an encoding, of a name nobody knows, count as an unknown
+/// model.
+#[test]
+fn limits_without_an_encoding_are_estimated() {
+    let counter = ModelLimits::new("acme", 9).counter().unwrap();
+    assert_eq!((8, false), (counter.count("Hello, world!"), counter.is_exact()));
+    assert!(ModelLimits::new("acme", 9).encoding("nope").counter().is_none());
 }
 
 #[test]
@@ -471,7 +527,7 @@ proptest! {
     fn every_name_is_answered(name in "(openai/|us\\.|ft:|gpt-4|o3|-|:|@|é|x){0,12}") {
         let limits = model_limits(&name);
         prop_assert_eq!(name, limits.name);
-        prop_assert!(limits.known || limits.context_window == 8_192);
+        prop_assert!(limits.known || limits.guessed_from.is_some() || limits.context_window == 32_768);
     }
 }
 

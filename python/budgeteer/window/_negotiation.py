@@ -62,8 +62,8 @@ class Negotiation:
         system_tokens: The tokens of the system prompt.
         memory_tokens: The tokens of the chosen memories.
         tool_tokens: The tokens of the tool schemas.
-        is_exact: Whether nothing was guessed: an exact counter counted messages, memories and
-            tools, and the system prompt is counted or stated.
+        is_exact: Whether nothing was guessed: the model is known, an exact counter counted
+            messages, memories and tools, and the system prompt is counted or stated.
 
     Examples:
         >>> negotiate(model="gpt-4o", messages=4, max_output_tokens=1_000).input_token_count
@@ -214,7 +214,9 @@ def negotiate(
         adjusted = min(adjusted, limits.max_output_tokens)
     adjusted = max(floor, adjusted)
     overflows = adjusted > available or taken > limits.max_input_tokens
-    is_stated = is_guessed or not message_tokens.is_exact or _is_number(memories)
+    is_stated = (
+        is_guessed or not message_tokens.is_exact or _is_number(memories) or not limits.known
+    )
     if strict and overflows:
         raise BudgetExhaustedError(
             f"model {limits.name[:80]!r} has a window of {limits.context_window} tokens "

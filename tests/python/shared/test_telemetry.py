@@ -570,7 +570,7 @@ def test_warnings_have_figures(caplog):
         "http.status": None,
         "is_retryable": False,
     }.items() <= (vars(fallback).items())
-    assert ("nobody-knows-this", 8192) == (unknown.model, unknown.context_window)
+    assert ("nobody-knows-this", 32_768) == (unknown.model, unknown.context_window)
     assert dropped.levelname == "WARNING"
     assert vars(dropped)["chunks.dropped"] > 300
     assert {"budgeteer"} == {record.name for record in caplog.records}

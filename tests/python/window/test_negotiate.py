@@ -97,10 +97,22 @@ def test_should_build_context_with_adjusted_budget_for_large_conversations():
 
 
 def test_unknown_models_fall_back():
-    """Seed 001: an unknown model has 8192 tokens."""
-    found = negotiate(model="no-such-model", messages=4, max_output_tokens=9000)
+    """An unknown model has 32768 tokens."""
+    found = negotiate(model="no-such-model", messages=4, max_output_tokens=40_000)
 
-    assert (8192, 6592) == (found.context_window, found.adjusted_max_output_tokens)
+    assert (32_768, 31_168) == (found.context_window, found.adjusted_max_output_tokens)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_exact"), [("gpt-4o", True), ("my-gpt-4o-x", False), ("nobody-knows", False)]
+)
+def test_a_guessed_window_is_not_exact(model, is_exact):
+    """A negotiation about a model that is not known is no exact one, whatever counted."""
+    found = negotiate(
+        model=model, messages=[], max_output_tokens=9, system_tokens=0, counter="o200k_base"
+    )
+
+    assert is_exact == found.is_exact
 
 
 # Its guarantees.

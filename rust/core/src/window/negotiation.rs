@@ -53,8 +53,9 @@ pub struct Negotiation {
     pub memory_tokens: usize,
     /// The tokens of the tool schemas.
     pub tool_tokens: usize,
-    /// Whether nothing was guessed: an exact counter counted messages, memories
-    /// and tools, and the system prompt is counted or stated.
+    /// Whether nothing was guessed: the model is known, an exact counter counted
+    /// messages, memories and tools, and the system prompt is counted or
+    /// stated.
     pub is_exact: bool,
 }
 
@@ -391,7 +392,9 @@ impl<'a> Negotiator<'a> {
             system_tokens,
             memory_tokens,
             tool_tokens,
-            is_exact: is_counted && self.counter.is_some_and(TokenCounter::is_exact),
+            is_exact: limits.known
+                && is_counted
+                && self.counter.is_some_and(TokenCounter::is_exact),
         };
         #[cfg(feature = "tracing")]
         negotiation.log();
