@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from budgeteer._chunk.chunk import mtime_keys, score_keys
+from budgeteer._chunk.chunk import field_of, mtime_keys, score_keys
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class State(Generic[T]):
-    """Chunks and their index. A state never changes: appending makes another one."""
+    """Chunks and their index. A state never changes: a change of the corpus makes another one."""
 
     chunks: Sequence[T]
     index: Any
@@ -21,6 +21,8 @@ class State(Generic[T]):
     """The file it was read from."""
 
     _keys: dict[str, bytes] = field(default_factory=dict)
+    _ids: list[str | None] = field(default_factory=list)
+    """The ids of the first chunks, as far as they are known."""
 
     def scores(self) -> bytes:
         """Return the chunks' own scores, read once."""
@@ -33,6 +35,17 @@ class State(Generic[T]):
         if "time" not in self._keys:
             self._keys["time"] = mtime_keys(self.chunks)
         return self._keys["time"]
+
+    def ids(self) -> list[str | None]:
+        """Return the id of each chunk as templates show it, None for none; read once."""
+        self._ids.extend([id_of(chunk) for chunk in self.chunks[len(self._ids) :]])
+        return self._ids
+
+
+def id_of(chunk: Any) -> str | None:
+    """Return the id of a chunk as templates show it, None for none."""
+    found = field_of(chunk, "id")
+    return None if found is None else f"{found}"
 
 
 class Indexed(Generic[T]):
