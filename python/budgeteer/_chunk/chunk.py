@@ -109,6 +109,12 @@ def field_of(chunk: Any, name: str) -> Any:
     return value if name != "metadata" or is_mapping(value) else None
 
 
+def id_of(chunk: Any) -> str | None:
+    """Return the id of a chunk as templates show it, None for none."""
+    found = field_of(chunk, "id")
+    return None if found is None else f"{found}"
+
+
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None if it has none."""
     metadata = field_of(chunk, "metadata")

@@ -9,11 +9,13 @@ from typing import Any, overload
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import Chunk, field_of, text_name
+from budgeteer._chunk.chunk import Chunk, field_of, id_of, text_name
 from budgeteer.errors import CorpusError, InvalidArgumentError
 
 _DEEPEST = 64
 """The deepest nesting of lists and mappings."""
+
+_DECODER = json.JSONDecoder()
 
 _STR, _MAPPING, _CHUNK = range(3)
 """The type of a chunk: the first item of its record."""
@@ -53,14 +55,36 @@ class Stored(Sequence[Any]):
             return item
         return _restored(item, *backend.stored_chunk(self._index, item))
 
+    def ids_from(self, start: int) -> list[str | None]:
+        """Return the ids as `id_of` does, of the chunks from place *start* on."""
+        return [
+            self._stored_id(item) if type(item) is int else id_of(item)
+            for item in self._items[start:]
+        ]
+
+    def _stored_id(self, place: int) -> str | None:
+        record = backend.stored_chunk(self._index, place)[2].decode()
+        if not record:
+            return None
+        if not record.startswith(f"[{_CHUNK},"):
+            return id_of(self._get(place))
+        # The id comes first, and the rest, which takes longer to read, is not needed.
+        found, _ = _DECODER.raw_decode(record, 3)
+        return None if found is None else f"{found}"
+
     def records(self) -> list[bytes]:
         """Return the records of all chunks; those from the file unchanged."""
         return [
-            backend.stored_chunk(self._index, item)[2]
-            if type(item) is int
-            else _record(item, i)
+            backend.stored_chunk(self._index, item)[2] if type(item) is int else _record(item, i)
             for i, item in enumerate(self._items)
         ]
+
+
+def ids_from(chunks: Sequence[Any], start: int) -> list[str | None]:
+    """Return the id of each chunk from place *start* on as templates show it, None for none."""
+    if isinstance(chunks, Stored):
+        return chunks.ids_from(start)
+    return [id_of(chunk) for chunk in chunks[start:]]
 
 
 def records_of(chunks: Sequence[Any]) -> list[bytes]:

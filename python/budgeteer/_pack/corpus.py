@@ -11,10 +11,10 @@ from typing import Any, TypeVar, overload
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import Chunk, as_chunks, refusal, scored
+from budgeteer._chunk.chunk import Chunk, as_chunks, id_of, refusal, scored
 from budgeteer._chunk.record import Stored, records_of
 from budgeteer._pack.packer import Packer, begin, finish
-from budgeteer._pack.state import Indexed, State, id_of
+from budgeteer._pack.state import Indexed, State
 from budgeteer._public import public
 from budgeteer.errors import BudgeteerError, CorpusError, InvalidArgumentError
 
@@ -38,8 +38,8 @@ class Corpus(Indexed[T]):
     corpus.
 
     Safe to share between threads, also while chunks are appended, removed or replaced: a packing
-    sees each change whole or not at all. Ranking by ``"keyword"``, and the scores that ``"recency"`` and ``"input"``
-    report, still read each text that contains part of a keyword.
+    sees each change whole or not at all. Ranking by ``"keyword"``, and the scores that
+    ``"recency"`` and ``"input"`` report, still read each text that contains part of a keyword.
 
     Args:
         chunks: As for `Packer.pack`. They are not copied.
@@ -171,8 +171,8 @@ class Corpus(Indexed[T]):
         """
         Put each of *chunks* in the place of the chunk with its id, or none if one is refused.
 
-        The corpus then packs as a new one of its chunks. Each call takes some time for every chunk,
-        far less than indexing it: replace many at once.
+        The corpus then packs as a new one of its chunks. Each call takes some time for every
+        chunk, far less than indexing it: replace many at once.
 
         Raises:
             InvalidArgumentError: As for the class; or a chunk has no id, or that of another of
@@ -280,7 +280,7 @@ def _without(state: State[Any], wanted: set[str]) -> State[Any]:
         return state
     ids = state.ids()
     unknown = sorted(wanted.difference(ids))
-    if unknown and ids and not any(id is not None for id in ids):
+    if unknown and ids and not any(found is not None for found in ids):
         raise InvalidArgumentError(
             "no chunk of the corpus has an id, and chunks are removed by id: make the corpus of "
             "chunks that have one, as Chunk(text, id=...) has"
@@ -291,7 +291,7 @@ def _without(state: State[Any], wanted: set[str]) -> State[Any]:
             f"ids has {len(unknown)} that no chunk of the corpus has: "
             f"{', '.join(map(_shown, unknown[:_SHOWN]))}{more}"
         )
-    is_kept = [id not in wanted for id in ids]
+    is_kept = [found not in wanted for found in ids]
     places = [place for place, is_ in enumerate(is_kept) if not is_]
     index = backend.remove_chunks(state.index, places)
     rest = [*compress(ids, is_kept)]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from budgeteer._chunk.chunk import field_of, mtime_keys, score_keys
+from budgeteer._chunk.chunk import mtime_keys, score_keys
+from budgeteer._chunk.record import ids_from
 
 T = TypeVar("T")
 
@@ -38,14 +39,8 @@ class State(Generic[T]):
 
     def ids(self) -> list[str | None]:
         """Return the id of each chunk as templates show it, None for none; read once."""
-        self._ids.extend([id_of(chunk) for chunk in self.chunks[len(self._ids) :]])
+        self._ids.extend(ids_from(self.chunks, len(self._ids)))
         return self._ids
-
-
-def id_of(chunk: Any) -> str | None:
-    """Return the id of a chunk as templates show it, None for none."""
-    found = field_of(chunk, "id")
-    return None if found is None else f"{found}"
 
 
 class Indexed(Generic[T]):

@@ -223,7 +223,10 @@ BAD_IDS = [
     (["a", None], "ids[1] must be a str or an int of at most 128 bits, not None"),
     ([True], "ids[0] must be a str or an int of at most 128 bits, not bool"),
     ([1.0], "ids[0] must be a str or an int of at most 128 bits, not float"),
-    ([1 << 20_000], "ids[0] must be a str or an int of at most 128 bits, not an int of 20001 bits"),
+    (
+        [1 << 20_000],
+        "ids[0] must be a str or an int of at most 128 bits, not an int of 20001 bits",
+    ),
     ("a", "ids must be a sequence, not str"),
     (7, "ids must be a sequence, not int"),
 ]
@@ -247,16 +250,19 @@ def test_no_ids(backend):
         corpus = Corpus(chunks)
         with pytest.raises(
             InvalidArgumentError,
-            match=r"^no chunk of the corpus has an id, .*: make the corpus of chunks that have one",
+            match=r"^no chunk of the corpus has an id, .*: make the corpus of chunks that have ",
         ):
             corpus.remove(["a"])
         assert_new("tea", chunks, corpus)
-    with pytest.raises(InvalidArgumentError, match="^ids has 1 that no chunk"):
+    with pytest.raises(InvalidArgumentError, match=r"^ids has 1 that no chunk"):
         Corpus().remove(["a"])
 
 
 BAD_CHUNKS = [
-    ([Chunk("x", id="a"), Chunk("tea")], r"chunks\[1\] has no id, .*: give it one, as Chunk\(text"),
+    (
+        [Chunk("x", id="a"), Chunk("tea")],
+        r"chunks\[1\] has no id, .*: give it one, as Chunk\(text",
+    ),
     ([Chunk("x", id="a"), "tea"], r"chunks\[1\] has no id"),
     ([Chunk("x", id="a")] * 2, r"chunks\[1\] must not have the id of chunks\[0\], 'a'$"),
     (
