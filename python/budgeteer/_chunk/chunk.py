@@ -263,7 +263,7 @@ def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
             raise InvalidArgumentError(f"chunks[{i}].{error}") from None
 
 
-def scored(chunks: Iterable[Chunk], scores: Iterable[float]) -> list[Chunk]:
+def scored(chunks: Iterable[Chunk], scores: Iterable[float | None]) -> list[Chunk]:
     """
     Return copies of *chunks* that have these scores.
 

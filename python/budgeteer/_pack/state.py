@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from budgeteer._chunk.chunk import mtime_keys, score_keys
-from budgeteer._chunk.record import ids_from
 
 T = TypeVar("T")
 
@@ -39,6 +38,8 @@ class State(Generic[T]):
 
     def ids(self) -> list[str | None]:
         """Return the id of each chunk as templates show it, None for none; read once."""
+        from budgeteer._chunk.record import ids_from  # imports JSON, which few packers need
+
         self._ids.extend(ids_from(self.chunks, len(self._ids)))
         return self._ids
 

@@ -187,7 +187,8 @@ impl<D: Document + Sync> Corpus<D> {
         if !unknown.is_empty() {
             if places.is_empty() && !self.is_empty() {
                 return Err(Error::shape(
-                    "no chunk of the corpus has an id, and chunks are removed by id: make the                      corpus of chunks that have one"
+                    "no chunk of the corpus has an id, and chunks are removed by id: make the \
+                     corpus of chunks that have one"
                         .to_owned(),
                 ));
             }
@@ -250,7 +251,8 @@ impl<D: Document + Sync> Corpus<D> {
                 Some(&[place]) => places.push(place),
                 Some(several) => {
                     return Err(Error::shape(format!(
-                        "{} chunks of the corpus have the id of chunks[{i}], {}: remove them and                          append the new ones",
+                        "{} chunks of the corpus have the id of chunks[{i}], {}: remove them and \
+                         append the new ones",
                         several.len(),
                         named(&[id])
                     )));
