@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, overload
 
 from budgeteer import _validate
@@ -63,14 +64,15 @@ class Stored(Sequence[Any]):
         ]
 
     def _stored_id(self, place: int) -> str | None:
-        record = backend.stored_chunk(self._index, place)[2].decode()
+        record = backend.stored_chunk(self._index, place)[2]
         if not record:
             return None
-        if not record.startswith(f"[{_CHUNK},"):
-            return id_of(self._get(place))
-        # The id comes first, and the rest, which takes longer to read, is not needed.
-        found, _ = _DECODER.raw_decode(record, 3)
-        return None if found is None else f"{found}"
+        if record.startswith(b"[%d," % _CHUNK):
+            # The id comes first, and the rest, which takes longer to read, is not needed.
+            with suppress(ValueError):
+                found, _ = _DECODER.raw_decode(record.decode(), 3)
+                return None if found is None else f"{found}"
+        return id_of(self._get(place))
 
     def records(self) -> list[bytes]:
         """Return the records of all chunks; those from the file unchanged."""

@@ -300,7 +300,9 @@ pub(crate) fn remove_chunks<'py>(
     guard(|| {
         let CorpusIndex { index, texts } = index.get();
         let mut gone = vec![false; index.len()];
-        places.iter().for_each(|&place| gone[place] = true);
+        for &place in &places {
+            gone[place] = true;
+        }
         let rest = (0..gone.len()).filter(|&place| !gone[place]);
         let texts = texts.rearranged(py, rest, None)?;
         let index = work(py, index.postings_bytes().saturating_mul(REWRITING), |stop| {

@@ -259,7 +259,9 @@ impl Index {
     pub fn replaced_until(&self, places: &[usize], batch: &impl Batch, stop: &AtomicBool) -> Self {
         let mut index = self.clone();
         let mut is_new = vec![false; self.len()];
-        places.iter().for_each(|&at| is_new[at] = true);
+        for &at in places {
+            is_new[at] = true;
+        }
         let place =
             |chunk: u32| (!is_new.get(chunk as usize).copied().unwrap_or(true)).then_some(chunk);
         let mut places = places;

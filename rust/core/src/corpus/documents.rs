@@ -180,7 +180,11 @@ impl<D: Document + Sync> Corpus<D> {
         let mut unknown: Vec<&str> = Vec::new();
         for id in &wanted {
             match places.get(id) {
-                Some(places) => places.iter().for_each(|&at| gone[at] = true),
+                Some(places) => {
+                    for &at in places {
+                        gone[at] = true;
+                    }
+                }
                 None => unknown.push(id),
             }
         }
@@ -507,11 +511,11 @@ fn expected(text: Text<'_>) -> &str {
 /// Returns some identifiers as an error names them.
 fn named(ids: &[&str]) -> String {
     let short = |id: &&str| format!("{:?}", id.chars().take(ID_SHOWN).collect::<String>());
-    let mut shown = ids.iter().take(IDS_SHOWN).map(short).collect::<Vec<_>>().join(", ");
-    if ids.len() > IDS_SHOWN {
-        shown += &format!(" and {} more", ids.len() - IDS_SHOWN);
+    let shown = ids.iter().take(IDS_SHOWN).map(short).collect::<Vec<_>>().join(", ");
+    match ids.len().checked_sub(IDS_SHOWN + 1) {
+        None => shown,
+        Some(more) => format!("{shown} and {} more", more + 1),
     }
-    shown
 }
 
 /// A corpus of which only the new chunks are read, each with its place.
