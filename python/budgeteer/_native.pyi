@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Packed:
@@ -168,6 +168,17 @@ def keywords(text: "str") -> "list[str]":
 def open_corpus(path: "str") -> "object":
     """
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
+    """
+
+def remove_chunks(index: "object", places: "list[int]") -> "object":
+    """
+    Returns the index of the chunks that are not at `places`.
+    """
+
+def replace_chunks(index: "object", places: "list[int]", chunks: "tuple[object, ...]") -> "object":
+    """
+    Returns the index of chunks that are others at `places`; or a code and the
+    index of a bad chunk.
     """
 
 def resolve_layout(space: "int", basis: "list[int]", grow: "list[float]", shrink: "list[float]", minimum: "list[int]", maximum: "list[int]", priority: "list[int]") -> "tuple[list[int], list[int], int]":
