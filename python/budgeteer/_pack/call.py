@@ -89,6 +89,7 @@ class Call:
         log().warning(
             *("ranking by %s, as embedding failed: %s", self.fallback, error),
             extra={
+                "code": "embedding_fallback",
                 "fallback": self.fallback,
                 "chunks": len(self.items),
                 "http.status": error.status,
