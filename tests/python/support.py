@@ -274,7 +274,16 @@ def chunk_lists(draw, of_texts=texts, max_size=8):
 
 def _chunks(of_texts):
     metadata = st.none() | st.fixed_dictionaries(
-        {}, optional={"mtime": mtimes, "kind": texts, "position": mtimes, "index": mtimes}
+        {},
+        optional={
+            "mtime": mtimes,
+            "kind": texts,
+            "position": mtimes,
+            "index": mtimes,
+            "title": texts | st.integers(),
+            "source": texts,
+            "id": texts | st.integers(),
+        },
     )
     fields = {"title": texts, "score": scores, "metadata": metadata, "id": st.none() | texts}
     fields["source"] = st.sampled_from(["", "a", "b"]) | texts

@@ -101,8 +101,16 @@ fn prefetch(address: *const u8) {
 #[derive(Clone, Copy)]
 enum Access {
     Mapping,
-    Attributes { text: &'static str, has_title: bool },
+    Attributes { text: &'static str, others: Others },
     Nowhere,
+}
+
+/// The attributes with which a title may be found.
+#[derive(Clone, Copy)]
+struct Others {
+    has_title: bool,
+    has_metadata: bool,
+    has_meta: bool,
 }
 
 /// Where the objects of each type in a batch hold their text, decided by the
@@ -165,7 +173,7 @@ impl<'a, 'py> Texts<'a, 'py> {
             let Ok(text) = text.cast_into::<PyString>() else {
                 return Ok(Err((Unreadable::TextType, index)));
             };
-            let title = match title.filter(|title| !title.is_none()).map(Bound::cast_into) {
+            let title = match title.map(Bound::cast_into) {
                 None => None,
                 Some(Ok(title)) => Some(title),
                 Some(Err(_)) => return Ok(Err((Unreadable::TitleType, index))),
@@ -292,27 +300,75 @@ fn fields_of_dict<'py>(
     with_title: bool,
 ) -> PyResult<Option<Fields<'py>>> {
     let py = dict.py();
-    let text = match dict.get_item(intern!(py, TEXT_KEYS[0]))? {
-        None => dict.get_item(intern!(py, TEXT_KEYS[1]))?,
-        found => found,
-    };
+    let mut text = dict.get_item(intern!(py, TEXT_KEYS[0]))?;
+    if text.is_none() {
+        text = dict.get_item(intern!(py, TEXT_KEYS[1]))?;
+    }
+    if text.is_none() {
+        text = dict.get_item(intern!(py, TEXT_KEYS[2]))?;
+    }
     let Some(text) = text else { return Ok(None) };
-    let title = if with_title { dict.get_item(intern!(py, "title"))? } else { None };
+    // With one field there is nothing beside the text.
+    let title = if with_title && dict.len() > 1 {
+        title_of(py, dict.get_item(intern!(py, "title"))?, |name| dict.get_item(name))?
+    } else {
+        None
+    };
     Ok(Some((text, title)))
+}
+
+/// Returns `own`, the title of a chunk; where it is missing or empty, the one in
+/// the metadata, unless that is not a str.
+fn title_of<'py>(
+    py: Python<'py>,
+    own: Option<Bound<'py, PyAny>>,
+    get: impl Fn(&Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(own) = own.filter(|own| !own.is_none()) {
+        let is_empty = own.cast::<PyString>().is_ok_and(|own| own.len().is_ok_and(|len| len == 0));
+        if !is_empty {
+            return Ok(Some(own));
+        }
+    }
+    let given = |name| Ok::<_, PyErr>(get(name)?.filter(|value| !value.is_none()));
+    let metadata = match given(intern!(py, "metadata"))? {
+        None => given(intern!(py, "meta"))?,
+        metadata => metadata,
+    };
+    let title = match metadata {
+        None => None,
+        Some(metadata) => match metadata.cast_exact::<PyDict>() {
+            Ok(metadata) => metadata.get_item(intern!(py, "title"))?,
+            Err(_) if is_mapping(&metadata)? => {
+                Some(metadata.call_method1(intern!(py, "get"), (intern!(py, "title"),))?)
+            }
+            Err(_) => None,
+        },
+    };
+    Ok(title.filter(|title| title.is_instance_of::<PyString>()))
+}
+
+fn is_mapping(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static MAPPING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    value.is_instance(MAPPING.import(value.py(), "collections.abc", "Mapping")?)
 }
 
 /// Returns where an object of a type not seen before holds its text.
 fn access_of(chunk: &Bound<'_, PyAny>, with_title: bool) -> PyResult<Access> {
-    static MAPPING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if chunk.is_instance(MAPPING.import(chunk.py(), "collections.abc", "Mapping")?)? {
+    if is_mapping(chunk)? {
         return Ok(Access::Mapping);
     }
     for name in TEXT_ATTRIBUTES {
         if attribute(chunk, name)?.is_some() {
             // Finding this out anew for each object would cost an exception
             // each.
-            let has_title = with_title && attribute(chunk, "title")?.is_some();
-            return Ok(Access::Attributes { text: name, has_title });
+            let has = |name| Ok::<_, PyErr>(with_title && attribute(chunk, name)?.is_some());
+            let others = Others {
+                has_title: has("title")?,
+                has_metadata: has("metadata")?,
+                has_meta: has("meta")?,
+            };
+            return Ok(Access::Attributes { text: name, others });
         }
     }
     Ok(Access::Nowhere)
@@ -329,8 +385,11 @@ fn fields_of<'py>(
             for key in TEXT_KEYS {
                 if chunk.contains(key)? {
                     let text = chunk.get_item(key)?;
+                    let get = |name: &Bound<'py, PyString>| {
+                        chunk.call_method1(intern!(chunk.py(), "get"), (name,)).map(Some)
+                    };
                     let title = if with_title {
-                        Some(chunk.call_method1(intern!(chunk.py(), "get"), ("title",))?)
+                        title_of(chunk.py(), get(intern!(chunk.py(), "title"))?, get)?
                     } else {
                         None
                     };
@@ -339,9 +398,21 @@ fn fields_of<'py>(
             }
             Ok(None)
         }
-        Access::Attributes { text, has_title } => {
+        Access::Attributes { text, others } => {
             let Some(text) = attribute(chunk, text)? else { return Ok(None) };
-            let title = if has_title { attribute(chunk, "title")? } else { None };
+            let Others { has_title, has_metadata, has_meta } = others;
+            if !(has_title || has_metadata || has_meta) {
+                return Ok(Some((text, None)));
+            }
+            let own = if has_title { attribute(chunk, "title")? } else { None };
+            let title = title_of(chunk.py(), own, |name| {
+                let is_meta = name.is(intern!(chunk.py(), "meta"));
+                if if is_meta { has_meta } else { has_metadata } {
+                    attribute(chunk, if is_meta { "meta" } else { "metadata" })
+                } else {
+                    Ok(None)
+                }
+            })?;
             Ok(Some((text, title)))
         }
     }
@@ -357,6 +428,8 @@ fn attribute<'py>(
         "text" => intern!(py, "text"),
         "page_content" => intern!(py, "page_content"),
         "content" => intern!(py, "content"),
+        "metadata" => intern!(py, "metadata"),
+        "meta" => intern!(py, "meta"),
         _ => intern!(py, "title"),
     };
     match chunk.getattr(interned) {
