@@ -337,13 +337,14 @@ def tag_of(chunk, index):
     data = {} if isinstance(chunk, str) else chunk
     if isinstance(chunk, Chunk):
         data = {name: getattr(chunk, name) for name in ("id", "source", "title", "metadata")}
-    kind = (data.get("metadata") or {}).get("kind")
-    identifier = data.get("id")
+    inner = data.get("metadata") or {}
+    kind = inner.get("kind")
+    identifier = data.get("id") or inner.get("id", data.get("id"))
     return {
         "kind": "document" if kind is None else kind,
-        "id": str(index) if identifier is None else identifier,
-        "source": data.get("source", ""),
-        "title": data.get("title", ""),
+        "id": str(index if identifier is None else identifier),
+        "source": data.get("source") or inner.get("source", ""),
+        "title": str(data.get("title") or inner.get("title") or ""),
     }
 
 

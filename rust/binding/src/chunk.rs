@@ -7,6 +7,7 @@ use budgeteer::{Batch, Text};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{ffi, intern};
 
@@ -105,12 +106,16 @@ enum Access {
     Nowhere,
 }
 
-/// The attributes with which a title may be found.
-#[derive(Clone, Copy)]
+/// The fields beside the text in which a title may be found.
+#[derive(Clone, Copy, Default)]
 struct Others {
     has_title: bool,
     has_metadata: bool,
     has_meta: bool,
+}
+
+impl Others {
+    const ALL: Self = Self { has_title: true, has_metadata: true, has_meta: true };
 }
 
 /// Where the objects of each type in a batch hold their text, decided by the
@@ -308,31 +313,63 @@ fn fields_of_dict<'py>(
         text = dict.get_item(intern!(py, TEXT_KEYS[2]))?;
     }
     let Some(text) = text else { return Ok(None) };
-    // With one field there is nothing beside the text.
-    let title = if with_title && dict.len() > 1 {
-        title_of(py, dict.get_item(intern!(py, "title"))?, |name| dict.get_item(name))?
-    } else {
-        None
-    };
+    if !with_title {
+        return Ok(Some((text, None)));
+    }
+    let own = dict.get_item(intern!(py, "title"))?;
+    let title = title_of(py, own, || others_of_dict(dict), |name| dict.get_item(name))?;
     Ok(Some((text, title)))
 }
 
+/// Returns which fields a dict without a title may have. Looking at all keys of a small dict
+/// costs less than looking for those that most chunks lack.
+fn others_of_dict(dict: &Bound<'_, PyDict>) -> Others {
+    const SMALL: usize = 6;
+    if dict.len() > SMALL {
+        return Others::ALL;
+    }
+    with_critical_section(dict, || {
+        let mut others = Others::default();
+        let (mut at, mut key, none) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: a dict that nobody changes in a critical section, in which no
+        // Python runs. It keeps its keys alive; a str among them was hashed, and
+        // is ready.
+        while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut at, &raw mut key, none) } != 0 {
+            // SAFETY: as above.
+            match unsafe { (ffi::PyUnicode_CheckExact(key) != 0).then(|| borrow_text(key)) } {
+                Some(Text::Ascii(b"metadata")) => others.has_metadata = true,
+                Some(Text::Ascii(b"meta")) => others.has_meta = true,
+                Some(_) => {}
+                // A key of another type may be equal to any of them.
+                None => others = Others::ALL,
+            }
+        }
+        others
+    })
+}
+
 /// Returns `own`, the title of a chunk; where it is missing or empty, the one in
-/// the metadata, unless that is not a str.
+/// the metadata, unless that is not a str. `get` is asked for no field that the
+/// chunk does not have by `others`.
 fn title_of<'py>(
     py: Python<'py>,
     own: Option<Bound<'py, PyAny>>,
+    others: impl FnOnce() -> Others,
     get: impl Fn(&Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let given = |has: bool, name| {
+        let found = if has { get(name)? } else { None };
+        Ok::<_, PyErr>(found.filter(|value| !value.is_none()))
+    };
     if let Some(own) = own.filter(|own| !own.is_none()) {
         let is_empty = own.cast::<PyString>().is_ok_and(|own| own.len().is_ok_and(|len| len == 0));
         if !is_empty {
             return Ok(Some(own));
         }
     }
-    let given = |name| Ok::<_, PyErr>(get(name)?.filter(|value| !value.is_none()));
-    let metadata = match given(intern!(py, "metadata"))? {
-        None => given(intern!(py, "meta"))?,
+    let others = others();
+    let metadata = match given(others.has_metadata, intern!(py, "metadata"))? {
+        None => given(others.has_meta, intern!(py, "meta"))?,
         metadata => metadata,
     };
     let title = match metadata {
@@ -345,7 +382,7 @@ fn title_of<'py>(
             Err(_) => None,
         },
     };
-    Ok(title.filter(|title| title.is_instance_of::<PyString>()))
+    Ok(title.filter(PyAnyMethods::is_instance_of::<PyString>))
 }
 
 fn is_mapping(value: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -389,7 +426,12 @@ fn fields_of<'py>(
                         chunk.call_method1(intern!(chunk.py(), "get"), (name,)).map(Some)
                     };
                     let title = if with_title {
-                        title_of(chunk.py(), get(intern!(chunk.py(), "title"))?, get)?
+                        title_of(
+                            chunk.py(),
+                            get(intern!(chunk.py(), "title"))?,
+                            || Others::ALL,
+                            get,
+                        )?
                     } else {
                         None
                     };
@@ -400,19 +442,8 @@ fn fields_of<'py>(
         }
         Access::Attributes { text, others } => {
             let Some(text) = attribute(chunk, text)? else { return Ok(None) };
-            let Others { has_title, has_metadata, has_meta } = others;
-            if !(has_title || has_metadata || has_meta) {
-                return Ok(Some((text, None)));
-            }
-            let own = if has_title { attribute(chunk, "title")? } else { None };
-            let title = title_of(chunk.py(), own, |name| {
-                let is_meta = name.is(intern!(chunk.py(), "meta"));
-                if if is_meta { has_meta } else { has_metadata } {
-                    attribute(chunk, if is_meta { "meta" } else { "metadata" })
-                } else {
-                    Ok(None)
-                }
-            })?;
+            let own = if others.has_title { attribute(chunk, "title")? } else { None };
+            let title = title_of(chunk.py(), own, || others, |name| optional(chunk, name))?;
             Ok(Some((text, title)))
         }
     }
@@ -432,9 +463,16 @@ fn attribute<'py>(
         "meta" => intern!(py, "meta"),
         _ => intern!(py, "title"),
     };
-    match chunk.getattr(interned) {
+    optional(chunk, interned)
+}
+
+fn optional<'py>(
+    chunk: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match chunk.getattr(name) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_instance_of::<PyAttributeError>(py) => Ok(None),
+        Err(error) if error.is_instance_of::<PyAttributeError>(chunk.py()) => Ok(None),
         Err(error) => Err(error),
     }
 }
