@@ -215,8 +215,7 @@ impl Words {
             heads.extend(ends_of_words(&clusters, &spaces, before));
         }
         if keep != Keep::Start {
-            clusters.reverse();
-            clusters.iter_mut().for_each(|at| *at = chars - *at);
+            clusters = clusters.iter().rev().map(|at| chars - at).collect();
             spaces.reverse();
             tails.extend(ends_of_words(&clusters, &spaces, behind).iter().map(|at| chars - at));
         }
@@ -404,6 +403,24 @@ mod tests {
     fn both_ends_stay() {
         assert_eq!(Some("abc..ij"), cut("abcdefghij", 7, Keep::Both, "..").as_deref());
         assert_eq!(None, cut("abc", 3, Keep::Both, ".."));
+    }
+
+    #[test]
+    fn words_stay_whole() {
+        let cut = |text: &str, max_tokens, keep, marker: &str| {
+            let cut = Estimate::Words.truncate(text.into(), max_tokens, keep, marker.into());
+            cut.map(|bytes| String::from_utf8(bytes).unwrap())
+        };
+        let text = "Green tea is not oxidised.";
+        assert_eq!(Some("Green tea is"), cut(text, 3, Keep::Start, "").as_deref());
+        assert_eq!(Some("Green tea ..."), cut(text, 3, Keep::Start, "...").as_deref());
+        assert_eq!(Some("... not oxidised."), cut(text, 3, Keep::End, "...").as_deref());
+        assert_eq!(Some("Green tea oxidised."), cut(text, 3, Keep::Both, "").as_deref());
+        // A long word may take the room of one side: the other has more words.
+        let lopsided = "a bbb c d eeeeeeee f";
+        assert_eq!(Some("a [...] d eeeeeeee f"), cut(lopsided, 5, Keep::Both, " [...]").as_deref());
+        assert_eq!(Some(""), cut(text, 0, Keep::Start, "").as_deref());
+        assert_eq!(None, cut(text, 5, Keep::Both, "..."));
     }
 
     #[test]

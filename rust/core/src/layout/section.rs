@@ -184,7 +184,7 @@ impl<'a> Section<'a> {
     /// let chunks = ["Green tea is not oxidised.", "Coffee is roasted."];
     /// let context = Section::chunks("context", "green tea", &chunks, Packer::new(100));
     /// let allocation = Layout::new(12).section(context.grow(1.0)).fit(&Estimate::Words)?;
-    /// assert_eq!(allocation.messages[0].content(), Some("Green tea is not oxidised."));
+    /// assert_eq!(allocation.messages[0].text(), "Green tea is not oxidised.");
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     #[must_use]
