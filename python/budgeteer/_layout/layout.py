@@ -133,13 +133,12 @@ class Layout:
         ... )
         >>> layout.fit().tokens
         {'a': 125, 'b': 175, 'c': 100}
-        >>> from budgeteer import Packer
         >>> query, chunks = "green tea", ["Green tea is not oxidised.", "Coffee is roasted."]
         >>> layout = Layout(
         ...     60,
         ...     [
         ...         Section("system", "Answer from the context.", shrink=0, priority=2),
-        ...         Section("context", grow=1, fill=lambda n: Packer(n).pack(query, chunks)),
+        ...         Section("context", query=query, chunks=chunks, grow=1),
         ...         Section("query", query, shrink=0, priority=2),
         ...         Section("answer", tokens=20, min_tokens=10, priority=1),
         ...     ],
@@ -191,13 +190,15 @@ class Layout:
         """
         Divide the window, fill the sections and render the prompt.
 
-        The contents are counted first, each text once. Then each fill is called once, in the order
-        of the sections, unless its section was dropped or has no tokens left. The layout is not
-        changed: another call returns the same if the fills do.
+        The contents are counted first, each text once. Then chunks are packed and each fill is
+        called once, in the order of the sections, unless a section was dropped or has no tokens
+        left. The layout is not changed: another call returns the same if the fills do.
 
         Raises:
             InvalidArgumentError: A message or tool is not of a known shape, or a fill returned a
-                wrong type or too many tokens; the message names the section.
+                wrong type or too many tokens, or chunks cannot be packed; the message names the
+                section.
+            EmbeddingError: As from `Packer.pack`.
             CounterError: As for `TokenCounter.count`.
 
         Examples:

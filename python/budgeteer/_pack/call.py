@@ -62,7 +62,11 @@ class Call:
     @property
     def is_missing_vectors(self) -> bool:
         """Whether the embedder must be called before packing."""
-        return self.vectors is not None and self.vectors.is_missing
+        return self._missing() is not None
+
+    def _missing(self) -> Vectors | None:
+        """Return the vectors if the embedder must make some of them."""
+        return self.vectors if self.vectors is not None and self.vectors.is_missing else None
 
     def with_prepared(self, prepared: Prepared) -> Call:
         """Return a call of the same chunks with other options."""
@@ -76,33 +80,36 @@ class Call:
             EmbeddingError: The embedder failed, and there is no fallback.
 
         """
-        if self.vectors is None or not self.vectors.is_missing:
+        vectors = self._missing()
+        if vectors is None:
             return
         try:
-            with _telemetry.embedding(self.prepared.ranking.embedder, self.vectors.texts):
-                self.vectors.embed()
+            with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
+                vectors.embed()
         except EmbeddingError as error:
             self._fall_back(error)
 
     async def aembed(self) -> None:
         """Embed as `embed` does, without blocking the event loop."""
-        if self.vectors is None or not self.vectors.is_missing:
+        vectors = self._missing()
+        if vectors is None:
             return
         try:
-            with _telemetry.embedding(self.prepared.ranking.embedder, self.vectors.texts):
-                await self.vectors.aembed()
+            with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
+                await vectors.aembed()
         except EmbeddingError as error:
             self._fall_back(error)
 
     def _fall_back(self, error: EmbeddingError) -> None:
         """Rank by the fallback if there is one; raise *error* otherwise."""
-        stand_in = self.prepared.falling_back()
+        stand_in = self.prepared.stand_in
         if stand_in is None:
             raise error
         self.prepared, self.vectors, self.fallback = stand_in, None, stand_in.ranking.name
         log().warning(
             *("ranking by %s, as embedding failed: %s", self.fallback, error),
             extra={
+                "code": "embedding_fallback",
                 "fallback": self.fallback,
                 "chunks": len(self.items),
                 "http.status": error.status,
@@ -157,7 +164,7 @@ class Call:
             budget,
             keys=None if gate is not None else self.keys(),
             previous=self.links,
-            template=None if prepared.template.nonce is False else self.template(),
+            template=self.template(),
             ask=prepared.ask,
             tag=tagger(items),
             cite=cite,

@@ -155,9 +155,10 @@ class Packer:
 
         Args:
             query: The question that the chunks should answer. May be empty: then every score is 0.
-            chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with ``.text``,
-                ``.page_content`` or ``.content``; they may be mixed. The first object of a type
-                decides which of these attributes is read on all objects of that type. Or a
+            chunks: `Chunk`, str, mappings with ``text``, ``content`` or ``page_content``, or
+                objects with ``.text``, ``.page_content`` or ``.content``; they may be mixed. The
+                first object of a type decides which attributes are read on all objects of that
+                type. Or a
                 `Corpus`, or a column of pandas, Polars, Arrow or numpy without nulls. A data frame
                 and a set, which has no order, are refused.
             max_tokens: Replaces the packer's own for this call; the reserve is still taken off.

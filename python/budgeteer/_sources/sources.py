@@ -358,7 +358,9 @@ def _chunk(row: object, line: int, source: str) -> Chunk:
         raise InvalidArgumentError(f"line {line}: must be a JSON object, not {found}")
     key = next((key for key in TEXT_KEYS if key in row), None)
     if key is None:
-        raise InvalidArgumentError(f"line {line}: must have a key 'text' or 'content'")
+        raise InvalidArgumentError(
+            f"line {line}: must have a key 'text', 'content' or 'page_content'"
+        )
     identifier: Any = row.get("id")
     if isinstance(identifier, (int, float)) and not isinstance(identifier, bool):
         identifier = str(identifier)

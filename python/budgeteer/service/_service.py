@@ -496,6 +496,7 @@ def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
     """Log how many chunks the budget dropped, and how many it cut."""
     packing, tokens = result.packing, result.tokens
     extra = {
+        "code": "chunks_left_out" if dropped or cut else "chunks_fit",
         "model": result.model,
         "tokens.system": tokens.system,
         "tokens.query": tokens.query,

@@ -36,7 +36,7 @@ _AUTO: tuple[Auto, ...] = get_args(Auto)
 KNOWN_MARGIN, UNKNOWN_MARGIN = 50, 200
 SYSTEM_TOKENS = 500
 _DAY = 86_400.0
-_TIMES = ("created_at", "timestamp")
+_TIMES = ("created_at", "createdAt", "timestamp")
 
 
 @public("budgeteer.window")
@@ -128,7 +128,8 @@ def negotiate(
     the model's input limit, ``overflows_window`` is true. A request below the floor is raised to
     it, which is no reduction.
 
-    The logger ``budgeteer`` logs the result at INFO, or as a WARNING with ``REDUCED``.
+    The logger ``budgeteer`` logs the result at INFO, or as a WARNING with ``REDUCED``. Its figures
+    are in ``extra``, with a ``code``: ``output_negotiated`` or ``output_reduced``.
 
     Args:
         model: A name, as for `model_limits`, or limits of your own.
@@ -137,10 +138,10 @@ def negotiate(
         system_tokens: The tokens of a system prompt beside *messages*, or its text. None is 0 if
             *messages* has a system message, else a guess: 500.
         memories: Texts, or mappings with ``content`` or ``text`` and, if you like, ``importance``
-            and an age: ``age_days``, or ``created_at`` or ``timestamp`` as a datetime, its ISO
-            form or seconds since 1970. A memory is chosen if its importance is above
-            *min_importance* and its age at most *max_memory_age_days*; a missing figure does not
-            exclude it. Or the number of memories, which costs no tokens.
+            and an age: ``age_days``, or ``created_at``, ``createdAt`` or ``timestamp`` as a
+            datetime, its ISO form or seconds since 1970. A memory is chosen if its importance is
+            above *min_importance* and its age at most *max_memory_age_days*; a missing figure does
+            not exclude it. Or the number of memories, which costs no tokens.
         tools: Tool schemas, as for `count_tools`.
         safety_margin: The tokens to keep free; ``auto`` is 50 for a known model, 200 otherwise.
         min_output_tokens: The floor of the answer.
@@ -406,4 +407,8 @@ def _log(negotiation: Negotiation) -> None:
         negotiation.requested_max_output_tokens,
         negotiation.adjusted_max_output_tokens,
         " REDUCED" if negotiation.was_reduced else "",
+        extra={
+            "code": "output_reduced" if negotiation.was_reduced else "output_negotiated",
+            **negotiation.to_dict(),
+        },
     )

@@ -221,7 +221,7 @@ BAD_ITEM = "must be a str or a JSON object, not"
         ('["a", 5]', f"standard input: chunks[1] {BAD_ITEM} int"),
         ('["a", null]', f"standard input: chunks[1] {BAD_ITEM} None"),
         ('"a"\n\n[1]', f"standard input: line 3 {BAD_ITEM} list"),
-        ('["a", {"body": "x"}]', "chunks[1] must have a key 'text' or 'content'"),
+        ('["a", {"body": "x"}]', "chunks[1] must have a key 'text', 'content' or 'page_content'"),
         ('[{"text": 5}]', "chunks[0].text must be a str, not int"),
         (b'"a"\n"\xff"', "standard input: line 2: not UTF-8"),
     ],

@@ -198,7 +198,7 @@ def test_truncate(name, counter, text, max_tokens, cut):
 
 @on_both
 @given(
-    counter=st.sampled_from(FORMULAS),
+    counter=st.sampled_from([name for name in FORMULAS if name not in ("words", "whitespace")]),
     text=st.text("abc de", min_size=1, max_size=60),
     max_tokens=st.integers(0, 20),
     cut=st.fixed_dictionaries({"keep": keeps, "marker": markers}),

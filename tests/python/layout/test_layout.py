@@ -275,7 +275,8 @@ def test_a_packing_of_another_counter(backend):
     tokens = get_counter("o200k_base").count(chunks[0])
     assert str(caught.value) == (
         f"the fill of section 'context' answered a text of {tokens} tokens, more than the 36 that "
-        "it was asked for"
+        "it was asked for: its packer counts by 'chars_div4', the layout by 'o200k_base'; give "
+        "the packer the layout's counter, or the section query, chunks and packer in place of fill"
     )
     assert chunks[0] == Layout(100, [section], counter="words").fit().messages[0]["content"]
 
@@ -492,8 +493,8 @@ def test_tokens_out_of_range(option, bad):
         ({"priority": 2**63}, "priority must be from -9223372036854775808 to"),
         ({"content": "tea", "role": "usr"}, "did you mean 'user'?"),
         ({"content": "tea", "role": 3}, "role must be one of"),
-        ({"tokens": 3, "role": "user"}, "role is for a text, or for a fill"),
-        ({"content": HISTORY, "role": "user"}, "role is for a text, or for a fill"),
+        ({"tokens": 3, "role": "user"}, "role is for a text, for chunks, or for a fill"),
+        ({"content": HISTORY, "role": "user"}, "role is for a text, for chunks, or for a fill"),
     ],
     ids=str,
 )

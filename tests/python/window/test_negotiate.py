@@ -277,6 +277,9 @@ def test_dynamic_safety_margin(model, margin):
         ({"importance": 0.9, "created_at": NOW - timedelta(days=7)}, True),
         ({"importance": 0.9, "created_at": NOW - timedelta(days=7, seconds=1)}, False),
         ({"importance": 0.9, "timestamp": (NOW - timedelta(days=8)).isoformat()}, False),
+        ({"createdAt": NOW - timedelta(days=7)}, True),
+        ({"createdAt": (NOW - timedelta(days=8)).isoformat()}, False),
+        ({"createdAt": "2026-01-01T00:00:00.000Z"}, False),
         ({"timestamp": "2026-11-20T00:00:00Z"}, True),
         ({"timestamp": NOW.timestamp() - 8 * 86_400}, False),
         ({"timestamp": datetime(2026, 11, 14)}, True),  # noqa: DTZ001 - taken for UTC

@@ -30,12 +30,12 @@ use crate::window::ModelLimits;
 ///
 /// let query = "green tea";
 /// let chunks = ["Green tea is not oxidised.", "Coffee is roasted."];
-/// let packer = |max_tokens| Packer::new(max_tokens).ranking(Ranking::Keyword);
+/// let packer = Packer::new(1_000).ranking(Ranking::Keyword);
 ///
 /// let allocation = Layout::new(60)
 ///     .gap(2)
 ///     .section(Section::text("system", "Answer from the context.").shrink(0.0).priority(2))
-///     .section(Section::fill("context", |n| packer(n).pack(query, &chunks)).grow(1.0))
+///     .section(Section::chunks("context", query, &chunks, packer).grow(1.0))
 ///     .section(Section::text("query", query).shrink(0.0).priority(2))
 ///     .section(Section::reserve("answer", 20).min_tokens(10).priority(1))
 ///     .fit(&Encoding::O200k)?;

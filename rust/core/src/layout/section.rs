@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Flex, check_factor};
+use crate::chunk::Document;
 use crate::count::TokenCounter;
 use crate::error::Error;
 use crate::messages::{Costs, History, Message, Tool, Turn, count_tools};
+use crate::packer::Packer;
 use crate::packing::Packing;
 use crate::truncate::{Keep, cut_to};
 
@@ -48,7 +50,8 @@ impl From<Vec<Message>> for Filling {
     }
 }
 
-type Fill<'a> = Box<dyn Fn(usize) -> Result<Filling, Error> + Send + Sync + 'a>;
+/// Takes the tokens to fill, and the counter of the layout.
+type Fill<'a> = Box<dyn Fn(usize, &dyn TokenCounter) -> Result<Filling, Error> + Send + Sync + 'a>;
 
 enum Content<'a> {
     Reserved(usize),
@@ -61,8 +64,8 @@ enum Content<'a> {
 /// A part of a prompt, with its share of the window and how that may grow and
 /// shrink.
 ///
-/// It is a text, messages, tools, a number of reserved tokens, or a function that
-/// is called once its number of tokens is known.
+/// It is a text, messages, tools, chunks to pack, a number of reserved tokens, or
+/// a function that is called once its number of tokens is known.
 ///
 /// # Examples
 ///
@@ -71,10 +74,8 @@ enum Content<'a> {
 ///
 /// let system = Section::text("system", "Be brief.").shrink(0.0);
 /// let answer = Section::reserve("answer", 1_000).min_tokens(300);
-/// let context = Section::fill("context", |max_tokens| {
-///     Packer::new(max_tokens).pack("green tea", &["Green tea is not oxidised."])
-/// });
-/// let context = context.grow(1.0);
+/// let chunks = ["Green tea is not oxidised."];
+/// let context = Section::chunks("context", "green tea", &chunks, Packer::new(4_000)).grow(1.0);
 /// ```
 pub struct Section<'a> {
     pub(super) name: Cow<'a, str>,
@@ -167,11 +168,50 @@ impl<'a> Section<'a> {
         name: impl Into<Cow<'a, str>>,
         fill: impl Fn(usize) -> Result<F, Error> + Send + Sync + 'a,
     ) -> Self {
-        Self::new(name, Content::Fill(Box::new(move |tokens| fill(tokens).map(Into::into))))
+        Self::new(name, Content::Fill(Box::new(move |tokens, _| fill(tokens).map(Into::into))))
+    }
+
+    /// Returns a section of the best of `chunks` for `query`, packed once its
+    /// number of tokens is known. The counter of the layout replaces that of
+    /// `packer`, whose own maximum is a bound beside the section's share.
+    ///
+    /// Fitting it is an error where the layout counts with a counter that cannot
+    /// be kept, such as a closure: see [`TokenCounter::to_shared`].
+    ///
+    /// ```
+    /// use budgeteer::{Estimate, Layout, Packer, Section};
+    ///
+    /// let chunks = ["Green tea is not oxidised.", "Coffee is roasted."];
+    /// let context = Section::chunks("context", "green tea", &chunks, Packer::new(100));
+    /// let allocation = Layout::new(12).section(context.grow(1.0)).fit(&Estimate::Words)?;
+    /// assert_eq!(allocation.messages[0].text(), "Green tea is not oxidised.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn chunks<D: Document + Sync>(
+        name: impl Into<Cow<'a, str>>,
+        query: impl Into<Cow<'a, str>>,
+        chunks: &'a [D],
+        packer: Packer,
+    ) -> Self {
+        let (name, query) = (name.into(), query.into());
+        let section = name.clone();
+        let fill = move |tokens: usize, counter: &dyn TokenCounter| {
+            let counter = counter.to_shared().ok_or_else(|| {
+                Error::shape(format!(
+                    "section {section:.80?}: the counter of the layout cannot be kept for packing                      chunks: give it a method to_shared, or fill the section with a packer that                      counts as the layout does"
+                ))
+            })?;
+            let most = packer.max_tokens.min(tokens);
+            let packer = packer.clone().shared_counter(counter);
+            packer.pack_within(most, &query, chunks).map(Filling::from)
+        };
+        Self::new(name, Content::Fill(Box::new(fill)))
     }
 
     /// Sets the basis, in tokens. By default it is the reserved tokens, or the
-    /// tokens of the content with all costs of its messages; 0 for a fill.
+    /// tokens of the content with all costs of its messages; 0 for a fill and
+    /// for chunks.
     #[must_use]
     pub fn basis(mut self, tokens: usize) -> Self {
         self.basis = Some(tokens);
@@ -247,7 +287,7 @@ impl<'a> Section<'a> {
                 return Err(Error::limit(&place("role"), allowed, format!("{role:.80?}")));
             }
             if !matches!(self.content, Content::Text(_) | Content::Fill(_)) {
-                let message = "role is for a text, or for a fill that answers one";
+                let message = "role is for a text, for chunks, or for a fill that answers a text";
                 return Err(Error::shape(place(message)));
             }
         }
@@ -427,12 +467,16 @@ impl<'a> Share<'a> {
                  the {most}"
             )))
         };
-        match fill(room)? {
+        match fill(room, self.counter)? {
             Filling::Text(text) if text.is_empty() => {}
             Filling::Text(text) => {
                 let tokens = self.counter.count(&text);
                 if tokens > room {
-                    return over("a text", tokens, format!("{room} that it was asked for"));
+                    let most = format!(
+                        "{room} that it was asked for, by the counter of the layout: a packer \
+                         must count with it"
+                    );
+                    return over("a text", tokens, most);
                 }
                 self.say(&text, self.frame + tokens);
             }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, PREFIXES, UNKNOWN};
 use crate::Encoding;
@@ -319,6 +320,10 @@ impl TokenCounter for ModelCounter {
 
     fn is_exact(&self) -> bool {
         !self.is_guess && self.factor.is_none() && matches!(self.native, Native::Exact(_))
+    }
+
+    fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
+        Some(Arc::new(*self))
     }
 
     fn native(&self) -> Option<Native> {
