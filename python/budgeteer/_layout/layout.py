@@ -51,7 +51,8 @@ class Allocation:
         tools: The tool schemas to send with it, typed Any for the same reason.
         total_tokens: The count of exactly these messages and tools, by `count_messages` and
             `count_tools`.
-        is_exact: Whether the counter is exact.
+        is_exact: Whether the counter is exact and no part of the sections' messages was estimated,
+            such as audio or an image of unknown size.
 
     """
 
@@ -240,7 +241,7 @@ class Layout:
             messages=messages,
             tools=tools,
             total_tokens=total + (PER_REPLY if messages else 0),
-            is_exact=self._counter.is_exact,
+            is_exact=self._counter.is_exact and costs.is_exact,
         )
 
     def _divide(self, parts: Sequence[Part]) -> tuple[int, list[int], list[int]]:

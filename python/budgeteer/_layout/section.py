@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
-from budgeteer._messages.messages import Message, MessageCosts, framed_tools, render_tools
+from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
+from budgeteer._messages.shapes import AnyMessage, mapping
 from budgeteer._messages.trim import History
 from budgeteer._messages.turn import Turn
 from budgeteer._pack.packer import Packer, prepared_of
@@ -24,7 +25,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 _SOURCES = ("content", "tokens", "fill", "chunks")
 
-Fill: TypeAlias = Callable[[int], Packing[Any] | Sequence[Message] | str]
+Fill: TypeAlias = Callable[[int], Packing[Any] | Sequence[AnyMessage] | str]
 
 
 @public("budgeteer")
@@ -82,7 +83,7 @@ class Section:
     """
 
     name: str
-    content: str | Sequence[Message] | None = field(default=None, repr=False)
+    content: str | Sequence[AnyMessage] | None = field(default=None, repr=False)
     _: KW_ONLY
     tokens: int | None = None
     fill: Fill | None = field(default=None, repr=False)
@@ -182,7 +183,8 @@ class Kind(Enum):
             return cls.RESERVED
         if isinstance(content, str):
             return cls.TEXT
-        return cls.TOOLS if content and "role" not in content[0] else cls.MESSAGES
+        is_tool = bool(content) and "role" not in mapping("content[0]", content[0])
+        return cls.TOOLS if is_tool else cls.MESSAGES
 
 
 class Part:
@@ -199,8 +201,8 @@ class Part:
         self.kind = Kind.of(section)
         self.role = section.role or (section.name if section.name in ROLES else "user")
         self.where = f"section {section.name[:80]!r}: content"
-        self.messages: Sequence[Message] = ()
-        self.tools: Sequence[Message] = ()
+        self.messages: Sequence[AnyMessage] = ()
+        self.tools: Sequence[AnyMessage] = ()
         self.used = self.tokens = self.least = 0
         self.was_cut = False
         content: Any = section.content
@@ -226,7 +228,7 @@ class Part:
     def _text_tokens(self, text: str) -> int:
         return self._frame + self.counter.count(text) if text else 0
 
-    def _tool_tokens(self, tools: Sequence[Message]) -> int:
+    def _tool_tokens(self, tools: Sequence[AnyMessage]) -> int:
         counted = self.counter.count(render_tools(self.where, tools)) if tools else 0
         return framed_tools(counted, has_system_message=False) if tools else 0
 
@@ -243,7 +245,7 @@ class Part:
             if room >= 0:
                 latest = self.history.turn(self.where)
                 newest = self.history.newest(room, lambda i, _: self.each[i], latest)
-                made: dict[int, Message] = {}
+                made: dict[int, AnyMessage] = {}
                 used = sum(self.each[i] for i in newest or ())
                 if newest is None:
                     turn = Turn(self.where, content, latest, self.costs, self.counter, room)
@@ -354,10 +356,7 @@ def _content(content: Any) -> Any:
         )
     items = tuple(content)
     for i, item in enumerate(items):
-        if not isinstance(item, Mapping):
-            raise InvalidArgumentError(
-                f"content[{i}] must be a mapping, not {_validate.type_name(item)}"
-            )
+        mapping(f"content[{i}]", item)
     return items
 
 

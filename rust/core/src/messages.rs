@@ -371,6 +371,11 @@ impl<'a> Costs<'a> {
         self.per_message.saturating_add(self.counter.count(role))
     }
 
+    /// Returns whether no part of a message is estimated.
+    pub(crate) fn is_exact(&self, message: &Message) -> bool {
+        message.is_exact(Some(self.model))
+    }
+
     /// Returns what a message costs, in tokens.
     pub(crate) fn of(&self, message: &Message) -> usize {
         self.with_results(message, |text| self.counter.count(text))

@@ -547,3 +547,33 @@ def test_bad_contents(content, message):
     with pytest.raises(InvalidArgumentError) as caught:
         Layout(99, [Section("a", content)]).fit()
     assert message in str(caught.value)
+
+
+class Dumped:
+    """A message like those of the APIs' packages."""
+
+    def __init__(self, **fields):
+        """Keep the fields."""
+        self.fields = fields
+
+    def model_dump(self):
+        """Return the fields."""
+        return self.fields
+
+
+def test_messages_of_other_types():
+    """Objects with ``model_dump()`` are messages and tools, and come back as they are."""
+    said = Dumped(role="user", content="tea")
+    tool = Dumped(name="brew", description="", parameters={"type": "object", "properties": {}})
+    allocation = Layout(500, [Section("history", [said]), Section("tools", [tool])]).fit()
+    assert said is allocation.messages[0]
+    assert tool is allocation.tools[0]
+    assert allocation.is_exact
+    assert allocation.total_tokens == count_messages([said]) + count_tools([tool])
+
+
+def test_estimated_parts_are_not_exact():
+    """An allocation is exact only where no part of its messages was estimated."""
+    audio = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "aa"}}]}
+    for section in (Section("history", [audio]), Section("history", fill=lambda _: [audio])):
+        assert not Layout(50_000, [section]).fit().is_exact

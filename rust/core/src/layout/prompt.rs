@@ -84,7 +84,8 @@ pub struct Allocation {
     /// [`count_messages`](crate::window::count_messages) and [`count_tools`] return
     /// for exactly these messages and tools.
     pub total_tokens: usize,
-    /// Whether the counter is exact.
+    /// Whether the counter is exact and no part of the sections' messages was
+    /// estimated, such as audio or an image of unknown size.
     pub is_exact: bool,
 }
 
@@ -212,7 +213,7 @@ impl<'a> Layout<'a> {
             tools: joined(&shares, &tooled),
             messages,
             total_tokens: said.saturating_add(tool_tokens).saturating_add(reply),
-            is_exact: counter.is_exact(),
+            is_exact: counter.is_exact() && shares.iter().all(|share| share.is_exact),
         })
     }
 

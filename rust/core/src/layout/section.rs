@@ -316,6 +316,8 @@ pub(super) struct Share<'a> {
     /// The tokens of the kept content.
     pub(super) used: usize,
     pub(super) was_cut: bool,
+    /// Whether no part of a message was estimated.
+    pub(super) is_exact: bool,
 }
 
 impl<'a> Share<'a> {
@@ -341,6 +343,7 @@ impl<'a> Share<'a> {
             tool_count: 0,
             used: 0,
             was_cut: false,
+            is_exact: true,
         };
         match &section.content {
             Content::Reserved(tokens) => share.tokens = *tokens,
@@ -349,6 +352,7 @@ impl<'a> Share<'a> {
                 share.history = History::read(messages);
                 let all = share.history.system.iter().copied().chain(share.history.others());
                 share.each = all.map(|i| (i, costs.of(&messages[i]))).collect();
+                share.is_exact = share.each.keys().all(|&i| costs.is_exact(&messages[i]));
                 share.tokens = sum(share.each.values());
                 share.least = sum(share.history.system.iter().map(|i| &share.each[i]));
             }
@@ -482,6 +486,7 @@ impl<'a> Share<'a> {
             }
             Filling::Messages(messages) => {
                 let used = sum(&messages.iter().map(|one| self.costs.of(one)).collect::<Vec<_>>());
+                self.is_exact = messages.iter().all(|one| self.costs.is_exact(one));
                 if used > size {
                     return over("messages", used, format!("{size} of its section"));
                 }
