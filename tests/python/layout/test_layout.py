@@ -575,5 +575,8 @@ def test_messages_of_other_types():
 def test_estimated_parts_are_not_exact():
     """An allocation is exact only where no part of its messages was estimated."""
     audio = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "aa"}}]}
-    for section in (Section("history", [audio]), Section("history", fill=lambda _: [audio])):
+    for section in (
+        Section("history", [audio]),
+        Section("history", fill=lambda _: [audio], grow=1),
+    ):
         assert not Layout(50_000, [section]).fit().is_exact
