@@ -1,5 +1,5 @@
 """
-Packing from a corpus: the time to query, build, save and open it, and its memory.
+Packing from a corpus: the time to query, build, change, save and open it, and its memory.
 
     python benches/bench_corpus.py [--sizes 5000,100000,1000000] [--rounds N] [--texts FILE]
 
@@ -34,7 +34,7 @@ from typing import Any
 import tiktoken
 from texts import CHARS, MAX_TOKENS, QUERY, fresh, real_text, vocabulary
 
-from budgeteer import Corpus, Packer
+from budgeteer import Chunk, Corpus, Packer
 
 QUERIES = (
     QUERY,
@@ -103,6 +103,19 @@ def postings(path: Path) -> int:
     return sum(struct.unpack_from("<Q", header, 32 + 24 * section)[0] for section in (1, 2, 3))
 
 
+def changes(texts: list[str]) -> dict[str, float]:
+    """Return what removing and replacing five chunks takes, after the ids were read once."""
+    corpus = Corpus(Chunk(text, id=str(i)) for i, text in enumerate(texts))
+    corpus.replace([Chunk("", id="0")])
+    step = len(texts) // 5
+    new = [Chunk(texts[i], id=str(i + 2)) for i in range(0, 5 * step, step)]
+    gone = [str(i + 1) for i in range(0, 5 * step, step)]
+    return {
+        "replace 5, ms": 1e3 * seconds(lambda: corpus.replace(new), 1),
+        "remove 5, ms": 1e3 * seconds(lambda: corpus.remove(gone), 1),
+    }
+
+
 def measure(text: str, count: int, rounds: int, *, with_python: bool) -> dict[str, float]:
     """Return the figures at one size, by name."""
     Corpus(fresh(text, 100))  # loads the tables of characters
@@ -135,6 +148,7 @@ def measure(text: str, count: int, rounds: int, *, with_python: bool) -> dict[st
         each = [seconds(partial(PACKER.pack, query, opened), rounds) for query in QUERIES]
         figures["query of the file, ms"] = statistics.mean(each) * 1e3
         del opened
+    figures |= changes(texts)
     if with_python:
         counted = [Counter(words(text)) for text in texts]
         figures["Python, ms"] = 1e3 * seconds(lambda: clean_python(QUERIES[0], texts, None), 1)

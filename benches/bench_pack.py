@@ -5,7 +5,9 @@ Packing beside the pure-Python reference and theaios-context-router, interleaved
 
 Every call gets fresh strings, as CPython caches data of a str. Times are medians, and only their
 ratios within one run are meaningful. The text is the language reference that ships with Python, or
-that of FILE (JSONL like the evaluation data, or plain text).
+that of FILE (JSONL like the evaluation data, or plain text). Batches of requests are packed by one
+thread and by two, on fresh strings and on the same ones, with exact counts. A task of the event
+loop that wakes each millisecond tells how long `apack` holds it.
 
 Under pytest the same cases run with pytest-benchmark:
 ``pytest benches/bench_pack.py --benchmark-enable``.
@@ -14,6 +16,7 @@ Under pytest the same cases run with pytest-benchmark:
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import resource
 import statistics
@@ -130,6 +133,45 @@ def median_beside(text: str, threads: int, calls: int = 400) -> float:
     return statistics.median(times)
 
 
+def batch_seconds(text: str, count: int, rounds: int) -> dict[tuple[str, int], list[float]]:
+    """Return the times of packing *count* requests of 500 chunks, by strings and workers."""
+    packer = Packer(MAX_TOKENS)
+    same = fresh(text, 500 * count)
+    found: dict[tuple[str, int], list[float]] = {}
+    list(packer.pack_batch([(QUERY, same[:500])] * 4, workers=2))
+    for turn in range(rounds):
+        for strings in ("fresh", "repeated"):
+            for workers in (1, 2) if turn % 2 else (2, 1):
+                chunks = fresh(text[turn + workers :], 500 * count) if strings == "fresh" else same
+                requests = [(QUERY, chunks[i : i + 500]) for i in range(0, len(chunks), 500)]
+                start = time.perf_counter()
+                for _ in packer.pack_batch(requests, workers=workers):
+                    pass
+                found.setdefault((strings, workers), []).append(time.perf_counter() - start)
+    return found
+
+
+async def longest_hold(text: str, count: int) -> float:
+    """Return the longest time for which a task of the loop waits while `apack` is awaited."""
+    gaps = []
+
+    async def beat() -> None:
+        last = time.perf_counter()
+        while True:
+            await asyncio.sleep(0.001)
+            gaps.append(time.perf_counter() - last)
+            last += gaps[-1]
+
+    chunks = fresh(text, count)
+    task = asyncio.create_task(beat())
+    await asyncio.sleep(0.01)
+    gaps.clear()
+    await Packer(MAX_TOKENS).apack(QUERY, chunks)
+    await asyncio.sleep(0.005)
+    task.cancel()
+    return max(gaps)
+
+
 def memory_per_chunk(text: str, count: int = 1_000_000, chars: int = 100) -> float:
     """Return the peak bytes per chunk of packing, the result included."""
     chunks = tuple(text[i % 9_000 : i % 9_000 + chars] for i in range(count))
@@ -159,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--rounds", type=int, default=0, help="0: by the size")
+    parser.add_argument("--requests", type=int, default=200, help="in a batch")
     parser.add_argument("--texts", type=Path)
     parser.add_argument("--skip-memory", action="store_true")
     arguments = parser.parse_args()
@@ -180,6 +223,21 @@ def main() -> None:
     print(
         f"\n500 chunks, p50: idle {idle * 1e3:.3f} ms, beside 4 busy threads {beside * 1e3:.3f} ms"
         f" ({beside / idle:.2f} times)"
+    )
+    print(f"\n{arguments.requests} requests of 500 chunks, two workers beside one")
+    batches = batch_seconds(text, arguments.requests, max(3, arguments.rounds))
+    for strings in ("fresh", "repeated"):
+        one, two = batches[strings, 1], batches[strings, 2]
+        ratios = sorted(a / b for a, b in zip(one, two, strict=True))
+        print(
+            f"{strings:22}{statistics.median(one) / arguments.requests * 1e3:10.3f} ms a request,"
+            f" {statistics.median(ratios):.2f} times as fast (from {ratios[0]:.2f} to"
+            f" {ratios[-1]:.2f})"
+        )
+    holds = sorted(asyncio.run(longest_hold(text, 20_000)) for _ in range(5))
+    print(
+        f"apack of 20,000 chunks holds the event loop for {holds[2] * 1e3:.1f} ms at most"
+        f" (from {holds[0] * 1e3:.1f} to {holds[-1] * 1e3:.1f})"
     )
     if not arguments.skip_memory and Path("/proc/self/clear_refs").exists():
         print(

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from budgeteer._layout.section import Section
     from budgeteer._messages.trim import trim_messages
     from budgeteer._pack.corpus import Corpus
+    from budgeteer._pack.outcome import DroppedChunk, KeptChunk
     from budgeteer._pack.packer import Packer, pack
-    from budgeteer._pack.packing import DroppedChunk, KeptChunk, Packing
+    from budgeteer._pack.packing import Packing
     from budgeteer._pack.parse import parse_context
     from budgeteer._pack.template import Template
     from budgeteer.errors import (
@@ -38,8 +39,9 @@ _HOMES = {
     "_layout.section": ("Section",),
     "_messages.trim": ("trim_messages",),
     "_pack.corpus": ("Corpus",),
+    "_pack.outcome": ("DroppedChunk", "KeptChunk"),
     "_pack.packer": ("Packer", "pack"),
-    "_pack.packing": ("DroppedChunk", "KeptChunk", "Packing"),
+    "_pack.packing": ("Packing",),
     "_pack.parse": ("parse_context",),
     "_pack.template": ("Template",),
     "errors": (

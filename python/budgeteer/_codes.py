@@ -52,7 +52,7 @@ NO_TEXT, TEXT_TYPE, TITLE_TYPE = 1, 2, 3
 ASSEMBLED, LOOSE = -1, -2
 """In place of a chunk's index: the assembled text, and a text that belongs to no chunk."""
 
-TEXT_KEYS = ("text", "content")
+TEXT_KEYS = ("text", "content", "page_content")
 """The keys that may hold a mapping's text; the first one wins."""
 
 TEXT_ATTRIBUTES = ("text", "page_content", "content")

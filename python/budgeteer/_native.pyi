@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Packed:
@@ -97,11 +97,18 @@ class Plan:
     What a packer knows when it is made. It never changes.
     """
     def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None] | None, tuple[float, float, float, float | None] | None]", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
-    def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None) -> "Packed | tuple[int, int]":
+    def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
         """
         Packs chunks, or the result of
         [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
-        index of a bad chunk.
+        index of a bad chunk. If `releases`, other threads run meanwhile, however
+        quick the work is.
+        """
+    @staticmethod
+    def text_chars(chunks: "tuple[object, ...]") -> "int":
+        """
+        Returns the number of code points in the texts of chunks; 0 where one
+        cannot be read.
         """
 
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "bytearray | tuple[int, int]":
@@ -168,6 +175,17 @@ def keywords(text: "str") -> "list[str]":
 def open_corpus(path: "str") -> "object":
     """
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
+    """
+
+def remove_chunks(index: "object", places: "list[int]") -> "object":
+    """
+    Returns the index of the chunks that are not at `places`.
+    """
+
+def replace_chunks(index: "object", places: "list[int]", chunks: "tuple[object, ...]") -> "object":
+    """
+    Returns the index of chunks that are others at `places`; or a code and the
+    index of a bad chunk.
     """
 
 def resolve_layout(space: "int", basis: "list[int]", grow: "list[float]", shrink: "list[float]", minimum: "list[int]", maximum: "list[int]", priority: "list[int]") -> "tuple[list[int], list[int], int]":

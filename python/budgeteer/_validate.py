@@ -32,6 +32,8 @@ def is_bool(value: object) -> bool:
 
 def as_int(value: object) -> int | None:
     """Return *value* as an int, or None if it is not a whole number."""
+    if type(value) is int:
+        return value
     if not is_bool(value):
         with suppress(TypeError):  # an array has __index__, but is not a number
             return index(value)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""
+r"""
 The YAML configuration: a budget and the sources of its chunks.
 
 .. code-block:: yaml
@@ -6,22 +6,49 @@ The YAML configuration: a budget and the sources of its chunks.
     budget:
       max_tokens: 8000        # from 1 on
       reserve_tokens: 0       # taken off max_tokens
-      ranking: relevance      # or recency, manual, embedding
-      truncation: drop        # or truncate_end, truncate_middle
-      estimator: chars_div4   # or any other name that get_counter knows
-      embedding: null         # settings of ranking: embedding, see below
+      counter: o200k_base     # or any other name that get_counter knows
+      ranking: bm25           # or keyword, recency, input, score, embedding, hybrid
+      min_score: null
+      overflow: skip          # or stop, truncate_end, truncate_middle
+      max_chunks: null
+      dedupe: exact           # or near, null
+      selection: rank         # or coverage
+      units: chunk            # or sentence
+      order: rank             # or input, document, edges, sticky
+      template: plain         # or tagged, markdown, xml, json
+      notice: null            # or true, or a text with {count}
+      embedding: null         # settings for rankings by embeddings, see below
     sources:
       - {type: directory, path: docs, name: handbook, priority: 10, pattern: "**/*.md"}
       - {type: jsonl, path: chunks.jsonl, name: tickets}
       - {type: inline, text: "The office is closed on Friday.", name: note}
       - {type: qdrant, collection: docs, path: store}
 
-The values above under ``budget`` are the defaults. ``estimator`` may also be an encoding or a
-model, such as ``o200k_base`` or ``gpt-4o``, which count exactly, ``tiktoken:NAME`` or ``hf:PATH``.
+The keys under ``budget`` are the options of `budgeteer.Packer`, and mean the same. The values
+above are the defaults, which are Packer's, and 8000 where Packer has none. ``counter`` may be an
+encoding or a model, such as ``cl100k_base`` or ``gpt-4o``, which count exactly, an estimate such
+as ``chars_div4``, ``tiktoken:NAME`` or ``hf:PATH``. A ranking with options is a mapping from its
+name to them, and a template with options is a mapping of them:
+
+.. code-block:: yaml
+
+    budget:
+      ranking: {bm25: {stemming: english, k1: 1.5}}
+      # ranking: {embedding: {fallback: bm25}}
+      # ranking: {hybrid: {weights: {bm25: 0.3, embedding: 0.7}, fusion: rrf}}
+      template: {format: "<{id}> {text}", separator: "\n", header: "Sources:\n"}
+
+Older files have other spellings, which stay valid: ``estimator`` for ``counter``, ``truncation``
+for ``overflow`` with ``drop`` for ``skip``, and under ``ranking`` ``relevance`` for ``keyword``
+and ``manual`` for ``input``. In a file with one of them, ``counter`` is ``chars_div4`` by default,
+``ranking`` is ``keyword`` and ``dedupe`` is null; it may give any other option too. An option in
+both spellings is an error. What is spelled alike in both, such as ``ranking: recency``, decides
+nothing: a file without an older spelling has the defaults above.
+
 All paths, that of ``hf:`` included, are relative to the file. A directory's Markdown files are
 read in the order of their relative paths and split at H2 headings; hidden files are read like all
 others, links to directories are not followed. Sources with a higher ``priority`` (default 0) come
-first, which decides under ``manual`` and between equal scores.
+first, which decides under ``ranking: input`` and between equal scores.
 
 A collection of Qdrant needs ``pip install 'budgeteer[qdrant]'``. It is in a folder (``path``) or
 on a server (``url``, and ``api_key_env``, the environment variable that holds its key). With
@@ -31,8 +58,9 @@ made, the ``limit`` (500) chunks nearest to the query are read, nearest first. T
 read. ``fields: {text: body}`` maps a chunk's fields to payload keys; ``vector_name`` names the
 vector to use.
 
-The settings of ``embedding``, with their defaults; null for ``api_key_env`` sends no key, null for
-``cache_dir`` uses no cache:
+The keys under ``embedding`` are the options of `budgeteer.embedding.OpenAIEmbedder`, with its
+defaults but for two. null for ``api_key_env`` sends no key, null for ``cache_dir`` uses no cache.
+That of a Qdrant source embeds nothing but queries, and has no options for a cache or for batches.
 
 .. code-block:: yaml
 
@@ -42,8 +70,13 @@ The settings of ``embedding``, with their defaults; null for ``api_key_env`` sen
         api_key_env: OPENAI_API_KEY               # the variable that holds the key
         url: https://api.openai.com/v1/embeddings
         cache_dir: .context_router_embeddings     # relative to the file
+        truncate: true                            # where the model's limit is known
 
-Under ``ranking: embedding`` the query, and the texts that the cache lacks, are sent to that URL;
+A text above the model's limit, ``max_input_tokens``, is cut before it is embedded, and the logger
+``budgeteer`` warns with its file and heading. The chunk itself stays whole. Under
+``truncate: false`` it is an error.
+
+Under rankings by embeddings the query, and the texts that the cache lacks, are sent to that URL;
 this needs ``pip install 'budgeteer[embeddings]'``. For a Qdrant source the query is sent to the
 URL of the source's own ``embedding`` or else to that of ``budget``, whatever the ``ranking``; with
 ``embedding: null`` in the source it is not sent. Texts are sent nowhere else. A failing endpoint
@@ -59,18 +92,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
-from budgeteer._codes import HF
 from budgeteer._files import decode, join, mapping, one_line, reason
-from budgeteer._pack.options import Overflow
-from budgeteer._pack.packer import Packer
-from budgeteer._rank.rankings import Embedding, RankingName
+from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._rank.similarity import Embedder
-from budgeteer._sources.sources import Qdrant, Source, source_of
+from budgeteer._sources.budget import budget_of
+from budgeteer._sources.embedder import check_sizes
+from budgeteer._sources.sources import Qdrant, Source, place_of, source_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError, RetrievalError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from budgeteer._chunk.chunk import Chunk
     from budgeteer._pack.packing import Packing
     from budgeteer.embedding import OpenAIEmbedder
@@ -79,20 +109,6 @@ else:
 
 __all__ = ["Config", "ConfigError", "load"]
 
-_RANKINGS: dict[str, RankingName] = {
-    "relevance": "keyword",
-    "recency": "recency",
-    "manual": "input",
-    "embedding": "embedding",
-}
-_TRUNCATIONS: dict[str, Overflow] = {
-    "drop": "skip",
-    "truncate_end": "truncate_end",
-    "truncate_middle": "truncate_middle",
-}
-_BUDGET = ("max_tokens", "ranking", "truncation", "estimator", "reserve_tokens", "embedding")
-_EMBEDDING = ("model", "api_key_env", "url", "cache_dir")
-_CACHE_DIR = ".context_router_embeddings"
 _YAML = "tag:yaml.org,2002:"
 
 
@@ -115,7 +131,7 @@ class Config:
             ``read()``, which returns its chunks; a directory also has ``path`` and ``pattern``, a
             JSONL file ``path``, an inline text ``text``.
         embedder: An `OpenAIEmbedder` with the settings of ``budget.embedding``; None if there are
-            none. The packer uses it if ``ranking`` is ``embedding``.
+            none. The packer uses it if it ranks by embeddings.
 
     Examples:
         >>> import pathlib, tempfile
@@ -150,7 +166,9 @@ class Config:
 
         Raises:
             ConfigError: A source cannot be read; the message names the file, and the line of a
-                JSONL file. Or the endpoint that embeds *query* for a Qdrant source fails.
+                JSONL file. Or the endpoint that embeds *query* for a Qdrant source fails. Or a
+                chunk has more tokens than the embedding model takes, under ``truncate: false`` and
+                without a fallback.
 
         Examples:
             >>> import pathlib, tempfile
@@ -165,22 +183,28 @@ class Config:
             ['High.', 'Low.']
 
         """
+        chunks: list[Chunk] = []
+        places: list[str] = []
         try:
-            return [
-                chunk
-                for source in sorted(self.sources, key=lambda source: -source.priority)
-                for chunk in (
+            for source in sorted(self.sources, key=lambda source: -source.priority):
+                read = (
                     source.read(query, self.embedder)
                     if isinstance(source, Qdrant)
                     else source.read()
                 )
-            ]
+                chunks += read
+                places += [place_of(source, chunk, n) for n, chunk in enumerate(read, 1)]
+            ranking = prepared_of(self.packer).ranking
+            is_used = ranking.embedder == self.embedder and query != ""
+            if self.embedder is not None and is_used:
+                check_sizes(self.embedder, chunks, places, is_strict=ranking.fallback is None)
         except OSError as error:
             raise ConfigError(reason(error)) from error
         except InvalidArgumentError as error:
             raise ConfigError(str(error)) from None
         except RetrievalError as error:
             raise ConfigError(str(error)) from error
+        return chunks
 
     def query(self, text: str) -> Packing[Chunk]:
         """
@@ -196,8 +220,7 @@ class Config:
             A packing whose text has at most ``max_tokens - reserve_tokens`` tokens.
 
         Raises:
-            ConfigError: A source cannot be read, or the endpoint that embeds the query for a
-                Qdrant source fails.
+            ConfigError: As from `chunks`.
             EmbeddingError: The packer's embedder failed, under ``ranking: embedding``.
             InvalidArgumentError: *text* is not a str.
 
@@ -242,8 +265,8 @@ def load(path: str | os.PathLike[str]) -> Config:
         ...     path = pathlib.Path(folder, "budgeteer.yaml")
         ...     _ = path.write_text("sources: [{type: directory, path: ., name: drinks}]")
         ...     packing = load(path).query("green tea")
-        >>> packing.kept[0].chunk.title, packing.kept[0].score
-        ('Green tea', 1.0)
+        >>> packing.kept[0].chunk.title, packing.is_exact
+        ('Green tea', True)
 
     """
     if not isinstance(path, (str, os.PathLike)):
@@ -264,9 +287,7 @@ def _config(document: object, path: Path) -> Config:
         raise InvalidArgumentError("the file is empty; it must be a mapping with 'sources'")
     top = mapping("", document, ("budget", "sources"))
     base = path.absolute().parent  # the current directory may change before sources are read
-    budget = mapping("budget", {} if top.get("budget") is None else top["budget"], _BUDGET)
-    embedder = _embedder(budget.get("embedding"), base)
-    packer = _packer(budget, base, embedder)
+    packer, embedder = budget_of(top.get("budget"), base)
     entries = top.get("sources")
     if entries is None or entries == []:
         raise InvalidArgumentError("sources is required and must list at least one source")
@@ -274,66 +295,6 @@ def _config(document: object, path: Path) -> Config:
         raise InvalidArgumentError(f"sources must be a list, not {_validate.type_name(entries)}")
     sources = [source_of(f"sources[{i}]", entry, base) for i, entry in enumerate(entries)]
     return Config(path, packer, tuple(sources), embedder)
-
-
-def _embedder(value: object, base: Path) -> OpenAIEmbedder | None:
-    if value is None:
-        return None
-    from budgeteer.embedding import OpenAIEmbedder
-
-    given = {"cache_dir": _CACHE_DIR, **mapping("budget.embedding", value, _EMBEDDING)}
-    for key, setting in given.items():
-        if setting is not None or key not in ("api_key_env", "cache_dir"):
-            _validate.text(f"budget.embedding.{key}", setting)
-    if given["cache_dir"]:
-        given["cache_dir"] = base / given["cache_dir"]
-    try:
-        return OpenAIEmbedder(**given)
-    except InvalidArgumentError as error:  # its message starts with the option
-        message = str(error)
-    raise InvalidArgumentError(f"budget.embedding.{message}")
-
-
-def _packer(budget: Mapping[str, Any], base: Path, embedder: OpenAIEmbedder | None) -> Packer:
-    ranking = _validate.choice(
-        "budget.ranking", budget.get("ranking", "relevance"), tuple(_RANKINGS)
-    )
-    if ranking == "embedding" and embedder is None:
-        raise InvalidArgumentError(
-            "budget.embedding is required when budget.ranking is 'embedding'"
-        )
-    truncation = _validate.choice(
-        "budget.truncation", budget.get("truncation", "drop"), tuple(_TRUNCATIONS)
-    )
-    # Every option is given, so that the document's defaults do not depend on Packer's.
-    max_tokens = _validate.tokens("budget.max_tokens", budget.get("max_tokens", 8000), minimum=1)
-    reserve_tokens = _validate.tokens("budget.reserve_tokens", budget.get("reserve_tokens", 0))
-    estimator = _validate.text("budget.estimator", budget.get("estimator", "chars_div4"))
-    if estimator.startswith(HF) and estimator != HF:
-        estimator = f"{HF}{base / estimator.removeprefix(HF)}"
-    try:
-        return Packer(
-            max_tokens,
-            reserve_tokens=reserve_tokens,
-            counter=estimator,
-            ranking=Embedding(embedder) if ranking == "embedding" else _RANKINGS[ranking],
-            min_score=None,
-            overflow=_TRUNCATIONS[truncation],
-            max_chunks=None,
-            dedupe="exact",
-            selection="rank",
-            units="chunk",
-            order="rank",
-            template="plain",
-            notice=None,
-        )
-    except BudgeteerError as error:  # by the counter: all else is checked
-        message = str(error)
-        if message.startswith("counter "):
-            message = "budget.estimator" + message.removeprefix("counter")
-        else:
-            message = f"budget.estimator: {message}"
-        raise InvalidArgumentError(message) from None
 
 
 def document_of(text: str) -> object:

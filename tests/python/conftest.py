@@ -65,8 +65,7 @@ def vocabulary():
     """
     tiktoken finds its two large vocabularies without a network; the value is their folder.
 
-    The reference counts with tiktoken, and Packer's default is exact. README.md is tested after
-    this folder, and still finds what this sets.
+    The reference counts with tiktoken, and Packer's default is exact.
     """
     folder = vocabularies.cache_dir()
     with pytest.MonkeyPatch.context() as patch:

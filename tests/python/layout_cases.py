@@ -72,6 +72,35 @@ def _history(random):
     return made
 
 
+def _turn(random):
+    """Return messages that end with a question and its tool results, some of them long."""
+    count = random.randrange(1, 4)
+    ids, texts = "abc"[:count], []
+    for _ in ids:
+        words = random.choices(WORDS, k=random.choice([2, 30, 150]))
+        texts.append(" ".join(words))
+    parts = [[{"type": "text", "text": text}] for text in texts]
+    contents = [random.choice([text, part]) for text, part in zip(texts, parts, strict=True)]
+    uses = [{"type": "tool_use", "id": id_, "name": "f", "input": {}} for id_ in ids]
+    results = [
+        {"type": "tool_result", "tool_use_id": id_, "content": content}
+        for id_, content in zip(ids, contents, strict=True)
+    ]
+    openai = [
+        {"role": "tool", "tool_call_id": id_, "content": content}
+        for id_, content in zip(ids, contents, strict=True)
+    ]
+    asked = {"role": "user", "content": "What do they say?"}
+    more = [{"type": "text", "text": "And now?"}] if random.random() < 0.3 else []
+    return random.choice(
+        [
+            [asked, _call(*ids), *openai],
+            [asked, {"role": "assistant", "content": uses}, {"role": "user", "content": results}],
+            [{"role": "assistant", "content": uses}, {"role": "user", "content": results + more}],
+        ]
+    )
+
+
 def _section(random, name):
     """Return a section as JSON has it."""
     section = {"name": name}
@@ -82,6 +111,8 @@ def _section(random, name):
         section["content"] = random.choice(["", "tea " * random.randrange(60), CLUSTERS])
     elif kind == 2:
         section["content"] = _history(random)
+        if random.random() < 0.3:
+            section["content"] += _turn(random)
     elif kind == 3:
         section["content"] = TOOLS[: random.randrange(1, 4)]
     elif kind == 4:
@@ -157,23 +188,26 @@ def layouts():
 
 
 def trims():
-    """Return which messages `trim_messages` keeps, or that it refuses."""
+    """Return which messages `trim_messages` keeps and cuts, or that it refuses."""
     random = Random(11)
     cases = []
-    for _ in range(160):
+    for i in range(240):
         case = {
-            "messages": _history(random),
+            "messages": _history(random) + (_turn(random) if i % 3 == 0 else []),
             "max_tokens": random.randrange(130),
-            "counter": random.choice(["words", "o200k_base"]),
+            "counter": random.choice(["words", "o200k_base", "chars_per_token:2.5"]),
             "model": random.choice([None, "gpt-3.5-turbo-0301"]),
             "start_on": random.choice([None, "user"]),
         }
         try:
-            kept = [id(message) for message in trim_messages(**case)]
-            places = [i for i, message in enumerate(case["messages"]) if id(message) in kept]
-            cases.append({**case, "kept": places})
+            left = trim_messages(**case)
         except BudgeteerError as error:
             cases.append({**case, "error": str(error)})
+            continue
+        own = [id(message) for message in case["messages"]]
+        kept = [own.index(id(message)) for message in left if id(message) in own]
+        cut = [message for message in left if id(message) not in own]
+        cases.append({**case, "kept": kept, "cut": cut})
     return cases
 
 

@@ -274,7 +274,16 @@ def chunk_lists(draw, of_texts=texts, max_size=8):
 
 def _chunks(of_texts):
     metadata = st.none() | st.fixed_dictionaries(
-        {}, optional={"mtime": mtimes, "kind": texts, "position": mtimes, "index": mtimes}
+        {},
+        optional={
+            "mtime": mtimes,
+            "kind": texts,
+            "position": mtimes,
+            "index": mtimes,
+            "title": texts | st.integers(),
+            "source": texts,
+            "id": texts | st.integers(),
+        },
     )
     fields = {"title": texts, "score": scores, "metadata": metadata, "id": st.none() | texts}
     fields["source"] = st.sampled_from(["", "a", "b"]) | texts
@@ -328,13 +337,14 @@ def tag_of(chunk, index):
     data = {} if isinstance(chunk, str) else chunk
     if isinstance(chunk, Chunk):
         data = {name: getattr(chunk, name) for name in ("id", "source", "title", "metadata")}
-    kind = (data.get("metadata") or {}).get("kind")
-    identifier = data.get("id")
+    inner = data.get("metadata") or {}
+    kind = inner.get("kind")
+    identifier = data.get("id") or inner.get("id", data.get("id"))
     return {
         "kind": "document" if kind is None else kind,
-        "id": str(index) if identifier is None else identifier,
-        "source": data.get("source", ""),
-        "title": data.get("title", ""),
+        "id": str(index if identifier is None else identifier),
+        "source": data.get("source") or inner.get("source", ""),
+        "title": str(data.get("title") or inner.get("title") or ""),
     }
 
 

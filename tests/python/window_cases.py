@@ -10,15 +10,17 @@ against Python, `tests/rust/window.rs` against Rust.
 import base64
 import json
 import struct
+import tempfile
 from pathlib import Path
 
 from cases import write
 
-from budgeteer import BudgeteerError, _models
+from budgeteer import BudgeteerError, _models, get_counter
 from budgeteer._count import limits as _limits
 from budgeteer.window import (
     count_messages,
     count_tools,
+    load_models,
     model_limits,
     negotiate,
     retrieval_budget,
@@ -46,6 +48,29 @@ ODD_NAMES = [
         "gpt-4o-é",
         "日本-語",
         "é-gpt-4o",
+    ),
+    *(
+        "my-gpt-4o-deployment",
+        "azure/MY_GPT-4O_x",
+        "notgpt-4o2",
+        "x-gpt-4-gpt-4.1-mini-x",
+        "x-o1-o3",
+    ),
+    *(
+        "Qwen/Qwen3-32B",
+        "eu.gpt-4.1",
+        "a.b.c.o1.d",
+        "gpt-4.1.2",
+        "é-gpt-4o-é",
+        "X-CLAUDE-OPUS-4_y",
+    ),
+    *("accounts/fireworks/models/llama-v3p1-70b-instruct", "my-ft:gpt-4o-x", "gpt-5-gpt-4.1-mini"),
+    *(
+        "gpt-4.5-x-claude-opus-4",
+        "--gpt-4o--",
+        "a-" * 98 + "gpt-4o",
+        "a-" * 95 + "gpt-4o-b",
+        "İ-GPT-4o",
     ),
     *("mistral:7b-instruct-q4_0", "llama3.2:3b", "llama3.2", "deepseek-coder:6.7b-base"),
 ]
@@ -210,6 +235,24 @@ MESSAGES = {
             ],
         },
     ],
+    "unknown parts": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_audio", "input_audio": {"data": "é" * 7}},
+                {"type": "file", "file": {"file_data": "a"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "server_tool_use", "id": "s", "name": "web", "input": {"q": 1.0}},
+                {"type": "document", "source": {"type": "url", "url": "https://a.example"}},
+                {"type": "video_url", "video_url": {"url": "https://a.example"}},
+                {"type": "", "x": None},
+            ],
+        },
+    ],
     "image of a url": [_image(url="https://a.example/b.png")],
     "image of low detail": [_image(url="https://a.example/b.png", detail="low")],
     "image of a size": [
@@ -233,7 +276,7 @@ BAD_MESSAGES = {
     "a role that is none": {"role": 7},
     "a content that is none": {"role": "user", "content": 7},
     "a part of no type": {"role": "user", "content": [{"text": "x"}]},
-    "a part of an unknown type": {"role": "user", "content": [{"type": "video"}]},
+    "a part whose type is none": {"role": "user", "content": [{"type": 7}]},
     "a part that is none": {"role": "user", "content": [None]},
     "a text that is none": {"role": "user", "content": [{"type": "text"}]},
     "an unknown detail": _image(url="x", detail="some"),
@@ -260,6 +303,17 @@ NEGOTIATIONS = [
     {"model": "gpt-5", "messages": 1100, "max_output_tokens": 1000, "safety_margin": "auto"},
     {"model": "gpt-4o", "messages": 3, "max_output_tokens": 90_000, "cap_output": True},
     {"model": "nobody", "messages": 3, "max_output_tokens": 900, "safety_margin": "auto"},
+    *(
+        {
+            "model": model,
+            "messages": [],
+            "system_tokens": 0,
+            "max_output_tokens": 9,
+            "safety_margin": "auto",
+            "counter": "o200k_base",
+        }
+        for model in ("nobody", "my-gpt-4o-x", "gpt-4o-x")
+    ),
     {"model": "gpt-4", "messages": SAID, "max_output_tokens": 900, "tokens_per_message": 7},
     *(
         {
@@ -269,7 +323,7 @@ NEGOTIATIONS = [
             "counter": "o200k_base",
             **given,
         }
-        for messages in (SAID, MESSAGES["hello"], [])
+        for messages in (SAID, MESSAGES["hello"], MESSAGES["unknown parts"], [])
         for given in ({}, {"system_tokens": 7}, {"system_tokens": "Be brief."})
     ),
     {
@@ -348,6 +402,69 @@ def models():
     return [model_limits(name).to_dict() for name in dict.fromkeys(names)]
 
 
+def counters():
+    """Return what models count by, and whether that is exact."""
+    names = [*TABLE["models"], *TABLE["aliases"], *_models.MODELS, *ODD_NAMES]
+    text = "Hello, world! Green tea is mild: 緑茶 🍵, 12.50 € — def tea(): pass"
+    answers = [(name, get_counter(model_limits(name))) for name in dict.fromkeys(names)]
+    return [
+        {"name": name, "text": text, "tokens": it.count(text), "is_exact": it.is_exact}
+        for name, it in answers
+    ]
+
+
+LITELLM = {
+    "sample_spec": {"max_tokens": "words", "mode": "one of"},
+    "case-big": {"max_input_tokens": 9_000, "max_output_tokens": 900, "mode": "chat"},
+    "case-old": {"max_tokens": 700, "litellm_provider": "acme", "x": {"y": 1}, "mode": None},
+    "case-no-mode": {"max_tokens": 700, "max_input_tokens": None, "max_output_tokens": None},
+    "case-embed": {"max_input_tokens": 500, "mode": "embedding", "max_output_tokens": 0},
+    "case-rerank": {"max_input_tokens": 500, "mode": "rerank", "max_output_tokens": 500},
+    "case-picture": {"max_input_tokens": 500, "mode": "image_generation"},
+    "case-nothing": {"mode": "chat", "max_input_tokens": 0},
+    "case-answer": {"mode": "chat", "max_tokens": 5, "max_output_tokens": 5},
+    "case-rules": {"a": 1},
+    "case/gpt-4o": {"max_tokens": 5},
+    "case-llama3.2:3b": {"max_tokens": 5, "litellm_provider": "case"},
+    **{
+        f"case-{provider}-{known}": {
+            "max_input_tokens": known,
+            "max_output_tokens": 128_000,
+            "litellm_provider": provider,
+        }
+        for provider in ("openai", "azure", "dashscope", "other")
+        for known in (272_000, 922_000, 30_720, 500_000, 997_952, 129_024)
+    },
+}
+BAD_LITELLM = [
+    {"case-bad": {"max_input_tokens": "9"}},
+    {"case-bad": {"max_input_tokens": -9}},
+    {"case-bad": {"max_tokens": 9.5}},
+    {"case-bad": {"max_input_tokens": 9, "max_output_tokens": "3"}},
+    {"case-bad": {"max_tokens": 9, "litellm_provider": 3}},
+    {"case-bad": {"context_window": 9}},
+    {},
+]
+
+
+def litellm():
+    """Return what `load_models` reads of a file in litellm's form, and what it refuses."""
+
+    def read(document):
+        kept = _limits._own
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "case.json")
+                path.write_text(json.dumps(document))
+                return [{**it.to_dict(), "source": "registered"} for it in load_models(path)]
+        except BudgeteerError:
+            return None
+        finally:
+            _limits._own = kept
+
+    return [{"document": case, "models": read(case)} for case in (LITELLM, *BAD_LITELLM)]
+
+
 def messages():
     """Return what `count_messages` answers."""
     return [
@@ -355,7 +472,8 @@ def messages():
             "messages": items,
             "counter": counter,
             "model": model,
-            "tokens": count_messages(items, counter=counter, model=model),
+            "tokens": (tokens := count_messages(items, counter=counter, model=model)),
+            "is_exact": tokens.is_exact,
         }
         for items in MESSAGES.values()
         for counter, model in [
@@ -414,7 +532,17 @@ def bad():
     return {"messages": list(BAD_MESSAGES.values()), "tools": list(BAD_TOOLS.values())}
 
 
-KINDS = (models, messages, tools, negotiations, safe_message_counts, retrieval_budgets, bad)
+KINDS = (
+    models,
+    counters,
+    litellm,
+    messages,
+    tools,
+    negotiations,
+    safe_message_counts,
+    retrieval_budgets,
+    bad,
+)
 
 
 if __name__ == "__main__":

@@ -398,6 +398,116 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))] // each writes files
+
+    /// After any changes, saved and opened between them, a corpus packs as a new
+    /// one of its chunks.
+    #[test]
+    fn a_changed_corpus_packs_as_a_new_one(
+        (seed, size) in (0_usize..1_000, prop_oneof![0_usize..9, 130_usize..300]),
+        changes in prop::collection::vec((0_usize..4, 0_usize..1_000), 1..8),
+        budget in prop_oneof![0_usize..40, 0_usize..2_000],
+        counter in 0_usize..5,
+        ranking in prop_oneof![
+            Just(Ranking::Bm25),
+            Just(Ranking::Keyword),
+            Just(Ranking::Recency),
+            Just(Ranking::Score),
+        ],
+    ) {
+        let tagged = |from: usize, count: usize, seed: usize| {
+            let chunk = |(i, chunk): (usize, Chunk)| match i % 7 {
+                0 => Chunk { id: None, ..chunk },
+                _ => chunk.id((from + i).to_string()),
+            };
+            chunks(count, seed).into_iter().enumerate().map(chunk).collect::<Vec<_>>()
+        };
+        let mut expected = tagged(0, size, seed);
+        let mut corpus: Corpus<Saved> = expected.iter().cloned().map(Saved::from).collect();
+        let mut next = size;
+        for (step, (change, number)) in changes.into_iter().enumerate() {
+            let is_meant = |i: usize| (i * 31 + number).is_multiple_of(1 + number % 9);
+            match change {
+                0 => {
+                    let new = tagged(next, number % 50, number);
+                    next += new.len();
+                    expected.extend(new.iter().cloned());
+                    corpus.append(new.into_iter().map(Saved::from));
+                }
+                1 => {
+                    let ids: Vec<_> = expected.iter().filter_map(|chunk| chunk.id.clone()).collect();
+                    let ids = ids.into_iter().enumerate().filter(|(i, _)| is_meant(*i));
+                    let ids: Vec<String> = ids.map(|(_, id)| id).collect();
+                    corpus.remove(&ids).unwrap();
+                    expected.retain(|chunk| chunk.id.as_ref().is_none_or(|id| !ids.contains(id)));
+                }
+                2 => {
+                    let mut new = Vec::new();
+                    let others = chunks(expected.len(), number);
+                    for (i, (old, other)) in expected.iter_mut().zip(others).enumerate() {
+                        if old.id.is_some() && is_meant(i) {
+                            *old = Chunk { id: old.id.take(), ..other };
+                            new.push(Saved::from(old.clone()));
+                        }
+                    }
+                    new.reverse();
+                    corpus.replace(new).unwrap();
+                }
+                _ => corpus = reopened(&corpus, &format!("changed-{step}")),
+            }
+            prop_assert_eq!(expected.len(), corpus.len());
+        }
+        let found: Vec<Chunk> = corpus.chunks().iter().map(Saved::to_chunk).collect();
+        prop_assert_eq!(&expected, &found);
+        let packer = packer(counter, budget).ranking(ranking);
+        let query = "green tea \u{8336}";
+        let packing = packer.pack(query, &expected).unwrap();
+        prop_assert_eq!(&packing, &packer.pack_corpus(query, &corpus).unwrap());
+        prop_assert_eq!(&packing, &packer.pack_corpus(query, &Corpus::new(expected)).unwrap());
+    }
+}
+
+/// A change that is refused names what is wrong, and changes nothing.
+#[test]
+fn a_refused_change_changes_nothing() {
+    let tea = |id: &str| Chunk::new("tea").id(id);
+    let before = vec![tea("a"), tea("b"), tea("b"), Chunk::new("rye")];
+    let mut corpus = Corpus::new(before.clone());
+    let refused = |error: Result<(), budgeteer::Error>, message: &str| {
+        let error = error.unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert_eq!(message, error.to_string());
+    };
+    let unknown = "ids has 7 that no chunk of the corpus has: \
+                   \"t\", \"u\", \"v\", \"w\", \"x\" and 2 more";
+    refused(corpus.remove(["a", "z", "y", "x", "w", "v", "u", "t"]), unknown);
+    refused(
+        corpus.replace([tea("a"), Chunk::new("tea")]),
+        "chunks[1] has no id, and the chunk that it replaces is found by its id",
+    );
+    refused(corpus.replace([tea("a"), tea("a")]), "chunks[1] must not have the id of chunks[0]");
+    refused(
+        corpus.replace([tea("a"), tea("x")]),
+        "no chunk of the corpus has the id of chunks[1], \"x\": append adds a chunk",
+    );
+    refused(
+        corpus.replace([tea("b")]),
+        "2 chunks of the corpus have the id of chunks[0], \"b\": remove them and append the new \
+         ones",
+    );
+    assert_eq!(before, corpus.chunks());
+
+    corpus.remove(["b"]).unwrap();
+    corpus.remove([""; 0]).unwrap();
+    assert_eq!([before[0].clone(), before[3].clone()], *corpus.chunks());
+    refused(
+        Corpus::new(["tea"]).remove(["a"]),
+        "no chunk of the corpus has an id, and chunks are removed by id: make the corpus of chunks \
+         that have one",
+    );
+}
+
 /// A file keeps all fields of each chunk, and chunks added behind stay as they
 /// are.
 #[test]

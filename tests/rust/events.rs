@@ -5,7 +5,7 @@ use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use budgeteer::service::{BoxError, ChunkRetriever, LlmSettings, Named, RetrievalService};
-use budgeteer::window::{Negotiator, model_limits};
+use budgeteer::window::{ModelLimits, Negotiator, model_limits};
 use budgeteer::{Chunk, ErrorKind, Estimate, Overflow, Packer, Ranking};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -101,6 +101,22 @@ fn unknown_models_are_warned_of_once() {
     });
     let [(Level::WARN, fields)] = &*events else { panic!("{events:?}") };
     assert!(fields.contains("\"nobody-knows-this\""), "{fields}");
+}
+
+#[test]
+fn guesses_and_estimates_are_warned_of_once() {
+    let events = events(|| {
+        for name in ["my-gpt-4o-event", "llama3.2:3b-event", "gpt-4o-event"] {
+            for _ in 0..2 {
+                assert!(model_limits(name).counter().is_some());
+            }
+        }
+        let own = ModelLimits::new("mistral:7b-event", 9).encoding("o200k_base").calibration(1.1);
+        assert!(own.counter().is_some());
+    });
+    let [(Level::WARN, guess), (Level::WARN, estimate)] = &*events else { panic!("{events:?}") };
+    assert!(guess.contains("guessed_from=\"gpt-4o\"") && guess.contains("128000"), "{guess}");
+    assert!(estimate.contains("llama3.2:3b-event") && estimate.contains("1.4"), "{estimate}");
 }
 
 #[test]
@@ -241,7 +257,7 @@ fn prompts_that_refuse_every_query_are_warned_of_once() {
 fn long_names_of_models_are_cut() {
     let settings = || LlmSettings::new("茶".repeat(200)).counter(Estimate::CharsDiv4);
     let told = told(|| {
-        let chunk = Chunk::new("a".repeat(50_000));
+        let chunk = Chunk::new("a".repeat(200_000));
         let service = RetrievalService::new(ChunkRetriever::new([chunk]), settings()).unwrap();
         service.retrieve("tea").unwrap();
         service.set_settings(settings()).unwrap();

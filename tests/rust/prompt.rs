@@ -5,12 +5,12 @@
 mod cases;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use budgeteer::window::{ModelLimits, count_messages, count_tools, trim_messages};
+use budgeteer::window::{ModelLimits, count_messages, count_tools, model_limits, trim_messages};
 use budgeteer::{
-    Allocation, Encoding, Error, ErrorKind, Estimate, Filling, Image, Layout, Message, Packer,
-    Section, TokenCounter, Tool, Trim,
+    Allocation, Encoding, Error, ErrorKind, Estimate, Filling, Image, Layout, Message, Overflow,
+    Packer, Section, TokenCounter, Tool, Trim,
 };
 use cases::{cases, counter, list, messages, number, tools};
 use proptest::prelude::*;
@@ -24,10 +24,20 @@ fn trimming_is_that_of_python() {
         let counter = counter(&case["counter"]);
         let limit = number(&case["max_tokens"]);
         match trim_messages(&messages(&case["messages"]), limit, &counter, trim) {
-            Ok(kept) => assert_eq!(case["kept"], json!(kept), "{case}"),
-            Err(error) => {
-                assert_eq!(ErrorKind::BudgetExhausted, error.kind());
+            Ok(trimmed) => {
+                let mut kept = trimmed.places;
+                kept.retain(|i| !trimmed.cut.contains_key(i));
+                let cut: Vec<Value> = trimmed.cut.values().map(Message::to_json).collect();
+                assert_eq!((&case["kept"], &case["cut"]), (&json!(kept), &json!(cut)), "{case}");
+            }
+            Err(error) if error.kind() == ErrorKind::BudgetExhausted => {
                 assert_eq!(case["error"], error.to_string());
+            }
+            Err(error) => {
+                assert_eq!(ErrorKind::InvalidArgument, error.kind());
+                let words = case["error"].as_str().unwrap();
+                let same = words.replace("start_on 'user'", "start_on_user");
+                assert_eq!(same, error.to_string());
             }
         }
     }
@@ -281,4 +291,53 @@ fn fills_may_fail() {
     let section = Section::fill("x", |n| Packer::new(n).min_score(f64::NAN).pack("", &["a"]));
     let error = Layout::new(9).section(section.grow(1.0)).fit(&Estimate::Words).unwrap_err();
     assert_eq!("min_score must be a number, not NaN", error.to_string());
+}
+
+/// A section of chunks is packed by the counter of the layout, whatever that of
+/// its packer is.
+#[test]
+fn chunks_are_packed_by_the_counter_of_the_layout() {
+    let chunks: Vec<String> =
+        (0..60).map(|i| format!("Chunk {i} about green tea, steamed.")).collect();
+    let packer = || Packer::new(90).estimate(Estimate::Words).overflow(Overflow::TruncateEnd);
+    let claude = model_limits("claude-opus-4-5").counter().unwrap();
+    let counters: [&dyn TokenCounter; 4] =
+        [&Encoding::O200k, &Estimate::CharsDiv4, &Estimate::Words, &claude];
+    for counter in counters {
+        for window in [8, 20, 60, 200] {
+            let section = Section::chunks("context", "green tea", &chunks, packer()).grow(1.0);
+            let allocation = Layout::new(window).section(section).fit(counter).unwrap();
+            assert!(allocation.total_tokens <= window);
+            let used = allocation.used_tokens["context"];
+            let text = allocation.messages.first().map(Message::text).unwrap_or_default();
+            assert!(counter.count(&text) <= used.min(90), "{text}");
+            assert!(window < 20 || used + 30 > window.min(90), "{used} of {window}");
+        }
+    }
+}
+
+/// A counter that can be kept.
+struct Bytes;
+impl TokenCounter for Bytes {
+    fn count(&self, text: &str) -> usize {
+        text.len()
+    }
+
+    fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
+        Some(Arc::new(Bytes))
+    }
+}
+
+/// A counter that is only borrowed cannot count for a packer: the error says
+/// what can.
+#[test]
+fn chunks_need_a_counter_that_can_be_kept() {
+    let borrowed = |text: &str| text.len();
+    let section = || Section::chunks("x", "tea", &["Tea."], Packer::new(9)).grow(1.0);
+    let error = Layout::new(99).section(section()).fit(&borrowed).unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    assert!(error.to_string().starts_with("section \"x\": the counter of the layout cannot be"));
+
+    let allocation = Layout::new(99).section(section()).fit(&Bytes).unwrap();
+    assert_eq!("Tea.", allocation.messages[0].text());
 }

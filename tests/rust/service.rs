@@ -405,23 +405,25 @@ fn given_the_environment_when_reading_settings_then_they_are_those_of_the_proces
     }
 }
 
-/// A model with the caller's own limits, one without a tokenizer here, and an
-/// unknown one.
+/// A model with the caller's own limits, one whose tokenizer is not native, and
+/// an unknown one.
 #[test]
-fn given_a_model_when_making_a_service_then_its_limits_are_known_or_an_error() {
+fn given_a_model_when_making_a_service_then_its_limits_are_known_or_estimated() {
     let own = ModelLimits::new("own", 900).max_output_tokens(100).encoding("words");
     let limits = LlmSettings::for_model(own).limits().unwrap();
     assert_eq!((900, 100), (limits.context_window, limits.max_output_tokens));
     assert_eq!(2, limits.counter().count("green tea"));
 
     let settings = LlmSettings::new("mistral-large-latest");
-    let error = RetrievalService::new(Fake::default(), settings.clone()).unwrap_err();
-    assert_eq!(ErrorKind::InvalidArgument, error.kind());
-    assert!(settings.counter(Estimate::CharsDiv4).limits().is_ok());
+    assert!(RetrievalService::new(Fake::default(), settings.clone()).is_ok());
+    let estimated = settings.limits().unwrap();
+    assert!(!estimated.counter().is_exact());
 
     let unknown = LlmSettings::new("nobody-knows-this").limits().unwrap();
-    assert_eq!((8_192, false), (unknown.context_window, unknown.counter().is_exact()));
-    assert_eq!(Encoding::O200k.count("緑茶 tea"), unknown.counter().count("緑茶 tea"));
+    assert_eq!((32_768, false), (unknown.context_window, unknown.counter().is_exact()));
+    let count = |limits: &budgeteer::service::ActiveModel| limits.counter().count("green tea");
+    assert!(Encoding::O200k.count("green tea") < count(&estimated));
+    assert!(count(&estimated) <= count(&unknown));
 }
 
 /// The caller's own limits are checked as when they are registered.
@@ -455,7 +457,7 @@ fn given_limits_that_cannot_be_when_making_a_service_then_an_error() {
     let claude = LlmSettings::for_model(ModelLimits::new("claude-sonnet-4-5", 900));
     assert_eq!(5, claude.limits().unwrap().counter().count("Hello, world!"));
     let unknown = LlmSettings::for_model(model_limits("nobody-knows-this")).limits().unwrap();
-    assert_eq!((8_192, false), (unknown.context_window, unknown.counter().is_exact()));
+    assert_eq!((32_768, false), (unknown.context_window, unknown.counter().is_exact()));
     let old = LlmSettings::for_model(model_limits("text-davinci-003")).counter(Estimate::Words);
     assert!(old.limits().is_ok());
 }

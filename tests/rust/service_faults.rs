@@ -461,7 +461,11 @@ fn given_files_when_they_change_then_they_are_read_again_on_demand() {
     assert_eq!(["b.md#0", "d.md#0", "d.md#1", "deep/a.md#0"], *ids());
     let error = lines.refresh().unwrap_err();
     assert_eq!(ErrorKind::InvalidArgument, error.kind());
-    assert!(error.to_string().ends_with("tea.jsonl: line 2: must have a key 'text' or 'content'"));
+    assert!(
+        error
+            .to_string()
+            .ends_with("tea.jsonl: line 2: must have a key 'text', 'content' or 'page_content'")
+    );
     assert_eq!(1, lines.retrieve("", 9).unwrap().len());
     std::fs::remove_dir_all(&folder).unwrap();
     let error = markdown.refresh().unwrap_err();
@@ -493,7 +497,7 @@ fn given_metadata_when_reading_lines_then_the_fields_are_those_of_the_chunk() {
     let expected = [
         Chunk { position: Some(4.0), mtime: 7.5, ..first },
         Chunk { position: Some(-1500.0), ..chunk(second).kind("5") },
-        Chunk { mtime: 1.0, ..chunk(third) },
+        Chunk { mtime: 1.0, ..chunk(third).title("other").id("other") },
         chunk(""),
     ];
     let metadata = |chunk: &Chunk| -> Option<serde_json::Value> {

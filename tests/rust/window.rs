@@ -12,7 +12,8 @@ use budgeteer::window::{
     load_models, model_limits, register_model, retrieval_budget, trim_messages,
 };
 use budgeteer::{
-    Detail, Encoding, ErrorKind, Estimate, Image, Message, Tool, ToolCall, ToolChoice, Trim,
+    Detail, Encoding, ErrorKind, Estimate, Image, Message, TokenCounter, Tool, ToolCall,
+    ToolChoice, Trim,
 };
 use cases::{cases, counter, list, messages, number, tools};
 use proptest::prelude::*;
@@ -32,9 +33,65 @@ fn models_are_those_of_python() {
             "provider": limits.provider,
             "known": limits.known,
             "source": limits.source,
+            "guessed_from": limits.guessed_from,
         });
         assert_eq!(*case, answer);
+        assert_eq!(limits.known, limits.clone().strict().is_ok());
     }
+}
+
+#[test]
+fn models_count_as_they_do_in_python() {
+    for case in list(&cases("window.json", "counters")) {
+        let counter = model_limits(case["name"].as_str().unwrap()).counter().unwrap();
+        let tokens = counter.count(case["text"].as_str().unwrap());
+        assert_eq!(case["tokens"], tokens, "{}", case["name"]);
+        assert_eq!(case["is_exact"], counter.is_exact(), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn files_of_litellm_are_read_as_in_python() {
+    for case in list(&cases("window.json", "litellm")) {
+        let read = load_models(&case["document"].to_string());
+        let Value::Array(expected) = &case["models"] else {
+            assert_eq!(ErrorKind::InvalidArgument, read.unwrap_err().kind(), "{case}");
+            continue;
+        };
+        let read = read.unwrap();
+        assert_eq!(expected.len(), read.len());
+        for case in expected {
+            let limits = read.iter().find(|limits| case["name"] == limits.name).unwrap();
+            assert_eq!(case["context_window"], limits.context_window, "{case}");
+            assert_eq!(case["max_input_tokens"], limits.max_input_tokens, "{case}");
+            assert_eq!(case["max_output_tokens"], json!(limits.max_output_tokens), "{case}");
+            assert_eq!(case["encoding"], json!(limits.encoding), "{case}");
+            assert_eq!(case["calibration"], json!(limits.calibration), "{case}");
+            assert_eq!(case["provider"], json!(limits.provider), "{case}");
+        }
+    }
+    assert!(!model_limits("case-bad").known);
+}
+
+#[test]
+fn a_guess_is_refused_strictly() {
+    for (name, message) in [
+        ("nobody-knows", "model \"nobody-knows\" is not known; register_model"),
+        ("my-gpt-4o-x", "model \"my-gpt-4o-x\" is not known, only \"gpt-4o\" in it; "),
+    ] {
+        let error = model_limits(name).strict().unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+}
+
+/// Limits without an encoding, of a name nobody knows, count as an unknown
+/// model.
+#[test]
+fn limits_without_an_encoding_are_estimated() {
+    let counter = ModelLimits::new("acme", 9).counter().unwrap();
+    assert_eq!((8, false), (counter.count("Hello, world!"), counter.is_exact()));
+    assert!(ModelLimits::new("acme", 9).encoding("nope").counter().is_none());
 }
 
 #[test]
@@ -44,6 +101,9 @@ fn messages_cost_what_they_do_in_python() {
         let counter = counter(&case["counter"]);
         let tokens = count_messages(&messages, &counter, case["model"].as_str());
         assert_eq!(case["tokens"], tokens, "{case}");
+        let is_known = |message: &Message| message.is_exact(case["model"].as_str());
+        let is_exact = counter.is_exact() && messages.iter().all(is_known);
+        assert_eq!(case["is_exact"], is_exact, "{case}");
     }
 }
 
@@ -276,6 +336,26 @@ fn files_of_models_are_read_whole_or_not_at_all() {
     assert!(!model_limits("half").known);
 }
 
+/// A part of an unknown type is an estimate that errs high, not an error.
+#[test]
+fn unknown_parts_are_estimates() {
+    for (kind, data, tokens) in [
+        ("input_audio", "e".repeat(7), 5_000),
+        ("input_audio", "é".repeat(1_600_000), 100_003),
+        ("video", "e e ".repeat(7), 5_000),
+        ("input_file", "e ".repeat(7), 5_000),
+        ("document", "e ".repeat(7_000), 7_005),
+        ("server_tool_use", "e ".repeat(7), 12),
+    ] {
+        let part = json!({"type": kind, "the data": data});
+        let message = Message::from_json(json!({"role": "user", "content": [part]})).unwrap();
+        assert!(!message.is_exact(None));
+        let counted = count_messages(&[message], &Estimate::Words, None);
+        assert_eq!(tokens, counted - 7, "{kind}");
+    }
+    assert!(Message::user("x").is_exact(None));
+}
+
 /// A message built from parts costs the same as its JSON.
 #[test]
 fn typed_messages_cost_what_their_json_does() {
@@ -322,6 +402,36 @@ fn histories() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec(message, 0..14)
 }
 
+/// Returns the places of all messages but results without a call.
+fn valid(messages: &[Message]) -> Vec<usize> {
+    let mut called = Vec::new();
+    let is_valid = |&i: &usize| {
+        let value = messages[i].to_json();
+        let has_calls = ids(&value, "results").iter().all(|id| called.contains(id));
+        called.extend(ids(&value, "calls"));
+        has_calls
+    };
+    (0..messages.len()).filter(is_valid).collect()
+}
+
+/// Returns the places of the newest message of the user and all behind it, with
+/// the calls of all results among them.
+fn needed(messages: &[Message]) -> Vec<usize> {
+    let mut others = valid(messages);
+    others.retain(|&i| !messages[i].is_system());
+    let question = others.iter().rposition(|&i| messages[i].role() == "user");
+    let mut start = question.unwrap_or(others.len().saturating_sub(1));
+    let mut at = others.len();
+    while at > start {
+        at -= 1;
+        for id in ids(&messages[others[at]].to_json(), "results") {
+            let calls = |&i: &usize| ids(&messages[i].to_json(), "calls").contains(&id);
+            start = start.min(others[..at].iter().rposition(calls).unwrap());
+        }
+    }
+    others.split_off(start)
+}
+
 fn ids(message: &Value, key: &str) -> Vec<String> {
     let of_calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["id"]);
     let own = Some(&message["tool_call_id"]);
@@ -333,34 +443,57 @@ fn ids(message: &Value, key: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// A trimmed history fits, and has all system messages and the call of
-    /// every result.
+    /// A trimmed history fits, and has all system messages, the newest question
+    /// with what follows it, and the call of every result.
     #[test]
     fn trimming_holds(messages in histories(), limit in 0..200_usize, start_on_user: bool) {
         for model in [None, Some("gpt-3.5-turbo-0301")] {
             let trim = Trim { model, start_on_user };
             let system: Vec<usize> =
                 (0..messages.len()).filter(|&i| messages[i].is_system()).collect();
-            let kept = match trim_messages(&messages, limit, &Estimate::Words, trim) {
-                Ok(kept) => kept,
+            let count = |messages: &[Message]| count_messages(messages, &Estimate::Words, model);
+            let needed = needed(&messages);
+            let trimmed = match trim_messages(&messages, limit, &Estimate::Words, trim) {
+                Ok(trimmed) => trimmed,
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                    let first = needed.first().map(|&i| messages[i].role());
+                    prop_assert!(start_on_user && first != Some("user"));
+                    continue;
+                }
                 Err(error) => {
-                    let needed: Vec<_> = system.iter().map(|&i| messages[i].clone()).collect();
                     prop_assert_eq!(ErrorKind::BudgetExhausted, error.kind());
-                    prop_assert!(count_messages(&needed, &Estimate::Words, model) > limit);
+                    // Under this counter the marker is a word, and no result is shorter.
+                    let short = |&i: &usize| match messages[i].role() {
+                        "tool" if !messages[i].text().trim().is_empty() => Message::tool(
+                            messages[i].to_json()["tool_call_id"].as_str().unwrap(),
+                            "x",
+                        ),
+                        _ => messages[i].clone(),
+                    };
+                    let all = system.iter().chain(&needed);
+                    let least: Vec<Message> = all.map(short).collect();
+                    prop_assert!(count(&least) > limit || start_on_user);
                     continue;
                 }
             };
-            let trimmed: Vec<Message> = kept.iter().map(|&i| messages[i].clone()).collect();
-            prop_assert!(count_messages(&trimmed, &Estimate::Words, model) <= limit);
+            let kept = &trimmed.places;
+            let left: Vec<Message> = trimmed.of(&messages).cloned().collect();
+            prop_assert!(count(&left) <= limit);
             prop_assert!(kept.is_sorted_by(|a, b| a < b));
             prop_assert!(system.iter().all(|i| kept.contains(i)));
+            prop_assert!(needed.iter().all(|i| kept.contains(i)) || start_on_user);
+            for (i, cut) in &trimmed.cut {
+                let (was, cut) = (messages[*i].text(), cut.text());
+                let (head, tail) = cut.split_once("\n[...truncated...]\n").unwrap();
+                prop_assert!(was.starts_with(head) && was.ends_with(tail) && kept.contains(i));
+            }
             let mut called = Vec::new();
-            for message in &trimmed {
+            for message in &left {
                 let value = message.to_json();
                 called.extend(ids(&value, "calls"));
                 prop_assert!(ids(&value, "results").iter().all(|id| called.contains(id)));
             }
-            let first = trimmed.iter().find(|message| !message.is_system());
+            let first = left.iter().find(|message| !message.is_system());
             prop_assert!(!start_on_user || first.is_none_or(|first| first.role() == "user"));
         }
     }
@@ -370,21 +503,22 @@ proptest! {
     fn trimming_leaves_what_fits(messages in histories()) {
         let trim = Trim::default();
         let kept = trim_messages(&messages, 100_000, &Estimate::Words, trim).unwrap();
-        let mut called = Vec::new();
-        for (i, message) in messages.iter().enumerate() {
-            let value = message.to_json();
-            let has_calls = ids(&value, "results").iter().all(|id| called.contains(id));
-            prop_assert_eq!(has_calls, kept.contains(&i));
-            called.extend(ids(&value, "calls"));
+        prop_assert!(kept.cut.is_empty());
+        let whole = valid(&messages);
+        for i in 0..messages.len() {
+            prop_assert_eq!(whole.contains(&i), kept.places.contains(&i));
         }
     }
 
     /// A larger limit keeps no fewer messages.
     #[test]
     fn trimming_is_monotone(messages in histories(), limit in 20..200_usize, more in 0..40_usize) {
-        let kept = |limit| trim_messages(&messages, limit, &Estimate::Words, Trim::default());
+        let kept = |limit| {
+            let kept = trim_messages(&messages, limit, &Estimate::Words, Trim::default());
+            kept.map(|kept| kept.places.len())
+        };
         if let Ok(less) = kept(limit) {
-            prop_assert!(less.len() <= kept(limit + more).unwrap().len());
+            prop_assert!(less <= kept(limit + more).unwrap());
         }
     }
 
@@ -393,7 +527,7 @@ proptest! {
     fn every_name_is_answered(name in "(openai/|us\\.|ft:|gpt-4|o3|-|:|@|é|x){0,12}") {
         let limits = model_limits(&name);
         prop_assert_eq!(name, limits.name);
-        prop_assert!(limits.known || limits.context_window == 8_192);
+        prop_assert!(limits.known || limits.guessed_from.is_some() || limits.context_window == 32_768);
     }
 }
 
@@ -408,11 +542,12 @@ fn each_message_is_counted_once() {
         text.len()
     };
     let all: usize = messages.iter().map(|message| message.text().len() + "user".len()).sum();
-    assert_eq!(200, trim_messages(&messages, 1_000_000, &counter, Trim::default()).unwrap().len());
+    let kept = trim_messages(&messages, 1_000_000, &counter, Trim::default()).unwrap();
+    assert_eq!(200, kept.places.len());
     assert_eq!(all, chars.swap(0, Ordering::Relaxed));
 
     // Nine fit, and the tenth is looked at.
     let kept = trim_messages(&messages, 1_003, &counter, Trim::default()).unwrap();
-    assert_eq!((191..200).collect::<Vec<_>>(), kept);
+    assert_eq!((191..200).collect::<Vec<_>>(), kept.places);
     assert!(chars.into_inner() <= 10 * ("user".len() + 94));
 }

@@ -6,6 +6,7 @@ from anthropic.types import Message, MessageParam, ToolParam
 from openai.types.chat import (
     ChatCompletion,
     ChatCompletionFunctionToolParam,
+    ChatCompletionMessage,
     ChatCompletionMessageParam,
 )
 
@@ -27,6 +28,11 @@ counted: int = count_messages(history) + count_tools(tools, tool_choice="require
 counted += count_tools(tools, tool_choice={"type": "function", "function": {"name": "weather"}})
 negotiate(model="gpt-4o", messages=history, tools=tools, max_output_tokens=900)
 completed: ChatCompletion = client.chat.completions.create(model="gpt-4o", messages=trimmed)
+
+replied: list[ChatCompletionMessage] = [completed.choices[0].message]
+again: list[ChatCompletionMessage] = trim_messages(replied, 100)
+counted += count_messages([*history, *replied])
+negotiate(model="gpt-4o", messages=replied, max_output_tokens=900)
 
 allocation: Allocation = Layout(
     "gpt-4o",

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
@@ -20,10 +20,11 @@ class Chunk:
     """
     One retrieved piece of text.
 
-    A `Packer` also takes strings, mappings with ``text`` or ``content``, and objects with
-    ``.text``, ``.page_content`` or ``.content``; this class is for callers without a type of their
-    own. Of those it reads ``id`` (else ``node_id``), ``source``, ``title``, ``score`` and
-    ``metadata`` (else ``meta``).
+    A `Packer` also takes strings, mappings with ``text``, ``content`` or ``page_content``, and
+    objects with ``.text``, ``.page_content`` or ``.content``; this class is for callers without a
+    type of their own. Of those it reads ``id`` (else ``node_id``), ``source``, ``title``,
+    ``score`` and ``metadata`` (else ``meta``). A missing or empty title, source or id is the one
+    in the metadata.
 
     Args:
         text: The text, the only field that a packing contains; all others are keywords.
@@ -32,9 +33,10 @@ class Chunk:
         title: Heading of the chunk; its words count for ranking, not for the budget.
         score: Relevance given by a retriever or reranker, higher is better: any float except NaN;
             None for none.
-        metadata: Anything else. Read here: ``mtime`` (seconds, for ``ranking="recency"``),
-            ``kind`` (shown by templates), and the first number of ``position``, ``index`` and
-            ``offset`` (for ``order="document"``).
+        metadata: Anything else. Read here: ``title``, ``source`` and ``id`` if the chunk has none
+            itself, ``mtime`` (seconds, for ``ranking="recency"``), ``kind`` (shown by templates),
+            and the first number of ``position``, ``index`` and ``offset`` (for
+            ``order="document"``).
 
     Raises:
         InvalidArgumentError: *text*, *source* or *title* is not a str, or *score* is not a number.
@@ -94,23 +96,60 @@ def field_of(chunk: Any, name: str) -> Any:
     Return the field *name* of a chunk of any type, or None if it has none.
 
     Every field other than the text and the title that ranks is read here, so that each has the
-    same names wherever it is read.
+    same names wherever it is read. `known_field` also looks into the metadata.
     """
+    if type(chunk) is Chunk:
+        return getattr(chunk, name)
     if isinstance(chunk, str):
         return None
     is_a_mapping = type(chunk) is dict or is_mapping(chunk)
     value = chunk.get(name) if is_a_mapping else getattr(chunk, name, None)
     other = _OTHER_NAMES.get(name)
-    if value is not None or other is None or type(chunk) is Chunk:
+    if value is not None or other is None:
         return value
     value = chunk.get(other) if is_a_mapping else getattr(chunk, other, None)
     return value if name != "metadata" or is_mapping(value) else None
+
+
+def id_of(chunk: Any) -> str | None:
+    """Return the id of a chunk as templates show it, None for none."""
+    found = field_of(chunk, "id")
+    return None if found is None else f"{found}"
 
 
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None if it has none."""
     metadata = field_of(chunk, "metadata")
     return metadata.get(name) if is_mapping(metadata) else None
+
+
+def known_field(chunk: object, name: str) -> Any:
+    """
+    Return the title, source or id of a chunk of any type, or None if it has none.
+
+    Where its own is missing or empty, it is the one in its metadata. There an id is a str or a
+    number; titles and sources are shown whatever they are.
+    """
+    own = field_of(chunk, name)
+    if own is not None and not (isinstance(own, str) and not own):
+        return own
+    inner = metadata_field(chunk, name)
+    if name == "id" and (isinstance(inner, bool) or not isinstance(inner, (str, int, float))):
+        return own
+    return own if inner is None else inner
+
+
+def label_of(chunk: object, name: str) -> Any:
+    """
+    Return the title or source of a chunk of any type; empty if it has none.
+
+    One in its metadata is passed over unless it is a str: anything may be there.
+    """
+    own = field_of(chunk, name)
+    if own is not None and not (isinstance(own, str) and not own):
+        return own
+    inner = metadata_field(chunk, name)
+    return str.__str__(inner) if isinstance(inner, str) else ""
 
 
 def text_name(chunk: object) -> str:
@@ -133,7 +172,9 @@ def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
 
     def text(i: int) -> str:
         chunk = chunks[i]
-        if not isinstance(chunk, str):
+        if type(chunk) is Chunk:  # without more calls, as a service asks for many texts
+            chunk = chunk.text
+        elif not isinstance(chunk, str):
             chunk = field_of(chunk, names.get(type(chunk)) or text_name(chunk))
         return str.__str__(chunk)
 
@@ -184,8 +225,7 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
     """
     Return a function that returns kind, id, source, title and position of a chunk.
 
-    The default id is the chunk's index, the default position NaN. Source and title may be in the
-    metadata.
+    The default id is the chunk's index, the default position NaN.
     """
 
     def tag(i: int) -> tuple[str, str, str, str, float]:
@@ -200,12 +240,12 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
         kind = metadata.get("kind")
         if kind is None:
             kind = data.get("kind")
-        identifier = field_of(chunk, "id")
+        identifier = known_field(chunk, "id")
         return (
             DEFAULT_KIND if kind is None else f"{kind}",
             f"{i if identifier is None else identifier}",
-            f"{field_of(chunk, 'source') or metadata.get('source') or ''}",
-            f"{field_of(chunk, 'title') or metadata.get('title') or ''}",
+            f"{known_field(chunk, 'source') or ''}",
+            f"{known_field(chunk, 'title') or ''}",
             _position(metadata, data),
         )
 
@@ -226,6 +266,13 @@ def _position(metadata: Mapping[str, Any], data: Mapping[str, Any]) -> float:
     return math.nan
 
 
+_ALLOWED = (
+    "a str, a mapping with 'text', 'content' or 'page_content', or an object with .text, "
+    ".page_content or .content"
+)
+"""What a chunk may be, for errors."""
+
+
 def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
     """Yield chunks of any type as `Chunk`."""
     for i, item in enumerate(items):
@@ -236,21 +283,45 @@ def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
             text = texts_of([item])(0)
         except (StopIteration, TypeError):
             raise InvalidArgumentError(
-                f"chunks[{i}] must be a str, a mapping with 'text' or 'content', or an object "
-                f"with .text, .page_content or .content, not {_validate.type_name(item)}"
+                f"chunks[{i}] must be {_ALLOWED}, not {_validate.type_name(item)}"
             ) from None
         metadata = field_of(item, "metadata")
-        identifier = field_of(item, "id")
+        identifier = known_field(item, "id")
         try:
             yield Chunk(
                 text,
                 id=None if identifier is None else str(identifier),
-                source=field_of(item, "source") or "",
-                title=field_of(item, "title") or "",
+                source=label_of(item, "source"),
+                title=label_of(item, "title"),
                 metadata=metadata,
             )
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"chunks[{i}].{error}") from None
+
+
+def scored(chunks: Iterable[Chunk], scores: Iterable[float | None]) -> list[Chunk]:
+    """
+    Return copies of *chunks* that have these scores.
+
+    Their fields are set one by one: to check again what was checked takes eight times as long.
+    """
+    copies = []
+    for chunk, score in zip(chunks, scores, strict=True):
+        copy = _new(Chunk)
+        _set_text(copy, chunk.text)
+        _set_id(copy, chunk.id)
+        _set_source(copy, chunk.source)
+        _set_title(copy, chunk.title)
+        _set_score(copy, score)
+        _set_metadata(copy, chunk.metadata)
+        copies.append(copy)
+    return copies
+
+
+_new = object.__new__
+_set_text, _set_id, _set_source, _set_title, _set_score, _set_metadata = (
+    getattr(Chunk, name).__set__ for name in Chunk.__slots__
+)
 
 
 def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError:
@@ -258,12 +329,11 @@ def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError
     chunk = chunks[i]
     found = _validate.type_name(chunk)
     if code == NO_TEXT and isinstance(chunk, Mapping):
-        return InvalidArgumentError(f"chunks[{i}] must have a key 'text' or 'content'")
-    if code == NO_TEXT:
         return InvalidArgumentError(
-            f"chunks[{i}] must be a str, a mapping with 'text' or 'content', or an object with "
-            f".text, .page_content or .content, not {found}"
+            f"chunks[{i}] must have a key 'text', 'content' or 'page_content'"
         )
+    if code == NO_TEXT:
+        return InvalidArgumentError(f"chunks[{i}] must be {_ALLOWED}, not {found}")
     # As in the backend, the first object of its type decides.
     first = next(other for other in chunks if type(other) is type(chunk))
     name = "title" if code == TITLE_TYPE else text_name(chunk if is_mapping(chunk) else first)

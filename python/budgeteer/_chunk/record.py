@@ -4,58 +4,89 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, overload
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import Chunk, field_of, text_name
+from budgeteer._chunk.chunk import Chunk, field_of, id_of, text_name
 from budgeteer.errors import CorpusError, InvalidArgumentError
 
 _DEEPEST = 64
 """The deepest nesting of lists and mappings."""
+
+_DECODER = json.JSONDecoder()
 
 _STR, _MAPPING, _CHUNK = range(3)
 """The type of a chunk: the first item of its record."""
 
 
 class Stored(Sequence[Any]):
-    """The chunks of an opened file, made on access, and those appended to them."""
+    """The chunks of an opened file, made on access, and those that came to them."""
 
-    __slots__ = ("_count", "_index", "_more")
+    __slots__ = ("_index", "_items")
 
-    def __init__(self, index: Any, more: tuple[Any, ...] = (), count: int | None = None) -> None:
+    def __init__(self, index: Any, items: Sequence[Any] | None = None) -> None:
         self._index = index
-        self._count = len(index) if count is None else count
-        self._more = more
+        # An int, which is no chunk, is the place of one in the file.
+        self._items = range(len(index)) if items is None else items
 
-    def with_more(self, more: tuple[Any, ...]) -> Stored:
-        """Return these chunks with *more* after them."""
-        return Stored(self._index, self._more + more, self._count)
+    def changed(self, items: Callable[[Sequence[Any]], Sequence[Any]]) -> Stored:
+        """Return chunks of the same file: what *items* makes of these."""
+        return Stored(self._index, items(self._items))
 
     def __len__(self) -> int:
-        return self._count + len(self._more)
+        return len(self._items)
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self._get, range(len(self)))
+        return map(self._get, self._items)
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Any]: ...
     def __getitem__(self, index: int | slice) -> Any:
-        places = range(len(self))[index]
-        return [*map(self._get, places)] if isinstance(places, range) else self._get(places)
+        if isinstance(index, slice):
+            return [*map(self._get, self._items[index])]
+        return self._get(self._items[index])
 
-    def _get(self, place: int) -> Any:
-        if place >= self._count:
-            return self._more[place - self._count]
-        return _restored(place, *backend.stored_chunk(self._index, place))
+    def _get(self, item: Any) -> Any:
+        if type(item) is not int:
+            return item
+        return _restored(item, *backend.stored_chunk(self._index, item))
+
+    def ids_from(self, start: int) -> list[str | None]:
+        """Return the ids as `id_of` does, of the chunks from place *start* on."""
+        return [
+            self._stored_id(item) if type(item) is int else id_of(item)
+            for item in self._items[start:]
+        ]
+
+    def _stored_id(self, place: int) -> str | None:
+        record = backend.stored_chunk(self._index, place)[2]
+        if not record:
+            return None
+        if record.startswith(b"[%d," % _CHUNK):
+            # The id comes first, and the rest, which takes longer to read, is not needed.
+            with suppress(ValueError):
+                found, _ = _DECODER.raw_decode(record.decode(), 3)
+                return None if found is None else f"{found}"
+        return id_of(self._get(place))
 
     def records(self) -> list[bytes]:
         """Return the records of all chunks; those from the file unchanged."""
-        stored = [backend.stored_chunk(self._index, place)[2] for place in range(self._count)]
-        return stored + [_record(c, i) for i, c in enumerate(self._more, self._count)]
+        return [
+            backend.stored_chunk(self._index, item)[2] if type(item) is int else _record(item, i)
+            for i, item in enumerate(self._items)
+        ]
+
+
+def ids_from(chunks: Sequence[Any], start: int) -> list[str | None]:
+    """Return the id of each chunk from place *start* on as templates show it, None for none."""
+    if isinstance(chunks, Stored):
+        return chunks.ids_from(start)
+    return [id_of(chunk) for chunk in chunks[start:]]
 
 
 def records_of(chunks: Sequence[Any]) -> list[bytes]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
 from budgeteer._count.names import ENCODINGS, NAMES, meaning_of
-from budgeteer._models import MODELS, NATIVE
+from budgeteer._models import MODELS, MODELS_OF, NATIVE
 from budgeteer._public import public
 from budgeteer.errors import CounterError, InvalidArgumentError
 
@@ -82,6 +82,14 @@ class TokenCounter:
     _kind: int = field(repr=False)
     _ratio: float = field(repr=False, default=4.0)
     _function: Callable[[str], int] | None = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        """Return the name, whether it is exact, and how a model is estimated."""
+        estimate = self._estimate
+        shown = (
+            "" if estimate is None else f", estimate='{estimate.encoding} * {estimate.factor:g}'"
+        )
+        return f"TokenCounter(name={self.name!r}, is_exact={self.is_exact}{shown})"
 
     def count(self, text: str) -> int:
         """
@@ -238,6 +246,16 @@ class TokenCounter:
         """Whether it is a native encoding."""
         return self._kind & ~FRESH in ENCODINGS.values()
 
+    @property
+    def _estimate(self) -> Calibrated | None:
+        """How it counts for a model whose tokenizer is not native; None if it does not."""
+        if isinstance(self._function, Calibrated):
+            return self._function
+        if self._is_encoding and not self.is_exact:
+            names = {kind: name for name, kind in ENCODINGS.items()}
+            return Calibrated(names[self._kind & ~FRESH], 1.0)
+        return None
+
     def _count_chunk(self, text: str, index: int) -> int:
         """Return the number of tokens in the text of a chunk; *index* is for the error."""
         if self._function is not None:
@@ -260,7 +278,10 @@ class TokenCounter:
 
 
 def get_counter(
-    name: str | Callable[[str], int] | TokenCounter | ModelLimits, *, cache: bool = True
+    name: str | Callable[[str], int] | TokenCounter | ModelLimits,
+    *,
+    cache: bool = True,
+    strict: bool = False,
 ) -> TokenCounter:
     """
     Return the counter of that name.
@@ -268,9 +289,9 @@ def get_counter(
     ========================  ===========================================================
     ``o200k_base``            exact for GPT-4o, GPT-4.1, GPT-5 and the o series; the default
     ``cl100k_base``           exact for GPT-4, GPT-3.5 and the embeddings of that time
-    a model, ``gpt-4o``       its encoding, by its whole name or what it starts with; that of a
-                              tokenizer nobody published, ``claude-opus-4-5``, times a factor:
-                              an estimate
+    a model, ``gpt-4o``       its encoding; for a tokenizer that is not native, or that nobody
+                              published, ``o200k_base`` times a factor: an estimate that is
+                              logged once as a warning
     ``tiktoken:NAME``         an encoding of tiktoken: ``pip install 'budgeteer[tiktoken]'``
     ``hf:PATH``               a local ``tokenizer.json``: ``pip install 'budgeteer[hf]'``
     ``chars_div4``            ceil(code points / 4): fast, made for English prose
@@ -284,6 +305,10 @@ def get_counter(
     The last three are estimates: each gives 0 for the empty text and at least 1 otherwise.
     ``chars_div4`` under-counts Chinese, Japanese, Korean, emoji, code and JSON.
 
+    A model is looked up as by `budgeteer.window.model_limits`. The factors have their sources and
+    dates in ``scripts/generate_models.py``. They err high on English, code, and the large
+    languages of Europe and East Asia, and too low on most scripts of India.
+
     Args:
         name: One of the names above, any callable that takes a str and returns an int (exact if it
             has an attribute ``is_exact`` that is True), or a `budgeteer.window.ModelLimits`, which
@@ -291,9 +316,10 @@ def get_counter(
         cache: Whether a native encoding keeps its counts between calls, so that no text is counted
             twice. The cache holds keyed 128-bit hashes of texts, for the whole process, in at most
             32 MB for each encoding. Other counters have no cache.
+        strict: Whether to raise an error instead of returning a counter that is not exact.
 
     Raises:
-        InvalidArgumentError: No counter has that name.
+        InvalidArgumentError: No counter has that name, or *strict* and it is not exact.
         CounterError: A package or file that the counter needs is not installed or cannot be read.
 
     Examples:
@@ -303,10 +329,40 @@ def get_counter(
         4
         >>> get_counter(lambda text: len(text.encode())).count("é")
         2
+        >>> get_counter("llama3.2:3b")
+        TokenCounter(name='llama3.2:3b', is_exact=False, estimate='o200k_base * 1.4')
 
     """
-    if not isinstance(cache, bool):
-        raise InvalidArgumentError(f"cache must be a bool, not {_validate.type_name(cache)}")
+    for flag, value in (("cache", cache), ("strict", strict)):
+        if not isinstance(value, bool):
+            raise InvalidArgumentError(f"{flag} must be a bool, not {_validate.type_name(value)}")
+    counter = _counter_of(name, cache=cache)
+    if not counter.is_exact:
+        _say_estimate(counter, strict=strict)
+    return counter
+
+
+def _say_estimate(counter: TokenCounter, *, strict: bool) -> None:
+    """Refuse a counter that is not exact, or warn if it stands in for a model's."""
+    estimate = counter._estimate  # noqa: SLF001 - of this module
+    if estimate is not None:
+        from budgeteer._count import limits as _limits  # few programs name a model
+
+        if not strict:
+            _limits.warn_of_estimate(counter.name, estimate.encoding, estimate.factor)
+            return
+        remedy = _limits.exact_remedy(counter.name)
+    else:
+        remedy = "name an encoding such as 'o200k_base'"
+    if strict:
+        raise InvalidArgumentError(
+            f"strict refuses the counter {counter.name[:80]!r}, which is an estimate; {remedy}"
+        )
+
+
+def _counter_of(
+    name: str | Callable[[str], int] | TokenCounter | ModelLimits, *, cache: bool
+) -> TokenCounter:
     if isinstance(name, TokenCounter):
         return name
     if isinstance(name, str):
@@ -337,8 +393,8 @@ def _of_model(name: str, *, cache: bool) -> TokenCounter:
     """Return the counter of a model."""
     from budgeteer._count import limits as _limits  # few programs name a model
 
-    encoding, factor, is_known = _limits.encoding_of(name)
-    if encoding is None and not is_known:
+    encoding, factor = _limits.encoding_of(name)
+    if encoding is None:
         hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
         raise InvalidArgumentError(
             f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as 'gpt-4o', "
@@ -352,25 +408,24 @@ def _of_limits(limits: ModelLimits, *, cache: bool) -> TokenCounter:
     from budgeteer._count import limits as _limits  # few programs name a model
 
     encoding, factor = limits.encoding, limits.calibration
-    if encoding is None and not limits.known:
-        return _of_model(limits.name, cache=cache)
     if encoding is None:
-        encoding, known_factor, _ = _limits.encoding_of(limits.name)
+        encoding, known_factor = _limits.encoding_of(limits.name)
         factor = known_factor if factor is None else factor
     elif factor is not None:
         get_counter(encoding)  # refuses an unknown encoding
+    if encoding is None:
+        encoding, factor = _limits.unknown_encoding()
     return _by_encoding(limits.name, encoding, factor, cache=cache)
 
 
-def _by_encoding(
-    name: str, encoding: str | None, factor: float | None, *, cache: bool
-) -> TokenCounter:
-    """Return the counter of a model that has this encoding, None if it is not native."""
-    if encoding is None:
-        raise InvalidArgumentError(
-            f"counter {name[:80]!r} has a tokenizer that is not native; "
-            "'hf:PATH' counts with its tokenizer.json"
-        )
+def _by_encoding(name: str, encoding: str, factor: float | None, *, cache: bool) -> TokenCounter:
+    """Return the counter of a model that has this encoding, times a factor."""
+    if encoding in MODELS_OF and encoding not in NATIVE:
+        from budgeteer._count import limits as _limits  # few programs name such a model
+
+        encoding, factor = _limits.unknown_encoding()
+    if factor == 1.0 and encoding in NATIVE:  # counted natively, and marked
+        return replace(_named(NATIVE[encoding], cache=cache), name=name, is_exact=False)
     if factor is not None:
         return TokenCounter(name, False, CALLABLE, 0.0, Calibrated(encoding, factor))
     if encoding in NATIVE:

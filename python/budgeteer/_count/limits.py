@@ -5,9 +5,9 @@ The table is ``models.json``, written by ``scripts/generate_models.py`` and read
 models of the file that ``BUDGETEER_MODELS`` names override it, and those of `register_model` and
 `load_models` override both; the latest call wins.
 
-An unknown name is neither an error nor a Python warning: it gets a safe default and a log line. A
-service reads its log rather than its standard error, and Python shows a warning once for a line of
-code, where here it is once for a name.
+An unknown name is neither an error nor a Python warning: it gets the limits of the longest known
+name in it, or a default, and a log line. A service reads its log rather than its standard error,
+and Python shows a warning once for a line of code, where here it is once for a name.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from budgeteer import _models, _validate
+from budgeteer._count import litellm
 from budgeteer._count.names import NAMES, meaning_of
 from budgeteer._log import log
 from budgeteer._process import call_in_child
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
-UNKNOWN_WINDOW = 8192
-"""The window of an unknown model: the smallest usual one."""
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VARIABLE = "BUDGETEER_MODELS"
 """The environment variable that names a file of models."""
 
+_LITELLM = "litellm"
 _BOUNDARIES = "-:@/"
+_BEFORE, _AFTER = "-:@/_.", "-:@/_"  # around a part; a name's own number may go on with "."
 _NAME_MAX = 200  # known names are shorter, and time grows with the square
 _PREFIXES_MAX = 6
 _WARNED_MAX = 1_000
@@ -58,13 +61,16 @@ class ModelLimits:
         max_input_tokens: The most tokens of the input; the whole window if no other limit is
             stated.
         max_output_tokens: The most tokens of the answer; None if no limit is stated.
-        encoding: The name of its encoding; None if its tokenizer is not native.
+        encoding: The name of its encoding. None counts as for an unknown model.
         calibration: The model's tokens for each token of that encoding, if its own tokenizer is
-            not published. None if the encoding is exact.
+            not native or not published. None if the encoding is exact; 1.0 only marks counts as
+            estimates.
         provider: The maker of the model; None if unknown.
-        known: Whether the name was found. If not, the window is 8192.
-        source: Where the figures come from: ``document``, ``litellm``, ``registered``, the
-            ``source`` that a file states or the file's name, or ``unknown``.
+        known: Whether the name was found. If not, the figures are a guess.
+        source: Where the figures come from: ``document``, ``litellm`` with its version and the
+            date of the table, ``registered``, the ``source`` that a file states or the file's
+            name, or ``unknown``.
+        guessed_from: The known name inside an unknown one, whose figures these are; else None.
 
     Raises:
         InvalidArgumentError: A value has a wrong type or is out of range.
@@ -85,9 +91,10 @@ class ModelLimits:
     provider: str | None
     known: bool
     source: str
+    guessed_from: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("name", "encoding", "provider", "source"):
+        for name in ("name", "encoding", "provider", "source", "guessed_from"):
             value = getattr(self, name)
             if value is not None or name in ("name", "source"):
                 _validate.text(name, value)
@@ -126,7 +133,7 @@ _own: dict[str, ModelLimits] = {}  # replaced, never changed, so that readers ne
 _warned: dict[str, None] = {}
 
 
-def model_limits(name: str | ModelLimits) -> ModelLimits:
+def model_limits(name: str | ModelLimits, *, strict: bool = False) -> ModelLimits:
     """
     Return the limits of the model *name*.
 
@@ -136,15 +143,20 @@ def model_limits(name: str | ModelLimits) -> ModelLimits:
     limits of ``gpt-4o``, and ``gpt-4.1`` never those of ``gpt-4``. Case matters. A version may
     have a larger window than the beginning of its name, so the result errs low.
 
-    An unknown name has a window of 8192 and ``known=False``, and is logged once, as a warning of
-    the logger ``budgeteer``. No network is used.
+    Any other name is a guess, with ``known=False``. The longest known name in it decides, and is
+    in ``guessed_from``: ``gpt-4o`` in ``azure/My-GPT-4o-deployment``. It starts the name or comes
+    after ``.``, ``_`` or one of the signs above, ends the name or comes before ``_`` or one of
+    those signs, and may have capitals; among equally long ones the last wins. Without any, the
+    window is 32768. A guess is logged once for each name, as a warning of the logger
+    ``budgeteer``. No network is used.
 
     Args:
         name: The name of a model. A `ModelLimits` is returned as it is.
+        strict: Whether to raise an error instead of guessing.
 
     Raises:
-        InvalidArgumentError: *name* is neither, or the file that ``BUDGETEER_MODELS`` names is not
-            valid for `load_models`.
+        InvalidArgumentError: *name* is neither; the file that ``BUDGETEER_MODELS`` names is not
+            valid for `load_models`; or *strict*, and the name is not known.
 
     Examples:
         >>> model_limits("openai/gpt-4o-2024-11-20").context_window
@@ -153,29 +165,95 @@ def model_limits(name: str | ModelLimits) -> ModelLimits:
         (272000, 400000)
         >>> model_limits("claude-sonnet-4-5-20250929").calibration
         1.18
+        >>> guess = model_limits("azure/my-gpt-4o-deployment")
+        >>> guess.context_window, guess.known, guess.guessed_from
+        (128000, False, 'gpt-4o')
 
     """
-    if isinstance(name, ModelLimits):
-        return name
-    name = _validate.text("model", name)
+    if not isinstance(strict, bool):
+        raise InvalidArgumentError(f"strict must be a bool, not {_validate.type_name(strict)}")
+    limits = name if isinstance(name, ModelLimits) else _limits_of(_validate.text("model", name))
+    if strict and not limits.known:
+        known = (*_own, *_environment(), *_table().models)
+        hint = "" if limits.guessed_from is None else f", only {limits.guessed_from[:80]!r} in it"
+        raise InvalidArgumentError(
+            f"model {limits.name[:80]!r} is not known{hint}; {_REMEDY}"
+            f"{_validate.did_you_mean(limits.name, known)}"
+        )
+    if not limits.known and not isinstance(name, ModelLimits):
+        _warn_of_guess(limits)
+    return limits
+
+
+def _limits_of(name: str) -> ModelLimits:
     found = find(name)
     if found is not None:
         return found
-    with _lock:
-        is_new = name not in _warned
-        if is_new:
-            if len(_warned) >= _WARNED_MAX:
-                _warned.clear()
-            _warned[name] = None
-    if is_new:
-        log().warning(
-            *("model %.80r is not known: its context window is taken to be 8192", name),
-            extra={"model": name[:80], "context_window": UNKNOWN_WINDOW},
-        )
-    encoding = _models.encoding_of(name)
-    return ModelLimits(
-        *(name, UNKNOWN_WINDOW, UNKNOWN_WINDOW, None, encoding, None, None, False, "unknown")
+    unknown = _table().unknown
+    encoding = _models.encoding_of(name)  # tiktoken knows models that the table does not have
+    if encoding is not None:
+        unknown = replace(unknown, encoding=encoding, calibration=None)
+    return replace(unknown, name=name)
+
+
+_REMEDY = "register_model states its limits, load_models('litellm') reads those that litellm knows"
+
+
+def _warn_of_guess(limits: ModelLimits) -> None:
+    if not _is_new(limits.name):
+        return
+    found = limits.guessed_from
+    log().warning(
+        "model %.80r is not known: its context window is taken to be %d%s; %s",
+        limits.name,
+        limits.context_window,
+        "" if found is None else f", as that of {found[:80]!r} in its name",
+        _REMEDY,
+        extra={
+            "model": limits.name[:80],
+            "context_window": limits.context_window,
+            "guessed_from": found and found[:80],
+        },
     )
+
+
+def warn_of_estimate(name: str, encoding: str, factor: float) -> None:
+    """Warn once that the model *name* counts by an estimate; not of a caller's own factor."""
+    if name in _warned:
+        return
+    shipped = _find(name)
+    known = shipped[0] if shipped else _table().unknown
+    if (encoding, factor) != (known.encoding, known.calibration):
+        return
+    if known.guessed_from is not None:
+        _warn_of_guess(known)
+    elif _is_new(name):
+        log().warning(
+            "model %.80r counts by an estimate, %g tokens for each of %s; %s",
+            *(name, factor, encoding, exact_remedy(name)),
+            extra={"model": name[:80], "encoding": encoding, "calibration": factor},
+        )
+
+
+def exact_remedy(name: str) -> str:
+    """Return what counts exactly for a model that is not native."""
+    encoding = _models.encoding_of(name)
+    if encoding is not None and encoding not in _models.NATIVE:
+        return f"'tiktoken:{encoding}' counts it exactly"
+    return "'hf:PATH' counts exactly with its tokenizer.json, where that is published"
+
+
+def _is_new(name: str) -> bool:
+    """Return whether nothing was logged of the model *name* before."""
+    if name in _warned:
+        return False
+    with _lock:
+        if name in _warned:
+            return False
+        if len(_warned) >= _WARNED_MAX:
+            _warned.clear()
+        _warned[name] = None
+        return True
 
 
 def register_model(
@@ -198,7 +276,7 @@ def register_model(
         max_input_tokens: The most tokens of the input; None for the whole window.
         max_output_tokens: The most tokens of the answer; None for no limit.
         encoding: The name of its counter: any name that `get_counter` takes except a model's.
-            None takes the encoding known for the name before, if any.
+            None takes what is known of the name, or the estimate of an unknown model.
         calibration: The model's tokens for each token of *encoding*, from 0.01 to 100, for a
             tokenizer that is not published; 1.0 only marks counts as estimates. None if *encoding*
             is the model's own.
@@ -230,12 +308,21 @@ def load_models(path: str | os.PathLike[str]) -> list[ModelLimits]:
     Register every model of a JSON file, and return them; none if one of them is invalid.
 
     The file is an object like ``{"models": {"acme-7b": {"context_window": 32000}}}``, with the
-    arguments of `register_model` as keys. The file that the environment variable
-    ``BUDGETEER_MODELS`` names is read when a model is first looked up.
+    arguments of `register_model` as keys, or has the form of litellm's
+    ``model_prices_and_context_window.json``. Of that file ``max_input_tokens``,
+    ``max_output_tokens``, ``max_tokens``, ``mode`` and ``litellm_provider`` are read; entries
+    without a window, and those of models that take or make no text, are left out.
+
+    ``load_models("litellm")`` reads that file of the installed litellm, without importing it. The
+    file that the environment variable ``BUDGETEER_MODELS`` names, or ``litellm``, is read when a
+    model is first looked up.
+
+    Args:
+        path: The path of the file, or ``litellm``. A file of that name is ``./litellm``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read or is not of that form; the message names
-            the file and the key.
+        InvalidArgumentError: The file cannot be read or has neither form, or litellm is not
+            installed; the message names the file and the key.
 
     Examples:
         >>> import pathlib, tempfile
@@ -243,8 +330,10 @@ def load_models(path: str | os.PathLike[str]) -> list[ModelLimits]:
         ...     path = pathlib.Path(folder, "models.json")
         ...     _ = path.write_text('{"models": {"acme-8b": {"context_window": 64000}}}')
         ...     [limits] = load_models(path)
-        >>> limits.context_window, limits.source
-        (64000, 'models.json')
+        ...     _ = path.write_text('{"acme-9b": {"max_input_tokens": 9000, "mode": "chat"}}')
+        ...     [like_litellm] = load_models(path)
+        >>> limits.context_window, limits.source, like_litellm.context_window
+        (64000, 'models.json', 9000)
 
     """
     read = _read(path)
@@ -261,7 +350,7 @@ def list_models() -> list[ModelLimits]:
         True
 
     """
-    known = {**_table()[0], **_environment(), **_own}
+    known = {**_table().models, **_environment(), **_own}
     return sorted(known.values(), key=lambda limits: (limits.provider or "", limits.name))
 
 
@@ -271,31 +360,34 @@ def find(name: str) -> ModelLimits | None:
     return found and found[0]
 
 
-def encoding_of(name: str) -> tuple[str | None, float | None, bool]:
+def encoding_of(name: str) -> tuple[str | None, float | None]:
     """
-    Return the encoding of a model, its factor if any, and whether the model is known.
+    Return the encoding of a model, None if nothing is known of it, and its factor if any.
 
     Registered models come first, then tiktoken's names, then the table.
     """
     found = _find(name, (_own, _environment()))
-    if found is not None and found[1]:
-        return found[0].encoding, found[0].calibration, True
-    encoding = _models.encoding_of(name)
+    encoding = None if found is not None and found[1] else _models.encoding_of(name)
     if encoding is not None:
-        return encoding, None, True
-    return (
-        (None, None, False) if found is None else (found[0].encoding, found[0].calibration, True)
-    )
+        return encoding, None
+    return (None, None) if found is None else (found[0].encoding, found[0].calibration)
+
+
+def unknown_encoding() -> tuple[str, float]:
+    """Return the encoding and the factor that an unknown model counts by."""
+    unknown = _table().unknown
+    assert unknown.encoding is not None and unknown.calibration is not None  # noqa: S101, PT018
+    return unknown.encoding, unknown.calibration
 
 
 def _find(
     name: str, own: tuple[Mapping[str, ModelLimits], ...] = ()
 ) -> tuple[ModelLimits, bool] | None:
     """Return the limits of *name*, from *own* or as shipped, and whether they are from *own*."""
-    shipped, aliases, prefixes = _table()
+    table = _table()
     names = [name]
     while len(names) <= _PREFIXES_MAX:
-        start = next((prefix for prefix in prefixes if names[-1].startswith(prefix)), None)
+        start = next((prefix for prefix in table.prefixes if names[-1].startswith(prefix)), None)
         if start is None:
             break
         names.append(names[-1][len(start) :])
@@ -306,16 +398,45 @@ def _find(
         if candidate[end] in _BOUNDARIES
     ]
     for candidate in (*names, *starts):
-        for layer in own:
-            if candidate in layer:
-                return replace(layer[candidate], name=name), True
-        limits = shipped.get(aliases.get(candidate, candidate))
-        if limits is not None:
-            encoding = _models.encoding_of(name)  # tiktoken's names come first
-            if encoding is not None:
-                limits = replace(limits, encoding=encoding, calibration=None)
-            return replace(limits, name=name), False
+        found = _known(candidate, name, own)
+        if found is not None:
+            return found
+    for part in _parts(name[:_NAME_MAX]):
+        for candidate in (part, part.lower()):
+            found = _known(candidate, name, own)
+            if found is not None:
+                limits, is_own = found
+                factor = limits.calibration
+                if factor is None and _models.encoding_of(name) is None:
+                    factor = 1.0  # the encoding is a guess, too
+                guess = replace(limits, calibration=factor, known=False, guessed_from=candidate)
+                return guess, is_own
     return None
+
+
+def _known(
+    candidate: str, name: str, own: tuple[Mapping[str, ModelLimits], ...]
+) -> tuple[ModelLimits, bool] | None:
+    """Return the limits that are known under *candidate*, for *name*, and whether from *own*."""
+    for layer in own:
+        if candidate in layer:
+            return replace(layer[candidate], name=name), True
+    table = _table()
+    limits = table.models.get(table.aliases.get(candidate, candidate))
+    if limits is None:
+        return None
+    encoding = _models.encoding_of(name)  # tiktoken's names come first
+    if encoding is not None:
+        limits = replace(limits, encoding=encoding, calibration=None)
+    return replace(limits, name=name), False
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of *name* between boundaries, longest and rightmost first."""
+    starts = [0, *(i + 1 for i, sign in enumerate(name) if sign in _BEFORE)]
+    ends = [*(i for i, sign in enumerate(name) if sign in _AFTER), len(name)]
+    places = [(end - start, start) for start in starts for end in ends if end > start]
+    return [name[start : start + length] for length, start in sorted(places, reverse=True)]
 
 
 def _add(read: Mapping[str, ModelLimits]) -> None:
@@ -324,9 +445,17 @@ def _add(read: Mapping[str, ModelLimits]) -> None:
         _own = {**_own, **read}
 
 
+class _Table(NamedTuple):
+    """What is shipped: the models, other names of them, prefixes, and what is not known."""
+
+    models: dict[str, ModelLimits]
+    aliases: dict[str, str]
+    prefixes: tuple[str, ...]
+    unknown: ModelLimits
+
+
 @cache
-def _table() -> tuple[dict[str, ModelLimits], dict[str, str], tuple[str, ...]]:
-    """Return the shipped models, aliases and prefixes."""
+def _table() -> _Table:
     import json  # slow to load with pathlib, and many programs name no model
     from pathlib import Path
 
@@ -335,7 +464,16 @@ def _table() -> tuple[dict[str, ModelLimits], dict[str, str], tuple[str, ...]]:
         name: ModelLimits(name=name, known=True, **fields)
         for name, fields in document["models"].items()
     }
-    return models, document["aliases"], tuple(document["prefixes"])
+    unknown = ModelLimits(
+        name="",
+        max_input_tokens=document["unknown"]["context_window"],
+        max_output_tokens=None,
+        provider=None,
+        known=False,
+        source="unknown",
+        **document["unknown"],
+    )
+    return _Table(models, document["aliases"], tuple(document["prefixes"]), unknown)
 
 
 def _environment() -> dict[str, ModelLimits]:
@@ -361,7 +499,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
         raise InvalidArgumentError(
             f"path must be a str or a path, not {_validate.type_name(path)}"
         )
-    file = Path(path)
+    file, origin = _installed_litellm() if path == _LITELLM else (Path(path), "")
     try:
         document = parse_json(decode(file.read_bytes()))
     except OSError as error:
@@ -369,11 +507,16 @@ def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
     except ValueError as error:  # bad UTF-8 or JSON, or a NUL in the path
         raise InvalidArgumentError(f"{str(file)!r}: {error}") from None
     models = document.get("models") if isinstance(document, dict) else None
+    is_own = not litellm.is_litellm(document)
+    if not is_own:
+        models = litellm.entries(document)
     if not isinstance(models, dict):
-        raise InvalidArgumentError(f"{str(file)!r}: it must be an object with an object 'models'")
+        raise InvalidArgumentError(
+            f"{str(file)!r}: it must be an object with an object 'models', or litellm's"
+        )
     read = {}
     for name, fields in models.items():
-        where = f"{str(file)!r}: models[{name[:80]!r}]"
+        where = f"{str(file)!r}: {'models' if is_own else ''}[{name[:80]!r}]"
         if not isinstance(fields, dict):
             raise InvalidArgumentError(
                 f"{where} must be an object, not {_validate.type_name(fields)}"
@@ -382,8 +525,28 @@ def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
             if key not in _KEYS:
                 hint = _validate.did_you_mean(key, _KEYS)
                 raise InvalidArgumentError(f"{where} has the unknown key {key[:80]!r}{hint}")
-        read[name] = _limits(f"{where}.", name, fields, file.name)
+        read[name] = _limits(f"{where}.", name, fields, origin or file.name)
     return read
+
+
+def _installed_litellm() -> tuple[Path, str]:
+    """Return the file of models of the installed litellm, and that package with its version."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to load, all three
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    package = find_spec(_LITELLM)  # imports nothing
+    for folder in (package and package.submodule_search_locations) or ():
+        file = Path(folder, litellm.FILE)
+        if file.is_file():
+            try:
+                return file, f"{_LITELLM} {version(_LITELLM)}"
+            except PackageNotFoundError:  # a folder that is merely importable
+                return file, _LITELLM
+    raise InvalidArgumentError(
+        "load_models('litellm') needs litellm: pip install litellm, or give the path of its "
+        "model_prices_and_context_window.json"
+    )
 
 
 def _limits(where: str, name: object, fields: Mapping[str, Any], origin: str) -> ModelLimits:
@@ -409,16 +572,7 @@ def _limits(where: str, name: object, fields: Mapping[str, Any], origin: str) ->
         value = fields.get(key)
         texts[key] = None if value is None else _validate.text(where + key, value)
     calibration = _factor(f"{where}calibration", fields.get("calibration"))
-    encoding = texts["encoding"]
-    if encoding is not None:
-        _check_encoding(where, encoding)
-    else:
-        known = _find(name)
-        encoding = known[0].encoding if known else _models.encoding_of(name)
-        if calibration is None:
-            calibration = known and known[0].calibration
-        elif encoding is None:
-            raise InvalidArgumentError(f"{where}calibration needs an encoding to go with")
+    encoding, calibration = _counting(where, name, texts["encoding"], calibration)
     return ModelLimits(
         name=name,
         context_window=window,
@@ -430,6 +584,24 @@ def _limits(where: str, name: object, fields: Mapping[str, Any], origin: str) ->
         known=True,
         source=texts["source"] or origin,
     )
+
+
+def _counting(
+    where: str, name: str, encoding: str | None, calibration: float | None
+) -> tuple[str, float | None]:
+    """Return the encoding and the factor that are stated, or else those that are known."""
+    if encoding is not None:
+        _check_encoding(where, encoding)
+        return encoding, calibration
+    known = _find(name)
+    encoding = known[0].encoding if known else _models.encoding_of(name)
+    if encoding is None and calibration is not None:
+        raise InvalidArgumentError(f"{where}calibration needs an encoding to go with")
+    if encoding is None:
+        return unknown_encoding()
+    if calibration is None and known:
+        calibration = known[0].calibration
+    return encoding, calibration
 
 
 def _factor(name: str, value: object) -> float | None:

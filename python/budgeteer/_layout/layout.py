@@ -51,7 +51,8 @@ class Allocation:
         tools: The tool schemas to send with it, typed Any for the same reason.
         total_tokens: The count of exactly these messages and tools, by `count_messages` and
             `count_tools`.
-        is_exact: Whether the counter is exact.
+        is_exact: Whether the counter is exact and no part of the sections' messages was estimated,
+            such as audio or an image of unknown size.
 
     """
 
@@ -133,13 +134,12 @@ class Layout:
         ... )
         >>> layout.fit().tokens
         {'a': 125, 'b': 175, 'c': 100}
-        >>> from budgeteer import Packer
         >>> query, chunks = "green tea", ["Green tea is not oxidised.", "Coffee is roasted."]
         >>> layout = Layout(
         ...     60,
         ...     [
         ...         Section("system", "Answer from the context.", shrink=0, priority=2),
-        ...         Section("context", grow=1, fill=lambda n: Packer(n).pack(query, chunks)),
+        ...         Section("context", query=query, chunks=chunks, grow=1),
         ...         Section("query", query, shrink=0, priority=2),
         ...         Section("answer", tokens=20, min_tokens=10, priority=1),
         ...     ],
@@ -191,13 +191,15 @@ class Layout:
         """
         Divide the window, fill the sections and render the prompt.
 
-        The contents are counted first, each text once. Then each fill is called once, in the order
-        of the sections, unless its section was dropped or has no tokens left. The layout is not
-        changed: another call returns the same if the fills do.
+        The contents are counted first, each text once. Then chunks are packed and each fill is
+        called once, in the order of the sections, unless a section was dropped or has no tokens
+        left. The layout is not changed: another call returns the same if the fills do.
 
         Raises:
             InvalidArgumentError: A message or tool is not of a known shape, or a fill returned a
-                wrong type or too many tokens; the message names the section.
+                wrong type or too many tokens, or chunks cannot be packed; the message names the
+                section.
+            EmbeddingError: As from `Packer.pack`.
             CounterError: As for `TokenCounter.count`.
 
         Examples:
@@ -239,7 +241,7 @@ class Layout:
             messages=messages,
             tools=tools,
             total_tokens=total + (PER_REPLY if messages else 0),
-            is_exact=self._counter.is_exact,
+            is_exact=self._counter.is_exact and costs.is_exact,
         )
 
     def _divide(self, parts: Sequence[Part]) -> tuple[int, list[int], list[int]]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
-from budgeteer._messages.messages import Message, MessageCosts, framed_tools, render_tools
+from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
+from budgeteer._messages.shapes import AnyMessage, mapping
 from budgeteer._messages.trim import History
+from budgeteer._messages.turn import Turn
+from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
+from budgeteer._pack.state import Indexed
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
@@ -19,9 +23,9 @@ Role: TypeAlias = Literal["system", "developer", "user", "assistant"]
 ROLES: tuple[Role, ...] = get_args(Role)
 """The roles that a text may have."""
 
-_SOURCES = ("content", "tokens", "fill")
+_SOURCES = ("content", "tokens", "fill", "chunks")
 
-Fill: TypeAlias = Callable[[int], Packing[Any] | Sequence[Message] | str]
+Fill: TypeAlias = Callable[[int], Packing[Any] | Sequence[AnyMessage] | str]
 
 
 @public("budgeteer")
@@ -30,8 +34,8 @@ class Section:
     """
     A part of a prompt, and how its share of the window may grow and shrink.
 
-    It has *content*, or *fill*, or neither. With neither it only reserves tokens, such as those of
-    the answer.
+    It has *content*, *chunks* or *fill*, or none of them. With none it only reserves tokens, such
+    as those of the answer.
 
     Args:
         name: Its name, different from that of any other section of the layout.
@@ -42,10 +46,16 @@ class Section:
             below their count, the first ones that fit stay.
         tokens: A number of tokens to reserve.
         fill: A function that takes a number of tokens and returns a `Packing`, messages or a text
-            of at most that size: ``lambda n: packer.pack(query, chunks, max_tokens=n)``. The cost
-            of a message beside its text is already subtracted from that number.
+            of at most that size by the layout's counter. The cost of a message beside its text is
+            already subtracted from that number.
+        query: The question to pack *chunks* for, required with them; empty where the ranking needs
+            none.
+        chunks: The chunks to pack into the section's share, as for `Packer.pack`.
+        packer: The options to pack *chunks* with. The layout's counter replaces the packer's own,
+            and its ``max_tokens`` is a bound beside the section's share. None takes the default
+            options and no bound.
         basis: The tokens to start from. None takes *tokens*, or the count of the content with the
-            full cost of its messages; a fill starts at 0.
+            full cost of its messages; a fill and chunks start at 0.
         grow: Its weight when free tokens are shared: 0, or from 0.000001 to 10000, rounded to a
             millionth.
         shrink: Its weight, times its basis, when missing tokens are taken away; the same range.
@@ -62,17 +72,24 @@ class Section:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
 
     Examples:
+        >>> from budgeteer import Layout
         >>> system = Section("system", "Be brief.", shrink=0)
         >>> answer = Section("answer", tokens=1_000, min_tokens=300)
-        >>> context = Section("context", grow=1, fill=lambda max_tokens: "")
+        >>> context = Section("context", query="tea", chunks=["Green tea."], grow=1)
+        >>> Layout(20, [context]).fit().messages
+        [{'role': 'user', 'content': 'Green tea.'}]
+        >>> today = Section("today", grow=1, fill=lambda max_tokens: "It is Monday.")
 
     """
 
     name: str
-    content: str | Sequence[Message] | None = field(default=None, repr=False)
+    content: str | Sequence[AnyMessage] | None = field(default=None, repr=False)
     _: KW_ONLY
     tokens: int | None = None
     fill: Fill | None = field(default=None, repr=False)
+    query: str | None = field(default=None, repr=False)
+    chunks: Iterable[Any] | Indexed[Any] | None = field(default=None, repr=False)
+    packer: Packer | None = field(default=None, repr=False)
     basis: int | None = None
     grow: float = 0.0
     shrink: float = 1.0
@@ -95,9 +112,10 @@ class Section:
         given = [name for name in _SOURCES if getattr(self, name) is not None]
         if len(given) > 1:
             raise InvalidArgumentError(
-                f"a section has one of content, tokens and fill, not both {given[0]} and "
+                f"a section has one of content, tokens, fill and chunks, not both {given[0]} and "
                 f"{given[1]}; basis is where its tokens start from"
             )
+        self._check_chunks()
         for name in ("tokens", "basis", "max_tokens"):
             if getattr(self, name) is not None:
                 set_field(self, name, _validate.tokens(name, getattr(self, name)))
@@ -113,7 +131,37 @@ class Section:
         if self.role is not None:
             set_field(self, "role", _validate.choice("role", self.role, ROLES))
             if Kind.of(self) not in (Kind.TEXT, Kind.FILL):
-                raise InvalidArgumentError("role is for a text, or for a fill that answers one")
+                raise InvalidArgumentError(
+                    "role is for a text, for chunks, or for a fill that answers a text"
+                )
+
+    def _check_chunks(self) -> None:
+        """Check query, chunks and packer, and keep a copy of the chunks."""
+        if self.chunks is None:
+            for name in ("query", "packer"):
+                if getattr(self, name) is not None:
+                    raise InvalidArgumentError(f"{name} is for chunks, which are not given")
+            return
+        if self.query is None:
+            raise InvalidArgumentError(
+                "query is required with chunks; '' is for a ranking that needs none"
+            )
+        object.__setattr__(self, "query", _validate.text("query", self.query))
+        if not isinstance(self.chunks, Indexed):
+            items = tuple(_validate.batch("chunks", self.chunks))
+            object.__setattr__(self, "chunks", items)
+        if self.packer is None:
+            return
+        if not isinstance(self.packer, Packer):
+            raise InvalidArgumentError(
+                f"packer must be a Packer or None, not {_validate.type_name(self.packer)}"
+            )
+        ranking = prepared_of(self.packer).ranking
+        if ranking.needs.cosines and ranking.embedder is None:
+            raise InvalidArgumentError(
+                f"packer ranks by vectors under {ranking.shown} and has no embedder: give the "
+                "ranking one, or the section a fill that packs with vectors"
+            )
 
 
 class Kind(Enum):
@@ -129,13 +177,14 @@ class Kind(Enum):
     def of(cls, section: Section) -> Kind:
         """Return the kind of *section*; messages differ from tools by the role of the first."""
         content = section.content
-        if section.fill is not None:
+        if section.fill is not None or section.chunks is not None:
             return cls.FILL
         if content is None:
             return cls.RESERVED
         if isinstance(content, str):
             return cls.TEXT
-        return cls.TOOLS if content and "role" not in content[0] else cls.MESSAGES
+        is_tool = bool(content) and "role" not in mapping("content[0]", content[0])
+        return cls.TOOLS if is_tool else cls.MESSAGES
 
 
 class Part:
@@ -152,8 +201,8 @@ class Part:
         self.kind = Kind.of(section)
         self.role = section.role or (section.name if section.name in ROLES else "user")
         self.where = f"section {section.name[:80]!r}: content"
-        self.messages: Sequence[Message] = ()
-        self.tools: Sequence[Message] = ()
+        self.messages: Sequence[AnyMessage] = ()
+        self.tools: Sequence[AnyMessage] = ()
         self.used = self.tokens = self.least = 0
         self.was_cut = False
         content: Any = section.content
@@ -179,7 +228,7 @@ class Part:
     def _text_tokens(self, text: str) -> int:
         return self._frame + self.counter.count(text) if text else 0
 
-    def _tool_tokens(self, tools: Sequence[Message]) -> int:
+    def _tool_tokens(self, tools: Sequence[AnyMessage]) -> int:
         counted = self.counter.count(render_tools(self.where, tools)) if tools else 0
         return framed_tools(counted, has_system_message=False) if tools else 0
 
@@ -194,10 +243,17 @@ class Part:
             self.was_cut = size < self.tokens
             room = size - self.least
             if room >= 0:
-                newest = self.history.newest(room, lambda i, _: self.each[i])
-                kept = sorted([*self.history.system, *newest])
-                self.messages = [content[i] for i in kept]
-                self.used = sum(self.each[i] for i in kept)
+                latest = self.history.turn(self.where)
+                newest = self.history.newest(room, lambda i, _: self.each[i], latest)
+                made: dict[int, AnyMessage] = {}
+                used = sum(self.each[i] for i in newest or ())
+                if newest is None:
+                    turn = Turn(self.where, content, latest, self.costs, self.counter, room)
+                    if turn.missing <= 0:
+                        made, used = turn.cut()
+                kept = sorted([*self.history.system, *(newest or made)])
+                self.messages = [made.get(i, content[i]) for i in kept]
+                self.used = self.least + used
         elif self.kind is Kind.TEXT and content:
             self.was_cut = size < self.tokens
             if not self.was_cut:
@@ -226,13 +282,14 @@ class Part:
         self.tools = tools[:low]
 
     def fill(self, size: int) -> None:
-        """Call the fill for *size* tokens."""
+        """Pack the chunks, or call the fill, for *size* tokens."""
         room = size - self._frame
         if room <= 0:
             self.was_cut = True
             return
-        answer = self.section.fill(room)  # type: ignore[misc]  # callers check it
-        where = f"the fill of section {self.section.name[:80]!r}"
+        section = self.section
+        where = f"the fill of section {section.name[:80]!r}"
+        answer: Any = self._packed(room) if section.fill is None else section.fill(room)
         text = answer.text if isinstance(answer, Packing) else answer
         if isinstance(text, str):
             text = _validate.text(where, text)
@@ -242,7 +299,7 @@ class Part:
             if tokens > room:
                 raise InvalidArgumentError(
                     f"{where} answered a text of {_validate.shown(tokens)} tokens, more than the "
-                    f"{room} that it was asked for"
+                    f"{room} that it was asked for{self._other_counter(answer)}"
                 )
             self._say(text, self._frame + tokens)
             return
@@ -260,6 +317,32 @@ class Part:
             )
         self.messages, self.used = items, used
 
+    def _packed(self, room: int) -> Packing[Any]:
+        """Return the chunks packed into *room* tokens of the layout's counter."""
+        section, most = self.section, _validate.MAX_TOKENS
+        packer = replace(section.packer or Packer(most), counter=self.counter)
+        try:
+            return packer.pack(
+                *(section.query, section.chunks),  # type: ignore[arg-type]  # both are given
+                max_tokens=min(room, packer.max_tokens),
+            )
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"section {section.name[:80]!r}: {error}") from error
+
+    def _other_counter(self, answer: object) -> str:
+        """Return what to say of a packing that another counter has counted."""
+        ours = self.counter
+        if isinstance(answer, str):
+            return f", counted by {ours.name[:80]!r}, the counter of the layout"
+        prepared = getattr(answer, "_prepared", None)  # a pickled packing has none
+        if prepared is None or prepared.counter == ours:
+            return ""
+        return (
+            f": its packer counts by {prepared.counter.name[:80]!r}, the layout by "
+            f"{ours.name[:80]!r}; give the packer the layout's counter, or the section query, "
+            "chunks and packer in place of fill"
+        )
+
 
 def _content(content: Any) -> Any:
     """Return the content of a section, with a copy of a sequence."""
@@ -273,10 +356,7 @@ def _content(content: Any) -> Any:
         )
     items = tuple(content)
     for i, item in enumerate(items):
-        if not isinstance(item, Mapping):
-            raise InvalidArgumentError(
-                f"content[{i}] must be a mapping, not {_validate.type_name(item)}"
-            )
+        mapping(f"content[{i}]", item)
     return items
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._messages.shapes import RESULT_ROLES, TEXT_PARTS, AnyMessage, fields_of, mapping
+from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -23,16 +25,23 @@ PER_MESSAGE, PER_NAME, PER_REPLY = 3, 1, 3
 PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
 ToolChoice: TypeAlias = Literal["auto", "required", "any", "none"]
 _TOOL_CHOICES: tuple[ToolChoice, ...] = get_args(ToolChoice)
-_TEXT_PARTS = {
-    "text": "text",
-    "input_text": "text",
-    "output_text": "text",
-    "refusal": "refusal",
-    "thinking": "thinking",
-}
-"""The types of parts that are text, and the key that holds it."""
+_IMAGES = ("image_url", "input_image", "image")
 
-_PART_TYPES = (*_TEXT_PARTS, "image_url", "input_image", "image", "tool_use", "tool_result")
+_TIMED = ("audio", "video")
+_PAGED = ("document", "file")
+_LEAST_MEDIA = 5000
+"""
+The fewest tokens of a part of unknown type that names audio, a video, a file or a document, as it
+may only refer to its content: about two dense pages of a PDF, or eight minutes of speech.
+"""
+
+_CHARS_PER_TOKEN = 16
+"""
+Of base64 that is 12 bytes. Speech at the lowest usual rate, 750 bytes a second, then counts 62
+tokens a second, and the models that say take 10 to 32. Of video they take at most 290 tokens a
+second, which has 12,500 bytes at a low rate.
+"""
+
 _DEEPEST = 100
 _SIMPLE = {
     **{kind: kind for kind in ("string", "number", "boolean", "null")},
@@ -51,12 +60,36 @@ SYSTEM_ROLES = ("system", "developer")
 """The roles of an application's instructions, OpenAI's older and newer one."""
 
 
+@public("budgeteer.window")
+class MessageCount(int):
+    """
+    A number of tokens that says whether it is exact. Made by `count_messages`; an int otherwise.
+
+    Attributes:
+        is_exact: Whether the counter is exact and no part was estimated, such as audio, a file,
+            or an image of unknown size.
+
+    Examples:
+        >>> count = count_messages([{"role": "user", "content": "Hello, world!"}])
+        >>> count, count.is_exact
+        (11, True)
+
+    """
+
+    is_exact: bool
+
+    def __new__(cls, tokens: int = 0, *, is_exact: bool = True) -> MessageCount:  # noqa: PYI034
+        count = super().__new__(cls, tokens)
+        count.is_exact = is_exact
+        return count
+
+
 def count_messages(
-    messages: Sequence[Message],
+    messages: Sequence[AnyMessage],
     *,
     counter: Counter | None = None,
     model: str | ModelLimits | None = None,
-) -> int:
+) -> MessageCount:
     """
     Return how many tokens chat messages take in a prompt, the priming of the reply included.
 
@@ -72,8 +105,14 @@ def count_messages(
     48169). ``gpt-4.1-mini``, ``gpt-5-mini``, their ``nano`` models and ``o4-mini`` count patches
     of 32 pixels by their own factors. Other rules for images may give more or less.
 
+    A part of any other type (audio, a file, a video, a tool of the server) is an estimate that
+    errs high, and the result's ``is_exact`` is False. It costs the tokens of its JSON, or for
+    audio and video one for every 16 characters of it; and at least 5000 where its type names
+    audio, a video, a file or a document. What a part only refers to may still be larger.
+
     Args:
-        messages: Mappings with a ``role``, as the APIs take them.
+        messages: Mappings with a ``role``, as the APIs take them, or objects of their packages:
+            anything with ``model_dump()``, or with ``keys`` and ``[]``. Parts may be such too.
         counter: Counts the texts, as for `get_counter`. None takes the counter of *model*, or
             ``o200k_base`` without a model.
         model: A model whose own costs apply.
@@ -91,13 +130,19 @@ def count_messages(
         >>> image = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
         >>> count_messages([{"role": "user", "content": [image]}], model="gpt-4o")
         1452
+        >>> audio = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+        >>> count = count_messages([{"role": "user", "content": [audio]}])
+        >>> count, count.is_exact
+        (5007, False)
 
     """
     name = model_name(model)
-    costs = MessageCosts(chosen(counter, model).count, name)
+    counting = chosen(counter, model)
+    costs = MessageCosts(counting.count, name)
     items = _validate.batch("messages", messages)
     total = PER_REPLY if items else 0
-    return total + sum(costs.of(f"messages[{i}]", item) for i, item in enumerate(items))
+    total += sum(costs.of(f"messages[{i}]", item) for i, item in enumerate(items))
+    return MessageCount(total, is_exact=counting.is_exact and costs.is_exact)
 
 
 class MessageCosts:
@@ -105,9 +150,13 @@ class MessageCosts:
     The costs of messages, all by one counter; `count_messages` is their sum and `PER_REPLY`.
 
     Each role is counted once for all messages, and any other text once for each message.
+
+    Attributes:
+        is_exact: Whether nothing so far was estimated.
+
     """
 
-    __slots__ = ("_count", "_model", "_per_message", "_per_name", "_roles")
+    __slots__ = ("_count", "_model", "_per_message", "_per_name", "_roles", "is_exact")
 
     def __init__(self, count: Callable[[str], int], model: str) -> None:
         """Count by *count*, for the model of that name."""
@@ -117,6 +166,7 @@ class MessageCosts:
             (4, -1) if model.endswith("gpt-3.5-turbo-0301") else (PER_MESSAGE, PER_NAME)
         )
         self._roles: dict[str, int] = {}
+        self.is_exact = True
 
     def frame(self, role: str) -> int:
         """Return the tokens of a message of that role without its content."""
@@ -125,18 +175,75 @@ class MessageCosts:
             tokens = self._roles[role] = self._per_message + self._count(role)
         return tokens
 
-    def of(self, where: str, message: object) -> int:
-        """Return the tokens of *message*; *where* names it in an error."""
+    def of(self, where: str, message: object, result: Callable[[str], int] | None = None) -> int:
+        """
+        Return the tokens of *message*; *where* names it in an error.
+
+        *result* counts the texts of tool results instead of the counter.
+        """
         items = mapping(where, message)
-        total = self.frame(role_of(where, items))
+        role = role_of(where, items)
+        total = self.frame(role)
         if items.get("name") is not None:
             total += self._per_name
+        count = self._count
+        result = result or count
         for key, value in items.items():
             if key == "content":
-                total += _content(f"{where}['content']", value, self._count, self._model)
+                own = result if role in RESULT_ROLES else count
+                total += self._content(f"{where}['content']", value, own, result)
             elif key != "role":
-                total += sum(map(self._count, _texts(f"{where}[{key!r:.80}]", value)))
+                total += sum(map(count, _texts(f"{where}[{key!r:.80}]", value)))
         return total
+
+    def _content(
+        self,
+        where: str,
+        value: Any,
+        own: Callable[[str], int],
+        result: Callable[[str], int],
+    ) -> int:
+        """Return the tokens of a content, whose own texts *own* counts."""
+        if value is None:
+            return 0
+        if isinstance(value, str):
+            return own(value)
+        if not isinstance(value, (list, tuple)):
+            raise InvalidArgumentError(
+                f"{where} must be a str, None or a list of parts, not {_validate.type_name(value)}"
+            )
+        return sum(self._part(f"{where}[{i}]", part, own, result) for i, part in enumerate(value))
+
+    def _part(
+        self,
+        where: str,
+        value: Any,
+        own: Callable[[str], int],
+        result: Callable[[str], int],
+    ) -> int:
+        if isinstance(value, str):
+            return own(value)
+        part = mapping(where, value)
+        kind = _validate.text(f"{where}['type']", part.get("type"))
+        if kind in TEXT_PARTS:
+            key = TEXT_PARTS[kind]
+            return own(_validate.text(f"{where}[{key!r}]", part.get(key)))
+        count = self._count
+        if kind == "tool_use":
+            given = as_json(f"{where}['input']", part.get("input"))
+            texts = (part.get("id"), part.get("name"), given)
+            return sum(count(text) for text in texts if isinstance(text, str))
+        if kind == "tool_result":
+            reference = part.get("tool_use_id")
+            tokens = count(reference) if isinstance(reference, str) else 0
+            inner = part.get("content")
+            return tokens + self._content(f"{where}['content']", inner, result, result)
+        if kind in _IMAGES:
+            tokens, is_known = _image(where, part, self._model)
+            self.is_exact &= is_known
+            return tokens
+        self.is_exact = False
+        return _estimate(kind, as_json(where, part), count)
 
 
 def count_tools(
@@ -212,9 +319,9 @@ def chosen(counter: Counter | None, model: str | ModelLimits | None) -> TokenCou
     return get_counter(counter if counter is not None else model or "o200k_base")
 
 
-def has_system(messages: Sequence[Mapping[str, Any]]) -> bool:
+def has_system(messages: Sequence[AnyMessage]) -> bool:
     """Return whether counted messages include a system message."""
-    return any(message.get("role") in SYSTEM_ROLES for message in messages)
+    return any((fields_of(message) or {}).get("role") in SYSTEM_ROLES for message in messages)
 
 
 def role_of(where: str, message: Mapping[str, Any]) -> str:
@@ -222,77 +329,56 @@ def role_of(where: str, message: Mapping[str, Any]) -> str:
     return _validate.text(f"{where}['role']", message.get("role"))
 
 
-def mapping(where: str, value: object) -> Mapping[str, Any]:
-    """Return *value*, which must be a mapping."""
-    if not isinstance(value, Mapping):
-        raise InvalidArgumentError(f"{where} must be a mapping, not {_validate.type_name(value)}")
-    return value
-
-
 def _texts(where: str, value: Any, depth: int = 0) -> Iterator[str]:
     """Yield every text in a value; numbers and truth values as their JSON."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (Mapping, list, tuple)):
+    elif value is not None:
+        items = value if isinstance(value, (list, tuple)) else fields_of(value)
+        if items is None:
+            yield as_json(where, value)
+            return
         if depth > _DEEPEST:
             raise InvalidArgumentError(f"{where} is nested deeper than {_DEEPEST}")
-        for item in value.values() if isinstance(value, Mapping) else value:
+        for item in items.values() if isinstance(items, Mapping) else items:
             yield from _texts(where, item, depth + 1)
-    elif value is not None:
-        yield as_json(where, value)
 
 
 def as_json(where: str, value: object) -> str:
     """Return *value* as the JSON that a model sees."""
+
+    def plain(inner: object) -> object:
+        fields = fields_of(inner)
+        if fields is None:
+            raise TypeError
+        return dict(fields)
+
     try:
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=plain)
     except (TypeError, ValueError, RecursionError):
         raise InvalidArgumentError(
             f"{where} must be of JSON's types, not {_validate.type_name(value)}"
         ) from None
 
 
-def _content(where: str, value: Any, count: Callable[[str], int], model: str) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, str):
-        return count(value)
-    if not isinstance(value, (list, tuple)):
-        raise InvalidArgumentError(
-            f"{where} must be a str, None or a list of parts, not {_validate.type_name(value)}"
-        )
-    return sum(_part(f"{where}[{i}]", part, count, model) for i, part in enumerate(value))
+def _estimate(kind: str, shown: str, count: Callable[[str], int]) -> int:
+    """Return an estimate that errs high of a part of unknown type, which is *shown* as JSON."""
+    if any(word in kind for word in _TIMED):
+        return max(_LEAST_MEDIA, -(-len(shown) // _CHARS_PER_TOKEN))
+    least = _LEAST_MEDIA if any(word in kind for word in _PAGED) else 0
+    return max(least, count(shown))
 
 
-def _part(where: str, value: Any, count: Callable[[str], int], model: str) -> int:
-    if isinstance(value, str):
-        return count(value)
-    part = mapping(where, value)
-    kind = part.get("type")
-    if kind not in _PART_TYPES:
-        shown = repr(kind[:80]) if isinstance(kind, str) else _validate.type_name(kind)
-        raise InvalidArgumentError(
-            f"{where}['type'] must be one of {', '.join(map(repr, _PART_TYPES))}, not {shown}"
-        )
-    if kind in _TEXT_PARTS:
-        key = _TEXT_PARTS[kind]
-        return count(_validate.text(f"{where}[{key!r}]", part.get(key)))
-    if kind == "tool_use":
-        texts = (part.get("id"), part.get("name"), as_json(f"{where}['input']", part.get("input")))
-        return sum(count(text) for text in texts if isinstance(text, str))
-    if kind == "tool_result":
-        reference = part.get("tool_use_id")
-        own = count(reference) if isinstance(reference, str) else 0
-        return own + _content(f"{where}['content']", part.get("content"), count, model)
-    return _image(where, part, model)
+def _image(where: str, part: Mapping[str, Any], model: str) -> tuple[int, bool]:
+    """
+    Return the tokens of an image, and whether they are known rather than the most it may take.
 
-
-def _image(where: str, part: Mapping[str, Any], model: str) -> int:
-    """Return the tokens of an image: OpenAI's image_url and input_image, Anthropic's image."""
+    OpenAI has image_url and input_image, Anthropic image.
+    """
     from budgeteer._messages.images import DETAILS, image_tokens, size_of_base64, size_of_url
 
     inner = part.get("source") if part["type"] == "image" else part.get("image_url")
-    fields = inner if isinstance(inner, Mapping) else {}
+    fields = fields_of(inner) or {}
     given = part.get("detail", fields.get("detail", "auto"))
     detail = _validate.choice(f"{where}['detail']", given, DETAILS)
     sides = [part.get(key, fields.get(key)) for key in ("width", "height")]
@@ -308,7 +394,8 @@ def _image(where: str, part: Mapping[str, Any], model: str) -> int:
     else:
         url = fields.get("url", inner)
         size = size_of_url(url) if isinstance(url, str) else None
-    return image_tokens(size, detail, model)
+    tokens = image_tokens(size, detail, model)
+    return tokens, size is not None or tokens == image_tokens((1, 1), detail, model)
 
 
 def _choice_tokens(choice: object, counter: TokenCounter) -> int:

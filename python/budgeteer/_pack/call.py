@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from budgeteer import _telemetry, _validate
+from budgeteer import _process, _telemetry, _validate
 from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger
 from budgeteer._codes import HYBRID, STICKY
 from budgeteer._log import log
@@ -17,6 +18,17 @@ from budgeteer._pack.state import Indexed, State
 from budgeteer._rank.rankings import RankingName
 from budgeteer._rank.similarity import Vectors
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
+
+T = TypeVar("T")
+
+_QUICK = 1_500_000
+"""The characters that are read and ranked in about a millisecond."""
+_SLOWER = 1_000
+"""How much longer a counter of the caller's may take for them, or the choice of sentences."""
+_COUNTED = 8
+"""How much longer an encoding counts a character than it is read."""
+_LISTED, _INDEXED = 300, 30
+"""What a chunk takes beside its characters; what one of a corpus takes in all."""
 
 
 @dataclass(slots=True)
@@ -33,6 +45,7 @@ class Call:
         previous: The previous packing, whose beginning the text should keep.
         links: The previous packing as a backend takes it.
         fallback: The ranking used because embedding failed, usually None.
+        releases: Whether other threads should run while this one packs, however quick that is.
 
     """
 
@@ -44,11 +57,16 @@ class Call:
     previous: Packing[Any] | None = None
     links: tuple[str, ...] = ()
     fallback: RankingName | None = None
+    releases: bool = False
 
     @property
     def is_missing_vectors(self) -> bool:
         """Whether the embedder must be called before packing."""
-        return self.vectors is not None and self.vectors.is_missing
+        return self._missing() is not None
+
+    def _missing(self) -> Vectors | None:
+        """Return the vectors if the embedder must make some of them."""
+        return self.vectors if self.vectors is not None and self.vectors.is_missing else None
 
     def with_prepared(self, prepared: Prepared) -> Call:
         """Return a call of the same chunks with other options."""
@@ -62,39 +80,57 @@ class Call:
             EmbeddingError: The embedder failed, and there is no fallback.
 
         """
-        if self.vectors is None or not self.vectors.is_missing:
+        vectors = self._missing()
+        if vectors is None:
             return
         try:
-            with _telemetry.embedding(self.prepared.ranking.embedder, self.vectors.texts):
-                self.vectors.embed()
+            with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
+                vectors.embed()
         except EmbeddingError as error:
             self._fall_back(error)
 
     async def aembed(self) -> None:
         """Embed as `embed` does, without blocking the event loop."""
-        if self.vectors is None or not self.vectors.is_missing:
+        vectors = self._missing()
+        if vectors is None:
             return
         try:
-            with _telemetry.embedding(self.prepared.ranking.embedder, self.vectors.texts):
-                await self.vectors.aembed()
+            with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
+                await vectors.aembed()
         except EmbeddingError as error:
             self._fall_back(error)
 
     def _fall_back(self, error: EmbeddingError) -> None:
         """Rank by the fallback if there is one; raise *error* otherwise."""
-        stand_in = self.prepared.falling_back()
+        stand_in = self.prepared.stand_in
         if stand_in is None:
             raise error
         self.prepared, self.vectors, self.fallback = stand_in, None, stand_in.ranking.name
         log().warning(
             *("ranking by %s, as embedding failed: %s", self.fallback, error),
             extra={
+                "code": "embedding_fallback",
                 "fallback": self.fallback,
                 "chunks": len(self.items),
                 "http.status": error.status,
                 "is_retryable": error.is_retryable,
             },
         )
+
+    def is_quick(self, budget: int) -> bool:
+        """Return whether packing takes about a millisecond at most."""
+        prepared, count = self.prepared, len(self.items)
+        most = _QUICK if prepared.ask is None and not prepared.steps else _QUICK // _SLOWER
+        if self.state is not None:
+            return count * _INDEXED + 4 * budget * _COUNTED <= most
+        if count * _LISTED > most:
+            return False
+        try:
+            chars = prepared.plan.text_chars(self.items)
+        except Exception:  # noqa: BLE001 - raised by packing, in its turn
+            return True
+        work: int = count * _LISTED + chars + min(chars, 4 * budget) * _COUNTED
+        return work <= most
 
     def keys(self) -> bytes | None:
         """Return the sort keys of the chunks other than their words."""
@@ -128,11 +164,12 @@ class Call:
             budget,
             keys=None if gate is not None else self.keys(),
             previous=self.links,
-            template=None if prepared.template.nonce is False else self.template(),
+            template=self.template(),
             ask=prepared.ask,
             tag=tagger(items),
             cite=cite,
             gate=gate,
+            releases=self.releases,
         )
 
     def template(self) -> tuple[int, str, str, str, str] | None:
@@ -185,3 +222,31 @@ def _links(previous: object, order: int) -> tuple[str, ...]:
             f"previous must be None under order={ORDERS[order]!r}: it is for order='sticky'"
         )
     return previous._links()
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """
+    Return the result of *function*, run in a thread of asyncio's; under others in the caller's.
+
+    Cancelling does not wait for it; a counter of the caller's is not asked any more.
+    """
+    import asyncio  # which costs more to import than we do
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return function()
+    given_up = threading.Event()
+
+    def run() -> T:
+        _process.under_way.given_up = given_up
+        try:
+            return function()
+        finally:
+            _process.under_way.given_up = None
+
+    try:
+        return await asyncio.to_thread(run)
+    except asyncio.CancelledError:
+        given_up.set()
+        raise

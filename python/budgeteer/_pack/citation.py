@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import field_of, is_mapping, metadata_field, refusal
+from budgeteer._chunk.chunk import field_of, is_mapping, known_field, label_of, refusal
 from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES
 from budgeteer._count.counter import TokenCounter, get_counter
-from budgeteer._pack.packing import KeptChunk, Packing
+from budgeteer._pack.outcome import KeptChunk
+from budgeteer._pack.packing import Packing
 from budgeteer._public import public
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
@@ -89,7 +90,7 @@ def citations(packing: Packing[Any]) -> list[Citation]:
     """
     Return the sources in the text of *packing*, one for each kept chunk, in its order.
 
-    A chunk that has no source of its own is cited by the ``source`` in its metadata.
+    A chunk that has no source or id of its own is cited by the one in its metadata.
 
     Raises:
         InvalidArgumentError: *packing* is not a packing, or a source has a wrong type.
@@ -186,11 +187,14 @@ def _has_text(chunk: object) -> bool:
 
 def _citation(kept: KeptChunk[Any]) -> Citation:
     source = _source(kept.chunk, kept.index)
+    identifier = _identifier(kept.chunk, kept.index)
+    # Some frameworks keep them in the metadata, with which the envelope then counts them.
     if not source:
-        # Some frameworks keep it there; its envelope then counts it with the metadata.
-        named = metadata_field(kept.chunk, "source")
-        source = str.__str__(named) if isinstance(named, str) else ""
-    return Citation(kept.index, source, _identifier(kept.chunk, kept.index), kept.span)
+        source = label_of(kept.chunk, "source")
+    if not identifier:
+        named = known_field(kept.chunk, "id")
+        identifier = None if named is None else f"{named}"
+    return Citation(kept.index, source, identifier, kept.span)
 
 
 def _source(chunk: Any, i: int) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import Chunk, as_chunks, refusal
+from budgeteer._chunk.chunk import Chunk, as_chunks, id_of, refusal, scored
 from budgeteer._chunk.record import Stored, records_of
 from budgeteer._pack.packer import Packer, begin, finish
 from budgeteer._pack.state import Indexed, State
@@ -18,6 +19,12 @@ from budgeteer._public import public
 from budgeteer.errors import BudgeteerError, CorpusError, InvalidArgumentError
 
 T = TypeVar("T")
+
+_SHOWN = 5
+"""How many ids an error names."""
+
+_ID_BITS = 128
+"""The size of the largest number that is an id, that of a UUID."""
 
 
 @public("budgeteer")
@@ -30,9 +37,9 @@ class Corpus(Indexed[T]):
     chunk is indexed, scores and times when they first rank: do not change a chunk that is in a
     corpus.
 
-    Safe to share between threads, also while chunks are appended: a packing sees an addition whole
-    or not at all. Ranking by ``"keyword"``, and the scores that ``"recency"`` and ``"input"``
-    report, still read each text that contains part of a keyword.
+    Safe to share between threads, also while chunks are appended, removed or replaced: a packing
+    sees each change whole or not at all. Ranking by ``"keyword"``, and the scores that
+    ``"recency"`` and ``"input"`` report, still read each text that contains part of a keyword.
 
     Args:
         chunks: As for `Packer.pack`. They are not copied.
@@ -126,12 +133,69 @@ class Corpus(Indexed[T]):
             'Coffee.'
 
         """
+        items = tuple(_validate.batch("chunks", chunks))
+        with self._changing():
+            self._state = _extended(self._state, items)
+
+    def remove(self, ids: Iterable[str | int]) -> None:
+        """
+        Remove each chunk that has one of *ids*, or none if an id is unknown.
+
+        The other chunks stay in their order, and the corpus packs as a new one of them. An id is
+        the chunk's own, as templates show it: 7 is ``"7"``. A chunk without an id, such as a str,
+        stays. Each call takes some time for every chunk, far less than indexing it: remove many at
+        once.
+
+        Args:
+            ids: Ids of chunks. All chunks that share one of them are removed.
+
+        Raises:
+            InvalidArgumentError: *ids* is not a batch of str and int, or no chunk has one of
+                them; the message names some.
+
+        Examples:
+            >>> from budgeteer import Chunk
+            >>> corpus = Corpus([Chunk("Green tea.", id="a"), Chunk("Black tea.", id="b")])
+            >>> corpus.remove(["a"])
+            >>> [chunk.text for chunk in corpus]
+            ['Black tea.']
+
+        """
+        is_set = isinstance(ids, (set, frozenset))  # which is no batch, but has no order to lose
+        given = ids if is_set else _validate.batch("ids", ids)
+        wanted = {_id(i, value) for i, value in enumerate(given)}
+        with self._changing():
+            self._state = _without(self._state, wanted)
+
+    def replace(self, chunks: Iterable[T]) -> None:
+        """
+        Put each of *chunks* in the place of the chunk with its id, or none if one is refused.
+
+        The corpus then packs as a new one of its chunks. Each call takes some time for every
+        chunk, far less than indexing it: replace many at once.
+
+        Raises:
+            InvalidArgumentError: As for the class; or a chunk has no id, or that of another of
+                *chunks*, of no chunk of the corpus, or of several. The message names the index.
+
+        Examples:
+            >>> from budgeteer import Chunk
+            >>> corpus = Corpus([Chunk("Green tea.", id="a"), Chunk("Black tea.", id="b")])
+            >>> corpus.replace([Chunk("White tea.", id="a")])
+            >>> [chunk.text for chunk in corpus]
+            ['White tea.', 'Black tea.']
+
+        """
+        items = tuple(_validate.batch("chunks", chunks))
+        with self._changing():
+            self._state = _replaced(self._state, items)
+
+    def _changing(self) -> threading.Lock:
+        """Return the lock of changes."""
         if self._process != os.getpid():  # forked, perhaps while a thread held the lock
             self._lock = threading.Lock()
             self._process = os.getpid()
-        items = tuple(_validate.batch("chunks", chunks))
-        with self._lock:
-            self._state = _extended(self._state, items)
+        return self._lock
 
     def retrieve(self, query: str, limit: int) -> list[Chunk]:
         """
@@ -154,17 +218,8 @@ class Corpus(Indexed[T]):
         kept = finish(
             begin(packer, query, self), packer.max_tokens
         ).kept  # no telemetry: the caller did not ask for a packing
-        return [
-            Chunk(
-                chunk.text,
-                id=chunk.id,
-                source=chunk.source,
-                title=chunk.title,
-                score=found.score,
-                metadata=chunk.metadata,
-            )
-            for chunk, found in zip(as_chunks([found.chunk for found in kept]), kept, strict=True)
-        ]
+        chunks = as_chunks([found.chunk for found in kept])
+        return scored(chunks, [found.score for found in kept])
 
     def __len__(self) -> int:
         return len(self._state.chunks)
@@ -216,6 +271,112 @@ def _extended(state: State[Any] | None, chunks: Iterable[Any]) -> State[Any]:
         raise refusal(items, *index)
     if state is None:
         return State(items, index)
-    if isinstance(state.chunks, Stored):
-        return State(state.chunks.with_more(items), index)
-    return State((*state.chunks, *items), index)
+    return _changed(state, index, lambda before: (*before, *items), list(state._ids))
+
+
+def _without(state: State[Any], wanted: set[str]) -> State[Any]:
+    """Return *state* without the chunks that have one of the ids *wanted*."""
+    if not wanted:
+        return state
+    ids = state.ids()
+    unknown = sorted(wanted.difference(ids))
+    if unknown and ids and not any(found is not None for found in ids):
+        raise InvalidArgumentError(
+            "no chunk of the corpus has an id, and chunks are removed by id: make the corpus of "
+            "chunks that have one, as Chunk(text, id=...) has"
+        )
+    if unknown:
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        raise InvalidArgumentError(
+            f"ids has {len(unknown)} that no chunk of the corpus has: "
+            f"{', '.join(map(_shown, unknown[:_SHOWN]))}{more}"
+        )
+    is_kept = [found not in wanted for found in ids]
+    places = [place for place, is_ in enumerate(is_kept) if not is_]
+    index = backend.remove_chunks(state.index, places)
+    rest = [*compress(ids, is_kept)]
+    return _changed(state, index, lambda before: tuple(compress(before, is_kept)), rest)
+
+
+def _replaced(state: State[Any], items: tuple[Any, ...]) -> State[Any]:
+    """Return *state* with *items* in place of the chunks with their ids."""
+    if not items:
+        return state
+    ids = list(state.ids())
+    places = _places(ids, items)
+    index = backend.replace_chunks(state.index, places, items)
+    if isinstance(index, tuple):
+        raise refusal(items, *index)
+    new = dict(zip(places, items, strict=True))
+    # Replaced by equal ids, so these stay as they are.
+    return _changed(
+        state,
+        index,
+        lambda before: tuple(new.get(place, item) for place, item in enumerate(before)),
+        ids,
+    )
+
+
+def _places(ids: list[str | None], items: tuple[Any, ...]) -> list[int]:
+    """Return the place of the one chunk with the id of each item."""
+    own: dict[str, int] = {}
+    for i, item in enumerate(items):
+        found = id_of(item)
+        if found is None:
+            unread = backend.index_chunks(items, None)
+            if isinstance(unread, tuple):  # what has no text has no id either
+                raise refusal(items, *unread)
+            raise InvalidArgumentError(
+                f"chunks[{i}] has no id, and the chunk that it replaces is found by its id: give "
+                f"it one, as Chunk(text, id=...) has"
+            )
+        if found in own:
+            raise InvalidArgumentError(
+                f"chunks[{i}] must not have the id of chunks[{own[found]}], {_shown(found)}"
+            )
+        own[found] = i
+    places: dict[str, list[int]] = {found: [] for found in own}
+    for place, found in enumerate(ids):
+        if found in places:
+            places[found].append(place)
+    for found, having in places.items():
+        where = f"the id of chunks[{own[found]}], {_shown(found)}"
+        if not having:
+            raise InvalidArgumentError(
+                f"no chunk of the corpus has {where}: append() adds a chunk"
+            )
+        if len(having) > 1:
+            raise InvalidArgumentError(
+                f"{len(having)} chunks of the corpus have {where}: remove() them and append() the "
+                f"new ones"
+            )
+    return [having[0] for having in places.values()]
+
+
+def _changed(
+    state: State[Any],
+    index: Any,
+    change: Callable[[Sequence[Any]], tuple[Any, ...]],
+    ids: list[str | None],
+) -> State[Any]:
+    """Return a state with another index, and with the chunks that *change* makes."""
+    chunks = state.chunks
+    new = chunks.changed(change) if isinstance(chunks, Stored) else change(chunks)
+    return State(new, index, _ids=ids)
+
+
+def _id(i: int, value: object) -> str:
+    """Return one of the ids to remove as templates show it."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    number = _validate.as_int(value)
+    if number is None or number.bit_length() > _ID_BITS:
+        found = _validate.type_name(value) if number is None else _validate.shown(number)
+        raise InvalidArgumentError(
+            f"ids[{i}] must be a str or an int of at most {_ID_BITS} bits, not {found}"
+        )
+    return f"{number}"
+
+
+def _shown(found: str) -> str:
+    return repr(found[:80])

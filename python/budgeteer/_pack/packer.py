@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 from budgeteer import _telemetry, _validate
 from budgeteer._chunk.chunk import refusal
 from budgeteer._codes import NO_POLICY
 from budgeteer._count.counter import TokenCounter
-from budgeteer._pack.call import Call, begun
+from budgeteer._pack.call import Call, begun, in_thread
 from budgeteer._pack.options import Dedupe, Order, Overflow, Selection, Style, Units
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
@@ -154,9 +155,10 @@ class Packer:
 
         Args:
             query: The question that the chunks should answer. May be empty: then every score is 0.
-            chunks: `Chunk`, str, mappings with ``text`` or ``content``, or objects with ``.text``,
-                ``.page_content`` or ``.content``; they may be mixed. The first object of a type
-                decides which of these attributes is read on all objects of that type. Or a
+            chunks: `Chunk`, str, mappings with ``text``, ``content`` or ``page_content``, or
+                objects with ``.text``, ``.page_content`` or ``.content``; they may be mixed. The
+                first object of a type decides which attributes are read on all objects of that
+                type. Or a
                 `Corpus`, or a column of pandas, Polars, Arrow or numpy without nulls. A data frame
                 and a set, which has no order, are refused.
             max_tokens: Replaces the packer's own for this call; the reserve is still taken off.
@@ -189,20 +191,40 @@ class Packer:
             ('Tea.\n\nBread.', 0.8)
 
         """
+        return self._observed(query, chunks, max_tokens, vectors, previous)
+
+    def _observed(
+        self,
+        query: Any,
+        chunks: Any,
+        max_tokens: int | None = None,
+        vectors: Any = None,
+        previous: Packing[Any] | None = None,
+        *,
+        releases: bool = False,
+    ) -> Packing[Any]:
+        """Pack; if *releases*, let other threads run meanwhile, however quick that is."""
         observer = _telemetry.observer()
         if observer is None:
-            return self._pack(query, chunks, max_tokens, vectors, previous)
+            return self._pack(query, chunks, max_tokens, vectors, previous, releases)
         name, counter = self._prepared.ranking.name, self._prepared.counter.name
         with observer.packing(name, counter, query) as operation:
-            packing: Packing[T] = self._pack(query, chunks, max_tokens, vectors, previous)
+            packing = self._pack(query, chunks, max_tokens, vectors, previous, releases)
             operation.tell_packing(packing)
             return packing
 
     def _pack(
-        self, query: object, chunks: object, max_tokens: object, vectors: object, previous: object
+        self,
+        query: object,
+        chunks: object,
+        max_tokens: object,
+        vectors: object,
+        previous: object,
+        releases: bool,
     ) -> Packing[Any]:
         """Pack, without telemetry."""
         call = begun(prepared_of(self), query, chunks, vectors, previous)
+        call.releases = releases
         limit = self._limit(max_tokens)
         if call.is_missing_vectors:
             call.embed()
@@ -223,7 +245,11 @@ class Packer:
         previous: Packing[Any] | None = None,
     ) -> Packing[T]:
         """
-        Pack as `pack` does, without blocking the event loop while texts are embedded.
+        Pack as `pack` does, without blocking the event loop.
+
+        An embedder is awaited. Packing that takes more than about a millisecond runs in a thread
+        of asyncio's, in the caller's context, and so does what a counter of the caller's counts,
+        for more than a few short chunks. Under other event loops it runs in the caller's thread.
 
         Args:
             query: As for `pack`.
@@ -264,7 +290,10 @@ class Packer:
                 found = _validate.type_name(embedder)
                 raise InvalidArgumentError(f"embedder must have a method aembed, not {found}")
             await call.aembed()
-        return finish(call, limit, self.reserve_tokens)
+        if call.is_quick(limit):
+            return finish(call, limit, self.reserve_tokens)
+        call.releases = True
+        return await in_thread(lambda: finish(call, limit, self.reserve_tokens))
 
     @overload
     def pack_batch(
@@ -300,8 +329,9 @@ class Packer:
             workers: How many threads pack, from 1 to 256. None packs in the caller's, each
                 request when its packing is asked for. Several read up to twice their number of
                 requests ahead, end with the iterator, and may call a counter or an embedder of
-                the caller's at the same time. They save time where an embedder waits for its
-                endpoint; packing itself mostly holds the interpreter's lock.
+                the caller's at the same time. They save time where each has a processor or
+                an embedder waits for its endpoint. The interpreter's lock is released while texts
+                are read, ranked and counted, except by a counter of the caller's.
 
         Raises:
             InvalidArgumentError: An argument has a wrong type or is out of range; or a request is
@@ -325,7 +355,7 @@ class Packer:
         requests = _validate.iterable("requests", requests)
         is_raising = _validate.choice("on_error", on_error, ON_ERROR) == "raise"
         threads = 1 if workers is None else _validate.whole("workers", workers, 1, MAX_WORKERS)
-        found = answers(requests, self.pack, threads)
+        found = answers(requests, partial(self._observed, releases=threads > 1), threads)
         return raising(found) if is_raising else found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
@@ -13,7 +12,8 @@ from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FORMAT, NEAR, PLAIN
 from budgeteer._count.counter import TokenCounter
-from budgeteer._pack.options import REASONS, Reason
+from budgeteer._pack.options import REASONS
+from budgeteer._pack.outcome import DroppedChunk, KeptChunk
 from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
@@ -34,129 +34,6 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
     "_citations": "q",
 }
 """The attributes of a packing that hold columns of a backend's answer, and their types."""
-
-
-@public("budgeteer")
-@dataclass(frozen=True, slots=True)
-class KeptChunk(Generic[T]):
-    """
-    A chunk that is in the packed text.
-
-    Attributes:
-        chunk: The caller's object.
-        index: Its place in the input, from 0.
-        text: Its text as packed: cut if it was cut, before any escaping, without its frame.
-        score: Its relevance. None under ``ranking="score"`` if the chunk has none.
-        token_count: Tokens of `text` alone, without its frame.
-        citation_tokens: Tokens set aside for citing it, 0 as a rule: see ``presets.agentic_rag``.
-        span: Where its text, as escaped, stands in ``Packing.text``: from its first code point to
-            the one after its last.
-        was_cut: Whether part of its text was left out.
-
-    """
-
-    chunk: T
-    index: int
-    text: str
-    score: float | None
-    token_count: int
-    citation_tokens: int
-    span: tuple[int, int]
-    was_cut: bool
-
-    if not TYPE_CHECKING:  # pydantic never asks the alias of a dataclass for its schema
-
-        def __class_getitem__(cls, item: Any) -> Any:
-            """Return the class: of what type the caller's objects are is for type checkers."""
-            return cls
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Return what is known of the chunk as plain data, without the caller's object.
-
-        Examples:
-            >>> from budgeteer import pack
-            >>> pack("tea", ["tea"], 3).kept[0].to_dict()["span"]
-            [0, 3]
-
-        """
-        return {
-            "index": self.index,
-            "score": self.score,
-            "token_count": self.token_count,
-            "citation_tokens": self.citation_tokens,
-            "span": list(self.span),
-            "was_cut": self.was_cut,
-            "text": self.text,
-        }
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
-        return instance_schema(cls, cls.to_dict)
-
-
-@public("budgeteer")
-@dataclass(frozen=True, slots=True)
-class DroppedChunk(Generic[T]):
-    """
-    A chunk that is not in the packed text.
-
-    Attributes:
-        chunk: The caller's object.
-        index: Its place in the input, from 0.
-        score: Its relevance. None under ``ranking="score"`` if the chunk has none.
-        reason: ``"out_of_scope"`` (below ``min_score``), ``"empty"``, ``"cap"`` (``max_chunks``
-            was reached), ``"duplicate"`` or ``"budget"``.
-        needed_tokens: For reason ``"budget"``, the tokens it would have added. Under a native
-            encoding this is a lower bound, usually `available_tokens` + 1, as counting stops once
-            the budget is exceeded. It is also a lower bound if chunks are cited, as the citation
-            of a text that does not fit is not counted. 0 for chunks after the one at which
-            ``overflow="stop"`` stopped, and for any other reason.
-        available_tokens: For reason ``"budget"``, the tokens that were left when it was
-            considered. 0 for any other reason.
-        duplicate_of: For reason ``"duplicate"``, the index of the kept chunk with the same, or
-            nearly the same, text.
-
-    """
-
-    chunk: T
-    index: int
-    score: float | None
-    reason: Reason
-    needed_tokens: int
-    available_tokens: int
-    duplicate_of: int | None
-
-    if not TYPE_CHECKING:  # pydantic never asks the alias of a dataclass for its schema
-
-        def __class_getitem__(cls, item: Any) -> Any:
-            """Return the class: of what type the caller's objects are is for type checkers."""
-            return cls
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Return what is known of the chunk as plain data, without the caller's object.
-
-        Examples:
-            >>> from budgeteer import pack
-            >>> pack("tea", [""], 3).dropped[0].to_dict()["reason"]
-            'empty'
-
-        """
-        return {
-            "index": self.index,
-            "score": self.score,
-            "reason": self.reason,
-            "needed_tokens": self.needed_tokens,
-            "available_tokens": self.available_tokens,
-            "duplicate_of": self.duplicate_of,
-        }
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
-        return instance_schema(cls, cls.to_dict)
 
 
 _SHOWN = 3
@@ -433,6 +310,22 @@ class Packing(Generic[T]):
             self._duplicates.get(index),
         )
 
+    def _dropped_dicts(self) -> list[dict[str, Any]]:
+        """Return `DroppedChunk.to_dict` of each, without making the objects: they may be many."""
+        return [
+            {
+                "index": index,
+                "score": self._score(index),
+                "reason": REASONS[reason],
+                "needed_tokens": needed,
+                "available_tokens": available,
+                "duplicate_of": self._duplicates.get(index),
+            }
+            for index, reason, needed, available in zip(
+                self._dropped, self._reasons, self._needed, self._available, strict=True
+            )
+        ]
+
     def explain(self, index: int | None = None) -> str:
         """
         Return a sentence on what happened to chunk *index*, or a few lines on all chunks.
@@ -540,7 +433,7 @@ class Packing(Generic[T]):
             "was_truncated": self.was_truncated,
             "fallback": self.fallback,
             "kept": [kept.to_dict() for kept in self.kept],
-            "dropped": [dropped.to_dict() for dropped in self.dropped],
+            "dropped": self._dropped_dicts(),
         }
 
     @classmethod

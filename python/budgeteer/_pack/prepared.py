@@ -44,6 +44,7 @@ class Prepared:
         plan: The options as the backend takes them.
         steps: When sentences are packed, the options of its three steps: rank the chunks, test
             whether sentences fit, and pack the chosen sentences with whole chunks after them.
+        stand_in: The options to pack with when embedding fails; None if there is no fallback.
 
     """
 
@@ -65,6 +66,7 @@ class Prepared:
     is_citing: bool = False
     plan: Any = None
     steps: tuple[Prepared, ...] = ()
+    stand_in: Prepared | None = None
 
     def with_plan(self) -> Prepared:
         """Return a copy whose plan, and all else derived from the options, is made anew."""
@@ -92,10 +94,12 @@ class Prepared:
             is_citing=policy == CITE,
             plan=plan,
             steps=self._steps() if self.units == "sentence" else (),
+            stand_in=self._stand_in(),
         )
 
     def _steps(self) -> tuple[Prepared, Prepared, Prepared]:
-        chunks = replace(self, units="chunk", dedupe=REPEATS)
+        ranking = self.ranking._replace(fallback=None)  # the whole falls back, never a step
+        chunks = replace(self, units="chunk", dedupe=REPEATS, ranking=ranking)
         ranks = replace(
             chunks,
             counter=get_counter("chars_div4"),
@@ -114,8 +118,7 @@ class Prepared:
         packs = replace(packs, dedupe=REPEATS if self.dedupe == REPEATS else EXACT)
         return ranks.with_plan(), tries.with_plan(), packs.with_plan()
 
-    def falling_back(self) -> Prepared | None:
-        """Return the options to pack with when embedding fails; None if there is no fallback."""
+    def _stand_in(self) -> Prepared | None:
         bm25 = self.ranking.fallback
         if bm25 is None:
             return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import field_of, tagger, texts_of
+from budgeteer._chunk.chunk import label_of, tagger, texts_of
 from budgeteer._codes import DUPLICATE, REPEATS
 
 if TYPE_CHECKING:
@@ -339,5 +339,5 @@ def _dropped(packed: Any) -> Iterator[tuple[int, int]]:
 
 
 def _title(chunk: object) -> str:
-    title = field_of(chunk, "title")
+    title = label_of(chunk, "title")
     return str.__str__(title) if isinstance(title, str) else ""

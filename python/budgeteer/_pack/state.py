@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class State(Generic[T]):
-    """Chunks and their index. A state never changes: appending makes another one."""
+    """Chunks and their index. A state never changes: a change of the corpus makes another one."""
 
     chunks: Sequence[T]
     index: Any
@@ -21,6 +21,8 @@ class State(Generic[T]):
     """The file it was read from."""
 
     _keys: dict[str, bytes] = field(default_factory=dict)
+    _ids: list[str | None] = field(default_factory=list)
+    """The ids of the first chunks, as far as they are known."""
 
     def scores(self) -> bytes:
         """Return the chunks' own scores, read once."""
@@ -33,6 +35,13 @@ class State(Generic[T]):
         if "time" not in self._keys:
             self._keys["time"] = mtime_keys(self.chunks)
         return self._keys["time"]
+
+    def ids(self) -> list[str | None]:
+        """Return the id of each chunk as templates show it, None for none; read once."""
+        from budgeteer._chunk.record import ids_from  # imports JSON, which few packers need
+
+        self._ids.extend(ids_from(self.chunks, len(self._ids)))
+        return self._ids
 
 
 class Indexed(Generic[T]):

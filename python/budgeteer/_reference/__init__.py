@@ -13,6 +13,8 @@ from budgeteer._reference._layout.layout import resolve_layout
 from budgeteer._reference._pack.corpus import (
     index_chunks,
     open_corpus,
+    remove_chunks,
+    replace_chunks,
     save_corpus,
     stored_chunk,
 )
@@ -38,6 +40,8 @@ __all__ = [
     "keyword_scores",
     "keywords",
     "open_corpus",
+    "remove_chunks",
+    "replace_chunks",
     "resolve_layout",
     "save_corpus",
     "sentence_spans",

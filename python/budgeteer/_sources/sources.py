@@ -7,7 +7,6 @@ import os
 import re
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,10 +14,13 @@ from budgeteer import _validate
 from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, ChunkField
 from budgeteer._codes import TEXT_KEYS
 from budgeteer._files import decode, json_lines, mapping
+from budgeteer._sources.embedder import embedder_of
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from budgeteer.embedding import OpenAIEmbedder
 
 PATTERN = "**/*.md"
 """The default pattern of the files to read in a directory."""
@@ -32,7 +34,6 @@ _KEYS = {
         *("api_key_env", "vector_name", "fields", "embedding", "limit"),
     ),
 }
-_EMBEDDING = ("model", "url", "api_key_env")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -119,7 +120,7 @@ class Qdrant:
     """
     A collection of Qdrant, in a folder or on a server.
 
-    With *embedding*, or else the embedder of the configuration, it reads the *limit* chunks
+    With an *embedder*, or else that of the configuration, it reads the *limit* chunks
     nearest to the query; without one, or if *is_whole*, the first *limit* by their ids. The limit
     None is 500 of the nearest, or all.
     """
@@ -132,7 +133,7 @@ class Qdrant:
     api_key_env: str | None = None
     vector_name: str | None = None
     fields: Mapping[ChunkField, str] | None = None
-    embedding: Mapping[str, str | None] | None = None
+    embedder: OpenAIEmbedder | None = None
     limit: int | None = None
     is_whole: bool = False
 
@@ -148,13 +149,8 @@ class Qdrant:
         from budgeteer._guard import Guard
         from budgeteer._sources.qdrant import QdrantRetriever  # an extra that few need
 
-        own = None
         with Guard(self.name):
-            if not query or self.is_whole:
-                embedder = None
-            elif self.embedding is not None:
-                own = import_module("budgeteer.embedding").OpenAIEmbedder(**self.embedding)
-                embedder = own
+            embedder = None if not query or self.is_whole else self.embedder or embedder
             retriever = QdrantRetriever(
                 self.collection,
                 embedder=embedder,
@@ -174,14 +170,22 @@ class Qdrant:
                     )
             finally:
                 retriever.close()
-                if own is not None:
-                    own.close()
+                if self.embedder is not None:
+                    self.embedder.close()
         return [chunk if chunk.source else replace(chunk, source=self.name) for chunk in found]
 
 
 _ALL, _NEAREST = _validate.MAX_TOKENS, 500
 
 Source = Directory | Jsonl | Inline | Qdrant
+
+
+def place_of(source: Source, chunk: Chunk, number: int) -> str:
+    """Return where a chunk is, for messages: its file, or its source and its *number* in it."""
+    if isinstance(source, Directory) and chunk.metadata is not None:
+        return str(source.path / chunk.metadata["path"])
+    name = source.path if isinstance(source, Jsonl) else source.name
+    return f"{name}, chunk {number if chunk.id is None else chunk.id}"
 
 
 def source_of(key: str, value: object, base: Path) -> Source:
@@ -238,17 +242,17 @@ def _qdrant(key: str, entry: dict[str, Any], base: Path, priority: float) -> Qdr
         for name, value in mapping(f"{key}.fields", fields, CHUNK_FIELDS).items():
             _validate.text(f"{key}.fields.{name}", value)
     embedding = entry.get("embedding")
-    if embedding is not None:
-        for name, value in mapping(f"{key}.embedding", embedding, _EMBEDDING).items():
-            if value is not None or name != "api_key_env":
-                _validate.text(f"{key}.embedding.{name}", value)
     limit = entry.get("limit")
     return Qdrant(
         collection=collection,
         priority=priority,
         path=None if path is None else _existing(f"{key}.path", path, base, "directory"),
         fields=fields,
-        embedding=embedding,
+        embedder=(
+            None
+            if embedding is None
+            else embedder_of(f"{key}.embedding", embedding, base, is_for_queries=True)
+        ),
         limit=None if limit is None else _validate.tokens(f"{key}.limit", limit, minimum=1),
         is_whole="embedding" in entry and embedding is None,
         **{"name": collection, **texts},
@@ -354,7 +358,9 @@ def _chunk(row: object, line: int, source: str) -> Chunk:
         raise InvalidArgumentError(f"line {line}: must be a JSON object, not {found}")
     key = next((key for key in TEXT_KEYS if key in row), None)
     if key is None:
-        raise InvalidArgumentError(f"line {line}: must have a key 'text' or 'content'")
+        raise InvalidArgumentError(
+            f"line {line}: must have a key 'text', 'content' or 'page_content'"
+        )
     identifier: Any = row.get("id")
     if isinstance(identifier, (int, float)) and not isinstance(identifier, bool):
         identifier = str(identifier)

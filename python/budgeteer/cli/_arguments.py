@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import budgeteer
 from budgeteer import TokenCounter, _validate
 from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Bm25
+from budgeteer.cli._streams import STDIN
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
+NONE = "none"
+"""Python's None, where an option takes it."""
+NOTICE = "--notice"
+"""The option that may have a value, which then stands behind ``=``."""
 OUTPUTS = ("text", "json")
 
 DEFAULTS: dict[str, Any] = {
@@ -37,6 +43,13 @@ class Parser(argparse.ArgumentParser):
             **options,
         )
 
+    def parse_args(self, args: Sequence[str] | None = None) -> argparse.Namespace:  # type: ignore[override]
+        """Parse; an option whose value may be missing never takes the next word for it."""
+        words = [*(sys.argv[1:] if args is None else args)]
+        end = words.index("--") if "--" in words else len(words)
+        words[:end] = [f"{word}=" if word == NOTICE else word for word in words[:end]]
+        return super().parse_args(words)
+
     def error(self, message: str) -> NoReturn:
         raise InvalidArgumentError(message)
 
@@ -47,6 +60,24 @@ class Parser(argparse.ArgumentParser):
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - has no other name
 
 
+class OneOf:
+    """Checks an argument, in the words of the facade and with its hint."""
+
+    def __init__(self, *allowed: str) -> None:
+        self.allowed = allowed
+
+    def __call__(self, value: str) -> str:
+        if value in self.allowed:
+            return value
+        hint = _validate.did_you_mean(value, self.allowed)
+        listed = ", ".join(map(repr, self.allowed))
+        raise argparse.ArgumentTypeError(f"must be one of {listed}, not {value[:80]!r}{hint}")
+
+    @property
+    def metavar(self) -> str:
+        return "{" + ",".join(self.allowed) + "}"
+
+
 def examples(*lines: str) -> str:
     """Return command lines as the end of a help text."""
     return "\n  ".join(("examples:", *lines))
@@ -54,30 +85,32 @@ def examples(*lines: str) -> str:
 
 def add_choice(parser: Parser, name: str, allowed: tuple[str, ...], meaning: str) -> None:
     """Add an option of `Packer` that takes one of *allowed*; the default is the packer's own."""
+    checks = OneOf(*allowed)
+    default = NONE if DEFAULTS[name] is None else DEFAULTS[name]
     parser.add_argument(
         f"--{name}",
-        type=one_of(allowed),
-        metavar="{" + ",".join(allowed) + "}",
-        help=f"{meaning} (default: {DEFAULTS[name]})",
+        type=checks,
+        metavar=checks.metavar,
+        help=f"{meaning} (default: {default})",
     )
 
 
-def add_counter(parser: Parser, default: str | None, *short: str) -> None:
-    """Add the choice of the counter; *short* are other spellings of it."""
-    parser.add_argument(
-        *short,
-        "--counter",
-        type=counter,
-        default=default,
-        metavar="NAME",
-        help="o200k_base, cl100k_base, a model such as gpt-4o, tiktoken:NAME, hf:PATH, or an "
-        "estimate: chars_div4, chars_per_token:X, words, whitespace "
-        f"(default: {DEFAULTS['counter']})",
-    )
+def add_texts(parser: Parser, nargs: str, meaning: str) -> None:
+    """
+    Add the texts that a command reads, and the counter of their tokens.
 
+    Args:
+        parser: The command's.
+        nargs: How many paths, as argparse writes it. Where there may be several, folders are read
+            too, and ``-g`` chooses from their files.
+        meaning: The help of the paths.
 
-def add_globs(parser: Parser) -> None:
-    """Add the choice of the files of folders."""
+    """
+    add_counter(parser)
+    if nargs == "?":
+        parser.add_argument("path", nargs=nargs, default=STDIN, metavar="FILE", help=meaning)
+        return
+    parser.add_argument("paths", nargs=nargs, metavar="PATH", help=meaning)
     parser.add_argument(
         "-g",
         "--glob",
@@ -90,28 +123,41 @@ def add_globs(parser: Parser) -> None:
     )
 
 
-def add_output(parser: Parser, outputs: tuple[str, ...] = OUTPUTS) -> None:
+def add_counter(parser: Parser) -> None:
+    """Add the choice of the counter."""
     parser.add_argument(
-        "-o",
-        "--output",
-        type=one_of(outputs),
-        default=outputs[0],
-        metavar="{" + ",".join(outputs) + "}",
-        help=f"how the answer is written (default: {outputs[0]})",
+        "-m",
+        "--counter",
+        type=counter,
+        default=DEFAULTS["counter"],
+        metavar="NAME",
+        help="a model such as gpt-4o, an encoding (o200k_base, cl100k_base), tiktoken:NAME, "
+        "hf:PATH, or an estimate: chars_div4, chars_per_token:X, words, whitespace "
+        f"(default: {DEFAULTS['counter']})",
     )
 
 
-def one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
-    """Return what checks an argument, in the words of the facade and with its hint."""
+def add_query(parser: Parser) -> None:
+    """Add the query; the last two spellings are those of the document's commands."""
+    parser.add_argument(
+        *("-q", "--query", "-t", "--text"),
+        required=True,
+        dest="query",
+        metavar="TEXT",
+        help="the query; may be empty",
+    )
 
-    def choice(value: str) -> str:
-        if value in allowed:
-            return value
-        hint = _validate.did_you_mean(value, allowed)
-        listed = ", ".join(map(repr, allowed))
-        raise argparse.ArgumentTypeError(f"must be one of {listed}, not {value[:80]!r}{hint}")
 
-    return choice
+def add_output(parser: Parser, outputs: tuple[str, ...] = OUTPUTS) -> None:
+    checks = OneOf(*outputs)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=checks,
+        default=outputs[0],
+        metavar=checks.metavar,
+        help=f"how the answer is written (default: {outputs[0]})",
+    )
 
 
 def counter(name: str) -> TokenCounter:

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from pathlib import Path
 from typing import Any
 
-from budgeteer import Chunk, Packer, Packing, TokenCounter
+from budgeteer import Chunk, Packing
 from budgeteer._files import one_line
-from budgeteer._pack.options import Style
 from budgeteer._sources.folder import text_files
 from budgeteer._sources.pieces import pieces_of
-from budgeteer.cli._arguments import (
-    DEFAULTS,
-    Commands,
-    add_counter,
-    add_globs,
-    add_output,
-    examples,
-)
-from budgeteer.cli._streams import Answer, line_end, unread
+from budgeteer.cli._arguments import Commands, add_texts, examples
+from budgeteer.cli._packer import add_packer, answer_of, packer_of
+from budgeteer.cli._streams import Answer, unread
 from budgeteer.errors import InvalidArgumentError
 
-_TEMPLATES: dict[str, Style] = {
-    "text": "plain",
-    "json": "plain",
-    "markdown": "markdown",
-    "xml": "xml",
-}
-_TOKENS = 8_000
+_BY_WORDS = ("bm25", "keyword")
+_RANKINGS = (*_BY_WORDS, "recency", "input")
+"""Files have no scores of their own."""
 _SMALLEST, _LARGEST = 64, 400
 """Tokens that a chunk may have: half of the budget, within these bounds."""
 _ABOVE_ZERO = math.ulp(0.0)
-"""What shares no word with the question scores 0, and is not packed."""
+"""What shares no word with the query scores 0, and is not packed where words rank."""
 _NOTHING = 1
 
 
@@ -51,83 +39,71 @@ def add(commands: Commands) -> None:
         ),
     )
     ask.set_defaults(run=_run)
-    ask.add_argument("paths", nargs="+", metavar="PATH", help="a folder or a file")
-    ask.add_argument("question", metavar="QUESTION", help="what the text is for")
-    ask.add_argument(
-        "-n",
-        "--max-tokens",
-        type=int,
-        default=_TOKENS,
-        metavar="N",
-        help=f"the budget (default: {_TOKENS})",
-    )
-    add_counter(ask, DEFAULTS["counter"], "-m")
-    add_globs(ask)
-    ask.add_argument(
-        "--explain", action="store_true", help="say on standard error what became of the parts"
-    )
-    add_output(ask, tuple(_TEMPLATES))
+    add_texts(ask, "+", "a folder or a file")
+    ask.add_argument("query", metavar="QUERY", help="what the text is for")
+    add_packer(ask, _RANKINGS)
 
 
 def _run(arguments: argparse.Namespace) -> Answer:
-    counter: TokenCounter = arguments.counter
-    packer = Packer(
-        arguments.max_tokens,
-        counter=counter,
-        min_score=_ABOVE_ZERO,
-        template=_TEMPLATES[arguments.output],
-    )
-    limit = max(_SMALLEST, min(_LARGEST, arguments.max_tokens // 2))
-    chunks, problems = _chunks(arguments.paths, arguments.globs, counter, limit)
-    packing = packer.pack(arguments.question, chunks)
-    said = []
+    by_words = arguments.ranking in (None, *_BY_WORDS)
+    packer = packer_of(arguments, min_score=_ABOVE_ZERO if by_words else None)
+    chunks, problems = _chunks(arguments, packer.max_tokens - packer.reserve_tokens)
+    arguments.bar.stage("Packing")
+    packing = packer.pack(arguments.query, chunks)
+    text, said = answer_of(arguments, packing, has_places=True)
     if problems:
-        said.append(one_line(f"budgeteer: warning: {unread(problems)}"))
-    if arguments.explain:
-        said.append(packing.explain())
-    if not packing.kept:
-        said.append(one_line(f"budgeteer: {_reason(packing, arguments.paths)}"))
-        return Answer("", "\n".join([*said, ""]), _NOTHING)
-    text = _json(packing) if arguments.output == "json" else packing.text + line_end()
-    return Answer(text, "\n".join([*said, ""]) if said else "")
+        said = one_line(f"budgeteer: warning: {unread(problems)}") + "\n" + said
+    if packing.kept:
+        return Answer(text, said)
+    reason = one_line(f"budgeteer: {_reason(packing, arguments)}")
+    return Answer("", f"{said}{reason}\n", _NOTHING)
 
 
 def _chunks(
-    paths: list[str], globs: list[str], counter: TokenCounter, limit: int
+    arguments: argparse.Namespace, budget: int
 ) -> tuple[list[Chunk], list[tuple[str, str]]]:
     """Return the pieces of all files, and of those that are not read why."""
+    paths = arguments.paths
     for path in paths:
         if not path or not Path(path).exists():
             raise InvalidArgumentError(f"cannot read {path!r}: No such file or directory")
     is_one = len(paths) == 1 and Path(paths[0]).is_dir()
+    limit = max(_SMALLEST, min(_LARGEST, budget // 2))
     chunks = []
     problems = []
-    for file in text_files(paths, globs):
+    for file in arguments.bar.over("Reading files", text_files(paths, arguments.globs)):
         source = file.below if is_one else file.name
         if file.text is None:
             problems.append((file.name, file.problem))
             continue
+        is_dated = arguments.ranking == "recency"
+        metadata = {"mtime": Path(file.name).stat().st_mtime} if is_dated else None
         chunks += [
-            Chunk(piece.text, id=f"{source}:{piece.line}", source=source, title=piece.title)
-            for piece in pieces_of(source, file.text, counter, limit)
+            Chunk(
+                piece.text,
+                id=f"{source}:{piece.line}",
+                source=source,
+                title=piece.title,
+                metadata=metadata,
+            )
+            for piece in pieces_of(source, file.text, arguments.counter, limit)
         ]
     return chunks, problems
 
 
-def _reason(packing: Packing[Any], paths: list[str]) -> str:
+def _reason(packing: Packing[Any], arguments: argparse.Namespace) -> str:
     """Return why nothing is kept."""
-    where = ", ".join(paths)
-    if not packing.dropped:
+    where = ", ".join(arguments.paths)
+    reasons = {dropped.reason for dropped in packing.dropped} - {"empty"}
+    if not reasons:
         return f"there is no text in {where}"
-    if all(dropped.reason == "out_of_scope" for dropped in packing.dropped):
-        return f"nothing in {where} has a word of the question"
-    return f"nothing that has a word of the question fits into {packing.budget_tokens} tokens"
-
-
-def _json(packing: Packing[Chunk]) -> str:
-    """Return the packing as a document, with the place of each chunk."""
-    answer = packing.to_dict()
-    chunks = [*(kept.chunk for kept in packing.kept), *(left.chunk for left in packing.dropped)]
-    for item, chunk in zip([*answer["kept"], *answer["dropped"]], chunks, strict=True):
-        item |= {"id": chunk.id, "source": chunk.source, "title": chunk.title}
-    return json.dumps(answer, indent=2, ensure_ascii=False) + "\n"
+    least = arguments.min_score
+    has_word = arguments.ranking in (None, *_BY_WORDS) and least is None
+    if reasons == {"out_of_scope"}:
+        if has_word:
+            return f"nothing in {where} has a word of the question"
+        return f"nothing in {where} scores {least!r} or more"
+    if "budget" not in reasons:
+        return "--max-chunks 0 keeps nothing"
+    which = " that has a word of the question" if has_word else ""
+    return f"nothing{which} fits into {packing.budget_tokens} tokens"

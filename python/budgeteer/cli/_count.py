@@ -9,14 +9,7 @@ from collections.abc import Iterator
 from budgeteer import TokenCounter, _validate
 from budgeteer._files import one_line
 from budgeteer._sources.folder import TextFile, text_files
-from budgeteer.cli._arguments import (
-    DEFAULTS,
-    Commands,
-    add_counter,
-    add_globs,
-    add_output,
-    examples,
-)
+from budgeteer.cli._arguments import Commands, add_output, add_texts, examples
 from budgeteer.cli._streams import STDIN, Answer, read, shown, unread
 
 _ABOVE, _INCOMPLETE = 1, 2
@@ -31,15 +24,13 @@ def add(commands: Commands) -> None:
         "not everything could be counted.",
         epilog=examples(
             "budgeteer count --max 8000 prompt.md docs",
-            "cat prompt.md | budgeteer count --counter gpt-4o",
+            "cat prompt.md | budgeteer count -m gpt-4o",
         ),
     )
     count.set_defaults(run=_run)
-    add_counter(count, DEFAULTS["counter"])
+    add_texts(count, "*", "a folder or a file (default: standard input)")
     count.add_argument("--max", type=int, metavar="N", help="exit with status 1 above N tokens")
-    add_globs(count)
     add_output(count)
-    count.add_argument("files", nargs="*", metavar="PATH", help="default: standard input")
 
 
 def _run(arguments: argparse.Namespace) -> Answer:
@@ -47,7 +38,11 @@ def _run(arguments: argparse.Namespace) -> Answer:
     limit = None if arguments.max is None else _validate.tokens("--max", arguments.max)
     counts: list[tuple[str, int]] = []
     skipped: list[tuple[str, str]] = []
-    for file in _files(arguments.files, arguments.globs):
+    paths = arguments.paths or [STDIN]
+    files = _files(paths, arguments.globs)
+    if STDIN not in paths:  # somebody may be typing it
+        files = arguments.bar.over("Counting files", files)
+    for file in files:
         if file.text is None:
             skipped.append((file.name, file.problem))
         else:
@@ -71,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
             "skipped": [{"path": name, "reason": problem} for name, problem in skipped],
         }
         return Answer(json.dumps(answer, indent=2, ensure_ascii=False) + "\n", said, status)
-    if not arguments.files:
+    if not arguments.paths:
         return Answer(f"{total}\n", said, status)
     if len(counts) > 1 or not (counts or skipped):
         counts.append(("total", total))
@@ -79,8 +74,8 @@ def _run(arguments: argparse.Namespace) -> Answer:
 
 
 def _files(paths: list[str], globs: list[str]) -> Iterator[TextFile]:
-    """Yield the files of *paths*, standard input for ``-`` or where there are none."""
-    for path in paths or [STDIN]:
+    """Yield the files of *paths*, standard input for ``-``."""
+    for path in paths:
         if path == STDIN:
             yield TextFile(shown(STDIN), STDIN, read(STDIN))
         else:

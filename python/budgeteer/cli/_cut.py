@@ -6,8 +6,8 @@ import argparse
 
 from budgeteer import TokenCounter
 from budgeteer._count.counter import KEEP
-from budgeteer.cli._arguments import DEFAULTS, Commands, add_counter, examples, one_of
-from budgeteer.cli._streams import STDIN, line_end, read
+from budgeteer.cli._arguments import Commands, OneOf, add_texts, examples
+from budgeteer.cli._streams import line_end, read
 
 
 def add(commands: Commands) -> None:
@@ -17,7 +17,7 @@ def add(commands: Commands) -> None:
         help="cut a text to a number of tokens",
         epilog=examples(
             "budgeteer cut -n 500 --keep both --marker ' [...] ' log.txt",
-            "cat prompt.md | budgeteer cut -n 500 --counter gpt-4o",
+            "cat prompt.md | budgeteer cut -n 500 -m gpt-4o",
         ),
     )
     cut.set_defaults(run=_run)
@@ -29,23 +29,23 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="at most N tokens stay, the marker among them",
     )
+    checks = OneOf(*KEEP)
     cut.add_argument(
         "--keep",
-        type=one_of(KEEP),
+        type=checks,
         default=KEEP[0],
-        metavar="{" + ",".join(KEEP) + "}",
+        metavar=checks.metavar,
         help=f"which part stays (default: {KEEP[0]})",
     )
     cut.add_argument(
         "--marker", default="", metavar="TEXT", help="put where something was cut out"
     )
-    add_counter(cut, DEFAULTS["counter"], "-m")
-    cut.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="default: stdin")
+    add_texts(cut, "?", "default: standard input")
 
 
 def _run(arguments: argparse.Namespace) -> str:
     counter: TokenCounter = arguments.counter
-    text = read(arguments.file)
+    text = read(arguments.path)
     cut = counter.truncate(
         text, arguments.max_tokens, keep=arguments.keep, marker=arguments.marker
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from budgeteer._files import decode, parse_json
 from budgeteer.errors import InvalidArgumentError
@@ -14,6 +15,9 @@ from budgeteer.errors import InvalidArgumentError
 STDIN = "-"
 _NAMED = 20
 """Of files that cannot be read, the first few are named."""
+
+
+_COLOURS = {"error": 31, "warning": 33}
 
 
 class Answer(NamedTuple):
@@ -67,6 +71,29 @@ def write(text: str) -> None:
         while rest:  # an unbuffered stream may take a part only
             rest = rest[buffer.write(rest) or 0 :]
     sys.stdout.flush()
+
+
+def say(lines: str) -> None:
+    """Write whole lines to standard error, at a terminal with the mark of an error in colour."""
+    if not lines or sys.stderr is None:
+        return
+    if _has_colours(sys.stderr):
+        lines = re.sub(
+            r"(?m)^budgeteer: (error|warning):",
+            lambda found: f"\x1b[1;{_COLOURS[found[1]]}m{found[0]}\x1b[0m",
+            lines,
+        )
+    sys.stderr.write(lines)
+
+
+def _has_colours(stream: TextIO) -> bool:
+    """Return whether a stream gets colours: what users set goes before what it is."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    is_plain = os.environ.get("TERM") == "dumb" or sys.platform == "win32"
+    return stream.isatty() and not is_plain
 
 
 def abandon_output() -> None:

@@ -111,7 +111,7 @@ class Cache:
         if problem != self._told:
             log().warning(
                 *("the embedding cache %s cannot be used: %s", self._path, problem),
-                extra={"cache": str(self._path)},
+                extra={"cache": str(self._path), "problem": problem},
             )
             self._told = problem
 
@@ -157,7 +157,7 @@ class Cache:
         except OSError as error:
             log().warning(
                 *("the corrupt embedding cache %s cannot be renamed: %s", self._path, error),
-                extra={"cache": str(self._path)},
+                extra={"cache": str(self._path), "problem": str(error)},
             )
             return
         log().warning(

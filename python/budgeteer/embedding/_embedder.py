@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from budgeteer import _validate
 from budgeteer._public import public
 from budgeteer.embedding._cache import MIN_BYTES, Cache
-from budgeteer.embedding._job import SIZES, Job
+from budgeteer.embedding._job import QUERY, SIZES, Job
 from budgeteer.embedding._protocol import exchange, where
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
@@ -117,7 +117,8 @@ class OpenAIEmbedder:
             first.
         max_input_tokens: The most ``cl100k_base`` tokens of a text; None is 8191 for OpenAI's own
             models and no limit for others.
-        truncate: Whether a longer text is cut at its end; if not, it is an error.
+        truncate: Whether a longer text is cut at its end; if not, it is an error. Of a query that
+            is cut, the logger ``budgeteer`` warns.
         ca_file: A file of certificates to trust instead of the usual ones.
         allow_insecure_http: Whether the key may go to another machine without encryption.
 
@@ -241,7 +242,7 @@ class OpenAIEmbedder:
             (256,)
 
         """
-        row: np.ndarray[Any, np.dtype[np.float32]] = self._embed([text], "text", None)[0]
+        row: np.ndarray[Any, np.dtype[np.float32]] = self._embed([text], QUERY, None)[0]
         return row
 
     async def aembed_query(self, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -264,7 +265,7 @@ class OpenAIEmbedder:
             (256,)
 
         """
-        row: np.ndarray[Any, np.dtype[np.float32]] = (await self._aembed([text], "text", None))[0]
+        row: np.ndarray[Any, np.dtype[np.float32]] = (await self._aembed([text], QUERY, None))[0]
         return row
 
     def close(self) -> None:

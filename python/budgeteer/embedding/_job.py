@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from budgeteer import _validate
-from budgeteer._count.counter import get_counter
+from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._log import log
 from budgeteer.embedding._cache import Cache, Keys
 from budgeteer.errors import EmbeddingError
 
@@ -20,6 +21,9 @@ SIZES = {
     "text-embedding-ada-002": 1_536,
 }
 """The models with known vector sizes; they share one input limit."""
+
+QUERY = "text"
+"""The name of a query in errors."""
 
 
 class Job:
@@ -136,21 +140,45 @@ def _repaired(text: str) -> str:
     return text
 
 
-def _fitting(embedder: Settings, text: str, i: int, name: str) -> str:
-    """Return *text*, cut to the model's input limit if that is wanted."""
-    limit = embedder.max_input_tokens
-    if limit is None and embedder.model in SIZES:
-        limit = MAX_INPUT_TOKENS
+def limit_of(embedder: Settings) -> int | None:
+    """Return the most tokens of a text that the model takes; None if that is not known."""
+    if embedder.max_input_tokens is None and embedder.model in SIZES:
+        return MAX_INPUT_TOKENS
+    return embedder.max_input_tokens
+
+
+def excessive(embedder: Settings, text: str) -> int | None:
+    """Return how many tokens *text* has if the model takes fewer, else None."""
+    text = _repaired(text)
+    return None if _fits(text, limit_of(embedder)) else _counter().count(text)
+
+
+def _fits(text: str, limit: int | None) -> bool:
     # No token is shorter than a byte, no code point longer than four.
     if limit is None or len(text) * 4 <= limit or len(text.encode()) <= limit:
+        return True
+    return _counter().count_till_limit(text, limit) is not None
+
+
+def _counter() -> TokenCounter:
+    return get_counter("cl100k_base")
+
+
+def _fitting(embedder: Settings, text: str, i: int, name: str) -> str:
+    """Return *text*, cut to the model's input limit if that is wanted."""
+    limit = limit_of(embedder)
+    if limit is None or _fits(text, limit):
         return text
-    counter = get_counter("cl100k_base")
-    if counter.count_till_limit(text, limit) is not None:
-        return text
-    if embedder.truncate:
-        return counter.truncate(text, limit)
-    raise EmbeddingError(
-        f"{name.format(i)} has more than the {limit} tokens that {embedder.model[:80]!r} takes; "
-        "truncate=True cuts it",
-        index=i,
-    )
+    if not embedder.truncate:
+        raise EmbeddingError(
+            f"{name.format(i)} has more than the {limit} tokens that {embedder.model[:80]!r} "
+            "takes; the option truncate cuts it",
+            index=i,
+        )
+    if name == QUERY:
+        log().warning(
+            "the query has more than the %d tokens that %.80r takes: the rest is not embedded",
+            *(limit, embedder.model),
+            extra={"max_input_tokens": limit, "model": embedder.model},
+        )
+    return _counter().truncate(text, limit)

@@ -175,7 +175,12 @@ def exchange(embedder: Settings, texts: Sequence[str], ends: float) -> Exchange:
             raise _error(embedder, answer, tries)
         log().info(
             *("an embedding request failed (%s); again in %.1f s", answer.message, wait),
-            extra={"model": embedder.model, "http.status": answer.status, "wait_seconds": wait},
+            extra={
+                "model": embedder.model,
+                "problem": answer.message,
+                "http.status": answer.status,
+                "wait_seconds": wait,
+            },
         )
         yield Wait(wait)
 

@@ -58,7 +58,13 @@ def activated(settings: object, packer: Packer | None, system_prompt: str) -> Ac
             "retrieval service: every query will be refused, as %d tokens of output and %d of the "
             "system prompt leave nothing of the context window %d",
             *(model.max_output_tokens, system_tokens, model.context_window),
-            extra={"model": model.name, "context_window": model.context_window},
+            extra={
+                "code": "no_room_for_queries",
+                "model": model.name,
+                "context_window": model.context_window,
+                "tokens.output": model.max_output_tokens,
+                "tokens.system": system_tokens,
+            },
         )
     is_slow = _is_own(model.counter) or own.units == "sentence"
     return Active(settings, model, system_tokens, own, by_input, is_slow)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import Chunk, as_chunks
+from budgeteer._chunk.chunk import Chunk, as_chunks, label_of, scored
 from budgeteer._files import reason
 from budgeteer._public import public
 from budgeteer._sources.sources import PATTERN, Directory, Jsonl, source_of
@@ -213,20 +213,10 @@ def best(query: str, chunks: Sequence[Chunk], limit: int) -> list[Chunk]:
     limit = _validate.tokens("limit", limit)
     query = _validate.text("query", query)
     texts = [chunk.text for chunk in chunks]
-    scores = keyword_scores(query, texts, titles=[chunk.title for chunk in chunks]).tolist()
+    titles = [chunk.title or label_of(chunk, "title") for chunk in chunks]
+    scores = keyword_scores(query, texts, titles=titles).tolist()
     order = sorted(range(len(chunks)), key=lambda i: -scores[i])[:limit]
-    # Not by dataclasses.replace, which is slower.
-    return [
-        Chunk(
-            chunk.text,
-            id=chunk.id,
-            source=chunk.source,
-            title=chunk.title,
-            score=scores[i],
-            metadata=chunk.metadata,
-        )
-        for i, chunk in ((i, chunks[i]) for i in order)
-    ]
+    return scored([chunks[i] for i in order], [scores[i] for i in order])
 
 
 def _entry(kind: str, path: object, name: str | None) -> dict[str, Any]:

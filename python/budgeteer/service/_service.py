@@ -496,6 +496,7 @@ def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
     """Log how many chunks the budget dropped, and how many it cut."""
     packing, tokens = result.packing, result.tokens
     extra = {
+        "code": "chunks_left_out" if dropped or cut else "chunks_fit",
         "model": result.model,
         "tokens.system": tokens.system,
         "tokens.query": tokens.query,
@@ -577,5 +578,7 @@ def _merged(parts: Sequence[list[Any]]) -> list[Any]:
 def _are_some_unscored(packing: Packing[Any]) -> bool:
     """Return whether only some chunks have a score."""
     scores = packing._scores.tolist()  # noqa: SLF001 - NaN, unequal to itself, means no score
+    if not math.isnan(sum(scores)):  # much the faster, and so it is nearly always
+        return False
     unscored = sum([score != score for score in scores])  # noqa: PLR0124 - by far the fastest
     return 0 < unscored < len(scores)

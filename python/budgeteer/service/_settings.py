@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,12 +62,11 @@ class LlmSettings:
             known window; None takes that.
         max_output_tokens: The tokens reserved for the answer. None is the model's own limit, at
             most a quarter of the window.
-        counter: The counter, as for `budgeteer.get_counter`. None takes the model's or, for an
-            unknown model, ``o200k_base``, marked as an estimate.
+        counter: The counter, as for `budgeteer.get_counter`. None takes the model's, an estimate
+            for a model that is unknown or whose tokenizer is not native.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type or is out of range, or the model has a
-            tokenizer that is not native and no *counter* was given.
+        InvalidArgumentError: An argument has a wrong type or is out of range.
         CounterError: A package or file that the counter needs is not installed or cannot be read.
 
     Examples:
@@ -251,20 +250,12 @@ def active_model(settings: LlmSettings) -> ActiveModel:
         window,
         min(window, max_input),
         _output(settings, output),
-        _counter(settings, limits),
+        get_counter(limits if settings.counter is None else settings.counter),
     )
 
 
 def _output(settings: LlmSettings, default: int) -> int:
     return default if settings.max_output_tokens is None else settings.max_output_tokens
-
-
-def _counter(settings: LlmSettings, limits: ModelLimits) -> TokenCounter:
-    if settings.counter is not None:
-        return get_counter(settings.counter)
-    if limits.known or limits.encoding is not None:
-        return get_counter(limits)
-    return replace(get_counter(_DEFAULT_COUNTER), is_exact=False)
 
 
 def _number(name: str, value: str) -> int:

@@ -157,9 +157,10 @@ def packed(
     if not dropped and not cut:
         return Packed(counts, None, max(1, total), is_exact=True)
     # Cut chunks come before dropped ones, so more budget would first go to the parts cut off.
-    sample = [(packing._kept[at], packing._counts[at]) for at in _spread(cut)]  # noqa: SLF001
+    kept, dropped_at = packing._kept, packing._dropped  # noqa: SLF001
+    sample = [(kept[at], packing._counts[at]) for at in _spread(cut)]  # noqa: SLF001
     rests = _lost(packing, sample, len(cut), counter)
-    sample = [(packing._dropped[at], 0) for at in _spread(_places(packing, dropped))]  # noqa: SLF001
+    sample = [(dropped_at[at], 0) for at in _spread(_places(packing, dropped))]
     whole = _lost(packing, sample, dropped, counter)
     separator = counter.count("\n\n") if dropped else 0
     tokens = rests.tokens + whole.tokens
@@ -185,18 +186,20 @@ def _lost(
     packing: Packing[Any], sample: Sequence[tuple[int, int]], chunks: int, counter: TokenCounter
 ) -> _Lost:
     """Return what *chunks* chunks lost, from a *sample* of index and kept tokens."""
-    texts = texts_of([packing._chunks[index] for index, _ in sample])  # noqa: SLF001
-    first = total = 0
-    is_exact = len(sample) == chunks
-    for place, (_, kept) in enumerate(sample):
-        count = counter.count_till_limit(texts(place), kept + _LONGEST)
-        tokens = _LONGEST if count is None else max(0, count - kept)
-        first = tokens if place == 0 else first
-        total += tokens
-        is_exact &= count is not None
+    if not sample:
+        return _Lost(0, 0, is_exact=True)
+    text = texts_of([packing._chunks[index] for index, _ in sample])  # noqa: SLF001
+    within = counter.count_till_limit
+    counts = [within(text(i), kept + _LONGEST) for i, (_, kept) in enumerate(sample)]
+    lost = [
+        _LONGEST if count is None else max(0, count - kept)
+        for count, (_, kept) in zip(counts, sample, strict=True)
+    ]
+    is_exact = len(sample) == chunks and None not in counts
+    total = sum(lost)
     if len(sample) < chunks:
         total = round(total / len(sample) * chunks)
-    return _Lost(first, total, is_exact)
+    return _Lost(lost[0], total, is_exact)
 
 
 def _places(packing: Packing[Any], dropped: int) -> Sequence[int]:

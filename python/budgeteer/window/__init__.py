@@ -14,7 +14,7 @@ from budgeteer._count.limits import (
     model_limits,
     register_model,
 )
-from budgeteer._messages.messages import count_messages, count_tools
+from budgeteer._messages.messages import MessageCount, count_messages, count_tools
 from budgeteer._messages.trim import trim_messages
 from budgeteer.errors import InputValidationError
 from budgeteer.window._negotiation import Negotiation, negotiate, safe_message_count
@@ -22,6 +22,7 @@ from budgeteer.window._retrieval_budget import retrieval_budget
 
 __all__ = [
     "InputValidationError",
+    "MessageCount",
     "ModelLimits",
     "Negotiation",
     "count_messages",

@@ -18,7 +18,15 @@ from budgeteer import _validate
 from budgeteer._count.counter import get_counter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._log import log
-from budgeteer._messages.messages import Counter, Message, count_messages, count_tools, has_system
+from budgeteer._messages.messages import (
+    Counter,
+    Message,
+    MessageCount,
+    count_messages,
+    count_tools,
+    has_system,
+)
+from budgeteer._messages.shapes import AnyMessage, mapping
 from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
@@ -28,7 +36,7 @@ _AUTO: tuple[Auto, ...] = get_args(Auto)
 KNOWN_MARGIN, UNKNOWN_MARGIN = 50, 200
 SYSTEM_TOKENS = 500
 _DAY = 86_400.0
-_TIMES = ("created_at", "timestamp")
+_TIMES = ("created_at", "createdAt", "timestamp")
 
 
 @public("budgeteer.window")
@@ -54,8 +62,8 @@ class Negotiation:
         system_tokens: The tokens of the system prompt.
         memory_tokens: The tokens of the chosen memories.
         tool_tokens: The tokens of the tool schemas.
-        is_exact: Whether nothing was guessed: an exact counter counted messages, memories and
-            tools, and the system prompt is counted or stated.
+        is_exact: Whether nothing was guessed: the model is known, an exact counter counted
+            messages, memories and tools, and the system prompt is counted or stated.
 
     Examples:
         >>> negotiate(model="gpt-4o", messages=4, max_output_tokens=1_000).input_token_count
@@ -96,7 +104,7 @@ class Negotiation:
 def negotiate(
     *,
     model: str | ModelLimits,
-    messages: int | Sequence[Message],
+    messages: int | Sequence[AnyMessage],
     max_output_tokens: int,
     system_tokens: int | str | None = None,
     memories: int | Sequence[Any] = (),
@@ -120,7 +128,8 @@ def negotiate(
     the model's input limit, ``overflows_window`` is true. A request below the floor is raised to
     it, which is no reduction.
 
-    The logger ``budgeteer`` logs the result at INFO, or as a WARNING with ``REDUCED``.
+    The logger ``budgeteer`` logs the result at INFO, or as a WARNING with ``REDUCED``. Its figures
+    are in ``extra``, with a ``code``: ``output_negotiated`` or ``output_reduced``.
 
     Args:
         model: A name, as for `model_limits`, or limits of your own.
@@ -129,10 +138,10 @@ def negotiate(
         system_tokens: The tokens of a system prompt beside *messages*, or its text. None is 0 if
             *messages* has a system message, else a guess: 500.
         memories: Texts, or mappings with ``content`` or ``text`` and, if you like, ``importance``
-            and an age: ``age_days``, or ``created_at`` or ``timestamp`` as a datetime, its ISO
-            form or seconds since 1970. A memory is chosen if its importance is above
-            *min_importance* and its age at most *max_memory_age_days*; a missing figure does not
-            exclude it. Or the number of memories, which costs no tokens.
+            and an age: ``age_days``, or ``created_at``, ``createdAt`` or ``timestamp`` as a
+            datetime, its ISO form or seconds since 1970. A memory is chosen if its importance is
+            above *min_importance* and its age at most *max_memory_age_days*; a missing figure does
+            not exclude it. Or the number of memories, which costs no tokens.
         tools: Tool schemas, as for `count_tools`.
         safety_margin: The tokens to keep free; ``auto`` is 50 for a known model, 200 otherwise.
         min_output_tokens: The floor of the answer.
@@ -206,7 +215,9 @@ def negotiate(
         adjusted = min(adjusted, limits.max_output_tokens)
     adjusted = max(floor, adjusted)
     overflows = adjusted > available or taken > limits.max_input_tokens
-    is_stated = is_guessed or _is_number(messages) or _is_number(memories)
+    is_stated = (
+        is_guessed or not message_tokens.is_exact or _is_number(memories) or not limits.known
+    )
     if strict and overflows:
         raise BudgetExhaustedError(
             f"model {limits.name[:80]!r} has a window of {limits.context_window} tokens "
@@ -301,19 +312,16 @@ def _margin(value: object, limits: ModelLimits) -> int:
 
 def _messages(
     messages: Any, per_message: int, counter: Counter | None, limits: ModelLimits
-) -> tuple[int, int]:
+) -> tuple[int, MessageCount]:
     """Return the number of messages and their tokens."""
     if _is_number(messages):
         number = _validate.tokens("messages", messages)
-        return number, number * per_message
+        return number, MessageCount(number * per_message, is_exact=False)
     items = _validate.batch("messages", messages)
     for i, item in enumerate(items):
-        if not isinstance(item, Mapping):
-            raise InvalidArgumentError(
-                f"messages[{i}] must be a mapping, not {_validate.type_name(item)}"
-            )
+        mapping(f"messages[{i}]", item)
     if counter is None:
-        return len(items), len(items) * per_message
+        return len(items), MessageCount(len(items) * per_message, is_exact=False)
     return len(items), count_messages(items, counter=counter, model=limits)
 
 
@@ -399,4 +407,8 @@ def _log(negotiation: Negotiation) -> None:
         negotiation.requested_max_output_tokens,
         negotiation.adjusted_max_output_tokens,
         " REDUCED" if negotiation.was_reduced else "",
+        extra={
+            "code": "output_reduced" if negotiation.was_reduced else "output_negotiated",
+            **negotiation.to_dict(),
+        },
     )

@@ -7,6 +7,7 @@ use budgeteer::{Batch, Text};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{ffi, intern};
 
@@ -101,8 +102,20 @@ fn prefetch(address: *const u8) {
 #[derive(Clone, Copy)]
 enum Access {
     Mapping,
-    Attributes { text: &'static str, has_title: bool },
+    Attributes { text: &'static str, others: Others },
     Nowhere,
+}
+
+/// The fields beside the text in which a title may be found.
+#[derive(Clone, Copy, Default)]
+struct Others {
+    has_title: bool,
+    has_metadata: bool,
+    has_meta: bool,
+}
+
+impl Others {
+    const ALL: Self = Self { has_title: true, has_metadata: true, has_meta: true };
 }
 
 /// Where the objects of each type in a batch hold their text, decided by the
@@ -165,7 +178,7 @@ impl<'a, 'py> Texts<'a, 'py> {
             let Ok(text) = text.cast_into::<PyString>() else {
                 return Ok(Err((Unreadable::TextType, index)));
             };
-            let title = match title.filter(|title| !title.is_none()).map(Bound::cast_into) {
+            let title = match title.map(Bound::cast_into) {
                 None => None,
                 Some(Ok(title)) => Some(title),
                 Some(Err(_)) => return Ok(Err((Unreadable::TitleType, index))),
@@ -292,27 +305,107 @@ fn fields_of_dict<'py>(
     with_title: bool,
 ) -> PyResult<Option<Fields<'py>>> {
     let py = dict.py();
-    let text = match dict.get_item(intern!(py, TEXT_KEYS[0]))? {
-        None => dict.get_item(intern!(py, TEXT_KEYS[1]))?,
-        found => found,
-    };
+    let mut text = dict.get_item(intern!(py, TEXT_KEYS[0]))?;
+    if text.is_none() {
+        text = dict.get_item(intern!(py, TEXT_KEYS[1]))?;
+    }
+    if text.is_none() {
+        text = dict.get_item(intern!(py, TEXT_KEYS[2]))?;
+    }
     let Some(text) = text else { return Ok(None) };
-    let title = if with_title { dict.get_item(intern!(py, "title"))? } else { None };
+    if !with_title {
+        return Ok(Some((text, None)));
+    }
+    let own = dict.get_item(intern!(py, "title"))?;
+    let title = title_of(py, own, || others_of_dict(dict), |name| dict.get_item(name))?;
     Ok(Some((text, title)))
+}
+
+/// Returns which fields a dict without a title may have. Looking at all keys of a small dict
+/// costs less than looking for those that most chunks lack.
+fn others_of_dict(dict: &Bound<'_, PyDict>) -> Others {
+    const SMALL: usize = 6;
+    if dict.len() > SMALL {
+        return Others::ALL;
+    }
+    with_critical_section(dict, || {
+        let mut others = Others::default();
+        let (mut at, mut key, none) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: a dict that nobody changes in a critical section, in which no
+        // Python runs. It keeps its keys alive; a str among them was hashed, and
+        // is ready.
+        while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut at, &raw mut key, none) } != 0 {
+            // SAFETY: as above.
+            match unsafe { (ffi::PyUnicode_CheckExact(key) != 0).then(|| borrow_text(key)) } {
+                Some(Text::Ascii(b"metadata")) => others.has_metadata = true,
+                Some(Text::Ascii(b"meta")) => others.has_meta = true,
+                Some(_) => {}
+                // A key of another type may be equal to any of them.
+                None => others = Others::ALL,
+            }
+        }
+        others
+    })
+}
+
+/// Returns `own`, the title of a chunk; where it is missing or empty, the one in
+/// the metadata, unless that is not a str. `get` is asked for no field that the
+/// chunk does not have by `others`.
+fn title_of<'py>(
+    py: Python<'py>,
+    own: Option<Bound<'py, PyAny>>,
+    others: impl FnOnce() -> Others,
+    get: impl Fn(&Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let given = |has: bool, name| {
+        let found = if has { get(name)? } else { None };
+        Ok::<_, PyErr>(found.filter(|value| !value.is_none()))
+    };
+    if let Some(own) = own.filter(|own| !own.is_none()) {
+        let is_empty = own.cast::<PyString>().is_ok_and(|own| own.len().is_ok_and(|len| len == 0));
+        if !is_empty {
+            return Ok(Some(own));
+        }
+    }
+    let others = others();
+    let metadata = match given(others.has_metadata, intern!(py, "metadata"))? {
+        None => given(others.has_meta, intern!(py, "meta"))?,
+        metadata => metadata,
+    };
+    let title = match metadata {
+        None => None,
+        Some(metadata) => match metadata.cast_exact::<PyDict>() {
+            Ok(metadata) => metadata.get_item(intern!(py, "title"))?,
+            Err(_) if is_mapping(&metadata)? => {
+                Some(metadata.call_method1(intern!(py, "get"), (intern!(py, "title"),))?)
+            }
+            Err(_) => None,
+        },
+    };
+    Ok(title.filter(PyAnyMethods::is_instance_of::<PyString>))
+}
+
+fn is_mapping(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static MAPPING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    value.is_instance(MAPPING.import(value.py(), "collections.abc", "Mapping")?)
 }
 
 /// Returns where an object of a type not seen before holds its text.
 fn access_of(chunk: &Bound<'_, PyAny>, with_title: bool) -> PyResult<Access> {
-    static MAPPING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if chunk.is_instance(MAPPING.import(chunk.py(), "collections.abc", "Mapping")?)? {
+    if is_mapping(chunk)? {
         return Ok(Access::Mapping);
     }
     for name in TEXT_ATTRIBUTES {
         if attribute(chunk, name)?.is_some() {
             // Finding this out anew for each object would cost an exception
             // each.
-            let has_title = with_title && attribute(chunk, "title")?.is_some();
-            return Ok(Access::Attributes { text: name, has_title });
+            let has = |name| Ok::<_, PyErr>(with_title && attribute(chunk, name)?.is_some());
+            let others = Others {
+                has_title: has("title")?,
+                has_metadata: has("metadata")?,
+                has_meta: has("meta")?,
+            };
+            return Ok(Access::Attributes { text: name, others });
         }
     }
     Ok(Access::Nowhere)
@@ -329,8 +422,16 @@ fn fields_of<'py>(
             for key in TEXT_KEYS {
                 if chunk.contains(key)? {
                     let text = chunk.get_item(key)?;
+                    let get = |name: &Bound<'py, PyString>| {
+                        chunk.call_method1(intern!(chunk.py(), "get"), (name,)).map(Some)
+                    };
                     let title = if with_title {
-                        Some(chunk.call_method1(intern!(chunk.py(), "get"), ("title",))?)
+                        title_of(
+                            chunk.py(),
+                            get(intern!(chunk.py(), "title"))?,
+                            || Others::ALL,
+                            get,
+                        )?
                     } else {
                         None
                     };
@@ -339,9 +440,10 @@ fn fields_of<'py>(
             }
             Ok(None)
         }
-        Access::Attributes { text, has_title } => {
+        Access::Attributes { text, others } => {
             let Some(text) = attribute(chunk, text)? else { return Ok(None) };
-            let title = if has_title { attribute(chunk, "title")? } else { None };
+            let own = if others.has_title { attribute(chunk, "title")? } else { None };
+            let title = title_of(chunk.py(), own, || others, |name| optional(chunk, name))?;
             Ok(Some((text, title)))
         }
     }
@@ -357,11 +459,20 @@ fn attribute<'py>(
         "text" => intern!(py, "text"),
         "page_content" => intern!(py, "page_content"),
         "content" => intern!(py, "content"),
+        "metadata" => intern!(py, "metadata"),
+        "meta" => intern!(py, "meta"),
         _ => intern!(py, "title"),
     };
-    match chunk.getattr(interned) {
+    optional(chunk, interned)
+}
+
+fn optional<'py>(
+    chunk: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match chunk.getattr(name) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_instance_of::<PyAttributeError>(py) => Ok(None),
+        Err(error) if error.is_instance_of::<PyAttributeError>(chunk.py()) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const ASSEMBLED: i64 = -1;
 pub(crate) const LOOSE: i64 = -2;
 
 /// The keys under which a mapping may hold its text; the first one wins.
-pub(crate) const TEXT_KEYS: [&str; 2] = ["text", "content"];
+pub(crate) const TEXT_KEYS: [&str; 3] = ["text", "content", "page_content"];
 
 /// The attributes in which an object may hold its text; the first one wins.
 pub(crate) const TEXT_ATTRIBUTES: [&str; 3] = ["text", "page_content", "content"];

@@ -137,9 +137,18 @@ impl<'py> Joiner<'py> {
 /// busy.
 const DETACH_CHARS: usize = 1_200_000;
 
+/// The number of code points that are read in some ten microseconds, about what
+/// it takes until another thread has the lock.
+const HAND_OVER_CHARS: usize = 20_000;
+
 /// The number of code points that are read in a tenth of a second. Longer work
 /// may be interrupted.
 const INTERRUPT_CHARS: usize = 200_000_000;
+
+/// The number of code points that are read in some milliseconds, on the slowest
+/// path in a tenth of a second. Where the lock was released for all stages,
+/// signals are looked at after that much work: it takes the lock.
+const LOOK_CHARS: usize = 8_000_000;
 
 /// How often signals are looked at during long work.
 const LOOK: Duration = Duration::from_millis(50);
@@ -154,8 +163,18 @@ pub(crate) fn work<R: Send>(
     chars: usize,
     work: impl FnOnce(&AtomicBool) -> R + Send,
 ) -> PyResult<R> {
+    work_from(py, DETACH_CHARS, chars, work)
+}
+
+/// Does as [`work`]. Work from `least` code points on releases the lock.
+fn work_from<R: Send>(
+    py: Python<'_>,
+    least: usize,
+    chars: usize,
+    work: impl FnOnce(&AtomicBool) -> R + Send,
+) -> PyResult<R> {
     let stop = AtomicBool::new(false);
-    if chars < DETACH_CHARS {
+    if chars < least {
         return Ok(work(&stop));
     }
     if chars < INTERRUPT_CHARS {
@@ -163,27 +182,85 @@ pub(crate) fn work<R: Send>(
         py.check_signals()?;
         return Ok(done);
     }
-    py.detach(|| {
-        thread::scope(|scope| {
-            let (done, wait) = mpsc::channel::<()>();
-            let worker = scope.spawn(|| {
-                let _done = done; // dropped at the end, also by a panic
-                work(&stop)
-            });
-            let mut interrupted = None;
-            #[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough
-            while wait.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                if interrupted.is_none()
-                    && let Err(error) = Python::attach(|py| py.check_signals())
-                {
-                    stop.store(true, Ordering::Relaxed);
-                    interrupted = Some(error);
-                }
+    py.detach(|| interruptible(work))
+}
+
+/// Does `work` in another thread, and looks at signals meanwhile. The calling
+/// thread does not hold the interpreter's lock.
+fn interruptible<R: Send>(work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (done, wait) = mpsc::channel::<()>();
+        let worker = scope.spawn(|| {
+            let _done = done; // dropped at the end, also by a panic
+            work(&stop)
+        });
+        let mut interrupted = None;
+        while wait.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if interrupted.is_none()
+                && let Err(error) = check_signals()
+            {
+                stop.store(true, Ordering::Relaxed);
+                interrupted = Some(error);
             }
-            let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-            interrupted.map_or(Ok(result), Err)
-        })
+        }
+        let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        interrupted.map_or(Ok(result), Err)
     })
+}
+
+#[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough
+fn check_signals() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
+}
+
+/// Where a call of several stages releases the interpreter's lock.
+#[derive(Clone, Copy)]
+pub(crate) enum Lock {
+    /// In each stage that takes as long as reading this many code points.
+    HeldBelow(usize),
+    /// Once, for all stages. The number is the work since signals were looked
+    /// at.
+    Released(usize),
+}
+
+impl Lock {
+    /// Returns the way to treat a call that takes as long as reading `chars`
+    /// code points. If `releases`, quick work releases the lock too. What asks
+    /// Python in between releases it stage by stage.
+    pub(crate) fn during(chars: usize, releases: bool, asks_python: bool) -> Self {
+        let least = if releases { HAND_OVER_CHARS } else { DETACH_CHARS };
+        if asks_python || chars < least { Self::HeldBelow(least) } else { Self::Released(0) }
+    }
+
+    /// Does all stages.
+    pub(crate) fn run<R: Send>(self, py: Python<'_>, stages: impl FnOnce() -> R + Send) -> R {
+        match self {
+            Self::HeldBelow(_) => stages(),
+            Self::Released(_) => py.detach(stages),
+        }
+    }
+
+    /// Does one stage, as [`work`] does.
+    pub(crate) fn work<R: Send>(
+        &mut self,
+        chars: usize,
+        work: impl FnOnce(&AtomicBool) -> R + Send,
+    ) -> PyResult<R> {
+        match self {
+            Self::HeldBelow(least) => Python::attach(|py| work_from(py, *least, chars, work)),
+            Self::Released(_) if chars >= INTERRUPT_CHARS => interruptible(work),
+            Self::Released(since) => {
+                let done = work(&AtomicBool::new(false));
+                *since += chars;
+                if *since >= LOOK_CHARS {
+                    *since = 0;
+                    check_signals()?;
+                }
+                Ok(done)
+            }
+        }
+    }
 }
 
 /// A number that goes to Python as bytes in a column.

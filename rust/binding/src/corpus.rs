@@ -20,6 +20,10 @@ use crate::error::guard;
 /// Indexing the texts takes as long as reading them this many times.
 const INDEXING: usize = 20;
 
+/// Writing a byte of postings anew takes as long as reading this many code
+/// points.
+const REWRITING: usize = 10;
+
 /// A corpus as the backend sees it. It never changes.
 #[pyclass(frozen, module = "budgeteer._native")]
 pub(crate) struct CorpusIndex {
@@ -31,9 +35,97 @@ pub(crate) struct CorpusIndex {
 pub(crate) enum Kept {
     /// The caller's strings.
     Strings(OwnStrings),
-    /// A file, and the chunks that were added behind it. Both are encoded
-    /// alike, as equal texts must be stored alike.
-    Stored { stored: Arc<Stored>, more: Vec<Added> },
+    /// A file, and the chunks that were added to it. Both are encoded alike,
+    /// as equal texts must be stored alike.
+    Stored(OfFile),
+}
+
+/// The chunks of a file and others.
+pub(crate) struct OfFile {
+    stored: Arc<Stored>,
+    more: Vec<Added>,
+    /// Where each chunk is: its place in the file, or from the end of that on in
+    /// `more`. None as long as they follow one another.
+    order: Option<Vec<u32>>,
+}
+
+impl OfFile {
+    /// Returns the place of chunk `index` in the file, or the chunk itself.
+    fn find(&self, index: usize) -> Result<usize, &Added> {
+        let place = self.order.as_ref().map_or(index, |order| order[index] as usize);
+        place.checked_sub(self.stored.len()).map_or(Ok(place), |at| Err(&self.more[at]))
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        match self.find(index) {
+            Ok(place) => self.stored.text(place),
+            Err((text, _)) => Text::from_utf8(text),
+        }
+    }
+
+    fn title(&self, index: usize) -> Text<'_> {
+        match self.find(index) {
+            Ok(place) => self.stored.title(place),
+            Err((_, title)) => Text::from_utf8(title),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.order.as_ref().map_or(self.stored.len() + self.more.len(), Vec::len)
+    }
+
+    /// Returns these chunks with those of `read` behind them.
+    fn with(&self, read: &Texts<'_, '_>) -> Self {
+        let mut all = Self {
+            stored: Arc::clone(&self.stored),
+            more: self.more.clone(),
+            order: self.order.clone(),
+        };
+        for i in 0..read.len() {
+            if let Some(order) = &mut all.order {
+                order.push(number(self.stored.len() + all.more.len()));
+            }
+            all.more.push(added(read, i));
+        }
+        all
+    }
+
+    /// Returns the chunks of `places`, each a place here or, from the end on,
+    /// one in `read`.
+    fn rearranged(
+        &self,
+        places: impl Iterator<Item = usize>,
+        read: Option<&Texts<'_, '_>>,
+    ) -> Self {
+        let mut more = Vec::new();
+        let place = |place: usize| {
+            let kept = match place.checked_sub(self.len()) {
+                None => match self.find(place) {
+                    Ok(place) => return number(place),
+                    Err(kept) => kept.clone(),
+                },
+                Some(new) => added(read.expect("places of new chunks come with them"), new),
+            };
+            more.push(kept);
+            number(self.stored.len() + more.len() - 1)
+        };
+        let order = Some(places.map(place).collect());
+        Self { stored: Arc::clone(&self.stored), more, order }
+    }
+}
+
+fn number(place: usize) -> u32 {
+    u32::try_from(place).expect("no corpus has 2^32 chunks")
+}
+
+/// Returns a text and its title as a file has them.
+fn added(read: &Texts<'_, '_>, index: usize) -> Added {
+    let utf8 = |text: Text<'_>| {
+        let mut utf8 = Vec::new();
+        text.write_utf8(&mut utf8);
+        utf8.into()
+    };
+    (utf8(read.text(index)), utf8(read.title(index)))
 }
 
 /// A text and its title.
@@ -55,6 +147,33 @@ impl OwnStrings {
             titles: self.titles.iter().map(title).collect(),
         }
     }
+
+    /// Returns the strings of `places`, each a place here or, from the end on,
+    /// one in `read`.
+    fn rearranged<'py>(
+        &self,
+        py: Python<'py>,
+        places: impl Iterator<Item = usize>,
+        read: Option<&Texts<'_, 'py>>,
+    ) -> PyResult<Self> {
+        let mut new = Self::default();
+        if let Some(read) = read {
+            read.move_into(py, &mut new.strings, &mut new.titles)?;
+        }
+        let mut all = Self::default();
+        for place in places {
+            let (from, at) = match place.checked_sub(self.strings.len()) {
+                Some(at) => (&new, at),
+                None => (self, place),
+            };
+            if let Some(Some(title)) = from.titles.get(at) {
+                all.titles.resize_with(all.strings.len(), || None);
+                all.titles.push(Some(title.clone_ref(py)));
+            }
+            all.strings.push(from.strings[at].clone_ref(py));
+        }
+        Ok(all)
+    }
 }
 
 impl Kept {
@@ -66,16 +185,21 @@ impl Kept {
                 read.move_into(py, &mut own.strings, &mut own.titles)?;
                 Ok(Self::Strings(own))
             }
-            Self::Stored { stored, more } => {
-                let mut more = more.clone();
-                let utf8 = |text: Text<'_>| {
-                    let mut utf8 = Vec::new();
-                    text.write_utf8(&mut utf8);
-                    utf8.into()
-                };
-                more.extend((0..read.len()).map(|i| (utf8(read.text(i)), utf8(read.title(i)))));
-                Ok(Self::Stored { stored: Arc::clone(stored), more })
-            }
+            Self::Stored(own) => Ok(Self::Stored(own.with(read))),
+        }
+    }
+
+    /// Returns the texts of `places`, each a place here or, from the end on, one
+    /// in `read`.
+    fn rearranged<'py>(
+        &self,
+        py: Python<'py>,
+        places: impl Iterator<Item = usize>,
+        read: Option<&Texts<'_, 'py>>,
+    ) -> PyResult<Self> {
+        match self {
+            Self::Strings(own) => own.rearranged(py, places, read).map(Self::Strings),
+            Self::Stored(own) => Ok(Self::Stored(own.rearranged(places, read))),
         }
     }
 }
@@ -84,7 +208,7 @@ impl Batch for Kept {
     fn len(&self) -> usize {
         match self {
             Self::Strings(own) => own.strings.len(),
-            Self::Stored { stored, more } => stored.len() + more.len(),
+            Self::Stored(own) => own.len(),
         }
     }
 
@@ -92,10 +216,7 @@ impl Batch for Kept {
         match self {
             // SAFETY: a ready string that lives as long as `self`.
             Self::Strings(own) => unsafe { borrow_text(own.strings[index].as_ptr()) },
-            Self::Stored { stored, more } => match index.checked_sub(stored.len()) {
-                None => stored.text(index),
-                Some(place) => Text::from_utf8(&more[place].0),
-            },
+            Self::Stored(own) => own.text(index),
         }
     }
 
@@ -106,10 +227,7 @@ impl Batch for Kept {
                 Some(Some(title)) => unsafe { borrow_text(title.as_ptr()) },
                 _ => Text::EMPTY,
             },
-            Self::Stored { stored, more } => match index.checked_sub(stored.len()) {
-                None => stored.title(index),
-                Some(place) => Text::from_utf8(&more[place].1),
-            },
+            Self::Stored(own) => own.title(index),
         }
     }
 }
@@ -170,6 +288,62 @@ pub(crate) fn index_chunks<'py>(
     })
 }
 
+/// Returns the index of the chunks that are not at `places`.
+#[pyfunction]
+#[pyo3(signature = (index: "object", places: "list[int]") -> "object", text_signature = "(index, places)")]
+#[allow(clippy::needless_pass_by_value)] // as it is converted
+pub(crate) fn remove_chunks<'py>(
+    index: &Bound<'py, CorpusIndex>,
+    places: Vec<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = index.py();
+    guard(|| {
+        let CorpusIndex { index, texts } = index.get();
+        let mut gone = vec![false; index.len()];
+        for &place in &places {
+            gone[place] = true;
+        }
+        let rest = (0..gone.len()).filter(|&place| !gone[place]);
+        let texts = texts.rearranged(py, rest, None)?;
+        let index = work(py, index.postings_bytes().saturating_mul(REWRITING), |stop| {
+            index.without_until(&gone, stop)
+        })?;
+        Ok(Bound::new(py, CorpusIndex { index: Arc::new(index), texts })?.into_any())
+    })
+}
+
+/// Returns the index of chunks that are others at `places`; or a code and the
+/// index of a bad chunk.
+#[pyfunction]
+#[pyo3(signature = (index: "object", places: "list[int]", chunks: "tuple[object, ...]") -> "object", text_signature = "(index, places, chunks)")]
+#[allow(clippy::needless_pass_by_value)] // as it is converted
+pub(crate) fn replace_chunks<'py>(
+    index: &Bound<'py, CorpusIndex>,
+    mut places: Vec<usize>,
+    chunks: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = index.py();
+    guard(|| {
+        let CorpusIndex { index, texts } = index.get();
+        let read = match Texts::of_chunks(chunks, true)? {
+            Ok(texts) => texts,
+            Err((code, place)) => {
+                return Ok((code as u8, place).into_pyobject(py)?.into_any());
+            }
+        };
+        let chars = read.total_chars().saturating_mul(INDEXING);
+        let mut order: Vec<usize> = (0..index.len()).collect();
+        places.iter().zip(index.len()..).for_each(|(&place, new)| order[place] = new);
+        let texts = texts.rearranged(py, order.into_iter(), Some(&read))?;
+        places.sort_unstable();
+        let writing = index.postings_bytes().saturating_mul(REWRITING);
+        let index = work(py, chars.saturating_add(writing), |stop| {
+            index.replaced_until(&places, &texts, stop)
+        })?;
+        Ok(Bound::new(py, CorpusIndex { index: Arc::new(index), texts })?.into_any())
+    })
+}
+
 /// Writes a corpus to a file, with a record of each chunk.
 #[pyfunction]
 #[pyo3(signature = (index: "object", path: "str", records: "list[bytes]") -> "None", text_signature = "(index, path, records)")]
@@ -199,7 +373,8 @@ pub(crate) fn open_corpus(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, P
     guard(|| match py.detach(|| Stored::open(&path)) {
         Ok(stored) => {
             let index = Arc::clone(stored.index());
-            let texts = Kept::Stored { stored: Arc::new(stored), more: Vec::new() };
+            let stored = Arc::new(stored);
+            let texts = Kept::Stored(OfFile { stored, more: Vec::new(), order: None });
             Ok(Bound::new(py, CorpusIndex { index, texts })?.into_any())
         }
         Err(error) if error.kind() == ErrorKind::Corpus => {
@@ -218,7 +393,7 @@ pub(crate) fn stored_chunk<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = index.py();
     guard(|| {
-        let Kept::Stored { stored, .. } = &index.get().texts else {
+        let Kept::Stored(OfFile { stored, .. }) = &index.get().texts else {
             unreachable!("the facade asks for chunks of files only")
         };
         let text = utf8_string(py, stored.text(place))?;

@@ -17,7 +17,9 @@ mod truncate;
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::corpus::{index_chunks, open_corpus, save_corpus, stored_chunk};
+    use super::corpus::{
+        index_chunks, open_corpus, remove_chunks, replace_chunks, save_corpus, stored_chunk,
+    };
     #[pymodule_export]
     use super::count::{cache_info, clear_cache, count, count_batch, count_till_limit};
     #[pymodule_export]

@@ -4,14 +4,14 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::Bm25;
 use budgeteer::pipeline::{self, Call, Gate, Host, Outcome, Subject, Tag};
+use budgeteer::{Batch, Bm25};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::{Strings, Texts};
 use crate::codes::{self, ASSEMBLED, HybridOptions, TemplateOptions};
-use crate::convert::{self, Joiner, column, signed, string, text, utf8};
+use crate::convert::{Joiner, Lock, column, signed, string, text, utf8};
 use crate::corpus::{CorpusIndex, Unseen, dropped_columns};
 use crate::error::guard;
 use crate::score::{self, Bm25Options};
@@ -73,9 +73,18 @@ impl Plan {
         })
     }
 
+    /// Returns the number of code points in the texts of chunks; 0 where one
+    /// cannot be read.
+    #[staticmethod]
+    #[pyo3(signature = (chunks: "tuple[object, ...]") -> "int", text_signature = "(chunks)")]
+    fn text_chars(chunks: &Bound<'_, PyTuple>) -> PyResult<usize> {
+        guard(|| Ok(Texts::of_chunks(chunks, false)?.map_or(0, |texts| texts.total_chars())))
+    }
+
     /// Packs chunks, or the result of
     /// [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
-    /// index of a bad chunk.
+    /// index of a bad chunk. If `releases`, other threads run meanwhile, however
+    /// quick the work is.
     #[pyo3(signature = (
         query: "str",
         chunks: "object",
@@ -88,6 +97,7 @@ impl Plan {
         tag: "object | None" = None,
         cite: "object | None" = None,
         gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None,
+        releases: "bool" = false,
     ) -> "Packed | tuple[int, int]")]
     #[allow(clippy::too_many_arguments)] // the facade names them
     #[allow(clippy::needless_pass_by_value)] // the extracted values are ours
@@ -103,6 +113,7 @@ impl Plan {
         tag: Option<&Bound<'py, PyAny>>,
         cite: Option<&Bound<'py, PyAny>>,
         gate: Option<GateColumns<'py>>,
+        releases: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = query.py();
         guard(|| {
@@ -117,10 +128,15 @@ impl Plan {
                 template: template.as_ref(),
                 ..self.plan.call(text(query)?, budget)
             };
+            let [ask, tag, cite] = [ask, tag, cite].map(|given| given.map(Bound::as_unbound));
+            let lock = |chars| Lock::during(chars, releases, call.asks_host());
             if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
                 let CorpusIndex { index, texts } = corpus.get();
-                let mut caller = Caller { py, chunks: texts, ask, tag, cite };
-                let outcome = pipeline::run_indexed(&call, texts, index, &mut caller)?;
+                // How much will be read is not known before.
+                let lock = lock(if releases { usize::MAX } else { 0 });
+                let mut caller = Caller { chunks: texts, ask, tag, cite, lock };
+                let run = || pipeline::run_indexed(&call, texts, index, &mut caller);
+                let outcome = lock.run(py, run)?;
                 let packed = Packed::new(py, &outcome, texts, &call)?;
                 let unseen = Unseen::new(outcome, self.plan.counting, index);
                 let unseen = Some(Py::new(py, unseen)?.into_any());
@@ -133,8 +149,9 @@ impl Plan {
                     return Ok((code as u8, index).into_pyobject(py)?.into_any());
                 }
             };
-            let mut caller = Caller { py, chunks: &texts, ask, tag, cite };
-            let outcome = pipeline::run(&call, &texts, &mut caller)?;
+            let lock = lock(texts.total_chars());
+            let mut caller = Caller { chunks: &texts, ask, tag, cite, lock };
+            let outcome = lock.run(py, || pipeline::run(&call, &texts, &mut caller))?;
             let packed = Packed::new(py, &outcome, &texts, &call)?.with_columns(py, outcome)?;
             Ok(Bound::new(py, packed)?.into_any())
         })
@@ -160,46 +177,51 @@ fn floats(bytes: &[u8]) -> impl Iterator<Item = f64> {
 }
 
 /// The Python program around the pipeline.
-struct Caller<'a, 'py, S> {
-    py: Python<'py>,
+struct Caller<'a, S> {
     chunks: &'a S,
-    ask: Option<&'a Bound<'py, PyAny>>,
-    tag: Option<&'a Bound<'py, PyAny>>,
-    cite: Option<&'a Bound<'py, PyAny>>,
+    ask: Option<&'a Py<PyAny>>,
+    tag: Option<&'a Py<PyAny>>,
+    cite: Option<&'a Py<PyAny>>,
+    lock: Lock,
 }
 
-impl<S: Strings> Host for Caller<'_, '_, S> {
+impl<S: Strings> Host for Caller<'_, S> {
     type Error = PyErr;
 
     fn count(&mut self, subject: Subject<'_>) -> PyResult<u64> {
-        let (text, index) = match subject {
-            Subject::Chunk(index) => (self.chunks.string(self.py, index)?, Some(index)),
-            Subject::Piece { index, text } => (string(self.py, text)?, Some(index)),
-            Subject::Assembled(text) => (string(self.py, text)?, None),
-        };
-        let index = index.map_or(Ok(ASSEMBLED), i64::try_from)?;
         let ask = self.ask.expect("the facade gives what is to be asked");
-        ask.call1((text, index))?.extract()
+        Python::attach(|py| {
+            let (text, index) = match subject {
+                Subject::Chunk(index) => (self.chunks.string(py, index)?, Some(index)),
+                Subject::Piece { index, text } => (string(py, text)?, Some(index)),
+                Subject::Assembled(text) => (string(py, text)?, None),
+            };
+            let index = index.map_or(Ok(ASSEMBLED), i64::try_from)?;
+            ask.bind(py).call1((text, index))?.extract()
+        })
     }
 
     fn tag(&mut self, index: usize) -> PyResult<Tag> {
-        if self.chunks.is_string(index) {
-            return Ok(Tag::of_text(index));
-        }
-        let tag = self.tag.expect("the facade gives what is to be asked");
-        let tag = tag.call1((index,))?;
-        let (kind, id, source, title, position) = tag.extract::<TagFields<'_>>()?;
-        Ok(Tag {
-            kind: utf8(&kind)?,
-            id: utf8(&id)?,
-            source: utf8(&source)?,
-            title: utf8(&title)?,
-            position,
+        Python::attach(|py| {
+            if self.chunks.is_string(index) {
+                return Ok(Tag::of_text(index));
+            }
+            let tag = self.tag.expect("the facade gives what is to be asked");
+            let tag = tag.bind(py).call1((index,))?;
+            let (kind, id, source, title, position) = tag.extract::<TagFields<'_>>()?;
+            Ok(Tag {
+                kind: utf8(&kind)?,
+                id: utf8(&id)?,
+                source: utf8(&source)?,
+                title: utf8(&title)?,
+                position,
+            })
         })
     }
 
     fn cite(&mut self, index: usize) -> PyResult<u64> {
-        self.cite.expect("the facade gives what is to be asked").call1((index,))?.extract()
+        let cite = self.cite.expect("the facade gives what is to be asked");
+        Python::attach(|py| cite.bind(py).call1((index,))?.extract())
     }
 
     fn work<R: Send>(
@@ -207,7 +229,7 @@ impl<S: Strings> Host for Caller<'_, '_, S> {
         chars: usize,
         work: impl FnOnce(&AtomicBool) -> R + Send,
     ) -> PyResult<R> {
-        convert::work(self.py, chars, work)
+        self.lock.work(chars, work)
     }
 }
 

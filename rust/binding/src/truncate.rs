@@ -40,26 +40,23 @@ pub(crate) fn truncate<'py>(
     let py = text.py();
     guard(|| {
         let (whole, marker) = (self::text(text)?, self::text(marker)?);
-        if let Counting::Exact(exact) = codes::counting(kind, ratio) {
-            let keep = codes::keep(keep);
-            let cut = convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
-                exact.truncate(whole, max_tokens, keep, marker, stop)
-            })?;
-            return cut.map_or_else(|| Ok(text.clone().into_any()), |cut| string(py, &cut));
-        }
-        let mut scratch = Vec::new();
-        let count = |piece: Text<'_>| match (codes::counting(kind, ratio), ask) {
-            (Counting::Estimate(estimate), _) => Ok(estimate.count_text(piece, &mut scratch)),
-            (Counting::Host, Some(ask)) => {
-                let mut utf8 = Vec::new();
-                piece.write_utf8(&mut utf8);
-                ask.call1((string(py, &utf8)?, LOOSE))?.extract()
+        let keep = codes::keep(keep);
+        let cut = match (codes::counting(kind, ratio), ask) {
+            (Counting::Exact(exact), _) => {
+                convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
+                    exact.truncate(whole, max_tokens, keep, marker, stop)
+                })?
             }
-            _ => unreachable!("the facade gives what is to be asked"),
+            (Counting::Estimate(estimate), _) => estimate.truncate(whole, max_tokens, keep, marker),
+            (Counting::Host, Some(ask)) => {
+                budgeteer::truncate(whole, max_tokens, keep, marker, |piece: Text<'_>| {
+                    let mut utf8 = Vec::new();
+                    piece.write_utf8(&mut utf8);
+                    ask.call1((string(py, &utf8)?, LOOSE))?.extract()
+                })?
+            }
+            (Counting::Host, None) => unreachable!("the facade gives what is to be asked"),
         };
-        match budgeteer::truncate(whole, max_tokens, codes::keep(keep), marker, count)? {
-            Some(cut) => string(py, &cut),
-            None => Ok(text.clone().into_any()),
-        }
+        cut.map_or_else(|| Ok(text.clone().into_any()), |cut| string(py, &cut))
     })
 }

@@ -44,6 +44,83 @@ struct Columns {
     prints: Vec<u32>,
 }
 
+impl Columns {
+    /// Adds the figures of the next chunk.
+    fn push(&mut self, figures: &Figures) {
+        self.bounds.iter_mut().for_each(|bounds| bounds.push(figures.least));
+        self.chars.push(figures.chars);
+        self.words.push(figures.words);
+        self.lengths.push(figures.length);
+        self.prints.push(figures.print);
+    }
+
+    /// Puts the figures of another text in the place of chunk `at`.
+    fn replace(&mut self, at: usize, figures: &Figures) {
+        self.bounds.iter_mut().for_each(|bounds| bounds.replace(at, figures.least));
+        self.chars[at] = figures.chars;
+        self.words[at] = figures.words;
+        self.lengths[at] = figures.length;
+        self.prints[at] = figures.print;
+    }
+
+    /// Returns the figures of the chunks that are not `gone`.
+    fn without(&self, gone: &[bool]) -> Self {
+        let rest = |numbers: &[u32]| kept(numbers.iter().copied(), gone).collect();
+        let bounds = |bounds: &Bounds| Bounds::of_stored(kept(bounds.stored(), gone));
+        Self {
+            bounds: self.bounds.each_ref().map(bounds),
+            chars: rest(&self.chars),
+            words: rest(&self.words),
+            lengths: rest(&self.lengths),
+            prints: rest(&self.prints),
+        }
+    }
+}
+
+/// Returns the items that are not `gone`.
+fn kept<T>(items: impl Iterator<Item = T>, gone: &[bool]) -> impl Iterator<Item = T> {
+    items.zip(gone).filter_map(|(item, is_gone)| (!is_gone).then_some(item))
+}
+
+/// The figures of a chunk.
+#[derive(Debug)]
+struct Figures {
+    least: usize,
+    chars: u32,
+    words: u32,
+    length: u32,
+    print: u32,
+}
+
+/// Reads chunks for their figures and for postings.
+#[derive(Debug)]
+struct Reader {
+    builder: Builder,
+    folded: Vec<u8>,
+    lowered: Vec<u8>,
+}
+
+impl Reader {
+    /// Returns a reader whose first chunk will be `first`.
+    fn new(first: u32) -> Self {
+        Self { builder: Builder::new(first), folded: Vec::new(), lowered: Vec::new() }
+    }
+
+    /// Adds chunk `at` to the postings, and returns its figures.
+    fn read(&mut self, batch: &impl Batch, at: usize) -> Figures {
+        let text = batch.text(at);
+        let length = self.builder.add(text, batch.title(at), &mut self.folded, &mut self.lowered);
+        let words = crate::count::Estimate::Words.measure(text, &mut self.folded);
+        Figures {
+            least: text.least_tokens(),
+            chars: capped(text.chars()),
+            words: u32::try_from(words).unwrap_or(u32::MAX),
+            length,
+            print: text.fingerprint(),
+        }
+    }
+}
+
 /// An index of the chunks of a corpus.
 ///
 /// # Examples
@@ -99,30 +176,121 @@ impl Index {
         if first >= count {
             return index;
         }
-        let mut builder = Builder::new(first);
-        let (mut folded, mut lowered) = (Vec::new(), Vec::new());
+        let mut reader = Reader::new(first);
         for at in first as usize..batch.len() {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
             batch.prefetch(at + 1);
-            let text = batch.text(at);
-            let length = builder.add(text, batch.title(at), &mut folded, &mut lowered);
-            let chars = text.chars();
-            let columns = &mut index.columns;
-            let least = text.least_tokens();
-            columns.bounds.iter_mut().for_each(|bounds| bounds.push(least));
-            columns.chars.push(capped(chars));
-            let words = crate::count::Estimate::Words.measure(text, &mut folded);
-            columns.words.push(u32::try_from(words).unwrap_or(u32::MAX));
-            columns.lengths.push(length);
-            columns.prints.push(text.fingerprint());
-            index.total_chars += chars;
-            index.total_length += u64::from(length);
+            let figures = reader.read(batch, at);
+            index.columns.push(&figures);
         }
-        index.postings.push(Arc::new(builder.finish()));
+        index.postings.push(Arc::new(reader.builder.finish()));
         index.merge();
-        index
+        index.with_totals()
+    }
+
+    /// Returns the index of the chunks that are not `gone`: the same as a new
+    /// one of them. No text is read, but the postings are written anew where
+    /// they have such a chunk.
+    ///
+    /// # Panics
+    ///
+    /// When `gone` does not say it of each chunk.
+    #[must_use]
+    pub fn without(&self, gone: &[bool]) -> Self {
+        self.without_until(gone, &AtomicBool::new(false))
+    }
+
+    /// Returns the result of [`Index::without`]. Soon after `stop` is set it
+    /// returns an index that is of no use.
+    ///
+    /// # Panics
+    ///
+    /// When `gone` does not say it of each chunk.
+    #[must_use]
+    pub fn without_until(&self, gone: &[bool], stop: &AtomicBool) -> Self {
+        assert_eq!(self.len(), gone.len(), "each chunk is gone or not");
+        let mut places = Vec::with_capacity(gone.len());
+        let mut next = 0;
+        for is_gone in gone {
+            places.push((!is_gone).then_some(next));
+            next += u32::from(!is_gone);
+        }
+        let place = |chunk: u32| places.get(chunk as usize).copied().flatten();
+        let mut postings = Vec::with_capacity(self.postings.len());
+        let mut first = 0;
+        for part in &self.postings {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let left = gone[part.range()].iter().map(|is_gone| u32::from(!is_gone)).sum();
+            if left == part.chunks() && first == part.first {
+                postings.push(Arc::clone(part));
+            } else if left == part.chunks() {
+                postings.push(Arc::new(part.moved(first)));
+            } else if left > 0 {
+                postings.push(Arc::new(part.rearranged(first, left, place, None)));
+            }
+            first += left;
+        }
+        Self { columns: self.columns.without(gone), postings, ..Self::default() }.with_totals()
+    }
+
+    /// Returns the index of `batch`, which differs at `places` only, ascending,
+    /// from what this index covers: the same as a new one. The postings are
+    /// written anew where they have such a chunk.
+    ///
+    /// # Panics
+    ///
+    /// When a place is not below the number of chunks.
+    #[must_use]
+    pub fn replaced(&self, places: &[usize], batch: &impl Batch) -> Self {
+        self.replaced_until(places, batch, &AtomicBool::new(false))
+    }
+
+    /// Returns the result of [`Index::replaced`]. Soon after `stop` is set it
+    /// returns an index that is of no use.
+    ///
+    /// # Panics
+    ///
+    /// When a place is not below the number of chunks.
+    #[must_use]
+    pub fn replaced_until(&self, places: &[usize], batch: &impl Batch, stop: &AtomicBool) -> Self {
+        let mut index = self.clone();
+        let mut is_new = vec![false; self.len()];
+        for &at in places {
+            is_new[at] = true;
+        }
+        let place =
+            |chunk: u32| (!is_new.get(chunk as usize).copied().unwrap_or(true)).then_some(chunk);
+        let mut places = places;
+        for part in &mut index.postings {
+            let here = places.partition_point(|&at| at < part.range().end);
+            let (inside, behind) = places.split_at(here);
+            places = behind;
+            if inside.is_empty() {
+                continue;
+            }
+            let mut reader = Reader::new(part.first);
+            for &at in inside {
+                if stop.load(Ordering::Relaxed) {
+                    return index;
+                }
+                reader.builder.pass_to(u32::try_from(at).expect("no corpus has 2^32 chunks"));
+                index.columns.replace(at, &reader.read(batch, at));
+            }
+            let new = reader.builder.finish();
+            *part = Arc::new(part.rearranged(part.first, part.chunks, place, Some(&new)));
+        }
+        index.with_totals()
+    }
+
+    /// Returns the index with the sums of its columns.
+    fn with_totals(mut self) -> Self {
+        self.total_chars = self.columns.chars.iter().map(|&chars| chars as usize).sum();
+        self.total_length = self.columns.lengths.iter().map(|&length| u64::from(length)).sum();
+        self
     }
 
     /// Merges the last two postings while the first of them is less than twice

@@ -54,6 +54,17 @@ pub trait TokenCounter: Sync {
         matches!(self.native(), Some(Native::Exact(_)))
     }
 
+    /// Returns a counter of the same counts that may be kept, or None where this
+    /// one is only borrowed, as a closure is. A counter that can be cloned does
+    /// well to return its clone: [`Section::chunks`](crate::Section::chunks)
+    /// packs with it.
+    fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
+        Some(match self.native()? {
+            Native::Estimate(estimate) => Arc::new(estimate),
+            Native::Exact(exact) => Arc::new(exact),
+        })
+    }
+
     /// Returns the counter of this crate that this one is, if it is one: the
     /// crate counts faster with it than by calling.
     #[doc(hidden)]
@@ -116,6 +127,10 @@ macro_rules! forward_counter {
 
             fn is_exact(&self) -> bool {
                 (**self).is_exact()
+            }
+
+            fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
+                (**self).to_shared()
             }
 
             fn native(&self) -> Option<Native> {

@@ -102,6 +102,12 @@ impl Image {
         self.size
     }
 
+    /// Returns whether its tokens are known, rather than the most it may take.
+    pub(crate) fn is_known(&self, model: &str) -> bool {
+        let smallest = || image_tokens(Some((1, 1)), self.detail, model);
+        self.size.is_some() || self.tokens(model) == smallest()
+    }
+
     /// Returns its tokens in a prompt for a model; "" for any model.
     #[must_use]
     pub fn tokens(&self, model: &str) -> usize {

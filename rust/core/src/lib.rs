@@ -57,7 +57,7 @@ pub use error::{Error, ErrorKind};
 pub use images::{Detail, Image};
 pub use keywords::keywords;
 pub use layout::{Allocation, Filling, Flex, Layout, Resolved, Section, resolve_layout};
-pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim};
+pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim, Trimmed};
 pub use outcome::{Dropped, DroppedColumns, Kept, Reason};
 pub use packer::Packer;
 pub use packing::{KeptChunk, Packing};
@@ -73,3 +73,9 @@ pub use stopwords::Stopwords;
 pub use template::Template;
 pub use text::Text;
 pub use truncate::{Keep, grapheme_boundaries, truncate};
+
+/// The pages of the repository that have Rust in them: their snippets are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/rust.md")]
+mod pages {}

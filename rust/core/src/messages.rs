@@ -15,10 +15,12 @@ use crate::images::Image;
 mod json;
 mod tools;
 mod trim;
+mod turn;
 
 pub use tools::{Tool, ToolChoice, count_tools};
 pub(crate) use trim::History;
-pub use trim::{Trim, trim_messages};
+pub use trim::{Trim, Trimmed, trim_messages};
+pub(crate) use turn::Turn;
 
 pub(crate) const PER_REPLY: usize = 3;
 
@@ -225,6 +227,54 @@ impl Message {
         matches!(self.role(), "system" | "developer")
     }
 
+    /// Returns whether nothing of it is estimated when it is counted for a
+    /// model. Images of unknown size are, and parts of unknown types.
+    ///
+    /// ```
+    /// use budgeteer::{Image, Message};
+    ///
+    /// let image = Image::url("https://a.example/b.png");
+    /// assert!(!Message::user(image.clone()).is_exact(None));
+    /// assert!(Message::user(image.size(512, 512)).is_exact(None));
+    /// ```
+    #[must_use]
+    pub fn is_exact(&self, model: Option<&str>) -> bool {
+        self.visit(&mut |piece| match piece {
+            Piece::Image(image) => image.is_known(model.unwrap_or_default()),
+            Piece::Text(_) | Piece::Result(_) | Piece::Name => true,
+            #[cfg(feature = "json")]
+            Piece::Unknown { .. } => false,
+        })
+    }
+
+    /// Returns whether it is of the user, and holds more than tool results.
+    fn is_question(&self) -> bool {
+        self.role() == "user"
+            && match &self.0 {
+                Body::Typed(_) => true,
+                #[cfg(feature = "json")]
+                Body::Json(value) => json::has_more_than_results(value),
+            }
+    }
+
+    /// Returns the message with `texts`, in their order, for the texts of its
+    /// tool results.
+    fn with_results(&self, texts: &mut dyn Iterator<Item = &str>) -> Self {
+        let mut message = self.clone();
+        match &mut message.0 {
+            Body::Typed(typed) => {
+                for part in &mut typed.content {
+                    if let Part::Text(text) = part {
+                        texts.next().unwrap_or_default().clone_into(text);
+                    }
+                }
+            }
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::set_results(value, texts),
+        }
+        message
+    }
+
     /// Returns the id of each tool call; None for one without an id.
     fn calls(&self) -> Vec<Option<&str>> {
         match &self.0 {
@@ -239,7 +289,7 @@ impl Message {
     /// Returns the id of the call of each result; None for one without an id.
     fn results(&self) -> Vec<Option<&str>> {
         match &self.0 {
-            Body::Typed(typed) if matches!(&*typed.role, "tool" | "function") => {
+            Body::Typed(typed) if is_result(&typed.role) => {
                 vec![typed.tool_call_id.as_deref()]
             }
             Body::Typed(_) => Vec::new(),
@@ -265,6 +315,7 @@ impl Typed {
         visit(Piece::Text(role))
             && name.as_ref().is_none_or(|name| visit(Piece::Name) && visit(Piece::Text(name)))
             && content.iter().all(|part| match part {
+                Part::Text(text) if is_result(role) => visit(Piece::Result(text)),
                 Part::Text(text) => visit(Piece::Text(text)),
                 Part::Image(image) => visit(Piece::Image(image)),
             })
@@ -277,10 +328,23 @@ impl Typed {
     }
 }
 
+/// Returns whether a message of that role is the result of a tool.
+fn is_result(role: &str) -> bool {
+    matches!(role, "tool" | "function")
+}
+
 /// A piece of a message that costs tokens.
 enum Piece<'a> {
     Text(&'a str),
+    /// A text of the result of a tool.
+    Result(&'a str),
     Image(&'a Image),
+    /// A part of an unknown type, as JSON.
+    #[cfg(feature = "json")]
+    Unknown {
+        kind: &'a str,
+        shown: &'a str,
+    },
     /// The mark that it has a name.
     Name,
 }
@@ -288,7 +352,7 @@ enum Piece<'a> {
 /// The costs of messages, by one counter and for one model.
 #[derive(Clone, Copy)]
 pub(crate) struct Costs<'a> {
-    counter: &'a dyn TokenCounter,
+    pub(crate) counter: &'a dyn TokenCounter,
     model: &'a str,
     per_message: usize,
     per_name: isize,
@@ -307,15 +371,36 @@ impl<'a> Costs<'a> {
         self.per_message.saturating_add(self.counter.count(role))
     }
 
+    /// Returns whether no part of a message is estimated.
+    pub(crate) fn is_exact(&self, message: &Message) -> bool {
+        message.is_exact(Some(self.model))
+    }
+
     /// Returns what a message costs, in tokens.
     pub(crate) fn of(&self, message: &Message) -> usize {
+        self.with_results(message, |text| self.counter.count(text))
+    }
+
+    /// Returns what a message costs where `result` counts the texts of its tool
+    /// results.
+    fn with_results(&self, message: &Message, mut result: impl FnMut(&str) -> usize) -> usize {
         let mut total = self.per_message;
         message.visit(&mut |piece| {
-            total = match piece {
-                Piece::Text(text) => total.saturating_add(self.counter.count(text)),
-                Piece::Image(image) => total.saturating_add(image.tokens(self.model)),
-                Piece::Name => total.saturating_add_signed(self.per_name),
+            let tokens = match piece {
+                Piece::Text(text) => self.counter.count(text),
+                Piece::Result(text) => result(text),
+                Piece::Image(image) => image.tokens(self.model),
+                #[cfg(feature = "json")]
+                Piece::Unknown { kind, shown } => {
+                    let count = |text: &str| Some(self.counter.count(text));
+                    json::estimate(kind, shown, count).unwrap_or(usize::MAX)
+                }
+                Piece::Name => {
+                    total = total.saturating_add_signed(self.per_name);
+                    0
+                }
             };
+            total = total.saturating_add(tokens);
             true
         });
         total
@@ -330,8 +415,14 @@ impl<'a> Costs<'a> {
             let slack = usize::from(self.per_name < 0);
             let left = (limit + slack).saturating_sub(total);
             let tokens = match piece {
-                Piece::Text(text) => self.counter.count_till_limit(text, left),
+                Piece::Text(text) | Piece::Result(text) => {
+                    self.counter.count_till_limit(text, left)
+                }
                 Piece::Image(image) => Some(image.tokens(self.model)),
+                #[cfg(feature = "json")]
+                Piece::Unknown { kind, shown } => {
+                    json::estimate(kind, shown, |text| self.counter.count_till_limit(text, left))
+                }
                 Piece::Name => {
                     total = total.saturating_add_signed(self.per_name);
                     Some(0)
@@ -353,6 +444,12 @@ impl<'a> Costs<'a> {
 ///
 /// `model` is a model with its own costs: `gpt-3.5-turbo-0301` costs 4 for a
 /// message and one less with a name, and `gpt-4o-mini` more for an [`Image`].
+///
+/// A part of an unknown type (audio, a file, a video, a tool of the server) is an
+/// estimate that errs high. It costs the tokens of its JSON, or for audio and
+/// video one for every 16 characters of it; and at least 5000 where its type
+/// names audio, a video, a file or a document. What a part only refers to may
+/// still be larger. [`Message::is_exact`] is false for it.
 ///
 /// # Examples
 ///

@@ -272,6 +272,12 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Returns whether the host is asked for anything but [`Host::work`].
+    #[must_use]
+    pub fn asks_host(&self) -> bool {
+        self.plan.counting == Counting::Host || self.is_framed() || self.plan.is_cited()
+    }
+
     /// Returns whether [`Host::tag`] is asked.
     pub(crate) fn is_framed(&self) -> bool {
         !self.template().is_plain() || self.plan.order == Order::Document

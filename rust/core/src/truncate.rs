@@ -1,4 +1,5 @@
-//! Cutting a text at the ends of grapheme clusters.
+//! Cutting a text at the ends of grapheme clusters, or between words where words
+//! are what is counted.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -7,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
-use crate::text::Text;
+use crate::text::{Text, is_space};
 
 mod exact;
 
@@ -59,6 +60,8 @@ pub(crate) struct Cut<'a> {
     marker: Text<'a>,
     /// None for ASCII, where the only cluster of two bytes is a line end.
     boundaries: Option<Vec<usize>>,
+    /// None unless words are counted.
+    words: Option<Words>,
 }
 
 /// A piece that a cut leaves: the code points up to `head`, the marker, and the
@@ -76,7 +79,21 @@ impl<'a> Cut<'a> {
             Text::Ascii(_) => None,
             _ => Some(grapheme_boundaries(text)),
         };
-        Self { text, chars: text.chars(), keep, marker, boundaries }
+        Self { text, chars: text.chars(), keep, marker, boundaries, words: None }
+    }
+
+    /// Returns the cut for an estimate: where words are counted, none is cut.
+    pub(crate) fn for_estimate(
+        estimate: Estimate,
+        text: Text<'a>,
+        keep: Keep,
+        marker: Text<'a>,
+    ) -> Self {
+        if estimate != Estimate::Words {
+            return Self::new(text, keep, marker);
+        }
+        let words = Some(Words::new(text, keep, marker));
+        Self { text, chars: text.chars(), keep, marker, boundaries: None, words }
     }
 
     /// Returns the longest piece that counts at most `max_tokens` tokens.
@@ -89,6 +106,9 @@ impl<'a> Cut<'a> {
         max_tokens: u64,
         mut count: impl FnMut(usize, usize) -> Result<u64, E>,
     ) -> Result<Option<Piece>, E> {
+        if let Some(words) = &self.words {
+            return words.longest(max_tokens, count);
+        }
         let mut best = None;
         let (mut low, mut high) = (0, self.chars.saturating_sub(self.marker.chars()));
         while low < high {
@@ -169,6 +189,96 @@ impl<'a> Cut<'a> {
     }
 }
 
+/// The places where a text may be cut so that all its words are whole.
+#[derive(Debug)]
+struct Words {
+    /// 0, and where the head ends behind each of its words.
+    heads: Vec<usize>,
+    /// The length, and where the tail begins with each more of its words.
+    tails: Vec<usize>,
+    /// The least that is cut out, in code points: the length of the marker.
+    least_out: usize,
+}
+
+impl Words {
+    fn new(text: Text<'_>, keep: Keep, marker: Text<'_>) -> Self {
+        let (mut clusters, mut spaces) = (grapheme_boundaries(text), Vec::new());
+        text.for_each(|code| spaces.push(is_space(code)));
+        let chars = spaces.len();
+        // A word must not run on into the marker, nor the head into the tail.
+        let (before, behind) =
+            marker.ends().map_or((keep == Keep::Both, false), |(first, last)| {
+                (!is_space(first), !is_space(last))
+            });
+        let (mut heads, mut tails) = (vec![0], vec![chars]);
+        if keep != Keep::End {
+            heads.extend(ends_of_words(&clusters, &spaces, before));
+        }
+        if keep != Keep::Start {
+            clusters = clusters.iter().rev().map(|at| chars - at).collect();
+            spaces.reverse();
+            tails.extend(ends_of_words(&clusters, &spaces, behind).iter().map(|at| chars - at));
+        }
+        Self { heads, tails, least_out: marker.chars().max(1) }
+    }
+
+    /// Returns the piece of the most words that counts at most `max_tokens`
+    /// tokens, if one of more words counts no less.
+    fn longest<E>(
+        &self,
+        max_tokens: u64,
+        mut count: impl FnMut(usize, usize) -> Result<u64, E>,
+    ) -> Result<Option<Piece>, E> {
+        let mut best = None;
+        let (mut low, mut high) = (0, self.heads.len() + self.tails.len() - 2);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let Some((head, tail)) = self.most_even(middle) else {
+                high = middle - 1;
+                continue;
+            };
+            let tokens = count(head, tail)?;
+            if tokens <= max_tokens {
+                low = middle;
+                best = Some(Piece { head, tail, tokens });
+            } else {
+                high = middle - 1;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Returns the piece of that many words with the most even ends, or None if
+    /// all are longer than the text. The start gets the odd word.
+    fn most_even(&self, words: usize) -> Option<(usize, usize)> {
+        let first = words.saturating_sub(self.tails.len() - 1);
+        let last = words.min(self.heads.len() - 1);
+        let ends = |of_head: usize| (self.heads[of_head], self.tails[words - of_head]);
+        let even = words - words / 2;
+        (first..=last)
+            .filter(|&of_head| ends(of_head).0 + self.least_out <= ends(of_head).1)
+            .min_by_key(|of_head| of_head.abs_diff(even))
+            .map(ends)
+    }
+}
+
+/// Returns the first place behind each word but the last at which a cluster ends
+/// and no word goes on. With `runs_on`, whitespace must stand in front of the
+/// place; else it may stand behind it.
+fn ends_of_words(clusters: &[usize], spaces: &[bool], runs_on: bool) -> Vec<usize> {
+    let mut places = Vec::new();
+    let (mut last, mut has_word) = (0, false);
+    for &at in clusters.iter().filter(|&&at| 0 < at && at < spaces.len()) {
+        has_word |= spaces[last..at].contains(&false);
+        last = at;
+        if has_word && (spaces[at - 1] || !runs_on && spaces[at]) {
+            places.push(at);
+            has_word = false;
+        }
+    }
+    places
+}
+
 /// Returns `text` cut to at most `max_tokens` tokens, the marker included; or
 /// None where it fits as it is.
 ///
@@ -206,29 +316,63 @@ pub fn truncate<E>(
     Ok(Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail))))
 }
 
-/// Returns the start of `text` cut to at most `max_tokens` tokens, with any
-/// counter.
+impl Estimate {
+    /// Returns `text` cut to at most `max_tokens` tokens, the marker included;
+    /// or None where it fits as it is.
+    ///
+    /// Like [`truncate`], but [`Estimate::Words`] cuts between words: no word is
+    /// left in part, and none runs on into the marker. As many words stay as
+    /// fit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Estimate, Keep};
+    ///
+    /// let text = "Green tea is not oxidised.";
+    /// let cut = Estimate::Words.truncate(text.into(), 4, Keep::Both, " [...] ".into());
+    /// assert_eq!(cut, Some(b"Green tea [...] oxidised.".to_vec()));
+    /// ```
+    #[must_use]
+    pub fn truncate(
+        self,
+        text: Text<'_>,
+        max_tokens: u64,
+        keep: Keep,
+        marker: Text<'_>,
+    ) -> Option<Vec<u8>> {
+        let mut scratch = Vec::new();
+        if self.count_text(text, &mut scratch) <= max_tokens {
+            return None;
+        }
+        let cut = Cut::for_estimate(self, text, keep, marker);
+        let Ok::<_, Infallible>(best) = cut.longest(max_tokens, |head, tail| {
+            Ok(self.tokens(cut.measure(self, head, tail, &mut scratch)))
+        });
+        Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail)))
+    }
+}
+
+/// Returns `text` cut to at most `max_tokens` tokens, with any counter.
 pub(crate) fn cut_to<'a>(
     text: &'a str,
     max_tokens: usize,
+    keep: Keep,
+    marker: &str,
     counter: &dyn TokenCounter,
 ) -> Cow<'a, str> {
-    let (whole, none, limit) = (Text::from(text), Text::from(""), max_tokens as u64);
-    let mut scratch = Vec::new();
+    let (whole, marker, limit) = (Text::from(text), Text::from(marker), max_tokens as u64);
     let cut = match counter.native() {
-        Some(Native::Exact(exact)) => exact.truncate(whole, limit, Keep::Start, none, &GO_ON),
-        Some(Native::Estimate(estimate)) => {
-            let count = |piece: Text<'_>| Ok(estimate.count_text(piece, &mut scratch));
-            let Ok::<_, Infallible>(cut) = truncate(whole, limit, Keep::Start, none, count);
-            cut
-        }
+        Some(Native::Exact(exact)) => exact.truncate(whole, limit, keep, marker, &GO_ON),
+        Some(Native::Estimate(estimate)) => estimate.truncate(whole, limit, keep, marker),
         None => {
+            let mut utf8 = Vec::new();
             let count = |piece: Text<'_>| {
-                scratch.clear();
-                piece.write_utf8(&mut scratch);
-                Ok(counter.count(&String::from_utf8_lossy(&scratch)) as u64)
+                utf8.clear();
+                piece.write_utf8(&mut utf8);
+                Ok(counter.count(&String::from_utf8_lossy(&utf8)) as u64)
             };
-            let Ok::<_, Infallible>(cut) = truncate(whole, limit, Keep::Start, none, count);
+            let Ok::<_, Infallible>(cut) = truncate(whole, limit, keep, marker, count);
             cut
         }
     };
@@ -260,6 +404,24 @@ mod tests {
     fn both_ends_stay() {
         assert_eq!(Some("abc..ij"), cut("abcdefghij", 7, Keep::Both, "..").as_deref());
         assert_eq!(None, cut("abc", 3, Keep::Both, ".."));
+    }
+
+    #[test]
+    fn words_stay_whole() {
+        let cut = |text: &str, max_tokens, keep, marker: &str| {
+            let cut = Estimate::Words.truncate(text.into(), max_tokens, keep, marker.into());
+            cut.map(|bytes| String::from_utf8(bytes).unwrap())
+        };
+        let text = "Green tea is not oxidised.";
+        assert_eq!(Some("Green tea is"), cut(text, 3, Keep::Start, "").as_deref());
+        assert_eq!(Some("Green tea ..."), cut(text, 3, Keep::Start, "...").as_deref());
+        assert_eq!(Some("... not oxidised."), cut(text, 3, Keep::End, "...").as_deref());
+        assert_eq!(Some("Green tea oxidised."), cut(text, 3, Keep::Both, "").as_deref());
+        // A long word may take the room of one side: the other has more words.
+        let lopsided = "a bbb c d eeeeeeee f";
+        assert_eq!(Some("a [...] d eeeeeeee f"), cut(lopsided, 5, Keep::Both, " [...]").as_deref());
+        assert_eq!(Some(""), cut(text, 0, Keep::Start, "").as_deref());
+        assert_eq!(None, cut(text, 5, Keep::Both, "..."));
     }
 
     #[test]

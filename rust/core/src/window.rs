@@ -16,6 +16,8 @@
 //! ```
 
 mod limits;
+#[cfg(feature = "json")]
+mod litellm;
 mod models;
 mod negotiation;
 

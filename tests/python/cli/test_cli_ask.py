@@ -195,7 +195,7 @@ def test_what_is_no_text_is_one_warning(run, docs):
         (["docs", "tea", "-n", "-1"], "max_tokens must be from 0 to "),
         (["docs", "tea", "-o", "yaml"], "argument -o/--output: must be one of 'text', 'json', "),
         (["docs", "tea", "-m", "gtp-4o"], "argument -m/--counter: counter must be one of "),
-        (["docs"], "the following arguments are required: QUESTION"),
+        (["docs"], "the following arguments are required: QUERY"),
     ],
 )
 def test_ask_refuses(refused, docs, arguments, message):

@@ -1,4 +1,4 @@
-"""The help of the program: its examples run as they stand, and those of the README too."""
+"""The help of the program: its examples run as they stand."""
 
 import os
 import re
@@ -6,12 +6,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-COMMANDS = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect")
-README = Path(__file__).parents[3] / "README.md"
+COMMANDS = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect", "completion")
 FILES = {
     "docs/handbook.md": "# Remote work\n\nThe remote work policy asks for a VPN.\n",
     "src/counter.py": "def count(text):\n    # Here tokens are counted.\n",
@@ -71,23 +69,11 @@ def test_help_ends_with_two_examples_that_run(run, shell, command):
 
 def test_every_command_is_tried(run):
     """The list of commands above is that of the program."""
-    listed = re.findall(r"^    (\w+) ", run("--help")[1].partition("COMMAND\n")[2], re.MULTILINE)
+    help_text = run("--help")[1].partition("COMMAND\n")[2]
+    listed = re.findall(r"^    (\w+)\b", help_text, re.MULTILINE)
     assert {*COMMANDS} == {*listed}
 
 
 def test_help_has_no_colours_in_a_pipe(shell):
     """What is read by a program has no escapes."""
     assert "\x1b" not in shell("budgeteer ask --help").stdout
-
-
-def test_the_readme_says_what_its_commands_answer(shell):
-    """In the section on the command line, what stands below a ``$`` is what comes of it."""
-    section = README.read_text(encoding="utf-8").partition("\n### Command line\n")[2]
-    section = section.partition("\n### ")[0]
-    shown = re.findall(r"^```console\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    assert shown
-    for block in shown:
-        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            line, _, expected = step.partition("\n")
-            done = shell(line)
-            assert expected.rstrip() == (done.stdout + done.stderr).rstrip()

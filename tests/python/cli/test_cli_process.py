@@ -29,7 +29,7 @@ def test_importing_it_is_light():
     """No package but our own is imported before it is needed."""
     code = (
         "import sys, budgeteer.cli as cli; cli.main(['--version']); "
-        "sys.exit(bool({'yaml', 'numpy', 'pathspec'} & set(sys.modules)))"
+        "sys.exit(bool({'yaml', 'numpy', 'pathspec', 'rich', 'shtab'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
 
@@ -128,7 +128,7 @@ def test_the_module_runs():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = process("query", "-c", EXAMPLE, "-t", POLICY, env=environment)
     assert (0, b"") == (done.returncode, done.stderr)
-    assert b"  [handbook] Remote Work Policy: score=1.00, tokens=79" in done.stdout
+    assert b"  [handbook] Remote Work Policy: score=8.77, tokens=64" in done.stdout
     arguments = ("pack", "--query", "", "--max-tokens", "9")
     done = process(*arguments, input='["Grün 茶"]'.encode(), env=environment)
     assert (0, "Grün 茶".encode(), b"") == (done.returncode, done.stdout, done.stderr)

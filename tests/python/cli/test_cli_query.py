@@ -5,19 +5,25 @@ from pathlib import Path
 
 import embedding_server as server
 import pytest
-from test_cli import ANSWER_KEYS
 
 from budgeteer import ranking
 from budgeteer.config import load
 
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "budgeteer.yaml")
 POLICY = "What is the remote work policy?"
+ANSWER_KEYS = [
+    "total_tokens", "budget_tokens", "was_truncated", "is_exact", "chunks", "dropped",
+    "dropped_count", "elapsed_ms", "text", "fallback", "kept",
+]  # fmt: skip
 CHUNK_KEYS = [
-    "content", "source", "title", "path", "relevance_score", "token_count", "was_cut", "metadata",
+    "content", "id", "source", "title", "path", "relevance_score", "token_count", "was_cut",
+    "index", "metadata",
 ]  # fmt: skip
-DROPPED_KEYS = [
-    "source", "title", "relevance_score", "reason", "needed_tokens", "available_tokens",
-]  # fmt: skip
+DROPPED_KEYS = {
+    "id", "source", "title", "relevance_score", "reason", "needed_tokens", "available_tokens",
+    "duplicate_of", "index", "score",
+}  # fmt: skip
+PLACE = {"id", "source", "title"}
 
 
 def test_query_reports_what_is_in_and_then_the_context(run):
@@ -27,11 +33,11 @@ def test_query_reports_what_is_in_and_then_the_context(run):
     packing = load(EXAMPLE).query(POLICY)
     head, *listed = out.split("\n\n", 1)[0].splitlines()
     assert head == (
-        f"{packing.total_tokens} of {packing.budget_tokens} tokens (estimated): "
+        f"{packing.total_tokens} of {packing.budget_tokens} tokens: "
         f"{len(packing.kept)} kept, {packing.dropped_count} dropped "
         f"(budget: {packing.dropped_count})"
     )
-    assert "  [handbook] Remote Work Policy: score=1.00, tokens=79" == listed[0]
+    assert "  [handbook] Remote Work Policy: score=8.77, tokens=64" == listed[0]
     assert [f"  [{k.chunk.source}] {k.chunk.title}" for k in packing.kept] == [
         line.rsplit(":", 1)[0] for line in listed
     ]
@@ -47,12 +53,12 @@ def test_query_answers_in_json(run):
     packing = load(EXAMPLE).query(POLICY)
     assert ANSWER_KEYS == list(answer)
     assert all(CHUNK_KEYS == list(chunk) for chunk in answer["chunks"])
-    assert all(DROPPED_KEYS == list(chunk) for chunk in answer["dropped"])
+    assert all(DROPPED_KEYS == {*chunk} for chunk in answer["dropped"])
     assert packing.total_tokens == answer["total_tokens"]
     assert packing.budget_tokens == answer["budget_tokens"]
     assert packing.text == "\n\n".join(chunk["content"] for chunk in answer["chunks"])
     assert packing.dropped_count == answer["dropped_count"] == len(answer["dropped"])
-    assert [1.0, 0.6667] == [chunk["relevance_score"] for chunk in answer["chunks"][:2]]
+    assert [8.768, 5.2085] == [chunk["relevance_score"] for chunk in answer["chunks"][:2]]
     first = answer["chunks"][0]
     assert ("remote-work.md", first["metadata"]["path"]) == (first["path"], "remote-work.md")
     assert 0 <= answer["elapsed_ms"] == round(answer["elapsed_ms"], 3)
@@ -119,7 +125,7 @@ def test_query_of_an_empty_packing_has_no_context(run, tmp_path):
     """Where nothing fits, the report is its first line."""
     path = tmp_path / "c.yaml"
     path.write_text("budget: {max_tokens: 1}\nsources: [{type: inline, text: A note.}]")
-    expected = "0 of 1 tokens (estimated): 0 kept, 1 dropped (budget: 1)\n"
+    expected = "0 of 1 tokens: 0 kept, 1 dropped (budget: 1)\n"
     assert (0, expected, "") == run("query", "-c", path, "-t", "note")
 
 
@@ -142,11 +148,13 @@ def test_query_says_what_is_wrong_with_a_configuration(refused, tmp_path):
 
 
 def test_query_says_estimated_of_estimates_only(run, tmp_path):
-    """A configuration counts by chars_div4 unless it names another counter."""
+    """A configuration counts exactly unless it names an estimate, or spells options as before."""
     path = tmp_path / "c.yaml"
     source = "sources: [{type: inline, text: Green tea.}]"
     for budget, counted in [
-        ("", "3 of 8000 tokens (estimated): "),
+        ("", "3 of 8000 tokens: "),
+        ("budget: {counter: chars_div4}\n", "3 of 8000 tokens (estimated): "),
+        ("budget: {truncation: stop}\n", "3 of 8000 tokens (estimated): "),
         ("budget: {estimator: gpt-4o}\n", "3 of 8000 tokens: "),
     ]:
         path.write_text(budget + source, encoding="utf-8")

@@ -60,11 +60,11 @@ def test_inspect_says_that_the_window_overflows(run):
 
 
 def test_inspect_says_that_the_model_is_not_known(run):
-    """An unknown model has 8192 tokens, and nothing is logged to standard error."""
+    """An unknown model has 32768 tokens, and nothing is logged to standard error."""
     status, out, err = run("inspect", "--model", "no\nbody", "--messages", 1, "--max-tokens", 9)
 
     assert (0, "") == (status, err)
-    assert "  Context Window: 8192 tokens (the model is not known)" in out.splitlines()
+    assert "  Context Window: 32768 tokens (the model is not known)" in out.splitlines()
     assert out.startswith("Two-dimensional budget for no\\nbody:\n")
 
 
@@ -139,7 +139,7 @@ def test_models_looks_one_up(run):
     [
         (["inspect"], "the following arguments are required: --model, --messages, --max-tokens"),
         (["inspect", *DOCUMENT[:-1], "x"], "argument --max-tokens: invalid int value: 'x'"),
-        (["inspect", *DOCUMENT[:-1], "-1"], "max_output_tokens must be from 0 to "),
+        (["inspect", *DOCUMENT[:-1], "-1"], "--max-tokens must be from 0 to "),
         (["inspect", *DOCUMENT, "--memories", "no/such/file"], "no/such/file: No such file"),
         (["inspect", *DOCUMENT, "--memories", "9" * 5000], "9999"),
         (["inspect", *DOCUMENT, "--memories", "9" * 50], "memories must be from 0 to "),

@@ -2,7 +2,9 @@
 
 import json
 import logging
+import math
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -74,20 +76,180 @@ def test_documents_windows(name):
     )
 
 
-def test_unknown_models_have_8192(caplog):
-    """Seed 001: an unknown model has the window 8192, and a warning says so once."""
+def test_unknown_models_have_a_window_and_an_estimate(caplog):
+    """An unknown model has a default window, counts by an estimate, and is warned of once."""
     with caplog.at_level(logging.WARNING, "budgeteer"):
-        answers = {model_limits("nobody-knows-this") for _ in range(3)}
+        [limits] = {model_limits("nobody-knows-this") for _ in range(3)}
+        assert not get_counter(limits).is_exact
 
-    assert {(8192, 8192, None, None, False)} == {
-        (a.context_window, a.max_input_tokens, a.max_output_tokens, a.encoding, a.known)
-        for a in answers
-    }
-    assert ["budgeteer"] == [record.name for record in caplog.records]
+    assert (32_768, 32_768, None, "o200k_base", 1.9, False, None) == (
+        limits.context_window, limits.max_input_tokens, limits.max_output_tokens,
+        limits.encoding, limits.calibration, limits.known, limits.guessed_from,
+    )  # fmt: skip
+    [record] = caplog.records
+    assert "budgeteer" == record.name
     assert (
-        "model 'nobody-knows-this' is not known: its context window is taken to be 8192"
-        == caplog.records[0].getMessage()
+        "model 'nobody-knows-this' is not known: its context window is taken to be 32768; "
+        "register_model states its limits, load_models('litellm') reads those that litellm knows"
+        == record.getMessage()
     )
+    assert ("nobody-knows-this", 32_768, None) == (
+        record.model, record.context_window, record.guessed_from,
+    )  # fmt: skip
+
+
+def test_the_unknown_window_is_that_of_the_smallest_model_served_today():
+    """No smaller window in the table is a chat model's of today, and one has it."""
+    small = {n for n, row in SHIPPED["models"].items() if row["context_window"] < 32_768}
+
+    assert small == {
+        *("gpt-4", "gpt-3.5-turbo", "davinci-002", "babbage-002", "deepseek-coder:6.7b"),
+        *("text-embedding-3-large", "text-embedding-3-small", "text-embedding-ada-002"),
+        *("gemini-2.5-pro-preview-tts", "phi-4"),
+    }
+    assert 32_768 == model_limits("qwen-max").context_window
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "window"),
+    [
+        ("azure/my-gpt-4o-deployment", "gpt-4o", 128_000),
+        ("my-gpt-4o-deployment", "gpt-4o", 128_000),
+        ("MY_GPT-4O_x", "gpt-4o", 128_000),
+        ("acme/gpt-4", "gpt-4", 8192),
+        ("GPT-4", "gpt-4", 8192),
+        ("somewhere/openai/gpt-4.1-mini@eu", "gpt-4.1-mini", 1_047_576),
+        ("eu.gpt-4.1", None, 1_047_576),  # behind a known prefix
+        ("xx.gpt-4.1", "gpt-4.1", 1_047_576),
+        ("gpt-4o-or/gpt-4-turbo", None, 128_000),  # a known beginning goes before
+        ("x-gpt-4-gpt-4.1-mini-x", "gpt-4.1-mini", 1_047_576),  # the longest
+        ("x-o1-o3", "o3", 200_000),  # the last
+        ("accounts/fireworks/models/llama-v3p1-70b-instruct", "llama-v3p1", 128_000),
+        ("meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1", 128_000),
+        ("Qwen/Qwen3-32B", "qwen3-32b", 40_960),
+        ("projects/p/claude-sonnet-4@20250514", "claude-sonnet-4", 200_000),
+    ],
+)
+def test_the_longest_known_part(name, found, window, caplog):
+    """An unknown name has the limits of the longest known part, marked, and one warning."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        [limits] = {model_limits(name) for _ in range(2)}
+        counter = get_counter(limits)
+
+    assert (name, window, found) == (limits.name, limits.context_window, limits.guessed_from)
+    if found is None:
+        assert limits.known
+        return
+    assert (False, False) == (limits.known, counter.is_exact)
+    assert counter == get_counter(name)
+    [record] = caplog.records
+    assert (
+        f"model {name!r} is not known: its context window is taken to be {window}, as that of "
+        f"{found!r} in its name; " in record.getMessage()
+    )
+    assert (name, window, found) == (record.model, record.context_window, record.guessed_from)
+    assert get_counter(found).count("Hello, world!") == counter.count("Hello, world!")
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("openrouter/anthropic/claude-sonnet-4", "claude-sonnet-4"),
+        ("bedrock/us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet"),
+        ("vertex_ai/gemini-2.5-pro@001", "gemini-2.5-pro"),
+        ("ft:gpt-4o-mini-2024-07-18:org::id", "gpt-4o-mini"),
+        ("llama3.1", "llama3.1:70b"),
+    ],
+)
+def test_known_prefixes_are_no_guess(name, same):
+    """Behind a prefix or with a version a name is known."""
+    limits, expected = model_limits(name), model_limits(same)
+
+    assert expected == replace(limits, name=same)
+    assert limits.known
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "notgpt-4o2",
+            "gpt-4o2",
+            "xo1",
+            "gpt-4.2",
+            "gpt-4x",
+            "gpt",
+            "",
+            "-",
+            "llama",
+            "gpt-4" * 9,
+        ),
+        *("gpt 4o", "my gpt-4o", "gpt-4.1.2", "claude", "x.y", "o1x-xo3"),
+    ],
+)
+def test_no_part_is_inside_a_word(name):
+    """What merely contains a known name, or starts alike, is unknown."""
+    limits = model_limits(name)
+
+    assert (False, None, 32_768) == (limits.known, limits.guessed_from, limits.context_window)
+
+
+@given(st.from_regex(r"([a-z0-9]{0,3}[-:@/_.]){0,4}", fullmatch=True), st.sampled_from(["", "-x"]))
+def test_any_prefix_leads_to_the_model(prefix, rest):
+    """Whatever parts come before a name that no longer part covers, it is found."""
+    limits = model_limits(f"{prefix}gpt-4.1-mini{rest}")
+
+    assert 1_047_576 == limits.context_window
+    assert limits.known == (limits.guessed_from is None)
+
+
+def test_strict_refuses_a_guess(caplog):
+    """strict raises instead of guessing, with the remedy, and logs nothing."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        for name, words in [
+            ("nobody-knows", "model 'nobody-knows' is not known; register_model states"),
+            ("my-gpt-4o-x", "model 'my-gpt-4o-x' is not known, only 'gpt-4o' in it; register_mod"),
+            ("gpt-5.22", "did you mean 'gpt-5.2'?"),
+        ]:
+            with pytest.raises(InvalidArgumentError) as caught:
+                model_limits(name, strict=True)
+            assert words in str(caught.value)
+    assert [] == caplog.records
+    with pytest.raises(InvalidArgumentError, match="not known"):
+        model_limits(model_limits("nobody-knows"), strict=True)
+    assert model_limits("gpt-4o", strict=True) == model_limits("gpt-4o")
+    assert model_limits("llama3.2:3b", strict=True).known
+    with pytest.raises(InvalidArgumentError, match="strict must be a bool, not int"):
+        model_limits("gpt-4o", strict=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "llama3.2:3b",
+            "strict refuses the counter 'llama3.2:3b', which is an estimate; 'hf:PATH'",
+        ),
+        ("my-gpt-4o-x", "strict refuses the counter 'my-gpt-4o-x', which is an estimate"),
+        ("text-davinci-003", "'tiktoken:p50k_base' counts it exactly"),
+        ("chars_div4", "name an encoding such as 'o200k_base'"),
+        (len, "strict refuses the counter 'len', which is an estimate"),
+        ("nobody-knows", "counter must be one of"),
+    ],
+)
+def test_a_strict_counter_is_exact(name, words, caplog):
+    """get_counter with strict answers an exact counter or raises, and logs nothing."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        with pytest.raises(InvalidArgumentError) as caught:
+            get_counter(name, strict=True)
+        if name != "nobody-knows":
+            with pytest.raises(InvalidArgumentError):
+                get_counter(get_counter(name), strict=True)
+
+    assert words in str(caught.value)
+    assert get_counter("gpt-4o", strict=True) == get_counter("o200k_base", strict=True)
+    with pytest.raises(InvalidArgumentError, match="strict must be a bool, not str"):
+        get_counter("gpt-4o", strict="yes")
 
 
 def test_names_warned_of_are_bounded():
@@ -125,14 +287,6 @@ def test_a_name_is_found(name, same):
     assert expected.to_dict() == {**found.to_dict(), "name": same}
 
 
-@pytest.mark.parametrize(
-    "name", ["gpt-4.2", "gpt-4x", "acme/gpt-4", "GPT-4", "gpt", "", "-", "llama3.1", "gpt-4" * 9]
-)
-def test_a_beginning_ends_at_a_boundary(name):
-    """What merely starts alike, is written otherwise or is somebody else's is unknown."""
-    assert not model_limits(name).known
-
-
 def test_gpt_4_does_not_answer_for_gpt_4_1():
     """Seed 001's gpt-4 has 8192 tokens, gpt-4.1 a million: neither answers for the other."""
     assert 8192 == model_limits("gpt-4-0613").context_window
@@ -160,11 +314,35 @@ def test_every_entry_is_sound(name):
     known = _models.encoding_of(name)
     if known is not None:
         assert (known, None) == (limits.encoding, limits.calibration)
-    elif limits.encoding is not None:
-        assert limits.encoding in tiktoken.list_encoding_names()
+    else:
+        assert "o200k_base" == limits.encoding
         assert limits.calibration >= 1.0
+        assert any(
+            text.startswith(f"{limits.calibration} tokens")
+            for text in SHIPPED["calibrations"].values()
+        )
     assert limits.source in SHIPPED["sources"]
     assert limits == pickle.loads(pickle.dumps(limits))
+
+
+def test_the_table_states_its_source():
+    """The table has its package with version, licence, date and hash."""
+    [source] = [name for name in SHIPPED["sources"] if name != "document"]
+
+    assert source == model_limits("gpt-5").source
+    version, date = re.fullmatch(r"litellm ([\d.]+) of (\d{4}-\d\d-\d\d)", source).groups()
+    stated = SHIPPED["sources"][source]
+    assert f"of litellm {version} (MIT), {date}, SHA-256 " in stated
+    assert re.search(r"SHA-256 [0-9a-f]{64}; rules in scripts/generate_models.py", stated)
+    for family in ("llama", "qwen", "deepseek", "mistral", "other"):
+        assert "measured 2026-" in SHIPPED["calibrations"][family]
+
+
+def test_an_unknown_model_counts_no_lower_than_a_known_one():
+    """Knowing less never packs more: no model of today has a larger factor than an unknown one."""
+    factors = [row["calibration"] or 1.0 for row in SHIPPED["models"].values()]
+
+    assert max(factors) <= model_limits("nobody-knows").calibration
 
 
 def test_aliases_lead_somewhere():
@@ -184,7 +362,7 @@ def test_encodings_are_tiktokens(name, rest):
         expected = tiktoken.encoding_name_for_model(name + rest)
     except KeyError:
         return
-    assert (expected, None, True) == _limits.encoding_of(name + rest)
+    assert (expected, None) == _limits.encoding_of(name + rest)
     assert (expected, None) == (
         model_limits(name + rest).encoding,
         model_limits(name + rest).calibration,
@@ -213,15 +391,66 @@ def test_a_packing_by_a_calibrated_counter():
     assert get_counter("claude-sonnet-4-5").count(packing.text) == packing.total_tokens <= 12
 
 
-def test_a_tokenizer_that_is_not_native():
-    """A known model whose tokenizer is not here says what counts for it."""
-    with pytest.raises(InvalidArgumentError) as caught:
-        get_counter("llama3.2:3b")
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [
+        *(("llama3.2:3b", 1.4), ("qwen2.5:7b", 1.65), ("deepseek-chat", 1.45)),
+        *(("mistral-large-latest", 1.65), ("mistral:7b", 1.85), ("grok-3", 1.9)),
+        *(("gpt2", 1.9), ("text-davinci-003", 1.9)),
+    ],
+)
+def test_a_tokenizer_that_is_not_native(name, factor, caplog):
+    """Such a model counts by a factor of o200k_base, says so, and is warned of once."""
+    text = "Green tea is mild, and black tea is strong. " * 20
+    exact = get_counter("o200k_base").count(text)
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        counter = get_counter(name)
+        assert counter == get_counter(name)
 
+    assert math.ceil(exact * factor) == counter.count(text)
     assert (
-        "counter 'llama3.2:3b' has a tokenizer that is not native; "
-        "'hf:PATH' counts with its tokenizer.json" == str(caught.value)
+        f"TokenCounter(name={name!r}, is_exact=False, estimate='o200k_base * {factor}')"
+        == repr(counter)
     )
+    assert counter == pickle.loads(pickle.dumps(counter))
+    [record] = caplog.records
+    remedy = "'hf:PATH' counts exactly with its tokenizer.json, where that is published"
+    if name in MODEL_TO_ENCODING:
+        remedy = f"'tiktoken:{MODEL_TO_ENCODING[name]}' counts it exactly"
+    assert (
+        f"model {name!r} counts by an estimate, {factor} tokens for each of o200k_base; {remedy}"
+        == record.getMessage()
+    )
+    assert (name, "o200k_base", factor) == (record.model, record.encoding, record.calibration)
+
+
+def test_a_tokenizer_that_is_not_native_everywhere(caplog):
+    """A layout, messages and a packer take such a model as any other; nothing raises."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        for name in ("llama3.2:3b", "nobody-knows", "my-gpt-4o-x"):
+            limits = model_limits(name)
+            layout = Layout(name, [Section("system", "Be brief.")]).fit()
+            counted = count_messages([{"role": "user", "content": "tea"}], model=limits)
+            packing = Packer(9, counter=get_counter(limits)).pack("tea", ["Green tea.", "Rye."])
+            assert not layout.is_exact
+            assert counted > 0
+            assert not packing.is_exact
+            assert get_counter(limits).count(packing.text) <= 9
+
+    assert ["llama3.2:3b", "nobody-knows", "my-gpt-4o-x"] == [r.model for r in caplog.records]
+
+
+def test_a_factor_of_ones_own_is_no_warning(caplog):
+    """Who states a factor is not told of it; who states a window only is."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        register_model("llama3.2:3b", context_window=9, encoding="o200k_base", calibration=1.1)
+        assert not get_counter("llama3.2:3b").is_exact
+        assert [] == caplog.records
+        own = register_model("acme-7b", context_window=9)
+        assert ("o200k_base", 1.9) == (own.encoding, own.calibration)
+        assert 8 == get_counter("acme-7b").count("Hello, world!")
+
+    assert ["acme-7b"] == [record.model for record in caplog.records]
 
 
 def test_registered_models_go_first():
@@ -351,8 +580,9 @@ def test_the_file_of_the_environment(models_file, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "it must be an object with an object 'models'"),
-        ('{"models": []}', "it must be an object with an object 'models'"),
+        ("[]", "it must be an object with an object 'models', or litellm's"),
+        ('{"models": []}', "it must be an object with an object 'models', or litellm's"),
+        ('{"a": {"context_window": 3}}', "it must be an object with an object 'models', or"),
         ("{", "line 1"),
         ('{"models": {"a": 3}}', "models['a'] must be an object, not int"),
         ('{"models": {"a": {}}}', "models['a'].context_window is required"),
@@ -376,6 +606,98 @@ def test_refused_files(models_file, monkeypatch, content, message):
     with pytest.raises(InvalidArgumentError, match=r"^BUDGETEER_MODELS: "):
         model_limits("gpt-4")
     assert get_counter("o200k_base").is_exact  # needs no table
+
+
+LITELLM = {
+    "sample_spec": {"max_tokens": "words", "max_input_tokens": "words", "mode": "one of"},
+    "acme/big": {"max_input_tokens": 9_000, "max_output_tokens": 900, "mode": "chat"},
+    "acme-old": {"max_tokens": 700, "litellm_provider": "acme", "x": {"y": 1}},
+    "acme-embed": {"max_input_tokens": 500, "mode": "embedding", "max_output_tokens": 0},
+    "acme-picture": {"max_input_tokens": 500, "mode": "image_generation"},
+    "acme-nothing": {"mode": "chat", "max_input_tokens": 0},
+    "acme-answer": {"mode": "chat", "max_tokens": 5, "max_output_tokens": 5},
+    "gpt-5-of-mine": {
+        "max_input_tokens": 272_000, "max_output_tokens": 128_000, "litellm_provider": "openai",
+    },
+    "generalizations": {"a": 1},
+}  # fmt: skip
+READ = {
+    "acme/big": (9_000, 9_000, 900, "o200k_base", 1.9),
+    "acme-old": (700, 700, None, "o200k_base", 1.9),
+    "acme-embed": (500, 500, None, "o200k_base", 1.9),
+    "gpt-5-of-mine": (400_000, 272_000, 128_000, "o200k_base", None),
+}
+
+
+def test_a_file_of_litellm(models_file):
+    """load_models reads litellm's form: windows, answers, text only, without its sample."""
+    read = load_models(models_file(LITELLM))
+
+    assert READ == {
+        limits.name: (
+            limits.context_window, limits.max_input_tokens, limits.max_output_tokens,
+            limits.encoding, limits.calibration,
+        )
+        for limits in read
+    }  # fmt: skip
+    assert {"mine.json"} == {limits.source for limits in read}
+    assert 9_000 == model_limits("acme/big:free").context_window
+    assert "acme/big" == model_limits("x/acme/big").guessed_from
+
+
+@pytest.mark.parametrize("version", [None, "9.8.7"])
+def test_the_installed_litellm(tmp_path, monkeypatch, version):
+    """load_models("litellm") reads the file of the installed package, which it does not import."""
+    package = tmp_path / "litellm"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    (package / "model_prices_and_context_window_backup.json").write_text(json.dumps(LITELLM))
+    if version is not None:
+        info = tmp_path / f"litellm-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: litellm\nVersion: {version}\n"
+        )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert [*READ] == [limits.name for limits in load_models("litellm")]
+    expected = "litellm" if version is None else f"litellm {version}"
+    assert expected == model_limits("acme/big").source
+    assert "litellm" not in sys.modules
+
+    monkeypatch.setattr(_limits, "_own", {})
+    monkeypatch.setenv("BUDGETEER_MODELS", "litellm")
+    _limits._environment_file.cache_clear()
+    assert 9_000 == model_limits("acme/big").context_window
+    _limits._environment_file.cache_clear()
+
+
+def test_litellm_is_not_installed(monkeypatch):
+    """Without litellm the error says how to install it, and which file to give instead."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InvalidArgumentError, match="pip install litellm, or give the path"):
+        load_models("litellm")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"max_input_tokens": "9"}, "['acme'].context_window must be an int, not str"),
+        ({"max_input_tokens": -9}, "['acme'].context_window must be from 1 to"),
+        ({"max_tokens": 9.5}, "['acme'].context_window must be an int, not float"),
+        ({"max_input_tokens": 9, "max_output_tokens": "3"},
+         "['acme'].max_output_tokens must be an int, not str"),
+        ({"max_tokens": 9, "litellm_provider": 3}, "['acme'].provider must be a str, not int"),
+    ],
+)  # fmt: skip
+def test_refused_files_of_litellm(models_file, entry, message):
+    """A wrong entry names itself and its key, and nothing is registered."""
+    path = models_file({"good": {"max_tokens": 7}, "acme": entry})
+    with pytest.raises(InvalidArgumentError) as caught:
+        load_models(path)
+
+    assert f"'{path}': {message}" in str(caught.value)
+    assert {} == _limits._own
 
 
 @pytest.mark.parametrize("path", [None, 3, "no/such/file.json", "nul\0", "."])
@@ -448,8 +770,6 @@ def test_own_limits_count_by_their_own_encoding():
     [
         ({"encoding": "nope"}, "counter 'acme' has the encoding 'nope', which is not native"),
         ({"encoding": "nope", "calibration": 2.0}, "counter must be one of"),
-        ({"encoding": None}, "counter 'acme' has a tokenizer that is not native"),
-        ({"encoding": None, "known": False}, "counter must be one of"),
     ],
 )
 def test_own_limits_without_a_counter(change, message):
@@ -463,9 +783,18 @@ def test_own_limits_without_a_counter(change, message):
     assert 0 == count_messages([], model=limits, counter="words")
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_own_limits_without_an_encoding(known):
+    """Limits that state no encoding, of a name nobody knows, count as an unknown model."""
+    counter = get_counter(replace(OWN, encoding=None, known=known))
+
+    assert (False, 8) == (counter.is_exact, counter.count("Hello, world!"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"guessed_from": 3}, "guessed_from must be a str, not int"),
         ({"name": 3}, "name must be a str, not int"),
         ({"context_window": -1}, "context_window must be from 0 to"),
         ({"context_window": 1.5}, "context_window must be an int, not float"),

@@ -199,6 +199,7 @@ def test_long_texts(endpoint, embedder):
             call(texts)
         assert 2 == caught.value.index
         assert "tea" not in str(caught.value)
+        assert str(caught.value).endswith("; the option truncate cuts it")
     assert [] == endpoint.questions
 
     with pytest.raises(EmbeddingError, match=r"^text has more than the 3 tokens"):
@@ -206,11 +207,22 @@ def test_long_texts(endpoint, embedder):
     both(with_options(embedder, model="m"), texts)
 
 
-def test_long_texts_cut(endpoint, embedder):
-    """On request a text above the limit is cut to it."""
-    both(with_options(embedder, max_input_tokens=3, truncate=True), ["one two three four", "one"])
-
+def test_long_texts_cut(endpoint, embedder, caplog):
+    """On request a text above the limit is cut to it; the log says so of a query."""
+    embedder = with_options(embedder, max_input_tokens=3, truncate=True)
+    both(embedder, ["one two three four", "one"])
     assert ["one two three", "one"] == endpoint.inputs()[0]
+    assert [] == caplog.records
+
+    endpoint.questions.clear()
+    with embedder:
+        embedder.embed_query("one two three")
+        embedder.embed_query("one two three four")
+        asyncio.run(embedder.aembed_query("one two three four"))
+    assert [["one two three"]] * 3 == endpoint.inputs()
+    expected = (3, embedder.model)
+    ours = [record for record in caplog.records if record.name == "budgeteer"]
+    assert [expected] * 2 == [(record.max_input_tokens, record.model) for record in ours]
 
 
 def test_no_key_is_sent(endpoint, embedder):

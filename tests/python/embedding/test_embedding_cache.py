@@ -248,8 +248,12 @@ def test_a_cache_that_cannot_be_used(endpoint, embedder, caplog, what):
         assert sorted(TEXTS) == as_sent(endpoint, embedder)
 
     assert warnings_of(caplog)
-    for message in warnings_of(caplog):
-        assert message.startswith(f"the embedding cache {path_of(embedder)} cannot be used: ")
+    for record in caplog.records:
+        path = str(path_of(embedder))
+        assert (path, f"the embedding cache {path} cannot be used: {record.problem}") == (
+            record.cache,
+            record.getMessage(),
+        )
 
 
 def test_a_locked_file(endpoint, embedder, caplog, monkeypatch):

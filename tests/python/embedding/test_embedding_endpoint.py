@@ -378,7 +378,8 @@ def test_waits_grow(endpoint, embed, caplog):
 
     ours = [record for record in caplog.records if record.name == "budgeteer"]
     waits = [record.args[1] for record in ours]
-    assert ["answered 500 (some_code)"] * 3 == [record.args[0] for record in ours]
+    assert ["answered 500 (some_code)"] * 3 == [record.problem for record in ours]
+    assert waits == [record.wait_seconds for record in ours]
     for i, wait in enumerate(waits):
         assert 0.04 * 2**i <= wait <= 0.08 * 2**i
 

@@ -267,7 +267,8 @@ def test_metadata_that_is_rendered(backend, metadata, shown):
 
 
 CHUNK = (
-    "a str, a mapping with 'text' or 'content', or an object with .text, .page_content or .content"
+    "a str, a mapping with 'text', 'content' or 'page_content', or an object with .text, "
+    ".page_content or .content"
 )
 
 

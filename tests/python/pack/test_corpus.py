@@ -331,7 +331,7 @@ def test_packing_outlives_appending(backend):
         (7, "chunks must be a sequence, not int"),
         ([SimpleNamespace(text=7)], "chunks[0].text must be a str, not int"),
         (["tea", {"text": "tea", "title": 7}], "chunks[1].title must be a str, not int"),
-        (["tea", {}], "chunks[1] must have a key 'text' or 'content'"),
+        (["tea", {}], "chunks[1] must have a key 'text', 'content' or 'page_content'"),
     ],
 )
 def test_bad_chunks(backend, chunks, message):

@@ -87,8 +87,8 @@ CASES = [
         options={"overflow": "truncate_end"},
     ),
     Case(
-        "a cut by words keeps the whitespace", ["one two  three\tfour five"], 3, [0],
-        f"one two  {END_MARKER}", 3, options={"overflow": "truncate_end", "counter": "words"},
+        "a cut by words ends behind a word", ["one two  three\tfour five"], 3, [0],
+        f"one two{END_MARKER}", 3, options={"overflow": "truncate_end", "counter": "words"},
     ),
     Case(
         "a cut by a callable", ["x" * 20], 10, [0], f"xxxx{END_MARKER}", 10,

@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support import on_both, using
 
-from budgeteer import Packer
+from budgeteer import Chunk, Packer
+from budgeteer._pack.call import begun
+from budgeteer._pack.packer import prepared_of
 
 WORDS = ["green", "tea", "rye", "bread", "coffee", "remote", "policy", "\u8336", "caf\u00e9"]
 
@@ -91,6 +93,58 @@ def test_large_batch_beside_busy_threads(name):
 
     assert not worker.is_alive()
     assert expected == results[0].to_dict()
+
+
+@pytest.fixture
+def turns():
+    """Return what a thread counts that runs only while others have released the lock."""
+    found = [0]
+    over = threading.Event()
+
+    def count():
+        while not over.is_set():
+            found[0] += 1
+            time.sleep(0)
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=count)
+    sys.setswitchinterval(1_000)  # no thread has to make way for another
+    thread.start()
+    yield found
+    over.set()
+    sys.setswitchinterval(interval)
+    thread.join(30)
+
+
+@pytest.mark.parametrize("options", [{}, {"template": "tagged"}, {"dedupe": "near"}])
+def test_one_of_several_workers_releases_the_lock(native, turns, options):
+    """A worker of a batch lets others run during work of some tenths of a millisecond."""
+    packer = Packer(8_000, **options)
+    chunks = [Chunk(text * 8) for text in batch(3, 500)]
+    call = begun(prepared_of(packer), "green tea policy", chunks)
+    call.releases = True
+
+    had_turns = False
+    for _ in range(500):
+        before = turns[0]
+        packed = call.packed(8_000)
+        had_turns = turns[0] > before
+        if had_turns:
+            break
+
+    assert had_turns
+    call.releases = False
+    assert call.packed(8_000).text == packed.text
+
+
+def test_a_short_call_holds_the_lock(native, turns):
+    """A call of some tenths of a millisecond is not delayed by busy threads."""
+    call = begun(prepared_of(Packer(8_000)), "green tea policy", batch(3, 500))
+
+    for _ in range(20):
+        before = turns[0]
+        call.packed(8_000)
+        assert before == turns[0]
 
 
 @on_both

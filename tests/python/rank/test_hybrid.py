@@ -3,6 +3,7 @@
 import math
 import pickle
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from support import (
 )
 
 from budgeteer import Chunk, InvalidArgumentError, Packer, ranking
+from budgeteer._pack import prepared
+from budgeteer._pack.call import begun
 from budgeteer.embedding import EmbeddingError
 from budgeteer.ranking import Bm25, Embedding, Hybrid
 
@@ -247,6 +250,20 @@ def test_bad_options(options, message):
     """What cannot be weighed, and what would have no effect, is refused when it is made."""
     with pytest.raises(InvalidArgumentError, match=f"^{message}$"):
         Hybrid(**options)
+
+
+@pytest.mark.parametrize("units", ["chunk", "sentence"])
+def test_the_plan_of_a_fallback_is_made_once(backend, units):
+    """An embedder that fails again and again costs no new plan each time."""
+    packer = Packer(9, ranking=Embedding(Failing(), fallback="bm25"), units=units)
+    made = prepared.prepared(packer)
+    with mock.patch.object(prepared.backend, "Plan", side_effect=AssertionError("a new plan")):
+        for _ in range(2):
+            call = begun(made, "tea", ["Rye.", "Tea."])
+            call.embed()
+            assert call.prepared is made.stand_in
+    assert made.stand_in.stand_in is None
+    assert [None] * len(made.steps) == [step.stand_in for step in made.steps]
 
 
 def test_bm25_of_a_fallback(backend):

@@ -1,9 +1,12 @@
 """Retrievers that need nothing but files, and the error of an endpoint."""
 
+import dataclasses
+from types import SimpleNamespace
+
 import pytest
 from service_support import SETTINGS
 
-from budgeteer import Chunk, InvalidArgumentError
+from budgeteer import Chunk, Corpus, InvalidArgumentError, Packer
 from budgeteer.service import (
     ChunkRetriever,
     ContextLengthError,
@@ -337,3 +340,36 @@ def test_the_figures_beside_the_words():
 def test_another_error_of_an_endpoint(error):
     """Any other error is not."""
     assert context_length_error(error) is None
+
+
+def test_ready_chunks_are_checked_once(monkeypatch):
+    """A chunk that was made is not checked again, whoever gives it a score."""
+    chunks = [
+        Chunk(f"Green tea {i}.", id=str(i), source="s", title="t", score=i, metadata={"n": i})
+        for i in range(9)
+    ]
+    retriever, corpus = ChunkRetriever(chunks), Corpus(chunks)
+    checked = []
+    monkeypatch.setattr(Chunk, "__post_init__", checked.append)
+    found = [*retriever.retrieve("tea 3", 9), *corpus.retrieve("tea 3", 9)]
+
+    assert [] == checked
+    assert {type(chunk) for chunk in found} == {Chunk}
+    for chunk in found:
+        same = chunks[int(chunk.id)]
+        assert dataclasses.replace(chunk, score=same.score) == same
+
+
+def test_the_service_packs_the_retrievers_own_objects():
+    """Kept and dropped chunks are the objects that a retriever returned."""
+    chunks = [Chunk(f"Green tea {i}.", score=-i) for i in range(9)]
+    retriever = SimpleNamespace(retrieve=lambda query, limit: chunks)
+    packing = (
+        RetrievalService(retriever, SETTINGS, packer=Packer(20, ranking="score"))
+        .retrieve("tea")
+        .packing
+    )
+
+    assert packing.dropped
+    for kept in (*packing.kept, *packing.dropped):
+        assert any(kept.chunk is chunk for chunk in chunks)

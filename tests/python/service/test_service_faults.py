@@ -121,8 +121,8 @@ def test_given_an_answer_that_is_no_sequence_then_the_error_names_the_retriever(
 @pytest.mark.parametrize(
     ("chunk", "message"),
     [
-        ({"title": "no text"}, r"chunks\[1\] must have a key 'text' or 'content'"),
-        (3, r"chunks\[1\] must be a str, a mapping with 'text' or 'content', or"),
+        ({"title": "no text"}, r"chunks\[1\] must have a key 'text', 'content' or 'page_content'"),
+        (3, r"chunks\[1\] must be a str, a mapping with 'text', 'content' or 'page_content', or"),
         ({"text": None}, r"chunks\[1\].text must be a str, not None"),
         ({"text": "a", "score": float("nan")}, r"chunks\[1\].score must be a number, not NaN"),
     ],

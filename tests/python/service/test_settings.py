@@ -1,12 +1,15 @@
 """LlmSettings: from arguments, files and the environment."""
 
 import importlib
+import logging
 import pickle
 import sys
 
 import pytest
 
 from budgeteer import BudgeteerError, InvalidArgumentError
+from budgeteer._count import limits as _limits
+from budgeteer._models import MODELS
 from budgeteer.config import ConfigError
 from budgeteer.service import LlmSettings
 from budgeteer.window import list_models, model_limits
@@ -156,13 +159,27 @@ def test_defaults():
     assert "o200k_base" == LlmSettings(context_window=100).limits.counter.name
 
 
-def test_a_model_whose_tokenizer_is_not_native():
-    """Such a model needs a counter, and says which; with one it works."""
-    name = next(limits.name for limits in list_models() if limits.encoding is None)
-    with pytest.raises(InvalidArgumentError, match=r"'hf:PATH' counts with its tokenizer.json"):
-        LlmSettings(model=name)
+def test_a_model_whose_tokenizer_is_not_native(caplog, monkeypatch):
+    """Such a model counts by an estimate that errs high, and is warned of once."""
+    monkeypatch.setattr(_limits, "_warned", {})
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        counter = LlmSettings("llama3.2:3b").limits.counter
+        assert counter == LlmSettings("llama3.2:3b").limits.counter
 
-    assert not LlmSettings(model=name, counter="chars_div4").limits.counter.is_exact
+    assert (False, 6) == (counter.is_exact, counter.count("Hello, world!"))
+    assert ["llama3.2:3b"] == [record.model for record in caplog.records]
+    assert "words" == LlmSettings("llama3.2:3b", counter="words").limits.counter.name
+
+
+@pytest.mark.parametrize(
+    "model", [*(limits.name for limits in list_models()), *MODELS, "my-gpt-4o-x", "nobody-knows"]
+)
+def test_every_model_has_settings(model):
+    """Knowing less never works better: a name that is known works as an unknown one does."""
+    limits = LlmSettings(model).limits
+
+    assert limits.max_input_tokens > 0
+    assert limits.counter.count("Hello, world!") >= 3
 
 
 def test_an_unknown_model():
@@ -171,7 +188,7 @@ def test_an_unknown_model():
 
     assert (32_000, 32_000) == settings.limits[1:3]
     assert not settings.limits.counter.is_exact
-    assert settings.limits.counter.count("Hello, world!") == 4
+    assert settings.limits.counter.count("Hello, world!") == 8
 
 
 def test_a_given_window_and_the_limit_of_the_input():

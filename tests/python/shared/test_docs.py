@@ -4,7 +4,6 @@ import ast
 import doctest
 import importlib
 import pkgutil
-import re
 from pathlib import Path
 
 import pytest
@@ -61,32 +60,3 @@ def test_public_examples():
 
 def issubclass_of_exception(item):
     return isinstance(item, type) and issubclass(item, Exception)
-
-
-ROOT = Path(__file__).parents[3]
-DOCUMENTS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "DECISIONS.md", "README.md")
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_links(name):
-    """Each relative link of a document leads to a file, and to a heading where it names one."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
-        path, _, anchor = target.partition("#")
-        if "://" in target:
-            continue
-        file = ROOT / path if path else ROOT / name
-        if not file.exists() or (anchor and anchor not in anchors(file)):
-            broken.append(target)
-
-    assert [] == broken
-
-
-def anchors(file):
-    """Return the anchors of a document's headings, as GitHub makes them."""
-    text = re.sub(r"```.*?```", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
-    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
-    return {
-        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
-    }

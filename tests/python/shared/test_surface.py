@@ -66,7 +66,7 @@ def test_every_native_function_has_a_reference():
 
 
 @compared
-@pytest.mark.parametrize("name", [*FUNCTIONS, "Plan", "Plan.pack"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "Plan", "Plan.pack", "Plan.text_chars"])
 def test_parameters(name):
     """A function has the same parameters in the same order on both backends."""
     native, reference = (

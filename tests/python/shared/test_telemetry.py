@@ -570,7 +570,7 @@ def test_warnings_have_figures(caplog):
         "http.status": None,
         "is_retryable": False,
     }.items() <= (vars(fallback).items())
-    assert ("nobody-knows-this", 8192) == (unknown.model, unknown.context_window)
+    assert ("nobody-knows-this", 32_768) == (unknown.model, unknown.context_window)
     assert dropped.levelname == "WARNING"
     assert vars(dropped)["chunks.dropped"] > 300
     assert {"budgeteer"} == {record.name for record in caplog.records}
@@ -584,7 +584,7 @@ def test_results_stay_picklable(told):
 
 
 def test_every_attribute_is_documented(told, monkeypatch):
-    """The README names each span, attribute and histogram that there is."""
+    """The page on telemetry names each span, attribute and histogram that there is."""
     monkeypatch.setenv(_telemetry.CONTENT, "true")
     of_secrets(told)
     packer = Packer(9, ranking=Embedding(Vectors(), fallback="bm25"))
@@ -599,8 +599,8 @@ def test_every_attribute_is_documented(told, monkeypatch):
     names |= {
         key for m in found for point in m["data"]["data_points"] for key in point["attributes"]
     }
-    readme = Path(__file__).parents[3].joinpath("README.md").read_text("utf-8")
+    page = Path(__file__).parents[3].joinpath("docs/telemetry.md").read_text("utf-8")
 
-    assert [] == sorted(name for name in names if f"`{name}`" not in readme)
-    assert "retrieval NAME" in readme
-    assert _telemetry.CONTENT in readme
+    assert [] == sorted(name for name in names if f"`{name}`" not in page)
+    assert "retrieval NAME" in page
+    assert _telemetry.CONTENT in page

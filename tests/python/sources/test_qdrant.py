@@ -290,21 +290,16 @@ def test_a_source_of_a_configuration(configured):
 @pytest.mark.usefixtures("store")
 def test_the_command_line_asks_for_the_nearest(configured, monkeypatch, capsys):
     """With embedding the nearest are read, nearest first; the settings reach the embedder."""
-    from types import SimpleNamespace
-
     from budgeteer.cli import main
+    from budgeteer.embedding import OpenAIEmbedder
 
     got = []
 
-    def embedder(**options):
-        got.append(options)
-        found = Axis()
-        found.close = lambda: None
-        return found
+    def embed_query(self, query):
+        got.append(self)
+        return Axis().embed_query(query)
 
-    monkeypatch.setitem(
-        sys.modules, "budgeteer.embedding", SimpleNamespace(OpenAIEmbedder=embedder)
-    )
+    monkeypatch.setattr(OpenAIEmbedder, "embed_query", embed_query)
     embedding = "embedding: {model: m, url: 'http://127.0.0.1:9', api_key_env: null}"
     config = configured(
         f"budget: {{ranking: manual, max_tokens: 12}}\nsources: [{ENTRY}, limit: 3, {embedding}}}]"
@@ -317,7 +312,7 @@ def test_the_command_line_asks_for_the_nearest(configured, monkeypatch, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert "chunk 9 about tea" == answer["chunks"][0]["content"]
     assert 3 == len(answer["chunks"]) + len(answer["dropped"])
-    assert [{"model": "m", "url": "http://127.0.0.1:9", "api_key_env": None}] == got
+    assert [OpenAIEmbedder("m", url="http://127.0.0.1:9", api_key_env=None)] == got
 
 
 @pytest.fixture
@@ -405,6 +400,14 @@ def test_another_size_of_vectors(configured, endpoint):
         (ENTRY + ", fields: {txt: b}}", "sources[0].fields.txt is not a known key"),
         (ENTRY + ", embedding: {modle: b}}", "sources[0].embedding.modle is not a known key"),
         (ENTRY + ", embedding: {model: 3}}", "sources[0].embedding.model must be a str"),
+        (
+            ENTRY + ", embedding: {batch_size: 3}}",
+            "sources[0].embedding.batch_size is not a",
+        ),
+        (
+            ENTRY + ", embedding: {url: 'http://e.example'}}",
+            "api_key_env: null sends none, allow_insecure_http: true allows it",
+        ),
         ("{type: qdrant, collection: a, path: nope}", "sources[0].path: "),
     ],
 )

@@ -29,7 +29,10 @@ def texts(config):
 
 def test_the_documents_example_scores(configured):
     """The document's example query scores its three chunks 1.0, 0.33 and 0.0."""
-    packing = configured("sources: [{type: directory, path: .}]", **{"a.md": DOCUMENT})
+    packing = configured(
+        "budget: {ranking: relevance}\nsources: [{type: directory, path: .}]",
+        **{"a.md": DOCUMENT},
+    )
     kept = packing.query(POLICY).kept
     assert [1.0, 0.33, 0.0] == [round(chunk.score, 2) for chunk in kept]
     assert ["Remote Work Policy", "PTO Policy", "Office Hours"] == [

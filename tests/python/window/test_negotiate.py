@@ -97,10 +97,22 @@ def test_should_build_context_with_adjusted_budget_for_large_conversations():
 
 
 def test_unknown_models_fall_back():
-    """Seed 001: an unknown model has 8192 tokens."""
-    found = negotiate(model="no-such-model", messages=4, max_output_tokens=9000)
+    """An unknown model has 32768 tokens."""
+    found = negotiate(model="no-such-model", messages=4, max_output_tokens=40_000)
 
-    assert (8192, 6592) == (found.context_window, found.adjusted_max_output_tokens)
+    assert (32_768, 31_168) == (found.context_window, found.adjusted_max_output_tokens)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_exact"), [("gpt-4o", True), ("my-gpt-4o-x", False), ("nobody-knows", False)]
+)
+def test_a_guessed_window_is_not_exact(model, is_exact):
+    """A negotiation about a model that is not known is no exact one, whatever counted."""
+    found = negotiate(
+        model=model, messages=[], max_output_tokens=9, system_tokens=0, counter="o200k_base"
+    )
+
+    assert is_exact == found.is_exact
 
 
 # Its guarantees.
@@ -265,6 +277,9 @@ def test_dynamic_safety_margin(model, margin):
         ({"importance": 0.9, "created_at": NOW - timedelta(days=7)}, True),
         ({"importance": 0.9, "created_at": NOW - timedelta(days=7, seconds=1)}, False),
         ({"importance": 0.9, "timestamp": (NOW - timedelta(days=8)).isoformat()}, False),
+        ({"createdAt": NOW - timedelta(days=7)}, True),
+        ({"createdAt": (NOW - timedelta(days=8)).isoformat()}, False),
+        ({"createdAt": "2026-01-01T00:00:00.000Z"}, False),
         ({"timestamp": "2026-11-20T00:00:00Z"}, True),
         ({"timestamp": NOW.timestamp() - 8 * 86_400}, False),
         ({"timestamp": datetime(2026, 11, 14)}, True),  # noqa: DTZ001 - taken for UTC

@@ -1,6 +1,7 @@
 """Reference of ``rust/binding/src/chunk.rs``: texts and titles of chunks of any type."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TEXT_TYPE, TITLE_TYPE
@@ -14,7 +15,7 @@ def read(
     """Return texts and titles; or a code and the index of the first chunk that cannot be read."""
     texts: list[str] = []
     titles: list[str] = []
-    accesses: dict[type, tuple[str | None, bool]] = {}
+    accesses: dict[type, Access] = {}
     for i, chunk in enumerate(chunks):
         kind = type(chunk)
         if issubclass(kind, str):
@@ -22,19 +23,23 @@ def read(
             titles.append("")
             continue
         if kind not in accesses:
-            accesses[kind] = access(chunk, with_titles)
-        name, has_title = accesses[kind]
-        if name == MAPPING:
-            key = next((key for key in TEXT_KEYS if key in chunk), None)
-            text = _MISSING if key is None else chunk[key]
-            title = chunk.get("title") if with_titles and key is not None else None
+            accesses[kind] = access(chunk)
+        found = accesses[kind]
+        name, get = found.text, found.getter(chunk)
+        if found.is_mapping:
+            name = next((key for key in TEXT_KEYS if key in chunk), None)
+            text = _MISSING if name is None else chunk[name]
         else:
             text = _MISSING if name is None else getattr(chunk, name, _MISSING)
-            title = getattr(chunk, "title", None) if has_title and text is not _MISSING else None
         if text is _MISSING:
             return NO_TEXT, i
         if not issubclass(type(text), str):
             return TEXT_TYPE, i
+        title = get("title") if with_titles else None
+        if with_titles and (
+            title is None or (issubclass(type(title), str) and not str.__len__(title))
+        ):
+            title = title_inside(get)
         if title is not None and not issubclass(type(title), str):
             return TITLE_TYPE, i
         texts.append(str.__str__(text))
@@ -42,15 +47,38 @@ def read(
     return texts, titles
 
 
-MAPPING = ""
-"""In place of an attribute's name: the mapping's keys."""
+@dataclass(frozen=True)
+class Access:
+    """Where the objects of a type hold their text, and which other attributes are read."""
+
+    is_mapping: bool
+    text: str | None = None
+    others: frozenset[str] = frozenset()
+
+    def getter(self, chunk: Any) -> Callable[[str], Any]:
+        """Return the function that returns a field of *chunk*, None where there is none."""
+        if self.is_mapping:
+            return chunk.get  # type: ignore[no-any-return]
+        return lambda name: getattr(chunk, name, None) if name in self.others else None
 
 
-def access(chunk: object, with_title: bool) -> tuple[str | None, bool]:
-    """Return the attribute with the text of objects of this type, and whether they have titles."""
+def access(chunk: object) -> Access:
+    """Return how objects of the type of *chunk* are read: as the first of them is."""
     if isinstance(chunk, Mapping):
-        return MAPPING, False
+        return Access(True)
     for name in TEXT_ATTRIBUTES:
         if hasattr(chunk, name):
-            return name, with_title and hasattr(chunk, "title")
-    return None, False
+            others = ("title", "metadata", "meta")
+            return Access(
+                False, name, frozenset(other for other in others if hasattr(chunk, other))
+            )
+    return Access(False)
+
+
+def title_inside(get: Callable[[str], Any]) -> str | None:
+    """Return the title in the metadata, None unless it is a str."""
+    metadata = get("metadata")
+    if metadata is None:
+        metadata = get("meta")
+    title = metadata.get("title") if isinstance(metadata, Mapping) else None
+    return title if isinstance(title, str) else None

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
-from budgeteer._codes import CALLABLE, END, LOOSE, START
+from budgeteer._codes import BOTH, CALLABLE, END, LOOSE, START, WORDS
 from budgeteer._reference._count import exact as _exact
 from budgeteer._reference._count.counter import count as count_tokens
 from budgeteer._reference._count.graphemes import grapheme_boundaries
@@ -32,15 +32,70 @@ def is_plain(char: str) -> bool:
     return char == "\n" or " " <= char <= "~" or "\u4e00" <= char <= "\u9fff"
 
 
-class Cut:
-    """A text and the pieces that a cut may leave."""
+class Words:
+    """The places where a text may be cut so that all its words are whole."""
 
-    def __init__(self, text: str, keep: int, marker: str) -> None:
+    def __init__(self, text: str, clusters: list[int], keep: int, marker: str) -> None:
+        """Find the places where the head may end and the tail begin, by their words."""
+        n = len(text)
+        # A word must not run on into the marker, nor the head into the tail.
+        before = not marker[0].isspace() if marker else keep == BOTH
+        behind = bool(marker) and not marker[-1].isspace()
+        self.least_out = max(1, len(marker))
+        self.heads, self.tails = [0], [n]
+        if keep != END:
+            self.heads += ends_of_words(text, clusters, runs_on=before)
+        if keep != START:
+            mirrored = [n - at for at in reversed(clusters)]
+            ends = ends_of_words(text[::-1], mirrored, runs_on=behind)
+            self.tails += [n - at for at in ends]
+
+    def most_even(self, words: int) -> tuple[int, int] | None:
+        """
+        Return the ends of the piece of that many words whose ends have the most even numbers.
+
+        The start gets the odd word. None if all such pieces are longer than the text.
+        """
+        first, last = max(0, words - len(self.tails) + 1), min(words, len(self.heads) - 1)
+        fitting = [
+            of_head
+            for of_head in range(first, last + 1)
+            if self.heads[of_head] + self.least_out <= self.tails[words - of_head]
+        ]
+        if not fitting:
+            return None
+        of_head = min(fitting, key=lambda of_head: abs(of_head - (words - words // 2)))
+        return self.heads[of_head], self.tails[words - of_head]
+
+
+def ends_of_words(text: str, clusters: list[int], *, runs_on: bool) -> list[int]:
+    """
+    Return the first place after each word but the last at which a cluster ends, outside of words.
+
+    With *runs_on*, whitespace must stand before the place; else it may stand after it.
+    """
+    places, last, has_word = [], 0, False
+    for at in clusters:
+        if not 0 < at < len(text):
+            continue
+        has_word = has_word or not text[last:at].isspace()
+        last = at
+        if has_word and (text[at - 1].isspace() or (not runs_on and text[at].isspace())):
+            places.append(at)
+            has_word = False
+    return places
+
+
+class Cut:
+    """A text and the pieces that a cut may leave; with *words*, only whole words."""
+
+    def __init__(self, text: str, keep: int, marker: str, *, words: bool = False) -> None:
         """Find the places where *text* may be cut."""
         self.text = text
         self.keep = keep
         self.marker = marker
         self.boundaries = grapheme_boundaries(text)
+        self.words = Words(text, self.boundaries, keep, marker) if words else None
 
     def piece(self, size: int) -> str | None:
         """
@@ -113,12 +168,21 @@ class Cut:
         """
         best = None
         low, high = 0, len(self.text) - len(self.marker)
+        if self.words is not None:
+            high = len(self.words.heads) + len(self.words.tails) - 2
         while low < high:
             middle = low + (high - low + 1) // 2
-            piece = self.piece(middle)
-            if piece is None:
-                low = middle
-                continue
+            if self.words is None:
+                piece = self.piece(middle)
+                if piece is None:
+                    low = middle
+                    continue
+            else:
+                ends = self.words.most_even(middle)
+                if ends is None:
+                    high = middle - 1
+                    continue
+                piece = self.text[: ends[0]] + self.marker + self.text[ends[1] :]
             tokens = count(piece)
             if tokens <= max_tokens:
                 low, best = middle, (piece, tokens)
@@ -150,5 +214,5 @@ def truncate(
 
     if count(text) <= max_tokens:
         return text
-    best = Cut(text, keep, marker).longest(count, max_tokens)
+    best = Cut(text, keep, marker, words=kind == WORDS).longest(count, max_tokens)
     return "" if best is None else best[0]

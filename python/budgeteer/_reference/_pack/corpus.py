@@ -29,6 +29,26 @@ def index_chunks(chunks: Sequence[object], index: Index | None) -> Index | tuple
     return Index(index.texts + texts, index.titles + titles)
 
 
+def remove_chunks(index: Index, places: list[int]) -> Index:
+    """Return the index of the chunks that are not at *places*."""
+    gone = set(places)
+    rest = [place for place in range(len(index.texts)) if place not in gone]
+    return Index([index.texts[place] for place in rest], [index.titles[place] for place in rest])
+
+
+def replace_chunks(
+    index: Index, places: list[int], chunks: Sequence[object]
+) -> Index | tuple[int, int]:
+    """Return the index of chunks that are others at *places*; or as `index_chunks`."""
+    new = index_chunks(chunks, None)
+    if isinstance(new, tuple):
+        return new
+    texts, titles = list(index.texts), list(index.titles)
+    for place, text, title in zip(places, new.texts, new.titles, strict=True):
+        texts[place], titles[place] = text, title
+    return Index(texts, titles)
+
+
 _NATIVE_ONLY = "files of corpora need the native backend: the reference knows none"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from budgeteer._codes import ASSEMBLED, BY_INPUT, CALLABLE
+from budgeteer._codes import ASSEMBLED, BY_INPUT, CALLABLE, WORDS
 from budgeteer._reference._count import exact
 from budgeteer._reference._count.counter import measure as size_of
 from budgeteer._reference._count.counter import tokens
@@ -42,6 +42,9 @@ class Measure(ABC):
 
     is_lazy: ClassVar[bool] = False
     """Whether counting stops when a chunk does not fit, without its full cost."""
+
+    counts_words: bool = False
+    """Whether words are what is counted: then no word is cut."""
 
     def __init__(self, draft: Draft, budget: int) -> None:
         """Begin with nothing spent."""
@@ -116,6 +119,7 @@ class Estimate(Measure):
         super().__init__(draft, budget)
         self.kind = kind
         self.ratio = ratio
+        self.counts_words = kind == WORDS
         template = draft.template
         self.around = self.size(template.header) + self.size(template.footer)
         self.joined = 0

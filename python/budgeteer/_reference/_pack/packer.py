@@ -246,7 +246,12 @@ class Packer:
         room = self.measure.cut_room(offer)
         whole = offer.piece
         sides = START if self.overflow == TRUNCATE_END else BOTH
-        cut = Cut(self.draft.texts[whole.index], sides, MARKERS[self.overflow])
+        cut = Cut(
+            self.draft.texts[whole.index],
+            sides,
+            MARKERS[self.overflow],
+            words=self.measure.counts_words,
+        )
         for _ in range(CUT_TRIES):
             found = self.measure.longest(cut, whole, room) if room > 0 else None
             if found is None:

@@ -93,6 +93,12 @@ class Plan:
     notice: tuple[str, ...] | None
     policy: tuple[int, int]
 
+    @staticmethod
+    def text_chars(chunks: tuple[object, ...]) -> int:
+        """Return the number of code points in the texts of *chunks*; 0 if one cannot be read."""
+        texts, _ = read(chunks, with_titles=False)
+        return sum(map(len, texts)) if isinstance(texts, list) else 0
+
     def pack(
         self,
         query: str,
@@ -106,6 +112,7 @@ class Plan:
         tag: Callable[[int], tuple[str, str, str, str, float]] | None = None,
         cite: Callable[[int], int] | None = None,
         gate: tuple[tuple[str, ...], tuple[str, ...], bytes] | None = None,
+        releases: bool = False,  # noqa: ARG002 - Python code releases the lock anyway
     ) -> Packed | tuple[int, int]:
         """Return the packing of *chunks*; or a code and the index of an unreadable one."""
         kind, ratio = self.counter

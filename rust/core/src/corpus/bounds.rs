@@ -31,6 +31,11 @@ impl Bounds {
         self.0.push(AtomicU32::new(capped(least as u64)));
     }
 
+    /// Puts a bound for another text in the place of chunk `index`.
+    pub(super) fn replace(&mut self, index: usize, least: usize) {
+        self.0[index] = AtomicU32::new(capped(least as u64));
+    }
+
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().map(|bound| bound.load(Ordering::Relaxed) & !EXACT)

@@ -1,5 +1,6 @@
 //! Corpora with their chunks, for Rust programs.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -12,13 +13,17 @@ use crate::ranking::Bm25;
 use crate::score::bm25::batch_bm25_scores;
 use crate::text::Text;
 
+/// How many identifiers an error names, and how much of each.
+const IDS_SHOWN: usize = 5;
+const ID_SHOWN: usize = 80;
+
 /// Chunks that are indexed once and packed many times.
 ///
 /// [`Packer::pack_corpus`](crate::Packer::pack_corpus) returns the same as
 /// [`Packer::pack`](crate::Packer::pack) for the slice of its chunks. But it
 /// reads only what the index has on the query's words, and few of the texts.
 ///
-/// Threads share a corpus by reference. To add chunks while others pack, keep it
+/// Threads share a corpus by reference. To change it while others pack, keep it
 /// behind an `RwLock`, or replace an `Arc` of it.
 ///
 /// The chunks must not change while they are in a corpus.
@@ -134,6 +139,163 @@ impl<D: Document + Sync> Corpus<D> {
         self.chunks.extend(chunks);
         let batch = Slice { chunks: &self.chunks, total_chars: 0 };
         self.index = Arc::new(self.index.extended(&batch));
+        self.forget();
+    }
+
+    /// Removes each chunk that has one of these identifiers. The others stay in
+    /// their order, and the corpus packs as a new one of them.
+    ///
+    /// Each call takes some time for each chunk, far less than indexing it; so
+    /// remove many at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// no chunk has an identifier; the message names some. Then nothing has
+    /// changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Chunk, Corpus};
+    ///
+    /// let teas = [Chunk::new("Green tea.").id("a"), Chunk::new("Black tea.").id("b")];
+    /// let mut corpus = Corpus::new(teas);
+    /// corpus.remove(["a"])?;
+    /// assert_eq!(corpus.len(), 1);
+    ///
+    /// let error = corpus.remove(["b", "x"]).unwrap_err();
+    /// assert_eq!(error.to_string(), r#"ids has 1 that no chunk of the corpus has: "x""#);
+    /// assert_eq!(corpus.len(), 1);
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn remove<I: AsRef<str>>(&mut self, ids: impl IntoIterator<Item = I>) -> Result<(), Error> {
+        let ids: Vec<I> = ids.into_iter().collect();
+        let wanted: HashSet<&str> = ids.iter().map(AsRef::as_ref).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let places = self.places();
+        let mut gone = vec![false; self.len()];
+        let mut unknown: Vec<&str> = Vec::new();
+        for id in &wanted {
+            match places.get(id) {
+                Some(places) => {
+                    for &at in places {
+                        gone[at] = true;
+                    }
+                }
+                None => unknown.push(id),
+            }
+        }
+        if !unknown.is_empty() {
+            if places.is_empty() && !self.is_empty() {
+                return Err(Error::shape(
+                    "no chunk of the corpus has an id, and chunks are removed by id: make the \
+                     corpus of chunks that have one"
+                        .to_owned(),
+                ));
+            }
+            unknown.sort_unstable();
+            return Err(Error::shape(format!(
+                "ids has {} that no chunk of the corpus has: {}",
+                unknown.len(),
+                named(&unknown)
+            )));
+        }
+        drop(places);
+        self.index = Arc::new(self.index.without(&gone));
+        let mut gone = gone.into_iter();
+        // One behind the indexed chunks goes too.
+        self.chunks.retain(|_| gone.next() == Some(false));
+        self.forget();
+        Ok(())
+    }
+
+    /// Puts each of `chunks` in the place of the chunk with its identifier. The
+    /// corpus then packs as a new one of its chunks.
+    ///
+    /// Each call takes some time for each chunk, far less than indexing it; so
+    /// replace many at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// a chunk has no identifier, or that of another of `chunks`, of no chunk of
+    /// the corpus, or of several. Then nothing has changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Chunk, Corpus};
+    ///
+    /// let teas = [Chunk::new("Green tea.").id("a"), Chunk::new("Black tea.").id("b")];
+    /// let mut corpus = Corpus::new(teas);
+    /// corpus.replace([Chunk::new("White tea.").id("a")])?;
+    /// assert_eq!(corpus.chunks()[0].text, "White tea.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn replace(&mut self, chunks: impl IntoIterator<Item = D>) -> Result<(), Error> {
+        let chunks: Vec<D> = chunks.into_iter().collect();
+        let known = self.places();
+        let mut firsts: HashMap<&str, usize> = HashMap::new();
+        let mut places = Vec::with_capacity(chunks.len());
+        for (i, chunk) in chunks.iter().enumerate() {
+            let Some(id) = chunk.tag().1 else {
+                return Err(Error::shape(format!(
+                    "chunks[{i}] has no id, and the chunk that it replaces is found by its id"
+                )));
+            };
+            if let Some(first) = firsts.insert(id, i) {
+                return Err(Error::shape(format!(
+                    "chunks[{i}] must not have the id of chunks[{first}]"
+                )));
+            }
+            match known.get(id).map(Vec::as_slice) {
+                Some(&[place]) => places.push(place),
+                Some(several) => {
+                    return Err(Error::shape(format!(
+                        "{} chunks of the corpus have the id of chunks[{i}], {}: remove them and \
+                         append the new ones",
+                        several.len(),
+                        named(&[id])
+                    )));
+                }
+                None => {
+                    return Err(Error::shape(format!(
+                        "no chunk of the corpus has the id of chunks[{i}], {}: append adds a chunk",
+                        named(&[id])
+                    )));
+                }
+            }
+        }
+        drop(known);
+        let mut new: Vec<(usize, D)> = places.into_iter().zip(chunks).collect();
+        new.sort_unstable_by_key(|(place, _)| *place);
+        let places: Vec<usize> = new.iter().map(|(place, _)| *place).collect();
+        // The chunks are replaced last, as reading the new ones may panic.
+        self.index =
+            Arc::new(self.index.replaced(&places, &Replaced { new: &new, all: self.len() }));
+        for (place, chunk) in new {
+            self.chunks[place] = chunk;
+        }
+        self.forget();
+        Ok(())
+    }
+
+    /// Returns the places of the chunks with each identifier.
+    fn places(&self) -> HashMap<&str, Vec<usize>> {
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, chunk) in self.chunks().iter().enumerate() {
+            if let Some(id) = chunk.tag().1 {
+                places.entry(id).or_default().push(place);
+            }
+        }
+        places
+    }
+
+    /// Forgets what the chunks were asked once.
+    fn forget(&mut self) {
         self.scores = OnceLock::new();
         self.mtimes = OnceLock::new();
     }
@@ -344,6 +506,43 @@ fn str_of(text: Text<'_>) -> Option<&str> {
 
 fn expected(text: Text<'_>) -> &str {
     str_of(text).expect("a file is looked at when it is opened")
+}
+
+/// Returns some identifiers as an error names them.
+fn named(ids: &[&str]) -> String {
+    let short = |id: &&str| format!("{:?}", id.chars().take(ID_SHOWN).collect::<String>());
+    let shown = ids.iter().take(IDS_SHOWN).map(short).collect::<Vec<_>>().join(", ");
+    match ids.len().checked_sub(IDS_SHOWN + 1) {
+        None => shown,
+        Some(more) => format!("{shown} and {} more", more + 1),
+    }
+}
+
+/// A corpus of which only the new chunks are read, each with its place.
+struct Replaced<'a, D> {
+    new: &'a [(usize, D)],
+    all: usize,
+}
+
+impl<D: Document> Replaced<'_, D> {
+    fn chunk(&self, index: usize) -> &D {
+        let at = self.new.partition_point(|(place, _)| *place < index);
+        &self.new[at].1
+    }
+}
+
+impl<D: Document + Sync> Batch for Replaced<'_, D> {
+    fn len(&self) -> usize {
+        self.all
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        self.chunk(index).text().into()
+    }
+
+    fn title(&self, index: usize) -> Text<'_> {
+        self.chunk(index).title().into()
+    }
 }
 
 /// Documents that are read by reference.

@@ -193,12 +193,8 @@ impl Stored {
         if !postings.is_sound() {
             return None;
         }
-        let index = Index {
-            total_chars: columns.chars.iter().map(|&chars| chars as usize).sum(),
-            total_length: columns.lengths.iter().map(|&length| u64::from(length)).sum(),
-            columns,
-            postings: if count == 0 { Vec::new() } else { vec![Arc::new(postings)] },
-        };
+        let postings = if count == 0 { Vec::new() } else { vec![Arc::new(postings)] };
+        let index = Index { columns, postings, ..Index::default() }.with_totals();
         Some(Self { index: Arc::new(index), texts, titles, records })
     }
 

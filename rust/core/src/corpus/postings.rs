@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::storage::Bytes;
@@ -45,6 +46,12 @@ pub(crate) struct List<'a> {
 impl Postings {
     pub(crate) fn chunks(&self) -> u32 {
         self.chunks
+    }
+
+    /// Returns the places of the chunks.
+    pub(super) fn range(&self) -> Range<usize> {
+        let first = self.first as usize;
+        first..first + self.chunks as usize
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -191,30 +198,67 @@ impl Postings {
 
     /// Returns the postings of two neighbouring ranges.
     pub(crate) fn merged(before: &Self, behind: &Self) -> Self {
-        let mut writer = Writer::new(before.first, before.chunks + behind.chunks);
+        let (first, chunks) = (before.first, before.chunks + behind.chunks);
+        before.rearranged(first, chunks, Some, Some(behind))
+    }
+
+    /// Returns the postings of a range from `first` on, with each chunk where
+    /// `place` says, which keeps the order, and those of `more` among them. A
+    /// chunk that has no place is left out.
+    pub(crate) fn rearranged(
+        &self,
+        first: u32,
+        chunks: u32,
+        place: impl Fn(u32) -> Option<u32>,
+        more: Option<&Self>,
+    ) -> Self {
+        let mut writer = Writer::new(first, chunks);
+        let mut others: Vec<(u32, u32)> = Vec::new();
         let (mut i, mut j) = (0, 0);
-        while i < before.rows() || j < behind.rows() {
-            let left = (i < before.rows()).then(|| before.entry(i));
-            let right = (j < behind.rows()).then(|| behind.entry(j));
+        loop {
+            let left = (i < self.rows()).then(|| self.entry(i));
+            let right = more.filter(|more| j < more.rows()).map(|more| (more, more.entry(j)));
             let term = match (&left, &right) {
-                (Some((left, _)), Some((right, _))) => left.min(right),
-                (Some((term, _)), None) | (None, Some((term, _))) => term,
+                (Some((left, _)), Some((_, (right, _)))) => left.min(right),
+                (Some((term, _)), None) | (None, Some((_, (term, _)))) => term,
                 (None, None) => break,
             };
-            let mut list = Pending::new(before.first);
-            let take_left = left.as_ref().is_some_and(|(left, _)| left == term);
-            let take_right = right.as_ref().is_some_and(|(right, _)| right == term);
-            if let Some((_, part)) = left.as_ref().filter(|_| take_left) {
-                before.read(part, |chunk, count| list.push(chunk, count));
-                i += 1;
-            }
-            if let Some((_, part)) = right.as_ref().filter(|_| take_right) {
-                behind.read(part, |chunk, count| list.push(chunk, count));
+            let mut list = Pending::new(first);
+            others.clear();
+            if let Some((more, (_, part))) = right.as_ref().filter(|(_, (right, _))| right == term)
+            {
+                more.read(part, |chunk, count| others.push((chunk, count)));
                 j += 1;
             }
-            writer.write(term, &list);
+            let mut others = others.iter().copied().peekable();
+            if let Some((_, part)) = left.as_ref().filter(|(left, _)| left == term) {
+                self.read(part, |chunk, count| {
+                    let Some(chunk) = place(chunk) else { return };
+                    while let Some((other, count)) = others.next_if(|(other, _)| *other < chunk) {
+                        list.push(other, count);
+                    }
+                    list.push(chunk, count);
+                });
+                i += 1;
+            }
+            others.for_each(|(chunk, count)| list.push(chunk, count));
+            if list.frequency > 0 {
+                writer.write(term, &list);
+            }
         }
         writer.finish()
+    }
+
+    /// Returns the same postings for a range that begins at `first`.
+    pub(crate) fn moved(&self, first: u32) -> Self {
+        Self {
+            first,
+            chunks: self.chunks,
+            rows: self.rows.clone(),
+            terms: self.terms.clone(),
+            lists: self.lists.clone(),
+            stems: Shared::new(),
+        }
     }
 }
 
@@ -304,6 +348,11 @@ impl Builder {
     /// Returns a builder whose first chunk will be `first`.
     pub(crate) fn new(first: u32) -> Self {
         Self { first, next: first, lists: HashMap::new() }
+    }
+
+    /// Passes over the chunks in front of `chunk`, which is added next.
+    pub(crate) fn pass_to(&mut self, chunk: u32) {
+        self.next = chunk;
     }
 
     /// Adds the next chunk, and returns how many terms it has.

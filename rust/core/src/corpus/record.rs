@@ -340,7 +340,10 @@ fn of_python(
     }
     let source = source.and_then(Value::shown).filter(|source| !source.is_empty());
     Chunk {
-        id: id.and_then(Value::shown),
+        id: match id.and_then(Value::shown) {
+            Some(own) if !own.is_empty() => Some(own),
+            own => inner.get("id").and_then(Value::shown).or(own),
+        },
         source: source.or_else(|| inner.get("source").and_then(Value::shown)).unwrap_or_default(),
         score: score.and_then(Value::number),
         kind: get("kind").and_then(Value::shown),

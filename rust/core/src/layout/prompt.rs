@@ -30,12 +30,12 @@ use crate::window::ModelLimits;
 ///
 /// let query = "green tea";
 /// let chunks = ["Green tea is not oxidised.", "Coffee is roasted."];
-/// let packer = |max_tokens| Packer::new(max_tokens).ranking(Ranking::Keyword);
+/// let packer = Packer::new(1_000).ranking(Ranking::Keyword);
 ///
 /// let allocation = Layout::new(60)
 ///     .gap(2)
 ///     .section(Section::text("system", "Answer from the context.").shrink(0.0).priority(2))
-///     .section(Section::fill("context", |n| packer(n).pack(query, &chunks)).grow(1.0))
+///     .section(Section::chunks("context", query, &chunks, packer).grow(1.0))
 ///     .section(Section::text("query", query).shrink(0.0).priority(2))
 ///     .section(Section::reserve("answer", 20).min_tokens(10).priority(1))
 ///     .fit(&Encoding::O200k)?;
@@ -84,7 +84,8 @@ pub struct Allocation {
     /// [`count_messages`](crate::window::count_messages) and [`count_tools`] return
     /// for exactly these messages and tools.
     pub total_tokens: usize,
-    /// Whether the counter is exact.
+    /// Whether the counter is exact and no part of the sections' messages was
+    /// estimated, such as audio or an image of unknown size.
     pub is_exact: bool,
 }
 
@@ -212,7 +213,7 @@ impl<'a> Layout<'a> {
             tools: joined(&shares, &tooled),
             messages,
             total_tokens: said.saturating_add(tool_tokens).saturating_add(reply),
-            is_exact: counter.is_exact(),
+            is_exact: counter.is_exact() && shares.iter().all(|share| share.is_exact),
         })
     }
 

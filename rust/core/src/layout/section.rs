@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Flex, check_factor};
+use crate::chunk::Document;
 use crate::count::TokenCounter;
 use crate::error::Error;
-use crate::messages::{Costs, History, Message, Tool, count_tools};
+use crate::messages::{Costs, History, Message, Tool, Turn, count_tools};
+use crate::packer::Packer;
 use crate::packing::Packing;
-use crate::truncate::cut_to;
+use crate::truncate::{Keep, cut_to};
 
 const ROLES: [&str; 4] = ["system", "developer", "user", "assistant"];
 
@@ -48,7 +50,8 @@ impl From<Vec<Message>> for Filling {
     }
 }
 
-type Fill<'a> = Box<dyn Fn(usize) -> Result<Filling, Error> + Send + Sync + 'a>;
+/// Takes the tokens to fill, and the counter of the layout.
+type Fill<'a> = Box<dyn Fn(usize, &dyn TokenCounter) -> Result<Filling, Error> + Send + Sync + 'a>;
 
 enum Content<'a> {
     Reserved(usize),
@@ -61,8 +64,8 @@ enum Content<'a> {
 /// A part of a prompt, with its share of the window and how that may grow and
 /// shrink.
 ///
-/// It is a text, messages, tools, a number of reserved tokens, or a function that
-/// is called once its number of tokens is known.
+/// It is a text, messages, tools, chunks to pack, a number of reserved tokens, or
+/// a function that is called once its number of tokens is known.
 ///
 /// # Examples
 ///
@@ -71,10 +74,8 @@ enum Content<'a> {
 ///
 /// let system = Section::text("system", "Be brief.").shrink(0.0);
 /// let answer = Section::reserve("answer", 1_000).min_tokens(300);
-/// let context = Section::fill("context", |max_tokens| {
-///     Packer::new(max_tokens).pack("green tea", &["Green tea is not oxidised."])
-/// });
-/// let context = context.grow(1.0);
+/// let chunks = ["Green tea is not oxidised."];
+/// let context = Section::chunks("context", "green tea", &chunks, Packer::new(4_000)).grow(1.0);
 /// ```
 pub struct Section<'a> {
     pub(super) name: Cow<'a, str>,
@@ -167,11 +168,50 @@ impl<'a> Section<'a> {
         name: impl Into<Cow<'a, str>>,
         fill: impl Fn(usize) -> Result<F, Error> + Send + Sync + 'a,
     ) -> Self {
-        Self::new(name, Content::Fill(Box::new(move |tokens| fill(tokens).map(Into::into))))
+        Self::new(name, Content::Fill(Box::new(move |tokens, _| fill(tokens).map(Into::into))))
+    }
+
+    /// Returns a section of the best of `chunks` for `query`, packed once its
+    /// number of tokens is known. The counter of the layout replaces that of
+    /// `packer`, whose own maximum is a bound beside the section's share.
+    ///
+    /// Fitting it is an error where the layout counts with a counter that cannot
+    /// be kept, such as a closure: see [`TokenCounter::to_shared`].
+    ///
+    /// ```
+    /// use budgeteer::{Estimate, Layout, Packer, Section};
+    ///
+    /// let chunks = ["Green tea is not oxidised.", "Coffee is roasted."];
+    /// let context = Section::chunks("context", "green tea", &chunks, Packer::new(100));
+    /// let allocation = Layout::new(12).section(context.grow(1.0)).fit(&Estimate::Words)?;
+    /// assert_eq!(allocation.messages[0].text(), "Green tea is not oxidised.");
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn chunks<D: Document + Sync>(
+        name: impl Into<Cow<'a, str>>,
+        query: impl Into<Cow<'a, str>>,
+        chunks: &'a [D],
+        packer: Packer,
+    ) -> Self {
+        let (name, query) = (name.into(), query.into());
+        let section = name.clone();
+        let fill = move |tokens: usize, counter: &dyn TokenCounter| {
+            let counter = counter.to_shared().ok_or_else(|| {
+                Error::shape(format!(
+                    "section {section:.80?}: the counter of the layout cannot be kept for packing                      chunks: give it a method to_shared, or fill the section with a packer that                      counts as the layout does"
+                ))
+            })?;
+            let most = packer.max_tokens.min(tokens);
+            let packer = packer.clone().shared_counter(counter);
+            packer.pack_within(most, &query, chunks).map(Filling::from)
+        };
+        Self::new(name, Content::Fill(Box::new(fill)))
     }
 
     /// Sets the basis, in tokens. By default it is the reserved tokens, or the
-    /// tokens of the content with all costs of its messages; 0 for a fill.
+    /// tokens of the content with all costs of its messages; 0 for a fill and
+    /// for chunks.
     #[must_use]
     pub fn basis(mut self, tokens: usize) -> Self {
         self.basis = Some(tokens);
@@ -247,7 +287,7 @@ impl<'a> Section<'a> {
                 return Err(Error::limit(&place("role"), allowed, format!("{role:.80?}")));
             }
             if !matches!(self.content, Content::Text(_) | Content::Fill(_)) {
-                let message = "role is for a text, or for a fill that answers one";
+                let message = "role is for a text, for chunks, or for a fill that answers a text";
                 return Err(Error::shape(place(message)));
             }
         }
@@ -276,6 +316,8 @@ pub(super) struct Share<'a> {
     /// The tokens of the kept content.
     pub(super) used: usize,
     pub(super) was_cut: bool,
+    /// Whether no part of a message was estimated.
+    pub(super) is_exact: bool,
 }
 
 impl<'a> Share<'a> {
@@ -301,6 +343,7 @@ impl<'a> Share<'a> {
             tool_count: 0,
             used: 0,
             was_cut: false,
+            is_exact: true,
         };
         match &section.content {
             Content::Reserved(tokens) => share.tokens = *tokens,
@@ -309,6 +352,7 @@ impl<'a> Share<'a> {
                 share.history = History::read(messages);
                 let all = share.history.system.iter().copied().chain(share.history.others());
                 share.each = all.map(|i| (i, costs.of(&messages[i]))).collect();
+                share.is_exact = share.each.keys().all(|&i| costs.is_exact(&messages[i]));
                 share.tokens = sum(share.each.values());
                 share.least = sum(share.history.system.iter().map(|i| &share.each[i]));
             }
@@ -357,11 +401,22 @@ impl<'a> Share<'a> {
                 self.was_cut = size < self.tokens;
                 if let Some(room) = size.checked_sub(self.least) {
                     let cost = |i: usize, left| Some(self.each[&i]).filter(|&cost| cost <= left);
-                    let mut kept = self.history.newest(room, cost, false);
+                    let latest = self.history.turn(false).unwrap_or_default();
+                    let newest = self.history.newest(room, cost, &latest, false);
+                    let (mut kept, (made, used)) = if let Some(kept) = newest {
+                        let used = sum(kept.iter().map(|i| &self.each[i]));
+                        (kept, (BTreeMap::new(), used))
+                    } else {
+                        match Turn::new(messages, &latest, self.costs, room).cut() {
+                            Some(cut) => (latest, cut),
+                            None => <_>::default(),
+                        }
+                    };
                     kept.extend(&self.history.system);
                     kept.sort_unstable();
-                    self.messages = kept.iter().map(|&i| messages[i].clone()).collect();
-                    self.used = sum(kept.iter().map(|i| &self.each[i]));
+                    let message = |&i: &usize| made.get(&i).unwrap_or(&messages[i]).clone();
+                    self.messages = kept.iter().map(message).collect();
+                    self.used = self.least + used;
                 }
             }
             Content::Text(text) if !text.is_empty() => {
@@ -369,7 +424,7 @@ impl<'a> Share<'a> {
                 if !self.was_cut {
                     self.say(text, self.tokens);
                 } else if size > self.frame {
-                    let cut = cut_to(text, size - self.frame, self.counter);
+                    let cut = cut_to(text, size - self.frame, Keep::Start, "", self.counter);
                     let used = self.text_tokens(&cut);
                     // A counter that is not pure may return another count now.
                     if !cut.is_empty() && used <= size {
@@ -416,17 +471,22 @@ impl<'a> Share<'a> {
                  the {most}"
             )))
         };
-        match fill(room)? {
+        match fill(room, self.counter)? {
             Filling::Text(text) if text.is_empty() => {}
             Filling::Text(text) => {
                 let tokens = self.counter.count(&text);
                 if tokens > room {
-                    return over("a text", tokens, format!("{room} that it was asked for"));
+                    let most = format!(
+                        "{room} that it was asked for, by the counter of the layout: a packer \
+                         must count with it"
+                    );
+                    return over("a text", tokens, most);
                 }
                 self.say(&text, self.frame + tokens);
             }
             Filling::Messages(messages) => {
                 let used = sum(&messages.iter().map(|one| self.costs.of(one)).collect::<Vec<_>>());
+                self.is_exact = messages.iter().all(|one| self.costs.is_exact(one));
                 if used > size {
                     return over("messages", used, format!("{size} of its section"));
                 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Body, Message, Part, Piece, Tool, ToolCall};
+use super::{Body, Message, Part, Piece, Tool, ToolCall, is_result};
 use crate::error::Error;
 use crate::images::{Detail, Image, size_of_base64, size_of_url};
 
@@ -17,6 +17,23 @@ const TEXT_PARTS: [(&str, &str); 5] = [
     ("refusal", "refusal"),
     ("thinking", "thinking"),
 ];
+
+/// What the type of a part of audio or video names.
+const TIMED: [&str; 2] = ["audio", "video"];
+
+/// What the type of a part with pages names.
+const PAGED: [&str; 2] = ["document", "file"];
+
+/// The fewest tokens of a part of unknown type that names one of these, as it
+/// may only refer to its content: about two dense pages of a PDF, or eight
+/// minutes of speech.
+const LEAST_MEDIA: usize = 5_000;
+
+/// Of base64 that is 12 bytes. Speech at the lowest usual rate, 750 bytes a
+/// second, then counts 62 tokens a second, and the models that say take 10 to
+/// 32. Of video they take at most 290 tokens a second, which has 12,500 bytes at
+/// a low rate.
+const CHARS_PER_TOKEN: usize = 16;
 
 type Visit<'a> = &'a mut dyn FnMut(Piece<'_>) -> bool;
 
@@ -168,8 +185,8 @@ pub(super) fn calls(message: &Value) -> Vec<Option<&str>> {
 /// Returns the id of the call of each result in a message; None for one without
 /// an id.
 pub(super) fn results(message: &Value) -> Vec<Option<&str>> {
-    let is_result = matches!(message["role"].as_str(), Some("tool" | "function"));
-    let own = is_result.then(|| message["tool_call_id"].as_str());
+    let is_own = message["role"].as_str().is_some_and(is_result);
+    let own = is_own.then(|| message["tool_call_id"].as_str());
     own.into_iter().chain(ids_of_parts(message, "tool_result", "tool_use_id")).collect()
 }
 
@@ -182,17 +199,62 @@ fn ids_of_parts<'a>(
     parts.filter(move |part| part["type"] == kind).map(move |part| part[key].as_str())
 }
 
+/// Returns whether a message of the user holds more than tool results.
+pub(super) fn has_more_than_results(message: &Value) -> bool {
+    let results = ids_of_parts(message, "tool_result", "tool_use_id").count();
+    results == 0 || message["content"].as_array().is_some_and(|parts| results < parts.len())
+}
+
+/// Sets the texts of the tool results of a message, in their order.
+pub(super) fn set_results(message: &mut Value, texts: &mut dyn Iterator<Item = &str>) {
+    let is_own = message["role"].as_str().is_some_and(is_result);
+    set_texts(&mut message["content"], texts, is_own);
+}
+
+fn set_texts(content: &mut Value, texts: &mut dyn Iterator<Item = &str>, is_own: bool) {
+    match content {
+        Value::String(text) if is_own => texts.next().unwrap_or_default().clone_into(text),
+        Value::Array(parts) => parts.iter_mut().for_each(|part| {
+            if let Some(key) = part["type"].as_str().and_then(text_key) {
+                set_texts(&mut part[key], texts, is_own);
+            } else if part["type"] == "tool_result" {
+                if let Some(inner) = part.get_mut("content") {
+                    set_texts(inner, texts, true);
+                }
+            } else if part.is_string() {
+                set_texts(part, texts, is_own);
+            }
+        }),
+        _ => {}
+    }
+}
+
+/// Returns an estimate that errs high for a part of unknown type, which `shown`
+/// has as JSON; None where `count` returns it.
+pub(super) fn estimate(
+    kind: &str,
+    shown: &str,
+    count: impl FnOnce(&str) -> Option<usize>,
+) -> Option<usize> {
+    let names = |words: [&str; 2]| words.iter().any(|word| kind.contains(word));
+    if names(TIMED) {
+        return Some(LEAST_MEDIA.max(shown.chars().count().div_ceil(CHARS_PER_TOKEN)));
+    }
+    let least = if names(PAGED) { LEAST_MEDIA } else { 0 };
+    count(shown).map(|tokens| tokens.max(least))
+}
+
 /// Calls `visit` with every piece of a message that costs tokens, until that
 /// returns false. Returns whether all pieces were visited.
 pub(super) fn visit(message: &Value, visit: Visit<'_>) -> Result<bool, Error> {
     let fields = object("a message", message)?;
-    string("role", fields.get("role"))?;
+    let is_own = is_result(string("role", fields.get("role"))?);
     if fields.get("name").is_some_and(|name| !name.is_null()) && !visit(Piece::Name) {
         return Ok(false);
     }
     for (key, value) in fields {
         let goes_on = match key.as_str() {
-            "content" => visit_content("content", value, visit, 0)?,
+            "content" => visit_content("content", value, visit, is_own, 0)?,
             _ => visit_texts(key, value, visit, 0)?,
         };
         if !goes_on {
@@ -224,10 +286,12 @@ fn visit_texts(place: &str, value: &Value, visit: Visit<'_>, depth: usize) -> Re
     }
 }
 
+/// Visits a content, whose own texts are those of a tool result if `is_own`.
 fn visit_content(
     place: &str,
     value: &Value,
     visit: Visit<'_>,
+    is_own: bool,
     depth: usize,
 ) -> Result<bool, Error> {
     if depth > DEEPEST {
@@ -235,10 +299,10 @@ fn visit_content(
     }
     match value {
         Value::Null => Ok(true),
-        Value::String(text) => Ok(visit(Piece::Text(text))),
+        Value::String(text) => Ok(visit(text_piece(text, is_own))),
         Value::Array(parts) => {
             for (i, part) in parts.iter().enumerate() {
-                if !visit_part(&format!("{place}[{i}]"), part, visit, depth)? {
+                if !visit_part(&format!("{place}[{i}]"), part, visit, is_own, depth)? {
                     return Ok(false);
                 }
             }
@@ -248,15 +312,25 @@ fn visit_content(
     }
 }
 
-fn visit_part(place: &str, value: &Value, visit: Visit<'_>, depth: usize) -> Result<bool, Error> {
+fn text_piece(text: &str, is_result: bool) -> Piece<'_> {
+    if is_result { Piece::Result(text) } else { Piece::Text(text) }
+}
+
+fn visit_part(
+    place: &str,
+    value: &Value,
+    visit: Visit<'_>,
+    is_own: bool,
+    depth: usize,
+) -> Result<bool, Error> {
     if let Value::String(text) = value {
-        return Ok(visit(Piece::Text(text)));
+        return Ok(visit(text_piece(text, is_own)));
     }
     let part = object(place, value)?;
-    let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = string(&format!("{place}.type"), part.get("type"))?;
     if let Some(key) = text_key(kind) {
         let text = string(&format!("{place}.{key}"), part.get(key))?;
-        return Ok(visit(Piece::Text(text)));
+        return Ok(visit(text_piece(text, is_own)));
     }
     let text_of = |key: &str| part.get(key).and_then(Value::as_str);
     match kind {
@@ -270,22 +344,14 @@ fn visit_part(place: &str, value: &Value, visit: Visit<'_>, depth: usize) -> Res
             let place = format!("{place}.content");
             let content = part.get("content").unwrap_or(&Value::Null);
             Ok(text_of("tool_use_id").is_none_or(|id| visit(Piece::Text(id)))
-                && visit_content(&place, content, visit, depth + 1)?)
+                && visit_content(&place, content, visit, true, depth + 1)?)
         }
         "image_url" | "input_image" | "image" => {
             Ok(visit(Piece::Image(&image(place, kind, part)?)))
         }
         _ => {
-            let names = TEXT_PARTS.map(|(kind, _)| format!("{kind:?}, ")).concat();
-            let allowed = format!(
-                "one of {names}\"image_url\", \"input_image\", \"image\", \"tool_use\", \
-                 \"tool_result\""
-            );
-            let shown = match part.get("type") {
-                Some(Value::String(kind)) => format!("{kind:.80?}"),
-                other => kind_of(other).into(),
-            };
-            Err(Error::limit(&format!("{place}.type"), allowed, shown))
+            let shown = to_text(place, value)?;
+            Ok(visit(Piece::Unknown { kind, shown: &shown }))
         }
     }
 }

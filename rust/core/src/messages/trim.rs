@@ -1,9 +1,9 @@
 //! Trimming a chat history to its newest messages, without separating tool
 //! calls from their results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Costs, Message, PER_REPLY};
+use super::{Costs, Message, PER_REPLY, Turn};
 use crate::count::TokenCounter;
 use crate::error::Error;
 
@@ -17,31 +17,61 @@ pub struct Trim<'a> {
     pub start_on_user: bool,
 }
 
+/// What [`trim_messages`] leaves of a history.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Trimmed {
+    /// The places of the messages that stay, ascending.
+    pub places: Vec<usize>,
+    /// Those of them whose tool results are cut, by their places: the message
+    /// with the texts that fit.
+    pub cut: BTreeMap<usize, Message>,
+}
+
+impl Trimmed {
+    /// Returns the messages that stay, some of them cut, of those that were
+    /// trimmed.
+    ///
+    /// # Panics
+    ///
+    /// If `messages` are fewer than were trimmed.
+    pub fn of<'a>(&'a self, messages: &'a [Message]) -> impl Iterator<Item = &'a Message> {
+        self.places.iter().map(|i| self.cut.get(i).unwrap_or(&messages[*i]))
+    }
+}
+
 /// Returns the places of the system messages and of the newest other messages
-/// that fit, ascending.
+/// that fit.
 ///
 /// [`count_messages`](super::count_messages) of these is at most `max_tokens`.
 /// Messages are taken from the newest backwards, up to the first that does not
-/// fit; nothing is cut or skipped in between. A tool call and its results, also
+/// fit; nothing is skipped in between. A tool call and its results, also
 /// parallel ones, stay or leave together, with the messages between them. APIs
 /// refuse a result whose call is missing, so a message with such a result is
 /// left out. A call without results stays, as its results may still follow.
 ///
-/// Each message that is looked at is counted once. Messages older than the
-/// first that does not fit are not counted. Where not even the newest fits,
-/// only the system messages are left.
+/// The newest message of the user that holds more than tool results always
+/// stays, and all that follows it; without one, the newest message. Where these
+/// do not fit, the longest texts of their tool results lose their middle, with a
+/// marker in its place, so that all of them share the room.
+///
+/// Each message that is looked at is counted once, unless tool results are cut.
+/// Messages older than the first that does not fit are not counted.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::BudgetExhausted`](crate::ErrorKind::BudgetExhausted) where the
-/// system messages alone do not fit; the message has the figures.
+/// system messages, or what else always stays, do not fit, even with all tool
+/// results cut; the message has the figures.
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+/// `start_on_user` would leave out the newest message of the user.
 ///
 /// # Examples
 ///
 /// ```
 /// # #[cfg(feature = "o200k")] {
 /// use budgeteer::window::trim_messages;
-/// use budgeteer::{Encoding, Message, Trim};
+/// use budgeteer::{Encoding, Message, ToolCall, Trim};
 ///
 /// let messages = [
 ///     Message::system("Be brief."),
@@ -50,10 +80,17 @@ pub struct Trim<'a> {
 ///     Message::user("And black tea?"),
 /// ];
 /// let kept = trim_messages(&messages, 20, &Encoding::O200k, Trim::default())?;
-/// assert_eq!(kept, [0, 3]);
+/// assert_eq!(kept.places, [0, 3]);
+/// assert_eq!(kept.of(&messages).last().unwrap().text(), "And black tea?");
 ///
-/// let kept: Vec<&Message> = kept.into_iter().map(|i| &messages[i]).collect();
-/// assert_eq!(kept[1].text(), "And black tea?");
+/// let messages = [
+///     Message::user("What does the log say?"),
+///     Message::assistant("").tool_call(ToolCall::new("a", "read", "{}")),
+///     Message::tool("a", "Started. ".repeat(500) + "Failed."),
+/// ];
+/// let kept = trim_messages(&messages, 45, &Encoding::O200k, Trim::default())?;
+/// let cut = "Started. Started. Started.\n[...truncated...]\n Started. Started. Failed.";
+/// assert_eq!(kept.of(&messages).last().unwrap().text(), cut);
 /// # }
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
@@ -62,34 +99,71 @@ pub fn trim_messages(
     max_tokens: usize,
     counter: &dyn TokenCounter,
     trim: Trim<'_>,
-) -> Result<Vec<usize>, Error> {
+) -> Result<Trimmed, Error> {
     let costs = Costs::new(counter, trim.model);
     let history = History::read(messages);
-    let mut needed = PER_REPLY;
+    let mut system = 0_usize;
     for &i in &history.system {
-        needed = needed.saturating_add(costs.of(&messages[i]));
+        system = system.saturating_add(costs.of(&messages[i]));
     }
-    let room = match max_tokens.checked_sub(needed) {
-        Some(room) => room,
-        None if history.system.is_empty() => return Ok(Vec::new()),
-        None => {
-            let (count, plural) = match history.system.len() {
-                1 => (1, ""),
-                count => (count, "s"),
-            };
-            let system = needed - PER_REPLY;
-            return Err(Error::overflow(format!(
-                "the system messages do not fit: max_tokens {max_tokens} - {system} for {count} \
-                 system message{plural} - {PER_REPLY} for the reply = -{}",
-                needed - max_tokens
-            )));
-        }
-    };
+    let needed = system.saturating_add(PER_REPLY);
+    if needed > max_tokens && !history.system.is_empty() {
+        return Err(Error::overflow(format!(
+            "the system messages do not fit: max_tokens {max_tokens} - {system} for {} - \
+             {PER_REPLY} for the reply = -{}",
+            number(history.system.len(), "system message"),
+            needed - max_tokens
+        )));
+    }
+    let room = max_tokens.saturating_sub(needed);
     let cost = |place: usize, left| costs.of_till_limit(&messages[place], left);
-    let mut kept = history.newest(room, cost, trim.start_on_user);
-    kept.extend(&history.system);
-    kept.sort_unstable();
-    Ok(kept)
+    let latest = history.turn(trim.start_on_user)?;
+    let mut trimmed = Trimmed::default();
+    if let Some(kept) = history.newest(room, cost, &latest, trim.start_on_user) {
+        trimmed.places = kept;
+    } else {
+        let turn = Turn::new(messages, &latest, costs, room);
+        let missing = || turn.needed().saturating_add(needed).saturating_sub(max_tokens);
+        let cut =
+            turn.cut().ok_or_else(|| exhausted(max_tokens, system, &history, &turn, missing()));
+        trimmed.cut = cut?.0;
+        trimmed.places = latest;
+    }
+    trimmed.places.extend(&history.system);
+    trimmed.places.sort_unstable();
+    Ok(trimmed)
+}
+
+/// Returns the error for a turn that does not fit, with the arithmetic.
+fn exhausted(
+    max_tokens: usize,
+    system: usize,
+    history: &History,
+    turn: &Turn<'_>,
+    missing: usize,
+) -> Error {
+    let place = history.question.or(turn.fixed.keys().last().copied()).unwrap_or_default();
+    let what = match history.question {
+        Some(_) => "the newest message of the user and what follows it do not fit",
+        None => "the newest message and what it belongs to do not fit",
+    };
+    let own = turn.fixed[&place];
+    let others = turn.needed().saturating_sub(own).saturating_sub(turn.least);
+    let part = |tokens: usize, count: usize, name: &str, of: &str| match count {
+        0 => String::new(),
+        _ => format!("{tokens} for {}{of} - ", number(count, name)),
+    };
+    Error::overflow(format!(
+        "{what}: max_tokens {max_tokens} - {}{own} for messages[{place}] - {}{}{PER_REPLY} for \
+         the reply = -{missing}",
+        part(system, history.system.len(), "system message", ""),
+        part(others, turn.fixed.len() - 1, "other message", ""),
+        part(turn.least, turn.results(), "cut text", " of tool results"),
+    ))
+}
+
+fn number(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The places of the messages of a history, by their kind.
@@ -99,6 +173,8 @@ pub(crate) struct History {
     pub(crate) system: Vec<usize>,
     /// The other messages, except those with a result whose call is missing.
     others: Vec<Other>,
+    /// The newest of these of the user that holds more than tool results.
+    question: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -132,6 +208,9 @@ impl History {
             };
             let reach = found.into_iter().min().unwrap_or(index);
             history.others.push(Other { index, reach, is_user: message.role() == "user" });
+            if message.is_question() {
+                history.question = Some(index);
+            }
             let asked = message.calls();
             if !asked.is_empty() {
                 caller = Some(index);
@@ -148,8 +227,32 @@ impl History {
         self.others.iter().map(|other| other.index)
     }
 
+    /// Returns the places of the other messages that must stay, ascending: the
+    /// question and all that follows it.
+    ///
+    /// They begin where a history may begin. Without a question they are the
+    /// newest message and what it belongs to, or none where a message of the
+    /// user must come first.
+    pub(crate) fn turn(&self, start_on_user: bool) -> Result<Vec<usize>, Error> {
+        let newest = self.others.last().filter(|_| !start_on_user).map(|other| other.index);
+        let Some(last) = self.question.or(newest) else { return Ok(Vec::new()) };
+        let mut reach = usize::MAX;
+        for (at, other) in self.others.iter().enumerate().rev() {
+            reach = reach.min(other.reach);
+            let may_begin = reach >= other.index && (other.is_user || !start_on_user);
+            if other.index <= last && may_begin {
+                return Ok(self.others[at..].iter().map(|other| other.index).collect());
+            }
+        }
+        Err(Error::shape(format!(
+            "start_on_user would leave out messages[{last}], the newest message of the user: it, \
+             or what follows it, has the result of a call, and no message of the user is before \
+             that call"
+        )))
+    }
+
     /// Returns the newest of the other messages that fit into `room` together,
-    /// newest first.
+    /// newest first; None where those of the turn do not.
     ///
     /// `cost` returns the cost of the message at a place if that is at most the
     /// tokens left.
@@ -157,15 +260,21 @@ impl History {
         &self,
         mut room: usize,
         mut cost: impl FnMut(usize, usize) -> Option<usize>,
+        turn: &[usize],
         start_on_user: bool,
-    ) -> Vec<usize> {
+    ) -> Option<Vec<usize>> {
         let mut kept = Vec::new();
         // The number of these messages that begin with one that may stand
         // first, and have the calls of all their results.
         let mut whole = 0;
         let mut reach = usize::MAX;
         for other in self.others.iter().rev() {
-            let Some(tokens) = cost(other.index, room) else { break };
+            let Some(tokens) = cost(other.index, room) else {
+                if turn.first().is_some_and(|&first| other.index >= first) {
+                    return None;
+                }
+                break;
+            };
             room -= tokens;
             kept.push(other.index);
             reach = reach.min(other.reach);
@@ -174,6 +283,6 @@ impl History {
             }
         }
         kept.truncate(whole);
-        kept
+        Some(kept)
     }
 }

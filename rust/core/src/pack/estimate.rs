@@ -205,7 +205,8 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
         (keep, marker): (Keep, &'static str),
     ) -> Result<bool, H::Error> {
         let (estimate, start, frame) = (self.estimate, self.start(packer), chunk.frame.clone());
-        let cut = Cut::new(packer.batch.text(index as usize), keep, marker.into());
+        let text = packer.batch.text(index as usize);
+        let cut = Cut::for_estimate(estimate, text, keep, marker.into());
         let size = |meter: &mut Self, head, tail| {
             if meter.is_bare {
                 return Size::additive(cut.measure(estimate, head, tail, &mut meter.scratch));

@@ -234,9 +234,9 @@ fn is_space(c: char) -> bool {
 /// Finds chunks of a file with a JSON object per line, by their share of the
 /// query's keywords. Only with the feature `json`.
 ///
-/// An object has `text` or `content`, and may have `id`, `source`, `title`,
-/// `score` and `metadata`. The other fields of [`Chunk`] are read from the
-/// metadata: `kind`, `authority`, `priority`, `mtime`, and `position`, `index`
+/// An object has `text`, `content` or `page_content`, and may have `id`,
+/// `source`, `title`, `score` and `metadata`. A missing title or id is the one
+/// in the metadata. The other fields of [`Chunk`] are read from there too: `kind`, `authority`, `priority`, `mtime`, and `position`, `index`
 /// or `offset`. Other keys and blank lines are skipped. The file is read once.
 /// The share of keywords replaces the score in the file.
 ///
@@ -292,8 +292,10 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
         Some(Value::String(text)) => Ok(Some(text.as_str())),
         Some(_) => Err(format!("{key} must be a string")),
     };
-    let Some(key) = ["text", "content"].into_iter().find(|&key| row.contains_key(key)) else {
-        return Err("must have a key 'text' or 'content'".into());
+    let Some(key) =
+        ["text", "content", "page_content"].into_iter().find(|&key| row.contains_key(key))
+    else {
+        return Err("must have a key 'text', 'content' or 'page_content'".into());
     };
     let words = text(key)?.ok_or_else(|| format!("{key} must be a string"))?;
     let mut chunk = Chunk::new(words).source(text("source")?.unwrap_or(name));
@@ -313,7 +315,15 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
             let plain: Value = plain.map(|(key, value)| (key.clone(), value.clone())).collect();
             let said = record::read(format!(r#"[2,null,"",null,{plain}]"#).as_bytes());
             let said = said.ok_or("metadata must be JSON")?;
-            let Chunk { text, title, id, source, score, .. } = chunk;
+            let Chunk { text, mut title, mut id, source, score, .. } = chunk;
+            if title.is_empty()
+                && let Some(Value::String(inner)) = fields.get("title")
+            {
+                title.clone_from(inner);
+            }
+            if id.as_ref().is_none_or(String::is_empty) {
+                id = said.id.clone().or(id);
+            }
             chunk = Chunk { text, title, id, source, score, metadata: String::new(), ..said };
             if !fields.is_empty() {
                 chunk.metadata = metadata.to_string();

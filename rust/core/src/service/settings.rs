@@ -94,8 +94,8 @@ impl LlmSettings {
         self
     }
 
-    /// Sets the counter. By default it is that of the model; for an unknown
-    /// model `o200k_base`, marked as an estimate.
+    /// Sets the counter. By default it is that of the model: an estimate if the
+    /// model is unknown or its tokenizer is not native.
     #[must_use]
     pub fn counter(mut self, counter: impl TokenCounter + Send + 'static) -> Self {
         self.counter = Some(Arc::new(counter));
@@ -259,19 +259,18 @@ impl LlmSettings {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
     /// there is neither a model nor a window, the window is 0, the caller's own
-    /// limits or the number of a counter are wrong, or the model's tokenizer is
-    /// not in this binary and no counter was set.
+    /// limits or the number of a counter are wrong, or the encoding that counts
+    /// for the model is not in this binary and no counter was set.
     ///
     /// # Examples
     ///
     /// ```
-    /// use budgeteer::Estimate;
+    /// # #[cfg(feature = "o200k")] {
     /// use budgeteer::service::LlmSettings;
     ///
-    /// let settings = LlmSettings::new("mistral-large-latest");
-    /// let error = settings.limits().unwrap_err();
-    /// assert!(error.to_string().starts_with("counter is required"));
-    /// assert_eq!(settings.counter(Estimate::CharsDiv4).limits()?.name, "mistral-large-latest");
+    /// let limits = LlmSettings::new("mistral-large-latest").limits()?;
+    /// assert!(!limits.counter().is_exact());
+    /// # }
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     pub fn limits(&self) -> Result<ActiveModel, Error> {
@@ -293,7 +292,7 @@ impl LlmSettings {
                 context_window: window,
                 max_input_tokens: window,
                 max_output_tokens: self.max_output_tokens.unwrap_or(window / OUTPUT_SHARE),
-                counter: counter.unwrap_or_else(|| Arc::new(ModelCounter::default(false))),
+                counter: counter.unwrap_or_else(|| Arc::new(ModelCounter::default())),
             });
         };
         if name.is_empty() {
@@ -372,12 +371,9 @@ impl fmt::Debug for ActiveModel {
 
 /// Returns the counter of a model.
 fn counter_of(limits: &ModelLimits) -> Result<ModelCounter, Error> {
-    if !limits.known && limits.encoding.is_none() {
-        return Ok(ModelCounter::default(true));
-    }
     limits.counter().ok_or_else(|| {
         Error::shape(format!(
-            "counter is required: the tokenizer of {:.80?} is not in this binary",
+            "counter is required: the encoding for {:.80?} is not in this binary",
             limits.name
         ))
     })

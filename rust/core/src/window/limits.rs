@@ -3,15 +3,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, PREFIXES};
+use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, PREFIXES, UNKNOWN};
 use crate::Encoding;
 use crate::count::{Estimate, Exact, Native, TokenCounter};
 use crate::error::Error;
 use crate::fork::Shared;
-
-/// The window of an unknown model: the smallest common one.
-const UNKNOWN_WINDOW: usize = 8_192;
 
 /// The longest name that is looked up: known names are shorter, and the time
 /// grows with the square.
@@ -44,19 +42,23 @@ pub struct ModelLimits {
     pub max_input_tokens: usize,
     /// The maximum of the answer, in tokens; None if no such limit is known.
     pub max_output_tokens: Option<usize>,
-    /// The name of the encoding that counts for it; None if its tokenizer is
-    /// not known here. See [`ModelLimits::counter`].
+    /// The name of the encoding that counts for it. None counts as for an
+    /// unknown model. See [`ModelLimits::counter`].
     pub encoding: Option<Cow<'static, str>>,
     /// Tokens of the model for each token of that encoding, if its own
-    /// tokenizer is not published; None if the encoding is its own.
+    /// tokenizer is not native or not published; None if the encoding is its
+    /// own. 1.0 only marks counts as estimates.
     pub calibration: Option<f64>,
     /// The maker of the model; None if unknown.
     pub provider: Option<Cow<'static, str>>,
-    /// Whether the name was found. If not, the window is 8192.
+    /// Whether the name was found. If not, the figures are a guess.
     pub known: bool,
-    /// The source of the figures: `document`, `litellm`, `registered`,
-    /// `unknown`, or what the program sets.
+    /// The source of the figures: `document`, `litellm` with its version and
+    /// the date of the table, `registered`, `unknown`, or what the program
+    /// sets.
     pub source: Cow<'static, str>,
+    /// The known name inside an unknown one, whose figures these are.
+    pub guessed_from: Option<String>,
 }
 
 impl ModelLimits {
@@ -82,6 +84,7 @@ impl ModelLimits {
             provider: None,
             known: true,
             source: "registered".into(),
+            guessed_from: None,
         }
     }
 
@@ -129,8 +132,37 @@ impl ModelLimits {
         self
     }
 
+    /// Returns these limits, or an error if they are a guess.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
+    /// the name is not known.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::window::model_limits;
+    ///
+    /// assert!(model_limits("gpt-4o").strict().is_ok());
+    /// assert!(model_limits("my-gpt-4o-deployment").strict().is_err());
+    /// ```
+    pub fn strict(self) -> Result<Self, Error> {
+        if self.known {
+            return Ok(self);
+        }
+        let hint = self
+            .guessed_from
+            .map_or_else(String::new, |found| format!(", only {found:.80?} in it"));
+        Err(Error::shape(format!(
+            "model {:.80?} is not known{hint}; register_model states its limits",
+            self.name
+        )))
+    }
+
     /// Returns the counter of the model; None if its encoding is not in this
-    /// binary.
+    /// binary. A tokenizer that is not native is estimated, and with the
+    /// feature `tracing` that is a warning, once for each name.
     ///
     /// # Examples
     ///
@@ -144,13 +176,33 @@ impl ModelLimits {
     ///
     /// let counter = model_limits("claude-sonnet-4-5").counter().expect("as above");
     /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (5, false));
-    /// assert!(model_limits("mistral-large-latest").counter().is_none());
+    ///
+    /// let counter = model_limits("llama3.2:3b").counter().expect("as above");
+    /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (6, false));
     /// # }
     /// ```
     #[must_use]
     pub fn counter(&self) -> Option<ModelCounter> {
-        let native = native(self.encoding.as_deref()?)?;
-        Some(ModelCounter { factor: self.calibration, ..ModelCounter::of(native) })
+        let (encoding, factor) = self.counting();
+        let counter = ModelCounter::estimate(&encoding, factor)?;
+        #[cfg(feature = "tracing")]
+        if let Some(factor) = factor {
+            warn_of_estimate(&self.name, &encoding, factor);
+        }
+        Some(counter)
+    }
+
+    /// Returns the encoding that counts, and its factor.
+    fn counting(&self) -> (Cow<'static, str>, Option<f64>) {
+        let known = match &self.encoding {
+            Some(encoding) => Some((encoding.clone(), self.calibration)),
+            None => encoding_and_factor(&self.name)
+                .map(|(encoding, factor)| (encoding, self.calibration.or(factor))),
+        };
+        match known {
+            Some((encoding, factor)) if !is_foreign(&encoding) => (encoding, factor),
+            _ => (UNKNOWN.1.into(), Some(UNKNOWN.2)),
+        }
     }
 
     /// Checks the name and the numbers.
@@ -198,6 +250,10 @@ impl ModelLimits {
             return Err(Error::shape("calibration needs an encoding to go with".into()));
         }
         self.calibration = self.calibration.or(calibration);
+        if self.encoding.is_none() {
+            self.encoding = Some(UNKNOWN.1.into());
+            self.calibration = Some(UNKNOWN.2);
+        }
         Ok(self)
     }
 }
@@ -209,26 +265,39 @@ impl ModelLimits {
 pub struct ModelCounter {
     native: Native,
     factor: Option<f64>,
-    /// Whether it stands in for an unknown tokenizer.
+    /// Whether the encoding may not be the model's own.
     is_guess: bool,
 }
 
 impl ModelCounter {
     /// Returns the counter with that name, or of the model with that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let of_model = || find(name, OWN.get().as_deref())?.counter();
-        let of_tiktoken = || Some(Self::of(native(encoding_of(name)?)?));
-        native(name).map(Self::of).or_else(of_model).or_else(of_tiktoken)
+        let of_model = || {
+            let (encoding, calibration) = encoding_and_factor(name)?;
+            let limits = ModelLimits::new(name, 0);
+            ModelLimits { encoding: Some(encoding), calibration, ..limits }.counter()
+        };
+        native(name).map(Self::of).or_else(of_model)
     }
 
-    /// Returns the counter that is used if none was set.
-    pub(crate) fn default(is_guess: bool) -> Self {
-        let native = native("o200k_base").unwrap_or(Native::Estimate(Estimate::CharsDiv4));
-        Self { is_guess, ..Self::of(native) }
+    /// Returns the counter that is used if no model was named.
+    pub(crate) fn default() -> Self {
+        Self::of(native("o200k_base").unwrap_or(Native::Estimate(Estimate::CharsDiv4)))
     }
 
     fn of(native: Native) -> Self {
         Self { native, factor: None, is_guess: false }
+    }
+
+    /// Returns the counter of an encoding times a factor, if that is in this
+    /// binary.
+    #[allow(clippy::float_cmp)] // it is written as 1.0
+    fn estimate(encoding: &str, factor: Option<f64>) -> Option<Self> {
+        let counter = Self::of(native(encoding)?);
+        if factor == Some(1.0) {
+            return Some(Self { is_guess: true, ..counter }); // counted natively
+        }
+        Some(Self { factor, ..counter })
     }
 }
 
@@ -251,6 +320,10 @@ impl TokenCounter for ModelCounter {
 
     fn is_exact(&self) -> bool {
         !self.is_guess && self.factor.is_none() && matches!(self.native, Native::Exact(_))
+    }
+
+    fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
+        Some(Arc::new(*self))
     }
 
     fn native(&self) -> Option<Native> {
@@ -301,6 +374,7 @@ impl Row {
             provider: Some(self.6.into()),
             known: true,
             source: self.7.into(),
+            guessed_from: None,
         }
     }
 }
@@ -318,9 +392,13 @@ static OWN: Shared<BTreeMap<String, ModelLimits>> = Shared::new();
 /// larger window than the beginning of its name, so the result is rather too
 /// low.
 ///
-/// An unknown name has a window of 8192, and `known` is false. With the feature
-/// `tracing` that is a warning, once for each name. Nothing is looked up on a
-/// network.
+/// Any other name is a guess: `known` is false. The longest known name in it
+/// decides, and is in `guessed_from`: `gpt-4o` in `azure/My-GPT-4o-deployment`.
+/// It starts the name or comes after `.`, `_` or one of the signs above, ends
+/// the name or comes before `_` or one of those signs, and may have capitals;
+/// among equally long ones the last wins. Without any, the window is 32768.
+/// With the feature `tracing` a guess is a warning, once for each name. Nothing
+/// is looked up on a network.
 ///
 /// # Examples
 ///
@@ -333,34 +411,45 @@ static OWN: Shared<BTreeMap<String, ModelLimits>> = Shared::new();
 /// let gpt_5 = model_limits("gpt-5");
 /// assert_eq!((gpt_5.max_input_tokens, gpt_5.context_window), (272_000, 400_000));
 ///
+/// let guess = model_limits("azure/my-gpt-4o-deployment");
+/// assert_eq!((guess.known, guess.context_window), (false, 128_000));
+/// assert_eq!(guess.guessed_from.as_deref(), Some("gpt-4o"));
+///
 /// let unknown = model_limits("acme-1");
-/// assert_eq!((unknown.known, unknown.context_window), (false, 8_192));
+/// assert_eq!((unknown.known, unknown.context_window), (false, 32_768));
 /// ```
 #[must_use]
 pub fn model_limits(name: &str) -> ModelLimits {
     let own = OWN.get();
-    find(name, own.as_deref()).unwrap_or_else(|| {
-        #[cfg(feature = "tracing")]
-        warn_once(name);
+    let limits = find(name, own.as_deref()).unwrap_or_else(|| {
+        let (window, encoding, factor) = UNKNOWN;
+        // tiktoken knows models that the table does not have.
+        let own = encoding_of(name);
         ModelLimits {
             name: name.into(),
-            context_window: UNKNOWN_WINDOW,
-            max_input_tokens: UNKNOWN_WINDOW,
+            context_window: window,
+            max_input_tokens: window,
             max_output_tokens: None,
-            encoding: encoding_of(name).map(Cow::Borrowed),
-            calibration: None,
+            encoding: Some(own.unwrap_or(encoding).into()),
+            calibration: own.is_none().then_some(factor),
             provider: None,
             known: false,
             source: "unknown".into(),
+            guessed_from: None,
         }
-    })
+    });
+    #[cfg(feature = "tracing")]
+    if !limits.known {
+        warn_of_guess(&limits);
+    }
+    limits
 }
 
 /// Registers a model for this process, in place of any known one with that
 /// name. Returns the limits that [`model_limits`] returns from now on.
 ///
-/// The name also stands for longer ones. If no encoding is set, the one that
-/// was known for the name is used, if any.
+/// The name also stands for longer ones. If no encoding is set, what is known
+/// of the name is used, or the estimate of an unknown model.
 ///
 /// # Errors
 ///
@@ -390,7 +479,11 @@ pub fn register_model(limits: ModelLimits) -> Result<ModelLimits, Error> {
 /// none is registered.
 ///
 /// The text is an object of the form of Python's `models.json`, with the fields
-/// of [`ModelLimits`] as keys. Only with the feature `json`.
+/// of [`ModelLimits`] as keys, or of litellm's
+/// `model_prices_and_context_window.json`. Of that `max_input_tokens`,
+/// `max_output_tokens`, `max_tokens`, `mode` and `litellm_provider` are read;
+/// entries without a window, and those of models that take or make no text, are
+/// left out. Only with the feature `json`.
 ///
 /// # Errors
 ///
@@ -415,12 +508,19 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
 
     let document: Value =
         serde_json::from_str(json).map_err(|error| Error::shape(format!("not JSON: {error}")))?;
-    let Some(Value::Object(models)) = document.get("models") else {
-        return Err(Error::shape("it must be an object with an object \"models\"".into()));
+    let (models, list) = match document {
+        Value::Object(stated) if super::litellm::is_litellm(&stated) => {
+            (super::litellm::entries(&stated), "")
+        }
+        Value::Object(mut stated) => match stated.remove("models") {
+            Some(Value::Object(models)) => (models, "models"),
+            _ => return Err(no_models()),
+        },
+        _ => return Err(no_models()),
     };
     let mut read = Vec::new();
-    for (name, fields) in models {
-        let place = format!("models[{name:.80?}]");
+    for (name, fields) in &models {
+        let place = format!("{list}[{name:.80?}]");
         let wrong = |key: &str, kind: &str| Error::shape(format!("{place}.{key} must be {kind}"));
         let Value::Object(fields) = fields else {
             return Err(Error::shape(format!("{place} must be an object")));
@@ -455,6 +555,11 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
     }
     add(read.iter().cloned());
     Ok(read)
+}
+
+#[cfg(feature = "json")]
+fn no_models() -> Error {
+    Error::shape("it must be an object with an object \"models\", or litellm's".into())
 }
 
 /// Returns every model that is known by name, sorted by provider and name.
@@ -510,6 +615,16 @@ fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<Model
         }
         Some(limits)
     };
+    let guess = |candidate: &str| {
+        let limits = known(candidate)?;
+        let is_sure = limits.calibration.is_some() || encoding_of(name).is_some();
+        Some(ModelLimits {
+            calibration: if is_sure { limits.calibration } else { Some(1.0) },
+            known: false,
+            guessed_from: Some(candidate.into()),
+            ..limits
+        })
+    };
     let starts = names.iter().flat_map(|name| {
         let mut ends: Vec<usize> = name
             .char_indices()
@@ -520,7 +635,42 @@ fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<Model
         ends.reverse();
         ends.into_iter().map(|end| &name[..end])
     });
-    names.iter().copied().chain(starts).find_map(known)
+    names.iter().copied().chain(starts).find_map(known).or_else(|| {
+        parts(name).into_iter().find_map(|part| guess(part).or_else(|| guess(&part.to_lowercase())))
+    })
+}
+
+/// Returns the parts of a name between boundaries, longest and last first.
+fn parts(name: &str) -> Vec<&str> {
+    let end = name.char_indices().nth(NAME_MAX).map_or(name.len(), |(at, _)| at);
+    let name = &name[..end];
+    let at = |signs: &'static [char]| name.match_indices(signs).map(|(at, _)| at);
+    // A number within a name may go on with ".".
+    let starts = std::iter::once(0).chain(at(&['-', ':', '@', '/', '_', '.']).map(|at| at + 1));
+    let ends: Vec<usize> = at(&['-', ':', '@', '/', '_']).chain([name.len()]).collect();
+    let places = starts.flat_map(|start| ends.iter().map(move |&end| (start, end)));
+    let mut parts: Vec<(usize, usize, &str)> = places
+        .filter(|(start, end)| end > start)
+        .map(|(start, end)| (name[start..end].chars().count(), start, &name[start..end]))
+        .collect();
+    parts.sort_unstable_by_key(|&(chars, start, _)| std::cmp::Reverse((chars, start)));
+    parts.into_iter().map(|(_, _, part)| part).collect()
+}
+
+/// Returns the encoding that is known for a model, and its factor. What is
+/// registered goes first, then tiktoken's names, then the table.
+fn encoding_and_factor(name: &str) -> Option<(Cow<'static, str>, Option<f64>)> {
+    let own = OWN.get();
+    match find(name, own.as_deref()) {
+        Some(limits) => Some((limits.encoding?, limits.calibration)),
+        None => Some((encoding_of(name)?.into(), None)),
+    }
+}
+
+/// Returns whether tiktoken has an encoding that is not native.
+fn is_foreign(encoding: &str) -> bool {
+    const NATIVE: [&str; 3] = ["cl100k_base", "o200k_base", "o200k_harmony"];
+    !NATIVE.contains(&encoding) && ENCODING_OF_MODEL.iter().any(|&(_, known)| known == encoding)
 }
 
 /// Returns the encoding that tiktoken counts with for a model.
@@ -535,10 +685,40 @@ fn look_up(table: &'static [(&str, &str)], key: &str) -> Option<&'static str> {
     table.binary_search_by_key(&key, |&(key, _)| key).ok().map(|place| table[place].1)
 }
 
-/// Warns of an unknown name. It warns again only if a thousand other names were
-/// unknown since, or if two threads warn at once.
 #[cfg(feature = "tracing")]
-fn warn_once(name: &str) {
+fn warn_of_guess(limits: &ModelLimits) {
+    if is_new(&limits.name) {
+        let cut = |name: &str| name.chars().take(80).collect::<String>();
+        let (model, guessed_from) = (cut(&limits.name), limits.guessed_from.as_deref().map(cut));
+        tracing::warn!(
+            model,
+            context_window = limits.context_window,
+            guessed_from,
+            "model is not known"
+        );
+    }
+}
+
+/// Warns that a model counts by an estimate, unless the program set the factor.
+#[cfg(feature = "tracing")]
+#[allow(clippy::float_cmp)] // both are from the same table
+fn warn_of_estimate(name: &str, encoding: &str, factor: f64) {
+    let known = find(name, None);
+    let (known_encoding, known_factor) = match &known {
+        Some(known) => (known.encoding.as_deref(), known.calibration),
+        None => (Some(UNKNOWN.1), Some(UNKNOWN.2)),
+    };
+    if (known_encoding, known_factor) != (Some(encoding), Some(factor)) || !is_new(name) {
+        return;
+    }
+    let model = name.chars().take(80).collect::<String>();
+    tracing::warn!(model, encoding, calibration = factor, "model counts by an estimate");
+}
+
+/// Returns whether nothing was logged of a name. It is new again only if a
+/// thousand other names were since, or if two threads ask at once.
+#[cfg(feature = "tracing")]
+fn is_new(name: &str) -> bool {
     use std::collections::BTreeSet;
     use std::sync::Mutex;
 
@@ -546,16 +726,15 @@ fn warn_once(name: &str) {
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
     // It never waits: in a forked process the lock may be held for ever.
-    let is_new = WARNED.try_lock().map_or(true, |mut warned| {
+    WARNED.try_lock().map_or(true, |mut warned| {
+        if warned.contains(name) {
+            return false;
+        }
         if warned.len() >= WARNED_MAX {
             warned.clear();
         }
         warned.insert(name.into())
-    });
-    if is_new {
-        let model = name.chars().take(80).collect::<String>();
-        tracing::warn!(model, context_window = UNKNOWN_WINDOW, "model is not known");
-    }
+    })
 }
 
 #[cfg(test)]

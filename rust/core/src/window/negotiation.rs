@@ -53,8 +53,9 @@ pub struct Negotiation {
     pub memory_tokens: usize,
     /// The tokens of the tool schemas.
     pub tool_tokens: usize,
-    /// Whether nothing was guessed: an exact counter counted messages, memories
-    /// and tools, and the system prompt is counted or stated.
+    /// Whether nothing was guessed: the model is known, an exact counter counted
+    /// messages, memories and tools, and the system prompt is counted or
+    /// stated.
     pub is_exact: bool,
 }
 
@@ -370,7 +371,9 @@ impl<'a> Negotiator<'a> {
                 wide(taken) + wide(adjusted) + wide(margin),
             )));
         }
-        let is_counted = matches!(self.history, History::Messages(_))
+        let model = Some(&*limits.name);
+        let is_known = |message: &Message| message.is_exact(model);
+        let is_counted = matches!(self.history, History::Messages(all) if all.iter().all(is_known))
             && matches!(self.memories, Memories::List(_))
             && (self.system.is_some() || is_among);
         let negotiation = Negotiation {
@@ -389,7 +392,9 @@ impl<'a> Negotiator<'a> {
             system_tokens,
             memory_tokens,
             tool_tokens,
-            is_exact: is_counted && self.counter.is_some_and(TokenCounter::is_exact),
+            is_exact: limits.known
+                && is_counted
+                && self.counter.is_some_and(TokenCounter::is_exact),
         };
         #[cfg(feature = "tracing")]
         negotiation.log();

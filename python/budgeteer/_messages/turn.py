@@ -1,0 +1,92 @@
+"""The newest turn of a history: what must stay of it, and how its tool results are cut to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from budgeteer._count.counter import TokenCounter
+from budgeteer._messages.messages import MessageCosts
+from budgeteer._messages.shapes import with_results
+
+MARKER = "\n[...truncated...]\n"
+"""Stands where the middle of a text was cut out."""
+
+
+class Turn:
+    """
+    Messages that stay whole, except for the texts of their tool results.
+
+    Attributes:
+        fixed: For the place of each message, its tokens without the texts of its tool results.
+        least: The tokens that these texts take at least: each its own, or those of the marker.
+        results: The number of these texts.
+        missing: How many tokens more than the room all this takes; 0 or less if it fits.
+
+    """
+
+    __slots__ = (
+        *("_counter", "_counts", "_messages", "_places", "_room", "_texts", "_where"),
+        *("fixed", "least", "missing"),
+    )
+
+    def __init__(
+        self,
+        where: str,
+        messages: Sequence[Any],
+        places: Sequence[int],
+        costs: MessageCosts,
+        counter: TokenCounter,
+        room: int,
+    ) -> None:
+        """Count the messages at *places* for *room* tokens; *where* names them in an error."""
+        self._where, self._messages, self._counter = where, messages, counter
+        self._room = room
+        self._places: list[int] = []  # of each text, that of its message
+        self._texts: list[str] = []
+        self.fixed: dict[int, int] = {}
+        for i in places:
+            self.fixed[i] = costs.of(f"{where}[{i}]", messages[i], self._hold)
+            self._places += [i] * (len(self._texts) - len(self._places))
+        marker = counter.count(MARKER) if self._texts else 0
+        most = max(room, marker)  # none gets more, so none is counted further
+        counts = (counter.count_till_limit(text, most) for text in self._texts)
+        self._counts = [most + 1 if tokens is None else tokens for tokens in counts]
+        self.least = sum(min(tokens, marker) for tokens in self._counts)
+        self.missing = sum(self.fixed.values()) + self.least - room
+
+    def _hold(self, text: str) -> int:
+        self._texts.append(text)
+        return 0
+
+    @property
+    def results(self) -> int:
+        return len(self._texts)
+
+    def cut(self) -> tuple[dict[int, Any], int]:
+        """
+        Return the messages, by their places, with tool results cut to fit, and their tokens.
+
+        The longest texts are cut, to a length that all of them share. A message that stays as it
+        is is the same object. Only where nothing is missing.
+        """
+        left = self._room - sum(self.fixed.values())
+        cuts: dict[int, str] = {}
+        order = sorted(range(len(self._texts)), key=self._counts.__getitem__)
+        for done, i in enumerate(order):
+            share = left // (len(order) - done)
+            tokens = self._counts[i]
+            if tokens > share:
+                text = self._counter.truncate(self._texts[i], share, keep="both", marker=MARKER)
+                cuts[i] = text or MARKER
+                tokens = self._counter.count(cuts[i])
+            left -= tokens
+        changed = {self._places[i] for i in cuts}
+        made = {i: self._messages[i] for i in self.fixed}
+        for place in changed:
+            texts = [
+                cuts.get(i, text) for i, text in enumerate(self._texts) if self._places[i] == place
+            ]
+            where = f"{self._where}[{place}]"
+            made[place] = with_results(where, self._messages[place], iter(texts))
+        return made, self._room - left

@@ -1,0 +1,144 @@
+"""The options of `Packer` as arguments, for every command that packs, and what comes of them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from budgeteer import DroppedChunk, Packer, Packing
+from budgeteer._chunk.chunk import field_of
+from budgeteer._files import one_line
+from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
+from budgeteer._rank.rankings import NAMES, Bm25
+from budgeteer._rank.terms import LISTED, STEMMED
+from budgeteer.cli._arguments import DEFAULTS, NONE, NOTICE, Parser, add_choice, add_output
+from budgeteer.cli._document import add_dropped, document_of, written
+from budgeteer.cli._streams import line_end
+from budgeteer.errors import InvalidArgumentError
+
+_TOKENS = 8_000
+_RANKINGS = tuple(name for name in NAMES if name not in ("embedding", "hybrid"))
+"""The rankings that need no vectors."""
+_ORDERS = tuple(name for name in ORDERS if name != "sticky")
+"""The orders that need no packing before this one."""
+_TEMPLATES = ("markdown", "xml")
+_OUTPUTS = ("text", "json", *_TEMPLATES)
+_NULLABLE = ("dedupe", "stemming", "stopwords")
+_BM25 = tuple(option.name for option in dataclasses.fields(Bm25) if option.init)
+
+
+def add_packer(parser: Parser, rankings: tuple[str, ...] = _RANKINGS) -> None:
+    """Add the options of `Packer` but for its counter, and how the answer is written."""
+    parser.add_argument(
+        "-n",
+        "--max-tokens",
+        type=int,
+        default=_TOKENS,
+        metavar="N",
+        help=f"the budget (default: {_TOKENS})",
+    )
+    parser.add_argument(
+        "--reserve-tokens", type=int, metavar="N", help="tokens to subtract from the budget"
+    )
+    add_choice(parser, "ranking", rankings, "what comes first")
+    stems = "language whose words of one stem BM25 takes for one"
+    add_choice(parser, "stemming", (*STEMMED, NONE), stems)
+    add_choice(parser, "stopwords", (*LISTED, NONE), "whose words BM25 leaves out")
+    for name, meaning in (("k1", "how much repetitions add"), ("b", "how much long texts lose")):
+        help_text = f"under BM25, {meaning} (default: {DEFAULTS[name]})"
+        parser.add_argument(f"--{name}", type=float, metavar="X", help=help_text)
+    parser.add_argument(
+        "--min-score", type=float, metavar="X", help="drop chunks that score lower"
+    )
+    add_choice(parser, "overflow", OVERFLOWS, "what becomes of a chunk that does not fit")
+    parser.add_argument("--max-chunks", type=int, metavar="N", help="the most chunks to keep")
+    dedupes = (*(name for name in DEDUPES if name is not None), NONE)
+    add_choice(parser, "dedupe", dedupes, "whether equal texts, or near ones too, are kept once")
+    add_choice(parser, "selection", SELECTIONS, "in which order chunks are admitted")
+    add_choice(parser, "units", UNITS, "what is packed")
+    add_choice(parser, "order", _ORDERS, "how the kept chunks stand in the text")
+    add_choice(parser, "template", STYLES, "how the text is written")
+    parser.add_argument(
+        NOTICE,
+        nargs="?",
+        type=_notice,
+        metavar="TEXT",
+        help="say in the text how many were left out, with --notice=TEXT in words of your own, "
+        "where {count} is the number",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="say on standard error what became of the chunks"
+    )
+    add_dropped(parser, "-o json and --explain")
+    add_output(parser, _OUTPUTS)
+
+
+def _notice(text: str) -> str | bool:
+    """Return the text of the notice; `Parser` gives an option without one the empty text."""
+    return text or True
+
+
+def packer_of(arguments: argparse.Namespace, **defaults: Any) -> Packer:
+    """Return the packer of the arguments; *defaults* are for options that are not given."""
+    if arguments.dropped is not None and arguments.output != "json" and not arguments.explain:
+        raise InvalidArgumentError("--dropped is for -o json and --explain")
+    options = {
+        name: getattr(arguments, name) for name in DEFAULTS if getattr(arguments, name) is not None
+    }
+    options = {**defaults, **options, "template": _template(arguments)}
+    options |= {name: None for name in _NULLABLE if options.get(name) == NONE}
+    bm25 = {name: options.pop(name) for name in _BM25 if name in options}
+    if bm25:
+        ranking = options.get("ranking", "bm25")
+        if ranking != "bm25":
+            raise InvalidArgumentError(
+                f"--{next(iter(bm25))} is for --ranking bm25, not {ranking}"
+            )
+        options["ranking"] = Bm25(**bm25)
+    try:
+        return Packer(**options)
+    except InvalidArgumentError as error:
+        words = re.sub(r"\b([a-z_]+)='(\w+)'", r"--\1 \2", str(error))
+    raise InvalidArgumentError(words)
+
+
+def _template(arguments: argparse.Namespace) -> str:
+    """Return the template that ``--template`` or ``--output`` names."""
+    output, template = arguments.output, arguments.template
+    if output not in _TEMPLATES:
+        return template or DEFAULTS["template"]  # type: ignore[no-any-return]
+    if template not in (None, output):
+        raise InvalidArgumentError(f"-o {output} is --template {output}, not {template}")
+    return output  # type: ignore[no-any-return]
+
+
+def answer_of(
+    arguments: argparse.Namespace, packing: Packing[Any], *, has_places: bool = False
+) -> tuple[str, str]:
+    """
+    Return what goes to standard output, and to standard error.
+
+    Args:
+        arguments: Those of `add_packer`.
+        packing: What was packed.
+        has_places: Whether the JSON says where each chunk comes from.
+
+    """
+    said = [packing.explain()] if arguments.explain else []
+    if arguments.explain and arguments.dropped is not None:
+        said += map(partial(_explained, packing), islice(packing.dropped, arguments.dropped))
+    lines = "".join(f"{line}\n" for line in said)
+    if arguments.output == "json":
+        return written(document_of(arguments, packing, has_places=has_places)), lines
+    return packing.text + line_end(), lines
+
+
+def _explained(packing: Packing[Any], dropped: DroppedChunk[Any]) -> str:
+    why = packing._why(dropped)  # noqa: SLF001 - explain() looks each chunk up again
+    name = field_of(dropped.chunk, "id")
+    shown = "" if name is None else f" ({name})"
+    return one_line(f"Chunk {dropped.index}{shown} was dropped: {why}.")
