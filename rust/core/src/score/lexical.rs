@@ -119,23 +119,20 @@ impl<'a> LexicalScorer<'a> {
         if named.is_empty() {
             return links;
         }
+        let words = Words::of(&named);
         let mut first = Vec::new();
-        let mut run = Vec::new();
         for at in 0..batch.len() {
+            batch.prefetch(at + 1);
             let heading = heading(batch.text(at), batch.title(at));
-            if heading.is_empty() || !first_term(heading, &mut first) {
+            if !first_term(heading, &mut first) || !words.may_have(&first) {
                 continue;
             }
-            let mut split = false;
+            let run = terms_of(heading);
             for (source, &place) in named.iter().zip(&sources) {
                 let is_behind =
                     before[at] < before[place] || (before[at] == before[place] && at > place);
-                if !is_behind || !source.words.contains(&first) {
+                if !is_behind {
                     continue;
-                }
-                if !split {
-                    run = terms_of(heading);
-                    split = true;
                 }
                 if run != source.heading && source.contains(&run) && self.adds(&run) {
                     scores[at] = before[at] + LINK * before[place];
@@ -257,21 +254,45 @@ struct Source {
     heading: Vec<Vec<u8>>,
     /// The terms of the text, and those of the title.
     parts: [Vec<Vec<u8>>; 2],
-    /// The terms of both.
-    words: HashSet<Vec<u8>>,
 }
 
 impl Source {
     fn new(batch: &impl Batch, place: usize) -> Self {
         let (text, title) = (batch.text(place), batch.title(place));
         let parts = [terms_of(text), terms_of(title)];
-        let words = parts.iter().flatten().cloned().collect();
-        Self { heading: terms_of(heading(text, title)), parts, words }
+        Self { heading: terms_of(heading(text, title)), parts }
     }
 
     /// Returns whether the text or the title has that run of terms.
     fn contains(&self, run: &[Vec<u8>]) -> bool {
         self.parts.iter().any(|part| part.windows(run.len()).any(|window| window == run))
+    }
+}
+
+/// A set of the terms of some texts, which takes few other terms for one of
+/// them.
+struct Words([u64; 64]);
+
+impl Words {
+    fn of(sources: &[Source]) -> Self {
+        let mut words = Self([0; 64]);
+        for term in sources.iter().flat_map(|source| &source.parts).flatten() {
+            let (place, bit) = Self::place(term);
+            words.0[place] |= bit;
+        }
+        words
+    }
+
+    fn may_have(&self, term: &[u8]) -> bool {
+        let (place, bit) = Self::place(term);
+        self.0[place] & bit != 0
+    }
+
+    fn place(term: &[u8]) -> (usize, u64) {
+        let hash = term.iter().fold(0_u32, |hash, &byte| {
+            (hash.rotate_left(5) ^ u32::from(byte)).wrapping_mul(0x9E37_79B9)
+        });
+        ((hash >> 26) as usize, 1 << (hash >> 20 & 63))
     }
 }
 
