@@ -266,7 +266,7 @@ class QdrantRetriever:
                 self._set_turn()
             return self._client
 
-    def begin_anew(self) -> None:
+    def _begin_anew(self) -> None:
         """Make new locks, which no thread of another process holds."""
         self._opening = threading.Lock()
         if self._client is not None:

@@ -220,11 +220,11 @@ class Recorder:
     """Adds figures up, in bounded memory: there are at most about 500 buckets."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self._begin_anew()
         self._begin()
         renew(self)
 
-    def begin_anew(self) -> None:
+    def _begin_anew(self) -> None:
         """Make a new lock, which no thread of another process holds."""
         self._lock = threading.RLock()  # a signal handler may call in the middle of an update
 
