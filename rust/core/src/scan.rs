@@ -21,7 +21,7 @@ mod kernel;
 mod neon;
 mod tally;
 
-pub(crate) use tally::{Tally, TermScanner};
+pub(crate) use tally::{MAX_TERMS, Tally, TermScanner};
 
 /// The number of keywords that a [`Scanner`] takes at most: one bit each.
 pub(crate) const MAX_KEYWORDS: usize = 64;

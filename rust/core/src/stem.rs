@@ -5,6 +5,7 @@
 //! make the same stems.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 #[cfg(feature = "stemming")]
 use snowball_stemmers_rs::{Algorithm, Stemmer};
@@ -50,10 +51,43 @@ static ALGORITHMS: [(&str, Algorithm); 28] = [
 const KEEPING_ONE: [&str; 8] =
     ["english", "french", "german", "italian", "norwegian", "portuguese", "spanish", "swedish"];
 
-/// Languages for which that holds for the second letter too, where the word is
-/// ASCII: all of these but German, in which `ae` is `a`.
-fn keeps_two(language: &str) -> bool {
-    language != "german" && KEEPING_ONE.contains(&language)
+/// A word of at most fifteen bytes, and its length in the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Short([u8; 16]);
+
+impl Short {
+    /// No word.
+    pub(crate) const NONE: Self = Self([0; 16]);
+
+    pub(crate) fn of(word: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 16];
+        bytes[..15].get_mut(..word.len())?.copy_from_slice(word);
+        bytes[15] = u8::try_from(word.len()).expect("at most 15");
+        Some(Self(bytes))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0[..usize::from(self.0[15])]
+    }
+
+    /// Returns a number of `bits` bits.
+    pub(crate) fn hash(self, bits: u32) -> usize {
+        let key = u128::from_le_bytes(self.0);
+        #[allow(clippy::cast_possible_truncation)] // both halves are mixed
+        let hash = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        usize::try_from(hash >> (u64::BITS - bits)).expect("a few bits")
+    }
+}
+
+/// The number of bits of the place of a word seen lately: 8,192 of them, in
+/// 320 KB for each thread that stems.
+const RECENT_BITS: u32 = 13;
+
+/// The place of no language.
+const NO_LANGUAGE: u8 = u8::MAX;
+
+thread_local! {
+    static RECENT: RefCell<Vec<(u8, Short, Short)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Stems the words of a language. Needs the feature `stemming`.
@@ -100,6 +134,28 @@ impl Stemming {
 
     /// Returns the stem of a term, encoded as in [`Text::Utf8`](crate::Text::Utf8).
     pub(crate) fn of_term(self, term: &[u8]) -> Cow<'_, [u8]> {
+        match Short::of(term).and_then(|short| self.of_short(short)) {
+            Some(stem) => Cow::Owned(stem.bytes().to_vec()),
+            None => self.of_any(term),
+        }
+    }
+
+    /// Returns the stem of a short word; None where that is not short. A thread
+    /// remembers the stems of words that it saw lately, as texts have few words
+    /// that differ, and stemming takes as long as looking thirty up.
+    pub(crate) fn of_short(self, word: Short) -> Option<Short> {
+        RECENT.with_borrow_mut(|recent| {
+            recent.resize(1 << RECENT_BITS, (NO_LANGUAGE, Short::NONE, Short::NONE));
+            let entry = &mut recent[word.hash(RECENT_BITS)];
+            if entry.0 != self.place || entry.1 != word {
+                let stem = Short::of(&self.of_any(word.bytes()))?;
+                *entry = (self.place, word, stem);
+            }
+            Some(entry.2)
+        })
+    }
+
+    fn of_any(self, term: &[u8]) -> Cow<'_, [u8]> {
         // No term has a surrogate.
         let Ok(word) = std::str::from_utf8(term) else { return Cow::Owned(term.to_vec()) };
         Cow::Owned(self.stem(word).into_owned().into_bytes())
@@ -109,23 +165,26 @@ impl Stemming {
     /// where they are not known.
     pub(crate) fn beginnings(self, stem: &[u8]) -> Option<Vec<Vec<u8>>> {
         let language = languages().nth(self.place.into())?;
-        let (&first, rest) = stem.split_first()?;
+        let first = *stem.first()?;
         if !KEEPING_ONE.contains(&language) {
             return None;
         }
         if !first.is_ascii() {
             return Some(Vec::new()); // such a language has no ASCII words
         }
-        match rest.first() {
-            Some(second) if second.is_ascii() && keeps_two(language) => {
-                let mut beginnings = vec![vec![first, *second]];
-                if language == "english" && *second == b'i' {
-                    beginnings.push(vec![first, b'y']); // the stem of dying is die
-                }
-                Some(beginnings)
-            }
-            _ => Some(vec![vec![first]]),
+        let kept = match language {
+            "german" => 1, // ae is a
+            // An ending may become one letter: happy is happi, hoping is hope.
+            "english" => 2.max(stem.len() - 1),
+            _ => 2,
+        };
+        let ascii = stem.iter().take_while(|byte| byte.is_ascii()).count();
+        let kept = kept.min(ascii);
+        let mut beginnings = vec![stem[..kept].to_vec()];
+        if let (&[.., b'i', b'e'], "english") = (stem, language) {
+            beginnings.push([&stem[..stem.len() - 2], b"y"].concat()); // dying is die
         }
+        Some(beginnings)
     }
 }
 

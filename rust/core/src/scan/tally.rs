@@ -7,9 +7,12 @@
 //! the starts is the number of words that start there.
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
+use super::Method;
 use super::kernel::{BUCKETS, ByteTable, FIRST, Lanes, MAX_WIDTH};
-use super::{MAX_KEYWORDS, Method};
 use crate::text::letters::is_word;
+
+/// The number of terms that a [`TermScanner`] takes at most: one byte each.
+pub(crate) const MAX_TERMS: usize = 256;
 
 /// The counts of a text.
 #[derive(Debug, Default)]
@@ -64,6 +67,8 @@ pub(crate) struct TermScanner {
     is_for_beginnings: bool,
     /// Each term and its number in the tally.
     terms: Vec<(Vec<u8>, u32)>,
+    /// The first bytes of each term, and which bits of them to compare.
+    fronts: Vec<(u32, u32)>,
     /// Not 0 for an ASCII letter or digit.
     word: ByteTable,
     /// For each of the first bytes, the buckets of the terms that have it
@@ -75,7 +80,7 @@ pub(crate) struct TermScanner {
 
 impl TermScanner {
     /// Prepares to count `terms`, each with its number in the tally: lowercase
-    /// ASCII letters and digits, and at most [`MAX_KEYWORDS`] of them.
+    /// ASCII letters and digits, and at most [`MAX_TERMS`] of them.
     pub(crate) fn new(terms: Vec<(Vec<u8>, u32)>) -> Self {
         Self::with_method(terms, false, Method::best())
     }
@@ -87,22 +92,30 @@ impl TermScanner {
         Self::with_method(beginnings.collect(), true, Method::best())
     }
 
-    fn with_method(terms: Vec<(Vec<u8>, u32)>, is_for_beginnings: bool, method: Method) -> Self {
-        assert!(terms.len() <= MAX_KEYWORDS, "a scanner takes at most 64 terms");
+    fn with_method(
+        mut terms: Vec<(Vec<u8>, u32)>,
+        is_for_beginnings: bool,
+        method: Method,
+    ) -> Self {
+        assert!(terms.len() <= MAX_TERMS, "a scanner takes at most 256 terms");
+        // Terms that begin alike share a bucket, so that few places pass.
+        terms.sort_unstable();
+        let (count, buckets) = (terms.len(), BUCKETS.min(terms.len()));
         let mut scanner = Self {
             method,
             is_for_beginnings,
             word: ByteTable::EMPTY,
             first: [ByteTable::EMPTY; FIRST],
             buckets: [const { Vec::new() }; BUCKETS],
+            fronts: terms.iter().map(|(term, _)| front(term)).collect(),
             terms,
         };
         for byte in (0..0x80).filter(u8::is_ascii_alphanumeric) {
             // A bit for each of the five high nibbles.
             scanner.word.add(byte, 1 << ((byte >> 4) - 3));
         }
-        for (place, (term, _)) in (0_u8..).zip(&scanner.terms) {
-            let bucket = usize::from(place) % BUCKETS;
+        for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
+            let bucket = usize::from(place) * buckets / count;
             scanner.buckets[bucket].push(place);
             for (offset, table) in scanner.first.iter_mut().enumerate() {
                 match term.get(offset) {
@@ -163,10 +176,18 @@ impl TermScanner {
     /// Counts the term of `buckets` that is the word at `at`, if there is one.
     #[inline]
     fn confirm(&self, folded: &[u8], at: usize, mut buckets: u8, tally: &mut Tally) {
+        let here = match folded[at..].first_chunk() {
+            Some(bytes) => u32::from_le_bytes(*bytes) | CASES,
+            None => front(&folded[at..]).0,
+        };
         while buckets != 0 {
             let bucket = buckets.trailing_zeros() as usize;
             buckets &= buckets - 1;
             for &place in &self.buckets[bucket] {
+                let (bytes, mask) = self.fronts[usize::from(place)];
+                if here & mask != bytes {
+                    continue;
+                }
                 let (term, number) = &self.terms[usize::from(place)];
                 let end = at + term.len();
                 if !folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term)) {
@@ -183,6 +204,19 @@ impl TermScanner {
             }
         }
     }
+}
+
+/// The bits by which the cases of ASCII letters differ.
+const CASES: u32 = 0x2020_2020;
+
+/// Returns the first four bytes of a term, in any case, and the bits of them
+/// that a shorter one has.
+fn front(term: &[u8]) -> (u32, u32) {
+    let (mut bytes, mut mask) = ([0; 4], [0; 4]);
+    for (place, &byte) in term.iter().take(4).enumerate() {
+        (bytes[place], mask[place]) = (byte | 0x20, u8::MAX);
+    }
+    (u32::from_le_bytes(bytes), u32::from_le_bytes(mask))
 }
 
 /// A scan of one text.

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Bm25;
-use crate::scan::{MAX_KEYWORDS, Tally, TermScanner};
-use crate::stem::Stemming;
+use crate::scan::{MAX_TERMS, Tally, TermScanner};
+use crate::stem::{Short, Stemming};
 use crate::stopwords::Stopwords;
 use crate::terms::{end_of, fold, for_each_term, for_each_wide, take_unspaced};
 use crate::text::Text;
@@ -53,7 +53,7 @@ impl Bm25Scorer {
         let numbered = wanted.iter().cloned().zip(0_u32..);
         let search = if let Some(stemming) = bm25.stemming {
             Search::Stems(Box::new(Stems::new(stemming, &bm25.stopwords, numbered.collect())))
-        } else if wanted.len() > MAX_KEYWORDS {
+        } else if wanted.len() > MAX_TERMS {
             Search::Many { wanted: numbered.collect() }
         } else {
             let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
@@ -237,11 +237,11 @@ struct Stems {
     wanted: HashMap<Vec<u8>, u32>,
     /// Finds ASCII words that may have a wanted stem, where that is possible.
     scanner: Option<Box<TermScanner>>,
-    /// Words seen before, with the number of their stem if that is wanted.
-    seen: HashMap<Box<[u8]>, Option<u32>>,
-    /// Short words seen lately, by a part of their hash: hashing them well
-    /// would cost more than all else.
-    recent: Box<[(u128, Option<u32>)]>,
+    /// Those of the wanted stems that are short.
+    short: Vec<(Short, u32)>,
+    /// Short words seen lately, by a part of their hash, each with the number
+    /// of its stem if that is wanted.
+    recent: Box<[(Short, Option<u32>)]>,
 }
 
 /// The number of bits of the place of a recent word.
@@ -256,11 +256,12 @@ impl Stems {
             beginnings.dedup();
             beginnings
         });
-        let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_KEYWORDS);
+        let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_TERMS);
         let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
-        let recent = vec![(0, None); 1 << RECENT_BITS].into_boxed_slice();
-        let (stopwords, seen) = (stopwords.clone(), HashMap::new());
-        Self { stemming, stopwords, wanted, scanner, seen, recent }
+        let recent = vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice();
+        let short = wanted.iter().filter_map(|(stem, &number)| Some((Short::of(stem)?, number)));
+        let (stopwords, short) = (stopwords.clone(), short.collect());
+        Self { stemming, stopwords, wanted, scanner, short, recent }
     }
 
     /// Counts the ASCII words of `folded` that have a wanted stem, and all of
@@ -280,31 +281,20 @@ impl Stems {
     }
 
     fn number(&mut self, word: &[u8]) -> Option<u32> {
-        let mut key = [0; 16];
-        let Some(bytes) = key[..15].get_mut(..word.len()) else { return self.look_up(word) };
-        bytes.copy_from_slice(word);
-        key[15] = u8::try_from(word.len()).expect("at most 15");
-        let key = u128::from_le_bytes(key);
-        #[allow(clippy::cast_possible_truncation)] // both halves are mixed
-        let hash = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let place = usize::try_from(hash >> (u64::BITS - RECENT_BITS)).expect("a few bits");
+        let Some(key) = Short::of(word) else { return self.look_up(word) };
+        let place = key.hash(RECENT_BITS);
         if self.recent[place].0 != key {
             self.recent[place] = (key, self.look_up(word));
         }
         self.recent[place].1
     }
 
-    fn look_up(&mut self, word: &[u8]) -> Option<u32> {
-        if let Some(number) = self.seen.get(word) {
-            return *number;
-        }
-        let number = if self.stopwords.contains(word) {
-            None
-        } else {
-            self.wanted.get(&*self.stemming.of_term(word)).copied()
+    fn look_up(&self, word: &[u8]) -> Option<u32> {
+        let number = match Short::of(word).and_then(|short| self.stemming.of_short(short)) {
+            Some(stem) => *self.short.iter().find(|(wanted, _)| *wanted == stem).map(|(_, n)| n)?,
+            None => *self.wanted.get(&*self.stemming.of_term(word))?,
         };
-        self.seen.insert(word.into(), number);
-        number
+        (!self.stopwords.contains(word)).then_some(number)
     }
 }
 
