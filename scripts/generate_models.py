@@ -27,11 +27,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "python/budgeteer/_count/models.json"
 RUST = ROOT / "rust/core/src/window/models.rs"
-sys.path[:0] = [str(ROOT / "python/budgeteer"), str(ROOT / "python/budgeteer/_count")]
+sys.path.insert(0, str(ROOT / "python"))
 
 # The files alone, so that the package need not be built.
-import litellm as litellm_rules  # noqa: E402
-from _models import ENCODING_OF_MODEL, ENCODING_OF_PREFIX, encoding_of  # noqa: E402
+from budgeteer._count import litellm as litellm_rules  # noqa: E402
+from budgeteer._models import ENCODING_OF_MODEL, ENCODING_OF_PREFIX, encoding_of  # noqa: E402
 
 CONTEXT = {
     "gpt-4": 8192,

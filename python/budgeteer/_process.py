@@ -23,7 +23,7 @@ END_SECONDS = 1.0
 class Renewed(Protocol):
     """Has resources that a forked process must renew."""
 
-    def begin_anew(self) -> None:
+    def _begin_anew(self) -> None:
         """Renew the resources that processes cannot share."""
         ...
 
@@ -73,7 +73,7 @@ def is_over() -> bool:
 
 def _renew_all() -> None:
     for owner in list(_owners):
-        owner.begin_anew()
+        owner._begin_anew()  # noqa: SLF001 - for this module alone
 
 
 def _end() -> None:

@@ -113,7 +113,21 @@ _YAML = "tag:yaml.org,2002:"
 
 
 class ConfigError(BudgeteerError, ValueError):
-    """A configuration, or a source in it, cannot be read. The message is one line."""
+    """
+    A configuration, or a source in it, cannot be read. The message is one line.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "budgeteer.yaml")
+        ...     _ = path.write_text("budget: {max_tokens: 0}")
+        ...     try:
+        ...         load(path)
+        ...     except ConfigError as error:
+        ...         print(str(error).rpartition("budgeteer.yaml: ")[2])
+        budget.max_tokens must be from 1 to 9223372036854775807, not 0
+
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))

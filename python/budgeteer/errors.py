@@ -2,19 +2,67 @@
 
 
 class BudgeteerError(Exception):
-    """Base class of every error that this library raises on purpose."""
+    """
+    Base class of every error that this library raises on purpose.
+
+    Examples:
+        >>> from budgeteer import Packer
+        >>> try:
+        ...     Packer(-1)
+        ... except BudgeteerError as error:
+        ...     print(type(error).__name__)
+        InvalidArgumentError
+
+    """
 
 
 class InvalidArgumentError(BudgeteerError, ValueError):
-    """An argument has a wrong type, is out of range or contradicts another."""
+    """
+    An argument has a wrong type, is out of range or contradicts another.
+
+    Examples:
+        >>> from budgeteer import Packer
+        >>> try:
+        ...     Packer(9, overflow="drop")
+        ... except InvalidArgumentError as error:
+        ...     print(error)
+        overflow must be one of 'skip', 'stop', 'truncate_end', 'truncate_middle', not 'drop'
+
+    """
 
 
 class BudgetExhaustedError(BudgeteerError, ValueError):
-    """The fixed costs leave nothing for chunks."""
+    """
+    The fixed costs leave nothing for chunks.
+
+    Examples:
+        >>> from budgeteer import trim_messages
+        >>> try:
+        ...     trim_messages([{"role": "system", "content": "Be brief and kind."}], 5)
+        ... except BudgetExhaustedError as error:
+        ...     print(error)
+        the system messages do not fit: max_tokens 5 - 9 for 1 system message - 3 for the reply
+        = -7
+
+    """
 
 
 class InputValidationError(BudgetExhaustedError):
-    """A query and the fixed costs leave nothing for retrieval; raised before retrieving."""
+    """
+    A query and the fixed costs leave nothing for retrieval; raised before retrieving.
+
+    Examples:
+        >>> from budgeteer.window import retrieval_budget
+        >>> try:
+        ...     retrieval_budget(
+        ...         context_window=99, system_tokens=60, max_output_tokens=30, query_tokens=20
+        ...     )
+        ... except InputValidationError as error:
+        ...     print(error)
+        nothing is left for retrieval: context_window 99 - system_tokens 60 - max_output_tokens 30
+        - query_tokens 20 = -11
+
+    """
 
 
 class ContextLengthError(BudgetExhaustedError):
@@ -24,6 +72,13 @@ class ContextLengthError(BudgetExhaustedError):
     Attributes:
         context_window: The most tokens the endpoint takes; None if it does not say.
         requested_tokens: The tokens it counted; None if it does not say.
+
+    Examples:
+        >>> from budgeteer.service import context_length_error
+        >>> answered = Exception("prompt is too long: 5000 tokens > 4096 maximum")
+        >>> error = context_length_error(answered)
+        >>> error.context_window, error.requested_tokens
+        (4096, 5000)
 
     """
 
@@ -49,6 +104,18 @@ class RetrievalError(BudgeteerError):
     Attributes:
         source: The component that failed: its ``name`` if it has one, else its class.
 
+    Examples:
+        >>> from budgeteer.service import LlmSettings, RetrievalService
+        >>> class Broken:
+        ...     name = "handbook"
+        ...     def retrieve(self, query, limit):
+        ...         raise OSError("secret")
+        >>> try:
+        ...     RetrievalService(Broken(), LlmSettings("gpt-4o")).retrieve("tea")
+        ... except RetrievalError as error:
+        ...     print(error.source, type(error.__cause__).__name__)
+        handbook OSError
+
     """
 
     def __init__(self, message: str, *, source: str = "") -> None:
@@ -57,19 +124,68 @@ class RetrievalError(BudgeteerError):
 
 
 class RetrievalTimeoutError(RetrievalError, TimeoutError):
-    """The deadline of a request has passed."""
+    """
+    The deadline of a request has passed.
+
+    Examples:
+        >>> import time
+        >>> from budgeteer.service import LlmSettings, RetrievalService
+        >>> class Slow:
+        ...     def retrieve(self, query, limit):
+        ...         time.sleep(0.5)
+        ...         return []
+        >>> try:
+        ...     RetrievalService(Slow(), LlmSettings("gpt-4o")).retrieve("tea", timeout=0.01)
+        ... except TimeoutError as error:
+        ...     print(type(error).__name__)
+        RetrievalTimeoutError
+
+    """
 
 
 class CounterError(BudgeteerError):
-    """A token counter is not available, or returned something that is not a count."""
+    """
+    A token counter is not available, or returned something that is not a count.
+
+    Examples:
+        >>> from budgeteer import pack
+        >>> try:
+        ...     pack("tea", ["Green tea."], 9, counter=lambda text: "three")
+        ... except CounterError as error:
+        ...     print(error)
+        the counter must answer an int from 0 on for chunks[0], not str
+
+    """
 
 
 class CorpusError(BudgeteerError):
-    """A file is not a corpus, or it is of another version, cut off or damaged."""
+    """
+    A file is not a corpus, or it is of another version, cut off or damaged.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from budgeteer import Corpus
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "tea.txt")
+        ...     _ = path.write_text("Green tea.")
+        ...     try:
+        ...         Corpus.open(path)
+        ...     except CorpusError as error:
+        ...         print(str(error).rpartition(": ")[2])
+        the file is no corpus
+
+    """
 
 
 class InternalError(BudgeteerError, RuntimeError):
-    """A defect of this library, not of its input. Please report it."""
+    """
+    A defect of this library, not of its input. Please report it.
+
+    Examples:
+        >>> issubclass(InternalError, BudgeteerError), issubclass(InternalError, ValueError)
+        (True, False)
+
+    """
 
 
 class EmbeddingError(BudgeteerError):
@@ -82,6 +198,15 @@ class EmbeddingError(BudgeteerError):
         is_retryable: Whether the same call may succeed later.
         retry_after: The seconds that the endpoint asks to wait; None if it does not say.
         index: The index of the text; None if it is not about a single one.
+
+    Examples:
+        >>> from budgeteer.embedding import OpenAIEmbedder
+        >>> embedder = OpenAIEmbedder(max_input_tokens=2, truncate=False)
+        >>> try:
+        ...     embedder.embed(["tea", "a cup of green tea"])
+        ... except EmbeddingError as error:
+        ...     print(error.index, error.is_retryable)
+        1 False
 
     """
 

@@ -131,7 +131,7 @@ def known_field(chunk: object, name: str) -> Any:
     number; titles and sources are shown whatever they are.
     """
     own = field_of(chunk, name)
-    if own is not None and not (isinstance(own, str) and not own):
+    if own is not None and not (isinstance(own, str) and not str.__len__(own)):
         return own
     inner = metadata_field(chunk, name)
     if name == "id" and (isinstance(inner, bool) or not isinstance(inner, (str, int, float))):
@@ -146,7 +146,7 @@ def label_of(chunk: object, name: str) -> Any:
     One in its metadata is passed over unless it is a str: anything may be there.
     """
     own = field_of(chunk, name)
-    if own is not None and not (isinstance(own, str) and not own):
+    if own is not None and not (isinstance(own, str) and not str.__len__(own)):
         return own
     inner = metadata_field(chunk, name)
     return str.__str__(inner) if isinstance(inner, str) else ""

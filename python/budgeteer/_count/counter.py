@@ -50,7 +50,14 @@ class CacheInfo(NamedTuple):
 
     @property
     def hit_rate(self) -> float:
-        """The share of hits, from 0 to 1; 0 before the first count."""
+        """
+        The share of hits, from 0 to 1; 0 before the first count.
+
+        Examples:
+            >>> CacheInfo(hits=3, misses=1, entries=1, bytes=50, max_bytes=100).hit_rate
+            0.75
+
+        """
         return self.hits / max(1, self.hits + self.misses)
 
 

@@ -17,33 +17,21 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from budgeteer import _models, _validate
-from budgeteer._count import litellm
+from budgeteer._count import model_names, models_file
 from budgeteer._count.names import NAMES, meaning_of
 from budgeteer._log import log
 from budgeteer._process import call_in_child
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 VARIABLE = "BUDGETEER_MODELS"
 """The environment variable that names a file of models."""
 
-_LITELLM = "litellm"
-_BOUNDARIES = "-:@/"
-_BEFORE, _AFTER = "-:@/_.", "-:@/_"  # around a part; a name's own number may go on with "."
-_NAME_MAX = 200  # known names are shorter, and time grows with the square
-_PREFIXES_MAX = 6
 _WARNED_MAX = 1_000
 _FACTOR_MIN, _FACTOR_MAX = 0.01, 100.0
-_KEYS = (
-    *("context_window", "max_input_tokens", "max_output_tokens"),
-    *("encoding", "calibration", "provider", "source"),
-)
 
 
 @public("budgeteer.window")
@@ -297,7 +285,7 @@ def register_model(
 
     """
     values = (context_window, max_input_tokens, max_output_tokens, encoding, calibration)
-    fields = dict(zip(_KEYS, (*values, provider, source), strict=True))
+    fields = dict(zip(models_file.KEYS, (*values, provider, source), strict=True))
     limits = _limits("", name, fields, "registered")
     _add({limits.name: limits})
     return limits
@@ -384,24 +372,11 @@ def _find(
     name: str, own: tuple[Mapping[str, ModelLimits], ...] = ()
 ) -> tuple[ModelLimits, bool] | None:
     """Return the limits of *name*, from *own* or as shipped, and whether they are from *own*."""
-    table = _table()
-    names = [name]
-    while len(names) <= _PREFIXES_MAX:
-        start = next((prefix for prefix in table.prefixes if names[-1].startswith(prefix)), None)
-        if start is None:
-            break
-        names.append(names[-1][len(start) :])
-    starts = [
-        candidate[:end]
-        for candidate in names
-        for end in range(min(len(candidate), _NAME_MAX) - 1, 0, -1)
-        if candidate[end] in _BOUNDARIES
-    ]
-    for candidate in (*names, *starts):
+    for candidate in model_names.beginnings(name, _table().prefixes):
         found = _known(candidate, name, own)
         if found is not None:
             return found
-    for part in _parts(name[:_NAME_MAX]):
+    for part in model_names.parts(name):
         for candidate in (part, part.lower()):
             found = _known(candidate, name, own)
             if found is not None:
@@ -429,14 +404,6 @@ def _known(
     if encoding is not None:
         limits = replace(limits, encoding=encoding, calibration=None)
     return replace(limits, name=name), False
-
-
-def _parts(name: str) -> list[str]:
-    """Return the parts of *name* between boundaries, longest and rightmost first."""
-    starts = [0, *(i + 1 for i, sign in enumerate(name) if sign in _BEFORE)]
-    ends = [*(i for i, sign in enumerate(name) if sign in _AFTER), len(name)]
-    places = [(end - start, start) for start in starts for end in ends if end > start]
-    return [name[start : start + length] for length, start in sorted(places, reverse=True)]
 
 
 def _add(read: Mapping[str, ModelLimits]) -> None:
@@ -491,62 +458,10 @@ def _environment_file(path: str) -> dict[str, ModelLimits]:
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, ModelLimits]:
-    from pathlib import Path  # slow to load
-
-    from budgeteer._files import decode, parse_json, reason
-
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(
-            f"path must be a str or a path, not {_validate.type_name(path)}"
-        )
-    file, origin = _installed_litellm() if path == _LITELLM else (Path(path), "")
-    try:
-        document = parse_json(decode(file.read_bytes()))
-    except OSError as error:
-        raise InvalidArgumentError(reason(error)) from error
-    except ValueError as error:  # bad UTF-8 or JSON, or a NUL in the path
-        raise InvalidArgumentError(f"{str(file)!r}: {error}") from None
-    models = document.get("models") if isinstance(document, dict) else None
-    is_own = not litellm.is_litellm(document)
-    if not is_own:
-        models = litellm.entries(document)
-    if not isinstance(models, dict):
-        raise InvalidArgumentError(
-            f"{str(file)!r}: it must be an object with an object 'models', or litellm's"
-        )
-    read = {}
-    for name, fields in models.items():
-        where = f"{str(file)!r}: {'models' if is_own else ''}[{name[:80]!r}]"
-        if not isinstance(fields, dict):
-            raise InvalidArgumentError(
-                f"{where} must be an object, not {_validate.type_name(fields)}"
-            )
-        for key in fields:
-            if key not in _KEYS:
-                hint = _validate.did_you_mean(key, _KEYS)
-                raise InvalidArgumentError(f"{where} has the unknown key {key[:80]!r}{hint}")
-        read[name] = _limits(f"{where}.", name, fields, origin or file.name)
-    return read
-
-
-def _installed_litellm() -> tuple[Path, str]:
-    """Return the file of models of the installed litellm, and that package with its version."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to load, all three
-    from importlib.util import find_spec
-    from pathlib import Path
-
-    package = find_spec(_LITELLM)  # imports nothing
-    for folder in (package and package.submodule_search_locations) or ():
-        file = Path(folder, litellm.FILE)
-        if file.is_file():
-            try:
-                return file, f"{_LITELLM} {version(_LITELLM)}"
-            except PackageNotFoundError:  # a folder that is merely importable
-                return file, _LITELLM
-    raise InvalidArgumentError(
-        "load_models('litellm') needs litellm: pip install litellm, or give the path of its "
-        "model_prices_and_context_window.json"
-    )
+    return {
+        name: _limits(f"{where}.", name, fields, origin)
+        for where, name, fields, origin in models_file.entries(path)
+    }
 
 
 def _limits(where: str, name: object, fields: Mapping[str, Any], origin: str) -> ModelLimits:

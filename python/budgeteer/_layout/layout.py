@@ -54,6 +54,14 @@ class Allocation:
         is_exact: Whether the counter is exact and no part of the sections' messages was estimated,
             such as audio or an image of unknown size.
 
+    Examples:
+        >>> sections = [Section("system", "Be brief."), Section("answer", tokens=20)]
+        >>> allocation = Layout(40, sections).fit()
+        >>> allocation.tokens, allocation.total_tokens
+        ({'system': 7, 'answer': 20}, 10)
+        >>> allocation.messages
+        [{'role': 'system', 'content': 'Be brief.'}]
+
     """
 
     tokens: dict[str, int]

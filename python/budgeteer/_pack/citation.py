@@ -39,6 +39,11 @@ class Citation:
         span: Where it stands in ``Packing.text``: from its first code point to the one after its
             last.
 
+    Examples:
+        >>> from budgeteer import Chunk, pack
+        >>> citations(pack("tea", [Chunk("Green tea.", id="7", source="tea.md")], 9))
+        [Citation(index=0, source='tea.md', id='7', span=(0, 10))]
+
     """
 
     index: int

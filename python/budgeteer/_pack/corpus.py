@@ -84,6 +84,14 @@ class Corpus(Indexed[T]):
             OSError: The file cannot be read.
             BudgeteerError: The backend is the reference, which knows no files.
 
+        Examples:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     Corpus(["Green tea.", "Rye bread."]).save(f"{folder}/teas")
+            ...     corpus = Corpus.open(f"{folder}/teas")
+            ...     len(corpus), corpus[0]
+            (2, 'Green tea.')
+
         """
         name = _path(path)
         index = backend.open_corpus(name)

@@ -61,6 +61,13 @@ class KeptChunk(_Outcome[T]):
             the one after its last.
         was_cut: Whether part of its text was left out.
 
+    Examples:
+        >>> from budgeteer import pack
+        >>> packing = pack("tea", ["Rye bread.", "Green tea."], 3)
+        >>> kept = packing.kept[0]
+        >>> kept.index, kept.chunk, kept.token_count, packing.text[slice(*kept.span)]
+        (1, 'Green tea.', 3, 'Green tea.')
+
     """
 
     chunk: T
@@ -94,6 +101,12 @@ class DroppedChunk(_Outcome[T]):
             considered. 0 for any other reason.
         duplicate_of: For reason ``"duplicate"``, the index of the kept chunk with the same, or
             nearly the same, text.
+
+    Examples:
+        >>> from budgeteer import pack
+        >>> dropped = pack("tea", ["Green tea.", "Rye bread."], 3).dropped[0]
+        >>> dropped.chunk, dropped.reason, dropped.available_tokens
+        ('Rye bread.', 'budget', 0)
 
     """
 

@@ -189,22 +189,55 @@ class Packing(Generic[T]):
 
     @property
     def kept(self) -> Sequence[KeptChunk[T]]:
-        """The chunks in the text, in the order in which they stand there."""
+        """
+        The chunks in the text, in the order in which they stand there.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> [kept.chunk for kept in pack("tea", ["Rye bread.", "Green tea."], 8).kept]
+            ['Green tea.', 'Rye bread.']
+
+        """
         return _Lazy(len(self._kept), self._kept_chunk)
 
     @property
     def dropped(self) -> Sequence[DroppedChunk[T]]:
-        """The chunks not in the text, in the order in which they were dropped."""
+        """
+        The chunks not in the text, in the order in which they were dropped.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> packing = pack("tea", ["Green tea.", "Green tea.", ""], 8)
+            >>> [dropped.reason for dropped in packing.dropped]
+            ['duplicate', 'empty']
+
+        """
         return _Lazy(self._dropped_count, self._dropped_chunk)
 
     @property
     def dropped_count(self) -> int:
-        """The number of chunks not in the text, for whatever reason."""
+        """
+        The number of chunks not in the text, for whatever reason.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> pack("tea", ["Green tea.", "Green tea.", ""], 8).dropped_count
+            2
+
+        """
         return self._dropped_count
 
     @property
     def was_truncated(self) -> bool:
-        """Whether anything was dropped or cut."""
+        """
+        Whether anything was dropped or cut.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> [pack("tea", ["Green tea."], budget).was_truncated for budget in (3, 2)]
+            [False, True]
+
+        """
         return self._cut >= 0 or self._dropped_count > 0 or bool(self._extracts)
 
     @cached_property
@@ -214,6 +247,11 @@ class Packing(Generic[T]):
 
         Raises:
             BudgeteerError: The packing was pickled before this was read: the texts are gone.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> pack("tea", ["Green tea.", "Rye bread."], 3).dropped_total_tokens
+            4
 
         """
         if self._counter is None:
@@ -234,6 +272,14 @@ class Packing(Generic[T]):
 
         Raises:
             BudgeteerError: The packing was pickled before this was read: the counter is gone.
+
+        Examples:
+            >>> from budgeteer import Packer
+            >>> packer = Packer(20, order="sticky")
+            >>> first = packer.pack("tea", ["Green tea.", "Rye bread."])
+            >>> second = packer.pack("bread", ["Rye bread.", "Green tea."], previous=first)
+            >>> second.stable_prefix_tokens
+            7
 
         """
         if self._stable == 0:

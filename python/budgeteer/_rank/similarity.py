@@ -30,14 +30,51 @@ class Embedder(Protocol):
     ``aembed`` and ``aembed_query``, if there are any. Failures are raised as `EmbeddingError`. A
     packer calls ``embed`` if there is no ``embed_query``; a service and a retriever call only
     ``embed_query``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from budgeteer import Packer
+        >>> from budgeteer.ranking import Embedding
+        >>> class Letters:
+        ...     def embed(self, texts):
+        ...         return np.array([self.embed_query(text) for text in texts])
+        ...     def embed_query(self, text):
+        ...         return np.array([text.count("e"), text.count("a")], dtype="float32")
+        >>> isinstance(Letters(), Embedder)
+        True
+        >>> Packer(3, ranking=Embedding(Letters())).pack("tea", ["Rye.", "Green tea."]).text
+        'Green tea.'
+
     """
 
     def embed(self, texts: Sequence[str], /) -> Any:
-        """Return the vectors of *texts*: float32, shape ``(n, d)``."""
+        """
+        Return the vectors of *texts*: float32, shape ``(n, d)``.
+
+        Examples:
+            >>> import numpy as np
+            >>> class Lengths:
+            ...     def embed(self, texts):
+            ...         return np.array([[len(text)] for text in texts], dtype="float32")
+            >>> Lengths().embed(["tea", "bread"]).tolist()
+            [[3.0], [5.0]]
+
+        """
         ...
 
     def embed_query(self, text: str, /) -> Any:
-        """Return the vector of *text*: floats, shape ``(d,)``."""
+        """
+        Return the vector of *text*: floats, shape ``(d,)``.
+
+        Examples:
+            >>> import numpy as np
+            >>> class Lengths:
+            ...     def embed_query(self, text):
+            ...         return np.array([len(text)], dtype="float32")
+            >>> Lengths().embed_query("tea").tolist()
+            [3.0]
+
+        """
         ...
 
 

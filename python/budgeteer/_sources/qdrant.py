@@ -71,6 +71,15 @@ class QdrantRetriever:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
         RetrievalError: qdrant-client is not installed.
 
+    Examples:
+        >>> from budgeteer import Chunk
+        >>> retriever = QdrantRetriever("docs")
+        >>> chunks = [Chunk("Green tea."), Chunk("Rye bread.")]
+        >>> retriever.add(chunks, vectors=[[1, 0], [0, 1]])
+        >>> [chunk.text for chunk in retriever.retrieve("tea", 1, vector=[0.9, 0.1])]
+        ['Green tea.']
+        >>> retriever.close()
+
     """
 
     def __init__(
@@ -134,6 +143,15 @@ class QdrantRetriever:
             InvalidArgumentError: There is neither an embedder nor a *vector*; or a point has no
                 text.
 
+        Examples:
+            >>> from budgeteer import Chunk
+            >>> retriever = QdrantRetriever("docs")
+            >>> chunks = [Chunk("Green tea."), Chunk("Rye bread.")]
+            >>> retriever.add(chunks, vectors=[[1, 0], [0, 1]])
+            >>> [chunk.text for chunk in retriever.retrieve("bread", 1, vector=[0.1, 0.9])]
+            ['Rye bread.']
+            >>> retriever.close()
+
         """
         limit = _validate.tokens("limit", limit)
         if not limit:
@@ -146,6 +164,16 @@ class QdrantRetriever:
 
         Raises:
             InvalidArgumentError: As for `retrieve`.
+
+        Examples:
+            >>> from budgeteer import Chunk
+            >>> retriever = QdrantRetriever("docs", page_size=1)
+            >>> chunks = [Chunk("Green tea."), Chunk("Rye bread.")]
+            >>> retriever.add(chunks, vectors=[[1, 0], [0, 1]])
+            >>> pages = retriever.pages("tea", vector=[0.9, 0.1])
+            >>> [[chunk.text for chunk in page] for page in pages]
+            [['Green tea.'], ['Rye bread.']]
+            >>> retriever.close()
 
         """
         embedded = self._vector(query, vector)
@@ -164,7 +192,19 @@ class QdrantRetriever:
             size = min(2 * size, max(_PAGE_MAX, self._page_size))
 
     def read(self, limit: int) -> list[Any]:
-        """Return the first *limit* chunks by the order of their ids, without a score."""
+        """
+        Return the first *limit* chunks by the order of their ids, without a score.
+
+        Examples:
+            >>> from budgeteer import Chunk
+            >>> retriever = QdrantRetriever("docs")
+            >>> chunks = [Chunk("Green tea."), Chunk("Rye bread.")]
+            >>> retriever.add(chunks, vectors=[[1, 0], [0, 1]])
+            >>> sorted(chunk.text for chunk in retriever.read(10))
+            ['Green tea.', 'Rye bread.']
+            >>> retriever.close()
+
+        """
         limit = _validate.tokens("limit", limit)
         chunks: list[Any] = []
         offset = None
@@ -198,6 +238,15 @@ class QdrantRetriever:
         Raises:
             InvalidArgumentError: There are neither vectors nor an embedder with ``embed``, or not
                 one vector for each chunk.
+
+        Examples:
+            >>> from budgeteer import Chunk
+            >>> retriever = QdrantRetriever("docs")
+            >>> retriever.add([Chunk("Green tea.", id="1")], vectors=[[1, 0]])
+            >>> retriever.add([Chunk("Green tea is mild.", id="1")], vectors=[[1, 0]])
+            >>> [chunk.text for chunk in retriever.read(10)]
+            ['Green tea is mild.']
+            >>> retriever.close()
 
         """
         items = list(as_chunks(_validate.batch("chunks", chunks)))
@@ -235,7 +284,21 @@ class QdrantRetriever:
             )
 
     def close(self) -> None:
-        """Close the connection or folder, unless *client* was given; a later call reopens it."""
+        """
+        Close the connection or folder, unless *client* was given; a later call reopens it.
+
+        Examples:
+            >>> import tempfile
+            >>> from budgeteer import Chunk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     retriever = QdrantRetriever("docs", path=folder)
+            ...     retriever.add([Chunk("Green tea.")], vectors=[[1, 0]])
+            ...     retriever.close()
+            ...     retriever.read(1)[0].text
+            ...     retriever.close()
+            'Green tea.'
+
+        """
         with self._opening:
             if self._is_own and self._client is not None:
                 with self._turn:
@@ -266,7 +329,7 @@ class QdrantRetriever:
                 self._set_turn()
             return self._client
 
-    def begin_anew(self) -> None:
+    def _begin_anew(self) -> None:
         """Make new locks, which no thread of another process holds."""
         self._opening = threading.Lock()
         if self._client is not None:

@@ -33,6 +33,15 @@ class RetrievalTokens:
         context_window: The window; *input* + *output* is at most this.
         is_exact: Whether the counter counts as the model's tokenizer does.
 
+    Examples:
+        >>> from budgeteer.service import ChunkRetriever, LlmSettings, RetrievalService
+        >>> service = RetrievalService(ChunkRetriever(["Green tea."]), LlmSettings("gpt-4o"))
+        >>> tokens = service.retrieve("tea").tokens
+        >>> tokens.system, tokens.query, tokens.retrieved, tokens.overhead, tokens.input
+        (0, 1, 3, 7, 11)
+        >>> tokens.input + tokens.output <= tokens.context_window
+        True
+
     """
 
     system: int
@@ -50,7 +59,7 @@ class RetrievalTokens:
 @public("budgeteer.service")
 @dataclass(frozen=True, slots=True, repr=False)
 class RetrievalResult:
-    """
+    r"""
     The result of one request.
 
     Attributes:
@@ -58,6 +67,15 @@ class RetrievalResult:
         messages: The messages, ready to send.
         tokens: How the window was used.
         model: The model's name; empty if none was given.
+
+    Examples:
+        >>> from budgeteer.service import ChunkRetriever, LlmSettings, RetrievalService
+        >>> service = RetrievalService(ChunkRetriever(["Green tea."]), LlmSettings("gpt-4o"))
+        >>> result = service.retrieve("tea")
+        >>> result.messages
+        [{'role': 'user', 'content': 'Green tea.\n\ntea'}]
+        >>> result.model, result.packing.total_tokens
+        ('gpt-4o', 3)
 
     """
 
@@ -67,7 +85,16 @@ class RetrievalResult:
     model: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data that JSON can hold, without the caller's objects."""
+        """
+        Return the result as plain data that JSON can hold, without the caller's objects.
+
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever, LlmSettings, RetrievalService
+            >>> service = RetrievalService(ChunkRetriever(["Green tea."]), LlmSettings("gpt-4o"))
+            >>> sorted(service.retrieve("tea").to_dict())
+            ['messages', 'model', 'packing', 'tokens']
+
+        """
         return {
             "model": self.model,
             "messages": [dict(message) for message in self.messages],

@@ -34,6 +34,16 @@ class Retriever(Protocol):
     - ``name``: its name in errors.
 
     Several threads may call a retriever at once.
+
+    Examples:
+        >>> from budgeteer.service import LlmSettings, RetrievalService
+        >>> class Search:
+        ...     def retrieve(self, query, limit):
+        ...         return ["Green tea.", "Rye bread."][:limit]
+        >>> service = RetrievalService(Search(), LlmSettings("gpt-4o"), limit=1)
+        >>> service.retrieve("tea").packing.text
+        'Green tea.'
+
     """
 
     def retrieve(self, query: str, limit: int) -> Iterable[Any]:
@@ -41,6 +51,12 @@ class Retriever(Protocol):
         Return the best chunks for *query*, at most *limit*, best first.
 
         They may be of any type that `budgeteer.Packer.pack` takes.
+
+        Examples:
+            >>> retriever = ChunkRetriever(["Green tea.", "Rye bread."])
+            >>> [chunk.text for chunk in retriever.retrieve("tea", 1)]
+            ['Green tea.']
+
         """
         ...
 
@@ -48,23 +64,70 @@ class Retriever(Protocol):
 @public("budgeteer.service")
 @runtime_checkable
 class PagedRetriever(Retriever, Protocol):
-    """A retriever that is read in pages while there is room."""
+    r"""
+    A retriever that is read in pages while there is room.
+
+    Examples:
+        >>> from budgeteer.service import LlmSettings, RetrievalService
+        >>> class Drawers:
+        ...     def retrieve(self, query, limit):
+        ...         return ["Green tea.", "Black tea.", "Rye bread."][:limit]
+        ...     def pages(self, query):
+        ...         yield ["Green tea."]
+        ...         yield ["Black tea.", "Rye bread."]
+        >>> service = RetrievalService(Drawers(), LlmSettings("gpt-4o"))
+        >>> service.retrieve("tea").packing.text
+        'Green tea.\n\nBlack tea.\n\nRye bread.'
+
+    """
 
     def pages(self, query: str) -> Iterable[Sequence[Any]]:
-        """Yield batches of chunks for *query*, best first, none of them twice."""
+        """
+        Yield batches of chunks for *query*, best first, none of them twice.
+
+        Examples:
+            >>> class Drawers:
+            ...     def pages(self, query):
+            ...         yield ["Green tea."]
+            ...         yield ["Black tea.", "Rye bread."]
+            >>> [len(page) for page in Drawers().pages("tea")]
+            [1, 2]
+
+        """
         ...
 
 
 @public("budgeteer.service")
 class Reranker(Protocol):
-    """
+    r"""
     Puts chunks into a better order. The coroutine ``arerank`` is used if there is one.
 
     Chunks are packed in the order it returns; a chunk that it leaves out is not packed.
+
+    Examples:
+        >>> from budgeteer.service import LlmSettings, RetrievalService
+        >>> class Shortest:
+        ...     def rerank(self, query, chunks):
+        ...         return sorted(chunks, key=lambda chunk: len(chunk.text))
+        >>> retriever = ChunkRetriever(["Tea is mild.", "Tea."])
+        >>> service = RetrievalService(retriever, LlmSettings("gpt-4o"), reranker=Shortest())
+        >>> service.retrieve("tea").packing.text
+        'Tea.\n\nTea is mild.'
+
     """
 
     def rerank(self, query: str, chunks: Sequence[Any]) -> Iterable[Any]:
-        """Return *chunks*, best first."""
+        """
+        Return *chunks*, best first.
+
+        Examples:
+            >>> class Shortest:
+            ...     def rerank(self, query, chunks):
+            ...         return sorted(chunks, key=len)
+            >>> Shortest().rerank("tea", ["Tea is mild.", "Tea."])
+            ['Tea.', 'Tea is mild.']
+
+        """
         ...
 
 
@@ -80,7 +143,14 @@ class NoOpReranker:
     """
 
     def rerank(self, query: str, chunks: Sequence[Any]) -> Sequence[Any]:  # noqa: ARG002
-        """Return *chunks* as they are."""
+        """
+        Return *chunks* as they are.
+
+        Examples:
+            >>> NoOpReranker().rerank("tea", ["Rye bread.", "Green tea."])
+            ['Rye bread.', 'Green tea.']
+
+        """
         return chunks
 
 
@@ -137,6 +207,15 @@ class _FileRetriever:
         Raises:
             InvalidArgumentError: The files cannot be read; the chunks read before stay.
 
+        Examples:
+            >>> import pathlib, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     retriever = FolderRetriever(folder)
+            ...     _ = pathlib.Path(folder, "tea.md").write_text("Green tea.")
+            ...     retriever.refresh()
+            >>> retriever.retrieve("tea", 1)[0].text
+            'Green tea.'
+
         """
         try:
             self._chunks = tuple(self._source.read())
@@ -144,7 +223,18 @@ class _FileRetriever:
             raise InvalidArgumentError(reason(error)) from error
 
     def retrieve(self, query: str, limit: int) -> list[Chunk]:
-        """Return the best chunks with their keyword scores, at most *limit*."""
+        """
+        Return the best chunks with their keyword scores, at most *limit*.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = pathlib.Path(folder, "tea.md").write_text("Green tea.")
+            ...     retriever = FolderRetriever(folder)
+            >>> [(chunk.text, chunk.score) for chunk in retriever.retrieve("green leaves", 1)]
+            [('Green tea.', 0.5)]
+
+        """
         return best(query, self._chunks, limit)
 
 

@@ -203,6 +203,12 @@ class RetrievalService:
                 the same texts.
             CounterError: As for `budgeteer.TokenCounter.count`.
 
+        Examples:
+            >>> from budgeteer.service import ChunkRetriever
+            >>> service = RetrievalService(ChunkRetriever(["Green tea."]), LlmSettings("gpt-4o"))
+            >>> service.retrieve("tea", timeout=5).packing.text
+            'Green tea.'
+
         """
         with self._recorded() as request:
             for source in self._sources:

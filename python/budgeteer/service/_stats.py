@@ -62,6 +62,14 @@ class ServiceStats:
         full_budgets: For every answer, about the smallest budget that would have kept all chunks
             whole; for texts alone, as above.
 
+    Examples:
+        >>> from budgeteer.service import ChunkRetriever, LlmSettings, RetrievalService
+        >>> service = RetrievalService(ChunkRetriever(["Green tea."]), LlmSettings("gpt-4o"))
+        >>> _ = service.retrieve("tea")
+        >>> stats = service.stats()
+        >>> stats.requests, stats.answered, stats.cut
+        (1, 1, 0)
+
     """
 
     requests: int = 0
@@ -82,7 +90,14 @@ class ServiceStats:
 
     @property
     def cut_rate(self) -> float:
-        """The share of answers that the budget cut, from 0 to 1."""
+        """
+        The share of answers that the budget cut, from 0 to 1.
+
+        Examples:
+            >>> ServiceStats(answered=4, cut=1).cut_rate
+            0.25
+
+        """
         return self.cut / max(1, self.answered)
 
     def budget_for(self, share: float) -> int | None:
@@ -220,11 +235,11 @@ class Recorder:
     """Adds figures up, in bounded memory: there are at most about 500 buckets."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self._begin_anew()
         self._begin()
         renew(self)
 
-    def begin_anew(self) -> None:
+    def _begin_anew(self) -> None:
         """Make a new lock, which no thread of another process holds."""
         self._lock = threading.RLock()  # a signal handler may call in the middle of an update
 

@@ -28,12 +28,12 @@ class Threads:
 
     def __init__(self, most: int, *, is_waited_for: bool = False) -> None:
         self._most = most
-        self.begin_anew()
+        self._begin_anew()
         renew(self)
         if is_waited_for:
             wait_for(self)
 
-    def begin_anew(self) -> None:
+    def _begin_anew(self) -> None:
         """Forget the threads of another process."""
         self._condition = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any], threading.Event | None]] = deque()

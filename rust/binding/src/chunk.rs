@@ -362,7 +362,8 @@ fn title_of<'py>(
         Ok::<_, PyErr>(found.filter(|value| !value.is_none()))
     };
     if let Some(own) = own.filter(|own| !own.is_none()) {
-        let is_empty = own.cast::<PyString>().is_ok_and(|own| own.len().is_ok_and(|len| len == 0));
+        let is_empty =
+            own.cast::<PyString>().is_ok_and(|own| text(own).is_ok_and(|own| own.is_empty()));
         if !is_empty {
             return Ok(Some(own));
         }

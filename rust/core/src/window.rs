@@ -15,16 +15,21 @@
 //! # Ok::<(), budgeteer::Error>(())
 //! ```
 
+mod counter;
 mod limits;
 #[cfg(feature = "json")]
 mod litellm;
+mod model_names;
 mod models;
+#[cfg(feature = "json")]
+mod models_file;
 mod negotiation;
 
 pub use crate::messages::{count_messages, count_tools, trim_messages};
+pub use counter::ModelCounter;
+pub use limits::{ModelLimits, list_models, model_limits, register_model};
 #[cfg(feature = "json")]
-pub use limits::load_models;
-pub use limits::{ModelCounter, ModelLimits, list_models, model_limits, register_model};
+pub use models_file::load_models;
 pub use negotiation::{Memory, Negotiation, Negotiator};
 
 use crate::error::Error;

@@ -154,7 +154,7 @@ def test_query_says_estimated_of_estimates_only(run, tmp_path):
     for budget, counted in [
         ("", "3 of 8000 tokens: "),
         ("budget: {counter: chars_div4}\n", "3 of 8000 tokens (estimated): "),
-        ("budget: {truncation: stop}\n", "3 of 8000 tokens (estimated): "),
+        ("budget: {truncation: drop}\n", "3 of 8000 tokens (estimated): "),
         ("budget: {estimator: gpt-4o}\n", "3 of 8000 tokens: "),
     ]:
         path.write_text(budget + source, encoding="utf-8")

@@ -350,8 +350,9 @@ def test_ready_chunks_are_checked_once(monkeypatch):
     ]
     retriever, corpus = ChunkRetriever(chunks), Corpus(chunks)
     checked = []
-    monkeypatch.setattr(Chunk, "__post_init__", checked.append)
-    found = [*retriever.retrieve("tea 3", 9), *corpus.retrieve("tea 3", 9)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Chunk, "__post_init__", checked.append)
+        found = [*retriever.retrieve("tea 3", 9), *corpus.retrieve("tea 3", 9)]
 
     assert [] == checked
     assert {type(chunk) for chunk in found} == {Chunk}

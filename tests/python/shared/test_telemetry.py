@@ -3,81 +3,36 @@
 import asyncio
 import json
 import pickle
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from service_support import SETTINGS, AsyncFake, Embedder, Fake
+from service_support import SETTINGS, Fake
 
 from budgeteer import Packer, _telemetry, pack
 from budgeteer.errors import CounterError, EmbeddingError, InvalidArgumentError
 from budgeteer.ranking import Embedding
-from budgeteer.service import (
-    InputValidationError,
-    LlmSettings,
-    RetrievalError,
-    RetrievalService,
-    RetrievalTimeoutError,
-)
+from budgeteer.service import LlmSettings, RetrievalError, RetrievalService
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
 
-from opentelemetry import metrics, trace
-from opentelemetry.metrics import _internal as meters
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider, sampling
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-SECRET = "XYZZY"
-CHUNKS = ["Green tea is mild.", "Rye bread is dark.", "Coffee is roasted.", "Black tea is strong."]
-
-
-class Told:
-    """What a program is told that has set providers."""
-
-    def __init__(self, patch, sampler=sampling.ALWAYS_ON):
-        self.spans = InMemorySpanExporter()
-        self.reader = InMemoryMetricReader()
-        self.provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
-        self.provider.add_span_processor(SimpleSpanProcessor(self.spans))
-        patch.setattr(trace, "_TRACER_PROVIDER", self.provider)
-        meter = MeterProvider([self.reader], shutdown_on_exit=False)
-        patch.setattr(meters, "_METER_PROVIDER", meter)
-
-    def named(self, name):
-        return [span for span in self.spans.get_finished_spans() if span.name == name]
-
-    def only(self, name):
-        [span] = self.named(name)
-        return span
-
-    def points(self, name):
-        """Return labels and sums of a histogram."""
-        data = self.reader.get_metrics_data()
-        scopes = [scope for part in data.resource_metrics for scope in part.scope_metrics]
-        found = [metric for scope in scopes for metric in scope.metrics if metric.name == name]
-        return [(dict(point.attributes), point.sum) for m in found for point in m.data.data_points]
-
-    def everything(self):
-        """Return all that would leave the process."""
-        spans = [span.to_json() for span in self.spans.get_finished_spans()]
-        return "".join(spans) + self.reader.get_metrics_data().to_json()
+from opentelemetry import trace
+from telemetry_support import (
+    CHUNKS,
+    SECRET,
+    Broken,
+    Reranker,
+    Searched,
+    Told,
+    Vectors,
+    failed_with,
+)
 
 
 @pytest.fixture
 def told(monkeypatch):
     monkeypatch.delenv(_telemetry.CONTENT, raising=False)
     return Told(monkeypatch)
-
-
-def failed_with(span, name):
-    """Return whether a span says that it failed, of what type, and nothing of the message."""
-    status = span.status
-    is_error = status.status_code is trace.StatusCode.ERROR and not status.description
-    return is_error and span.attributes["error.type"] == name and not span.events
 
 
 def test_given_packing_when_traced_then_the_span_has_the_figures(backend, told):
@@ -127,7 +82,7 @@ def test_nothing_is_counted_for_a_span(told, monkeypatch):
     packing = Packer(40, counter=count).pack("tea", CHUNKS)
     observed = asked.copy()
     asked.clear()
-    Packer(40, counter=count)._pack("tea", CHUNKS, None, None, None)
+    Packer(40, counter=count)._pack("tea", CHUNKS, None, None, None, releases=False)
     assert asked == observed
     assert "dropped_total_tokens" not in vars(packing)
     assert "count" == told.only("budgeteer.pack").attributes["budgeteer.counter"]
@@ -212,23 +167,6 @@ def test_the_callers_span_is_the_parent(told):
     assert (100, parents) == (len(found), set(found))
 
 
-class Vectors(Embedder):
-    """An embedder of a model that has a name; fails where it is told to."""
-
-    model = "text-embedding-3-small"
-    is_broken = False
-
-    def embed(self, texts):
-        import numpy as np
-
-        if self.is_broken:
-            raise EmbeddingError(f"the endpoint said {SECRET}")
-        return np.array(super().embed(texts), dtype="float32")
-
-    async def aembed(self, texts):
-        return self.embed(texts)
-
-
 @pytest.mark.parametrize("is_async", [False, True])
 def test_embedding_is_a_stage(backend, told, is_async):
     """What an embedder takes is a child, with its model; a fallback is told."""
@@ -252,152 +190,6 @@ def test_embedding_is_a_stage(backend, told, is_async):
     assert failed_with(embedded, "EmbeddingError")
     assert "bm25" == packed.attributes["budgeteer.fallback"]
     assert trace.StatusCode.UNSET is packed.status.status_code
-
-
-class Reranker:
-    name = "by length"
-
-    def rerank(self, query, chunks):
-        return sorted(chunks, key=len)
-
-
-class Searched(Fake):
-    """A retriever that takes the query's vector."""
-
-    name = "searched"
-    takes_vector = True
-
-    def retrieve(self, query, limit, *, vector):
-        return super().retrieve(query, limit)
-
-
-def tree(told):
-    """Return the name of each span behind that of its parent, where it has one."""
-    spans = told.spans.get_finished_spans()
-    names = {span.context.span_id: span.name for span in spans}
-    parents = [names[span.parent.span_id] if span.parent else "" for span in spans]
-    return sorted(zip(parents, (span.name for span in spans), strict=True))
-
-
-@pytest.mark.parametrize("timeout", [None, 60])
-@pytest.mark.parametrize("is_async", [False, True])
-def test_given_request_when_traced_then_each_stage_is_a_child(told, is_async, timeout):
-    """A request is a span, with a child for each stage, in whatever thread that runs."""
-    retrievers = [Searched(*CHUNKS), AsyncFake("Tea.") if is_async else Fake("Tea.")]
-    service = RetrievalService(
-        *(retrievers, SETTINGS),
-        system_prompt="Answer.",
-        reranker=Reranker(),
-        embedder=Vectors(),
-        timeout=timeout,
-    )
-    result = asyncio.run(service.aretrieve("tea")) if is_async else service.retrieve("tea")
-
-    stages = ["budgeteer.embed", "budgeteer.pack", "budgeteer.rerank"]
-    stages += ["retrieval fake", "retrieval searched"]
-    children = [("budgeteer.retrieve", stage) for stage in stages]
-    assert [("", "budgeteer.retrieve"), *children] == tree(told)
-    tokens = result.tokens
-    four = {
-        "tokens.system": tokens.system,
-        "tokens.query": tokens.query,
-        "tokens.retrieved": tokens.retrieved,
-        "tokens.budget_remaining": tokens.remaining,
-    }
-    figures = {
-        "budgeteer.kept": 5,
-        "budgeteer.dropped": 0,
-        "budgeteer.truncated": False,
-        "budgeteer.is_exact": True,
-    }
-    assert {
-        **four,
-        **figures,
-        "budgeteer.budget": tokens.budget,
-        "budgeteer.model": "gpt-4",
-        "budgeteer.context_window": 4096,
-        "budgeteer.prompt_tokens": tokens.input,
-    } == dict(told.only("budgeteer.retrieve").attributes)
-    packed = dict(told.only("budgeteer.pack").attributes)
-    assert {**four, **figures, **packed} == packed
-    retrieved = told.only("retrieval searched")
-    assert trace.SpanKind.CLIENT is retrieved.kind
-    assert {
-        "gen_ai.operation.name": "retrieval",
-        "gen_ai.data_source.id": "searched",
-        "budgeteer.chunks": 4,
-    } == dict(retrieved.attributes)
-    reranked = {"budgeteer.reranker": "by length", "budgeteer.chunks": 5}
-    assert reranked == dict(told.only("budgeteer.rerank").attributes)
-    found = told.points("budgeteer.retrieve.tokens")
-    assert {f"tokens.{point['budgeteer.token.type']}": count for point, count in found} == four
-    assert {"gpt-4"} == {point["budgeteer.model"] for point, _ in found}
-    assert [{}] == [labels for labels, _ in told.points("budgeteer.retrieve.duration")]
-
-
-class Broken(Fake):
-    """A retriever that raises what no trace may have."""
-
-    def retrieve(self, query, limit):
-        raise ConnectionError(f"https://user:{SECRET}@host refused {query}")
-
-
-def test_what_fails_says_its_type(told):
-    """A failed stage tells the type of what was raised, the request that of what it raises."""
-    service = RetrievalService(Broken(), SETTINGS)
-    with pytest.raises(RetrievalError):
-        service.retrieve(SECRET)
-    with pytest.raises(InputValidationError):
-        RetrievalService(Fake(), SETTINGS).retrieve("tea " * 9_000)
-    with pytest.raises(RetrievalError, match="cannot be packed"):
-        RetrievalService(Fake(object()), SETTINGS).retrieve("tea")
-
-    assert failed_with(told.named("retrieval fake")[0], "ConnectionError")
-    retrieved = told.named("budgeteer.retrieve")
-    types = ["RetrievalError", "InputValidationError", "RetrievalError"]
-    assert all(map(failed_with, retrieved, types))
-    for span, query_tokens in zip(retrieved, (2, 9_000, 1), strict=True):  # known to each of them
-        assert {
-            "tokens.system": 0,
-            "tokens.query": pytest.approx(query_tokens, abs=1),
-            "budgeteer.model": "gpt-4",
-            "budgeteer.context_window": 4096,
-        }.items() <= dict(span.attributes).items()
-    labels = [labels for labels, _ in told.points("budgeteer.retrieve.duration")]
-    assert {*types} == {label["error.type"] for label in labels}
-    # What looks for the culprit is no packing that anybody asked for.
-    assert 1 == len(told.named("budgeteer.pack"))
-
-
-def test_a_deadline_and_a_cancellation(told):
-    """What passes its deadline has failed; what is cancelled is no error, and both end."""
-    service = RetrievalService(Slow(), SETTINGS)
-    with pytest.raises(RetrievalTimeoutError):
-        asyncio.run(service.aretrieve("tea", timeout=0.05))
-
-    async def cancelled():
-        task = asyncio.create_task(service.aretrieve("tea"))
-        await asyncio.sleep(0.05)
-        task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
-    late, gone = told.named("budgeteer.retrieve")
-    assert failed_with(late, "RetrievalTimeoutError")
-    for span in (gone, *told.named("retrieval fake")):
-        assert "error.type" not in span.attributes
-        assert trace.StatusCode.UNSET is span.status.status_code
-    durations = [labels for labels, _ in told.points("budgeteer.retrieve.duration")]
-    assert durations in ([{}, FAILED_LATE], [FAILED_LATE, {}])
-
-
-FAILED_LATE = {"error.type": "RetrievalTimeoutError"}
-
-
-class Slow(AsyncFake):
-    async def aretrieve(self, query, limit):
-        await asyncio.sleep(60)
 
 
 def of_secrets(told):
@@ -468,91 +260,6 @@ def test_lone_surrogates_do_not_lose_a_batch(told, monkeypatch):
     told.everything().encode()
     assert "tea ?" == told.only("budgeteer.pack").attributes["budgeteer.text"]
     assert told.only("retrieval s?")
-
-
-def test_sampled_out(monkeypatch):
-    """What is not sampled is measured all the same, and is still the parent of what is inside."""
-    told = Told(monkeypatch, sampling.ALWAYS_OFF)
-    seen = []
-
-    class Looking(Fake):
-        def retrieve(self, query, limit):
-            seen.append(trace.get_current_span().get_span_context())
-            return super().retrieve(query, limit)
-
-    RetrievalService(Looking("Tea."), SETTINGS).retrieve("tea")
-    assert () == told.spans.get_finished_spans()
-    assert seen[0].is_valid
-    assert not seen[0].trace_flags.sampled
-    assert 1 == len(told.points("budgeteer.pack.duration"))
-
-
-@pytest.mark.parametrize("signal", ["traces", "metrics"])
-def test_one_signal_alone(told, monkeypatch, signal):
-    """Either provider may be missing."""
-    if signal == "traces":
-        monkeypatch.setattr(meters, "_METER_PROVIDER", None)
-    else:
-        monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
-    RetrievalService(Fake("Tea."), SETTINGS).retrieve("tea")
-
-    assert (3 if signal == "traces" else 0) == len(told.spans.get_finished_spans())
-    if signal == "metrics":
-        assert 1 == len(told.points("budgeteer.retrieve.duration"))
-
-
-def test_no_provider(monkeypatch):
-    """Without a provider nobody is told, whether OpenTelemetry is there or not."""
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
-    monkeypatch.setattr(meters, "_METER_PROVIDER", None)
-    assert _telemetry.observer() is None
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", trace.NoOpTracerProvider())
-    monkeypatch.setattr(meters, "_METER_PROVIDER", metrics.NoOpMeterProvider())
-    assert _telemetry.observer() is None
-    for name in ("opentelemetry.trace", "opentelemetry.metrics._internal"):
-        monkeypatch.delitem(sys.modules, name)
-    assert _telemetry.observer() is None
-
-
-def test_the_names_that_are_looked_at():
-    """OpenTelemetry still keeps its providers where they are looked for."""
-    for module, variable, getter in (_telemetry._TRACE, _telemetry._METRICS):
-        assert {variable, getter} <= {*vars(sys.modules[module])}
-
-
-def test_another_version_of_the_api(told, monkeypatch):
-    """Where the providers are kept elsewhere they are asked for; advice may be unknown."""
-    tracer = told.provider.get_tracer("budgeteer")
-
-    class Tracers:
-        def get_tracer(self, name, version=None):
-            return tracer
-
-    class Meter:
-        def create_histogram(self, name, unit="", description=""):
-            return self
-
-        def record(self, value, labels):
-            recorded.append(value)
-
-    class Meters:
-        def get_meter(self, name, version=None):
-            return Meter()
-
-    recorded = []
-    for module, variable, getter, provider in (
-        (trace, "_TRACER_PROVIDER", "get_tracer_provider", Tracers()),
-        (meters, "_METER_PROVIDER", "get_meter_provider", Meters()),
-    ):
-        monkeypatch.delattr(module, variable)
-        monkeypatch.setattr(module, getter, lambda provider=provider: provider)
-    packing = Packer(9).pack("tea", CHUNKS)
-    assert told.only("budgeteer.pack")
-    assert packing.total_tokens in recorded
-    # As it is while another thread imports it.
-    monkeypatch.delattr(trace, "get_tracer_provider")
-    monkeypatch.delattr(meters, "get_meter_provider")
-    assert _telemetry.observer() is None
 
 
 def test_warnings_have_figures(caplog):

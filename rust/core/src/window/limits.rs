@@ -3,20 +3,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, PREFIXES, UNKNOWN};
-use crate::Encoding;
-use crate::count::{Estimate, Exact, Native, TokenCounter};
+use super::counter::{ModelCounter, native};
+use super::model_names::{beginnings, parts};
+use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, UNKNOWN};
 use crate::error::Error;
 use crate::fork::Shared;
-
-/// The longest name that is looked up: known names are shorter, and the time
-/// grows with the square.
-const NAME_MAX: usize = 200;
-
-/// How many prefixes are taken off a name.
-const PREFIXES_MAX: usize = 6;
 
 /// The limits of a model, and how it counts.
 ///
@@ -258,17 +250,6 @@ impl ModelLimits {
     }
 }
 
-/// Counts for a model, possibly with the encoding of another one and a factor.
-///
-/// Made by [`ModelLimits::counter`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ModelCounter {
-    native: Native,
-    factor: Option<f64>,
-    /// Whether the encoding may not be the model's own.
-    is_guess: bool,
-}
-
 impl ModelCounter {
     /// Returns the counter with that name, or of the model with that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -279,74 +260,6 @@ impl ModelCounter {
         };
         native(name).map(Self::of).or_else(of_model)
     }
-
-    /// Returns the counter that is used if no model was named.
-    pub(crate) fn default() -> Self {
-        Self::of(native("o200k_base").unwrap_or(Native::Estimate(Estimate::CharsDiv4)))
-    }
-
-    fn of(native: Native) -> Self {
-        Self { native, factor: None, is_guess: false }
-    }
-
-    /// Returns the counter of an encoding times a factor, if that is in this
-    /// binary.
-    #[allow(clippy::float_cmp)] // it is written as 1.0
-    fn estimate(encoding: &str, factor: Option<f64>) -> Option<Self> {
-        let counter = Self::of(native(encoding)?);
-        if factor == Some(1.0) {
-            return Some(Self { is_guess: true, ..counter }); // counted natively
-        }
-        Some(Self { factor, ..counter })
-    }
-}
-
-impl TokenCounter for ModelCounter {
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // no text has 2^53 tokens, and the factor is positive
-    fn count(&self, text: &str) -> usize {
-        let count = match self.native {
-            Native::Estimate(estimate) => estimate.count(text),
-            Native::Exact(exact) => exact.count(text),
-        };
-        self.factor.map_or(count, |factor| (count as f64 * factor).ceil() as usize)
-    }
-
-    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
-        match (self.native, self.factor) {
-            (Native::Exact(exact), None) => exact.count_till_limit(text, limit),
-            _ => Some(self.count(text)).filter(|&count| count <= limit),
-        }
-    }
-
-    fn is_exact(&self) -> bool {
-        !self.is_guess && self.factor.is_none() && matches!(self.native, Native::Exact(_))
-    }
-
-    fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
-        Some(Arc::new(*self))
-    }
-
-    fn native(&self) -> Option<Native> {
-        self.factor.is_none().then_some(self.native)
-    }
-}
-
-/// Returns the counter of a name, if it has one here.
-fn native(name: &str) -> Option<Native> {
-    // Only its special tokens are special, and none is counted as one.
-    let name = if name == "o200k_harmony" { "o200k_base" } else { name };
-    if let Some(&encoding) = Encoding::ALL.iter().find(|encoding| encoding.name() == name) {
-        return Some(Native::Exact(Exact::new(encoding)));
-    }
-    Some(Native::Estimate(match name {
-        "chars_div4" => Estimate::CharsDiv4,
-        "words" | "whitespace" => Estimate::Words,
-        _ => {
-            let ratio = name.strip_prefix("chars_per_token:")?.parse().ok()?;
-            let is_allowed = (0.001..=1_000_000.0).contains(&ratio);
-            return is_allowed.then_some(Native::Estimate(Estimate::CharsPerToken(ratio)));
-        }
-    }))
 }
 
 /// A model of the table: name, `context_window`, `max_input_tokens`,
@@ -475,93 +388,6 @@ pub fn register_model(limits: ModelLimits) -> Result<ModelLimits, Error> {
     Ok(limits)
 }
 
-/// Registers every model of a JSON text, and returns them. If one is wrong,
-/// none is registered.
-///
-/// The text is an object of the form of Python's `models.json`, with the fields
-/// of [`ModelLimits`] as keys, or of litellm's
-/// `model_prices_and_context_window.json`. Of that `max_input_tokens`,
-/// `max_output_tokens`, `max_tokens`, `mode` and `litellm_provider` are read;
-/// entries without a window, and those of models that take or make no text, are
-/// left out. Only with the feature `json`.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for
-/// another form, or as for [`register_model`].
-///
-/// # Examples
-///
-/// ```
-/// use budgeteer::window::{load_models, model_limits};
-///
-/// load_models(r#"{"models": {"acme-8b": {"context_window": 64000}}}"#)?;
-/// assert_eq!(model_limits("acme-8b").context_window, 64_000);
-///
-/// let error = load_models(r#"{"models": {"acme-8b": {"window": 64000}}}"#).unwrap_err();
-/// assert_eq!(error.to_string(), "models[\"acme-8b\"] has the unknown key \"window\"");
-/// # Ok::<(), budgeteer::Error>(())
-/// ```
-#[cfg(feature = "json")]
-pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
-    use serde_json::Value;
-
-    let document: Value =
-        serde_json::from_str(json).map_err(|error| Error::shape(format!("not JSON: {error}")))?;
-    let (models, list) = match document {
-        Value::Object(stated) if super::litellm::is_litellm(&stated) => {
-            (super::litellm::entries(&stated), "")
-        }
-        Value::Object(mut stated) => match stated.remove("models") {
-            Some(Value::Object(models)) => (models, "models"),
-            _ => return Err(no_models()),
-        },
-        _ => return Err(no_models()),
-    };
-    let mut read = Vec::new();
-    for (name, fields) in &models {
-        let place = format!("{list}[{name:.80?}]");
-        let wrong = |key: &str, kind: &str| Error::shape(format!("{place}.{key} must be {kind}"));
-        let Value::Object(fields) = fields else {
-            return Err(Error::shape(format!("{place} must be an object")));
-        };
-        let mut limits = ModelLimits::new(name, 0);
-        let mut max_input_tokens = None;
-        for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-            let tokens = || {
-                let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-                number.ok_or_else(|| wrong(key, "a natural number"))
-            };
-            let text = || value.as_str().map(str::to_owned).ok_or_else(|| wrong(key, "a string"));
-            match key.as_str() {
-                "context_window" => limits.context_window = tokens()?,
-                "max_input_tokens" => max_input_tokens = Some(tokens()?),
-                "max_output_tokens" => limits.max_output_tokens = Some(tokens()?),
-                "encoding" => limits.encoding = Some(text()?.into()),
-                "provider" => limits.provider = Some(text()?.into()),
-                "source" => limits.source = text()?.into(),
-                "calibration" => {
-                    let factor = value.as_f64().ok_or_else(|| wrong(key, "a number"))?;
-                    limits.calibration = Some(factor);
-                }
-                _ => {
-                    let what = format!("{place} has the unknown key {key:.80?}");
-                    return Err(Error::shape(what));
-                }
-            }
-        }
-        limits.max_input_tokens = max_input_tokens.unwrap_or(limits.context_window);
-        read.push(limits.checked().map_err(|error| Error::shape(format!("{place}.{error}")))?);
-    }
-    add(read.iter().cloned());
-    Ok(read)
-}
-
-#[cfg(feature = "json")]
-fn no_models() -> Error {
-    Error::shape("it must be an object with an object \"models\", or litellm's".into())
-}
-
 /// Returns every model that is known by name, sorted by provider and name.
 ///
 /// # Examples
@@ -582,7 +408,7 @@ pub fn list_models() -> Vec<ModelLimits> {
     models
 }
 
-fn add(read: impl IntoIterator<Item = ModelLimits>) {
+pub(super) fn add(read: impl IntoIterator<Item = ModelLimits>) {
     OWN.update(|own| {
         let mut own = own.cloned().unwrap_or_default();
         own.extend(read.into_iter().map(|limits| (limits.name.clone(), limits)));
@@ -592,15 +418,6 @@ fn add(read: impl IntoIterator<Item = ModelLimits>) {
 
 /// Returns the limits of `name`: from `own`, or else from the table.
 fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<ModelLimits> {
-    let mut names = vec![name];
-    let mut rest = name;
-    while names.len() <= PREFIXES_MAX {
-        let Some(after) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) else {
-            break;
-        };
-        names.push(after);
-        rest = after;
-    }
     let known = |candidate: &str| {
         if let Some(limits) = own.and_then(|own| own.get(candidate)) {
             return Some(ModelLimits { name: name.into(), ..limits.clone() });
@@ -625,36 +442,9 @@ fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<Model
             ..limits
         })
     };
-    let starts = names.iter().flat_map(|name| {
-        let mut ends: Vec<usize> = name
-            .char_indices()
-            .take(NAME_MAX)
-            .filter(|&(at, c)| at > 0 && matches!(c, '-' | ':' | '@' | '/'))
-            .map(|(at, _)| at)
-            .collect();
-        ends.reverse();
-        ends.into_iter().map(|end| &name[..end])
-    });
-    names.iter().copied().chain(starts).find_map(known).or_else(|| {
+    beginnings(name).find_map(known).or_else(|| {
         parts(name).into_iter().find_map(|part| guess(part).or_else(|| guess(&part.to_lowercase())))
     })
-}
-
-/// Returns the parts of a name between boundaries, longest and last first.
-fn parts(name: &str) -> Vec<&str> {
-    let end = name.char_indices().nth(NAME_MAX).map_or(name.len(), |(at, _)| at);
-    let name = &name[..end];
-    let at = |signs: &'static [char]| name.match_indices(signs).map(|(at, _)| at);
-    // A number within a name may go on with ".".
-    let starts = std::iter::once(0).chain(at(&['-', ':', '@', '/', '_', '.']).map(|at| at + 1));
-    let ends: Vec<usize> = at(&['-', ':', '@', '/', '_']).chain([name.len()]).collect();
-    let places = starts.flat_map(|start| ends.iter().map(move |&end| (start, end)));
-    let mut parts: Vec<(usize, usize, &str)> = places
-        .filter(|(start, end)| end > start)
-        .map(|(start, end)| (name[start..end].chars().count(), start, &name[start..end]))
-        .collect();
-    parts.sort_unstable_by_key(|&(chars, start, _)| std::cmp::Reverse((chars, start)));
-    parts.into_iter().map(|(_, _, part)| part).collect()
 }
 
 /// Returns the encoding that is known for a model, and its factor. What is

@@ -1,0 +1,137 @@
+//! Tools as JSON, in the shapes of the APIs of OpenAI and Anthropic, and their
+//! schemas as TypeScript.
+
+use serde_json::{Map, Value};
+
+use super::values::{DEEPEST, deeper, is_true, object, string, to_text};
+use crate::error::Error;
+use crate::messages::Tool;
+
+impl Tool {
+    /// Reads a tool in the shape of OpenAI (with or without `function` around
+    /// it) or of Anthropic (`input_schema`). Only with the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an
+    /// unknown shape; the message names the place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::Tool;
+    /// use serde_json::json;
+    ///
+    /// let city = json!({"type": "string", "description": "Where"});
+    /// let tool = Tool::from_json(&json!({
+    ///     "name": "weather",
+    ///     "input_schema": {"type": "object", "properties": {"city": city}, "required": ["city"]},
+    /// }))?;
+    /// let shown = "type weather = (_: {\n// Where\ncity: string,\n}) => any;\n";
+    /// assert_eq!(tool.to_string(), shown);
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn from_json(value: &Value) -> Result<Self, Error> {
+        let mut tool = object("a tool", value)?;
+        if let Some(function) = tool.get("function").filter(|function| !function.is_null()) {
+            tool = object("function", function)?;
+        }
+        let mut read = Self::new(string("name", tool.get("name"))?);
+        if let Some(description) = tool.get("description").filter(|value| is_true(value)) {
+            read.description = string("description", Some(description))?.into();
+        }
+        let parameters = tool.get("input_schema").or_else(|| tool.get("parameters"));
+        match parameters.filter(|schema| !schema.is_null()) {
+            Some(schema) => read.parameters(schema),
+            None => Ok(read),
+        }
+    }
+
+    /// Sets the parameters, as a JSON Schema. Only with the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if it
+    /// is not an object, or is nested deeper than 100.
+    pub fn parameters(mut self, schema: &Value) -> Result<Self, Error> {
+        let fields = object("parameters", schema)?;
+        self.fields = match fields.get("properties") {
+            Some(properties) if is_true(properties) => Some(render_properties(fields, 0, 0)?),
+            _ => None,
+        };
+        Ok(self)
+    }
+}
+
+fn render_properties(
+    schema: &Map<String, Value>,
+    indent: usize,
+    depth: usize,
+) -> Result<String, Error> {
+    let needed = schema.get("required").and_then(Value::as_array);
+    let mut text = String::new();
+    let properties = match schema.get("properties").filter(|value| is_true(value)) {
+        Some(properties) => object("properties", properties)?,
+        None => &Map::new(),
+    };
+    let mut line = |shown: String| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.extend(std::iter::repeat_n(' ', indent));
+        text += &shown;
+    };
+    for (name, value) in properties {
+        if let Some(description) = value["description"].as_str().filter(|text| !text.is_empty()) {
+            line(format!("// {description}"));
+        }
+        let is_needed = needed.is_some_and(|names| names.iter().any(|other| other == name));
+        let mark = if is_needed { "" } else { "?" };
+        line(format!("{name}{mark}: {},", render_type(value, None, indent, depth)?));
+    }
+    Ok(text)
+}
+
+/// Returns a schema as a TypeScript type. A schema without one is written as
+/// its JSON, which counts rather too high. `kind` overrides the type that the
+/// schema states.
+fn render_type(
+    schema: &Value,
+    kind: Option<&Value>,
+    indent: usize,
+    depth: usize,
+) -> Result<String, Error> {
+    let place = "parameters";
+    if depth > DEEPEST {
+        return Err(deeper(place));
+    }
+    let Value::Object(fields) = schema else { return to_text(place, schema) };
+    if let Some(Value::Array(values)) = fields.get("enum") {
+        let values: Result<Vec<_>, _> = values.iter().map(|value| to_text(place, value)).collect();
+        return Ok(values?.join(" | "));
+    }
+    let stated = kind.or_else(|| fields.get("type"));
+    if let Some(Value::Array(kinds)) = stated {
+        let kinds = kinds.iter().map(|kind| render_type(schema, Some(kind), indent, depth + 1));
+        return Ok(kinds.collect::<Result<Vec<_>, _>>()?.join(" | "));
+    }
+    match stated.and_then(Value::as_str) {
+        Some("array") => match fields.get("items").filter(|items| is_true(items)) {
+            Some(items) => Ok(render_type(items, None, indent, depth + 1)? + "[]"),
+            None => Ok("any[]".into()),
+        },
+        Some("object") => {
+            Ok(format!("{{\n{}\n}}", render_properties(fields, indent + 2, depth + 1)?))
+        }
+        Some(simple @ ("string" | "number" | "boolean" | "null")) => Ok(simple.into()),
+        Some("integer") => Ok("number".into()),
+        _ => match kind {
+            Some(kind) => {
+                let mut fields = fields.clone();
+                fields.insert("type".into(), kind.clone());
+                to_text(place, &Value::Object(fields))
+            }
+            None => to_text(place, schema),
+        },
+    }
+}

@@ -1,0 +1,228 @@
+//! The pipeline: its plans are used again, and it reads an index in place of the
+//! texts.
+
+use std::convert::Infallible;
+use std::sync::atomic::AtomicBool;
+
+use budgeteer::pipeline::{self, Call, Counting, Host, Plan, Policy, Subject, Tag};
+use budgeteer::{
+    B, Bm25, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, K1,
+    Order, Overflow, RankBy, Stored, Template, Weights,
+};
+use proptest::prelude::*;
+
+/// A host without a counter of its own.
+struct Program;
+
+impl Host for Program {
+    type Error = Infallible;
+
+    fn count(&mut self, _: Subject<'_>) -> Result<u64, Infallible> {
+        unreachable!("nothing is counted by the host")
+    }
+
+    fn tag(&mut self, index: usize) -> Result<Tag, Infallible> {
+        let source = format!("source {}", index % 3).into_bytes();
+        Ok(Tag { source, ..Tag::of_text(index) })
+    }
+
+    fn cite(&mut self, index: usize) -> Result<u64, Infallible> {
+        Ok(index as u64 % 5)
+    }
+
+    fn work<R: Send>(
+        &mut self,
+        _: usize,
+        work: impl FnOnce(&AtomicBool) -> R + Send,
+    ) -> Result<R, Infallible> {
+        Ok(work(&AtomicBool::new(false)))
+    }
+}
+
+fn rows(columns: &DroppedColumns) -> Vec<(u32, budgeteer::Reason, u64, u64)> {
+    columns.iter().map(|row| (row.index, row.reason, row.needed, row.available)).collect()
+}
+
+/// Asserts that packing with the index gives the same as packing without.
+fn assert_same(
+    plan: &Plan,
+    budget: u64,
+    query: &str,
+    batch: &impl budgeteer::Batch,
+    index: &Index,
+) {
+    let call = &plan.call(query.into(), budget);
+    let Ok(expected) = pipeline::run(call, batch, &mut Program);
+    let Ok(found) = pipeline::run_indexed(call, batch, index, &mut Program);
+    assert_eq!(expected.text(call, batch), found.text(call, batch));
+    assert_eq!(expected.total_tokens, found.total_tokens);
+    assert_eq!(expected.scores, found.scores);
+    assert_eq!(expected.duplicates(), found.duplicates());
+    let measures = index.measures(plan.counting);
+    let dropped = found.dropped_of(measures);
+    assert_eq!(rows(expected.dropped()), rows(&dropped));
+}
+
+fn plan(counting: Counting, overflow: Overflow) -> Plan {
+    Plan { overflow, ..Plan::new(counting) }
+}
+
+proptest! {
+    /// An index packs alike however it was made, in memory or from a file.
+    #[test]
+    fn an_index_packs_as_its_texts(
+        seed in 0_usize..1_000,
+        size in prop_oneof![0_usize..9, 130_usize..900],
+        split in 0_usize..1_000,
+        budget in prop_oneof![0_u64..40, 0_u64..2_000],
+        counting in prop_oneof![
+            Just(Counting::Estimate(Estimate::CharsDiv4)),
+            Just(Counting::Estimate(Estimate::Words)),
+            Just(Counting::Estimate(Estimate::CharsPerToken(0.7))),
+            Just(Counting::Exact(Exact::new(Encoding::O200k))),
+        ],
+        overflow in prop_oneof![
+            Just(Overflow::Skip),
+            Just(Overflow::Stop),
+            Just(Overflow::TruncateEnd),
+            Just(Overflow::TruncateMiddle),
+        ],
+        max_chunks in prop_oneof![Just(None), (0_u64..200).prop_map(Some)],
+        min_score in prop_oneof![Just(None), Just(Some(0.5))],
+        is_hybrid in prop::bool::weighted(0.25),
+        (k1, b) in prop_oneof![2 => Just((K1, B)), 1 => (0.0..5.0, 0.0..=1.0)],
+        order in prop_oneof![
+            Just(Order::Rank),
+            Just(Order::Input),
+            Just(Order::Document),
+            Just(Order::Edges),
+        ],
+        template in prop_oneof![2 => Just(Template::plain()), 1 => Just(Template::xml())],
+        has_notice in prop::bool::weighted(0.3),
+        is_cited in prop::bool::weighted(0.3),
+    ) {
+        let words = ["green", "tea", "Tea.", "\u{7eff}\u{8336}", "caf\u{e9}", "policy", "rye\n"];
+        let text = |i: usize| {
+            let length = (i * 31 + seed) % 17 * ((i * 7 + seed) % 5);
+            let word = |j: usize| words[(i * j + seed) % words.len()];
+            (0..length).map(word).collect::<Vec<_>>().join(" ")
+        };
+        let texts: Vec<String> = (0..size).map(text).collect();
+        let batch = Documents::new(&texts);
+        let first = Index::new(&Documents::new(&texts[..split.min(size)]));
+        let index = first.extended(&batch);
+        let notice = vec!["Left out: ".to_owned(), ".".to_owned()];
+        let bm25 = Bm25 { k1, b, ..Bm25::default() };
+        let ranking = if is_hybrid {
+            Hybrid { weights: Weights { bm25: 1.0, embedding: 0.0, score: 0.0 }, bm25, ..Hybrid::default() }.into()
+        } else {
+            RankBy::from(bm25)
+        };
+        let plan = Plan {
+            max_chunks,
+            min_score,
+            ranking,
+            order,
+            template,
+            notice: has_notice.then_some(notice),
+            policy: if is_cited { Policy::Cite } else { Policy::None },
+            ..plan(counting, overflow)
+        };
+        assert_same(&plan, budget, "green tea \u{8336}", &batch, &index);
+        assert_same(&plan, budget, "green tea \u{8336}", &batch, &index);
+
+        let folder = std::env::temp_dir().join(format!("budgeteer-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("corpus");
+        index.save(&path, &batch, |_| b"record").unwrap();
+        let stored = Stored::open(&path).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_same(&plan, budget, "green tea \u{8336}", &stored, stored.index());
+        prop_assert!((0..size).all(|i| stored.record(i) == b"record"));
+    }
+}
+
+#[test]
+fn errors_have_kinds() {
+    let missing = Stored::open("/nowhere/at/all").unwrap_err();
+    assert_eq!(ErrorKind::Io(std::io::ErrorKind::NotFound), missing.kind());
+    assert!(missing.os_error().is_some());
+
+    let path = std::env::temp_dir().join(format!("budgeteer-foreign-{}", std::process::id()));
+    std::fs::write(&path, "something else").unwrap();
+    let foreign = Stored::open(&path).unwrap_err();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(ErrorKind::Corpus, foreign.kind());
+    assert_eq!("the file is no corpus", foreign.to_string());
+}
+
+/// One plan serves calls of several threads with different queries, and gives
+/// the same results as a plan made for each call.
+#[test]
+fn a_plan_is_used_again_and_again() {
+    let texts: Vec<String> = (0..300).map(|i| format!("tea number {} <{i}>", i % 7)).collect();
+    let batch = Documents::new(&texts);
+    let made = || Plan {
+        template: Template::xml(),
+        notice: Some(vec!["Left out: ".into(), ".".into()]),
+        ..plan(Counting::Estimate(Estimate::CharsDiv4), Overflow::TruncateEnd)
+    };
+    let shared = made();
+    std::thread::scope(|scope| {
+        for budget in [0, 9, 60, 600] {
+            let (batch, shared) = (&batch, &shared);
+            scope.spawn(move || {
+                for number in 0..7 {
+                    let (query, plan) = (format!("number {number}"), made());
+                    let fresh = plan.call((*query).into(), budget);
+                    let again = shared.call((*query).into(), budget);
+                    let Ok(expected) = pipeline::run(&fresh, batch, &mut Program);
+                    let Ok(found) = pipeline::run(&again, batch, &mut Program);
+                    assert_eq!(expected.text(&fresh, batch), found.text(&again, batch));
+                    assert_eq!(rows(expected.dropped()), rows(found.dropped()));
+                }
+            });
+        }
+    });
+}
+
+/// The template of a call replaces that of the plan wherever the text is
+/// measured, arranged or assembled.
+#[test]
+fn a_call_brings_its_own_template() {
+    let texts = ["green tea", "rye <bread>", "black tea"];
+    let batch = Documents::new(&texts);
+    let plain = plan(Counting::Estimate(Estimate::CharsDiv4), Overflow::Skip);
+    let xml = Plan { template: Template::xml(), ..plain.clone() };
+    for budget in [0, 10, 20, 30, 99] {
+        let query = "tea".into();
+        let own = Call { template: Some(&xml.template), ..plain.call(query, budget) };
+        let expected = xml.call(query, budget);
+        let Ok(one) = pipeline::run(&own, &batch, &mut Program);
+        let Ok(other) = pipeline::run(&expected, &batch, &mut Program);
+        assert_eq!(other.text(&expected, &batch), one.text(&own, &batch));
+        assert_eq!(other.total_tokens, one.total_tokens);
+        assert!(one.text(&own, &batch).len().div_ceil(4) as u64 <= budget);
+    }
+}
+
+/// Queries take an index by reference: threads share it while another is made.
+#[test]
+fn threads_share_an_index() {
+    let texts: Vec<String> = (0..2_000).map(|i| format!("tea number {}", i % 700)).collect();
+    let batch = Documents::new(&texts);
+    let index = Index::new(&batch);
+    let counting = Counting::Exact(Exact::new(Encoding::O200k));
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (batch, index) = (&batch, &index);
+            scope.spawn(move || {
+                for budget in [0, 20, 300] {
+                    let plan = plan(counting, Overflow::Skip);
+                    assert_same(&plan, budget, &format!("tea {number}"), batch, index);
+                }
+            });
+        }
+        assert_eq!(2_000, index.extended(&batch).len());
+    });
+}
