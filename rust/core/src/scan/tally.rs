@@ -80,8 +80,11 @@ pub(crate) struct TermScanner {
     /// For each of the first bytes, the buckets of the terms that have it
     /// there.
     first: [ByteTable; FIRST],
-    /// The terms of each bucket, by place.
-    buckets: [Vec<u8>; BUCKETS],
+    /// By the [`head`] of a word, the terms that it may be: where they start in
+    /// `listed`, and how many there are.
+    heads: Box<[(u16, u16); HEADS]>,
+    /// Terms by place.
+    listed: Vec<u8>,
 }
 
 impl TermScanner {
@@ -112,7 +115,8 @@ impl TermScanner {
             is_for_beginnings,
             word: ByteTable::EMPTY,
             first: [ByteTable::EMPTY; FIRST],
-            buckets: [const { Vec::new() }; BUCKETS],
+            heads: Box::new([(0, 0); HEADS]),
+            listed: Vec::new(),
             fronts: terms.iter().map(|(term, _)| front(term)).collect(),
             terms,
         };
@@ -122,7 +126,6 @@ impl TermScanner {
         }
         for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
             let bucket = usize::from(place) * buckets / count;
-            scanner.buckets[bucket].push(place);
             for (offset, table) in scanner.first.iter_mut().enumerate() {
                 match term.get(offset) {
                     Some(byte) => {
@@ -140,6 +143,24 @@ impl TermScanner {
                     }
                 }
             }
+        }
+        let mut heads = Vec::with_capacity(count);
+        for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
+            match *term.as_slice() {
+                [first, second, ..] => heads.push((head(first, second), place)),
+                // Anything may follow.
+                [first] => heads.extend((0..32).map(|second| (head(first, second), place))),
+                [] => {}
+            }
+        }
+        heads.sort_unstable();
+        for (head, place) in heads {
+            let (start, length) = &mut scanner.heads[head];
+            if *length == 0 {
+                *start = u16::try_from(scanner.listed.len()).expect("at most 256 times 32");
+            }
+            *length += 1;
+            scanner.listed.push(place);
         }
         scanner
     }
@@ -172,44 +193,51 @@ impl TermScanner {
                 tally.words += 1;
                 let buckets = look_up(0, at) & look_up(1, at);
                 if buckets != 0 {
-                    self.confirm(folded, at, buckets, tally);
+                    self.confirm(folded, at, tally);
                 }
             }
             was_word = is_word;
         }
     }
 
-    /// Counts the term of `buckets` that is the word at `at`, if there is one.
+    /// Counts the term that is the word at `at`, if there is one.
     #[inline]
-    fn confirm(&self, folded: &[u8], at: usize, mut buckets: u8, tally: &mut Tally) {
+    fn confirm(&self, folded: &[u8], at: usize, tally: &mut Tally) {
         let here = match folded[at..].first_chunk() {
             Some(bytes) => u32::from_le_bytes(*bytes) | CASES,
             None => front(&folded[at..]).0,
         };
-        while buckets != 0 {
-            let bucket = buckets.trailing_zeros() as usize;
-            buckets &= buckets - 1;
-            for &place in &self.buckets[bucket] {
-                let (bytes, mask) = self.fronts[usize::from(place)];
-                if here & mask != bytes {
-                    continue;
-                }
-                let (term, number) = &self.terms[usize::from(place)];
-                let end = at + term.len();
-                if !folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term)) {
-                    continue;
-                }
-                if self.is_for_beginnings {
-                    tally.places.push(at);
-                    return;
-                }
-                if !folded.get(end).copied().is_some_and(is_word) {
-                    tally.add(*number);
-                    return;
-                }
+        let [first, second, ..] = here.to_le_bytes();
+        let (start, length) = self.heads[head(first, second)];
+        for &place in &self.listed[usize::from(start)..][..usize::from(length)] {
+            let (bytes, mask) = self.fronts[usize::from(place)];
+            if here & mask != bytes {
+                continue;
+            }
+            let (term, number) = &self.terms[usize::from(place)];
+            let end = at + term.len();
+            if !folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term)) {
+                continue;
+            }
+            if self.is_for_beginnings {
+                tally.places.push(at);
+                return;
+            }
+            if !folded.get(end).copied().is_some_and(is_word) {
+                tally.add(*number);
+                return;
             }
         }
     }
+}
+
+/// The number of [`head`]s.
+const HEADS: usize = 1 << 10;
+
+/// Returns a number of the first two bytes of a word, in any case. Few words
+/// share it.
+fn head(first: u8, second: u8) -> usize {
+    usize::from(first & 31) << 5 | usize::from(second & 31)
 }
 
 /// The bits by which the cases of ASCII letters differ.
@@ -267,7 +295,7 @@ impl<'s, L: Lanes> Scan<'s, L> {
     #[inline(always)]
     unsafe fn block(&mut self, start: *const u8, at: usize, wanted: u64, tally: &mut Tally) {
         // SAFETY: as this function's contract says.
-        let (starts, first, mut candidates) = unsafe {
+        let (starts, mut candidates) = unsafe {
             let here = L::load(start);
             let word = L::nonzero_or_high(L::look_up(self.word, here), here);
             let starts = word & !(word << 1 | self.carry) & wanted;
@@ -275,19 +303,16 @@ impl<'s, L: Lanes> Scan<'s, L> {
             let look_up = |offset: usize, table| L::look_up(table, L::load(start.add(offset)));
             let [one, two, three] = self.first;
             let first = L::and(L::and(L::look_up(one, here), look_up(1, two)), look_up(2, three));
-            (starts, first, L::both_nonzero(first, first) & starts)
+            (starts, L::both_nonzero(first, first) & starts)
         };
         self.words += u64::from(starts.count_ones());
         if candidates == 0 {
             return;
         }
-        let mut buckets = [0; MAX_WIDTH];
-        // SAFETY: the caller guarantees the instructions.
-        unsafe { L::store(first, &mut buckets) };
         while candidates != 0 {
             let offset = candidates.trailing_zeros() as usize;
             candidates &= candidates - 1;
-            self.scanner.confirm(self.folded, at + offset, buckets[offset], tally);
+            self.scanner.confirm(self.folded, at + offset, tally);
         }
     }
 }
