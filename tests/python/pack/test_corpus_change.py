@@ -274,7 +274,10 @@ BAD_CHUNKS = [
         r"2 chunks of the corpus have the id of chunks\[1\], 'c': remove\(\) them and append\(\)",
     ),
     ([Chunk("x", id="a"), 7], r"chunks\[1\] must be a str, .*, not int$"),
-    ([Chunk("x", id="a"), {"id": "b"}], r"chunks\[1\] must have a key 'text' or 'content'$"),
+    (
+        [Chunk("x", id="a"), {"id": "b"}],
+        r"chunks\[1\] must have a key 'text', 'content' or 'page_content'$",
+    ),
     ([{"id": "b", "text": 3}, {"id": "a", "text": "x"}], r"chunks\[0\].text must be a str"),
     ("tea", "chunks must be a sequence, not str"),
 ]
