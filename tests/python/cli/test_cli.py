@@ -284,7 +284,6 @@ def test_an_unknown_counter_is_refused(refused, command):
     [
         ("gpt4o", "must be one of ", "not 'gpt4o'; did you mean 'gpt-4o'?"),
         ("o200k", "must be one of ", "not 'o200k'; did you mean 'o200k_base'?"),
-        ("gpt2", "'gpt2' has the encoding 'gpt2', ", "; 'tiktoken:gpt2' counts it"),
         ("tiktoken:o200k", "'tiktoken:o200k' must have one of ", "did you mean 'o200k_base'?"),
         ("hf:gone", "'hf:gone' must have the path ", "; there is no such file"),
         ("chars_per_token:0", "'chars_per_token:0' must have a number ", " after the colon"),

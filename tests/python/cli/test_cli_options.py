@@ -294,7 +294,6 @@ PYTHON = re.compile(
         (["--dropped=x"], "argument --dropped: must be a number from 0 on, 'none' or 'all', not "),
         (["--dropped=-1"], "argument --dropped: must be a number from 0 on, 'none' or 'all', "),
         (["-m", "gpt4o"], "argument -m/--counter: counter must be one of "),
-        (["-m", "gpt2"], "argument -m/--counter: counter 'gpt2' has the encoding 'gpt2'"),
         (["-m", "hf:"], "argument -m/--counter: counter 'hf:' must have the path of a "),
     ],
     ids=str,
