@@ -591,6 +591,8 @@ def test_the_file_of_the_environment(models_file, monkeypatch):
         ('{"models": {"a": {"context_windo": 3}}}',
          "models['a'] has the unknown key 'context_windo'; did you mean 'context_window'?"),
         ('{"models": {"b": {"context_window": 3}, "a": {"context_window": 0}}}', "not 0"),
+        ('{"a": {"max_input_tokens": "8192", "max_output_tokens": 100}}',
+         "['a'].context_window must be an int, not str"),
     ],
 )  # fmt: skip
 def test_refused_files(models_file, monkeypatch, content, message):
