@@ -143,8 +143,8 @@ class Corpus(Indexed[T]):
 
         The other chunks stay in their order, and the corpus packs as a new one of them. An id is
         the chunk's own or else that in its metadata, as templates show it: 7 is ``"7"``. A chunk
-        without an id, such as a str, stays. Each call takes some time for every chunk, far less than indexing it: remove many at
-        once.
+        without an id, such as a str, stays. Each call takes some time for every chunk, far less
+        than indexing it: remove many at once.
 
         Args:
             ids: Ids of chunks. All chunks that share one of them are removed.

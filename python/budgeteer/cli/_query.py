@@ -95,8 +95,7 @@ def _report(packing: Packing[Any]) -> str:
         cut = ", cut" if kept.was_cut else ""
         lines.append(
             one_line(
-                f"  [{place['source']}] {title}: "
-                f"score={score}, tokens={kept.token_count}{cut}"
+                f"  [{place['source']}] {title}: score={score}, tokens={kept.token_count}{cut}"
             )
         )
     return "\n".join([*lines, *(["", packing.text] if packing.text else []), ""])

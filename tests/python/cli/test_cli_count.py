@@ -77,7 +77,8 @@ def test_a_folder_is_counted_file_by_file(run, docs):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("count",), ("count", "docs/b.md"), ("count", "-", ""), ("ask", "docs/b.md", "a")]
+    "arguments",
+    [("count",), ("count", "docs/b.md"), ("count", "-", ""), ("ask", "docs/b.md", "a")],
 )
 def test_a_glob_without_a_folder_is_refused(refused, docs, arguments):
     """It would choose from nothing: a file that is named is read, whatever the glob."""

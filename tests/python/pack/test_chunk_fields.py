@@ -120,7 +120,11 @@ def test_a_corpus_knows_ids_in_the_metadata(backend, make):
 
 def test_a_file_knows_ids_in_the_metadata(native, tmp_path):
     """So are those of a file, where a chunk's own id goes before the one in its metadata."""
-    chunks = [chunk("Tea.", id=7), bundle("Rye.", id="8"), Chunk("Oat.", id="9", metadata={"id": 7})]
+    chunks = [
+        chunk("Tea.", id=7),
+        bundle("Rye.", id="8"),
+        Chunk("Oat.", id="9", metadata={"id": 7}),
+    ]
     Corpus(chunks).save(tmp_path / "corpus")
     opened = Corpus.open(tmp_path / "corpus")
 
