@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
 from budgeteer import (
+    BudgetExhaustedError,
     InvalidArgumentError,
     Layout,
     Packer,
@@ -762,7 +763,8 @@ def test_own_limits_count_by_their_own_encoding():
         assert expected == count_messages(messages, model=limits)
         assert expected == Layout(limits, [Section("all", messages)]).fit().total_tokens
         assert messages == trim_messages(messages, expected, model=limits)
-        assert [] == trim_messages(messages, expected - 1, model=limits)
+        with pytest.raises(BudgetExhaustedError, match=f"max_tokens {expected - 1} - "):
+            trim_messages(messages, expected - 1, model=limits)
     assert 2 * get_counter("o200k_base").count("tea") == get_counter(dearer).count("tea")
     assert not get_counter(dearer).is_exact
 
