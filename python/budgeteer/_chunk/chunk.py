@@ -111,12 +111,6 @@ def field_of(chunk: Any, name: str) -> Any:
     return value if name != "metadata" or is_mapping(value) else None
 
 
-def id_of(chunk: Any) -> str | None:
-    """Return the id of a chunk as templates show it, None for none."""
-    found = field_of(chunk, "id")
-    return None if found is None else f"{found}"
-
-
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None if it has none."""
     metadata = field_of(chunk, "metadata")
@@ -137,6 +131,12 @@ def known_field(chunk: object, name: str) -> Any:
     if name == "id" and (isinstance(inner, bool) or not isinstance(inner, (str, int, float))):
         return own
     return own if inner is None else inner
+
+
+def id_of(chunk: object) -> str | None:
+    """Return the id of a chunk as templates show it, None for none."""
+    found = known_field(chunk, "id")
+    return None if found is None else f"{found}"
 
 
 def label_of(chunk: object, name: str) -> Any:

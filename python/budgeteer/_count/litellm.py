@@ -73,7 +73,8 @@ def limits(entry: Mapping[str, Any]) -> dict[str, Any] | None:
     provider = entry.get("litellm_provider")
     total = _window(provider, known, output) if type(known) is int else known
     fields = {"context_window": total, "max_input_tokens": known, "provider": provider}
-    if output and (type(output) is not int or output < total):  # any other is no limit
+    are_ints = type(output) is int and type(total) is int
+    if output and (not are_ints or output < total):  # any other is no limit
         fields["max_output_tokens"] = output
     return fields
 

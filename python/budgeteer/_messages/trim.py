@@ -253,7 +253,7 @@ class History:
         kept: list[int] = []
         starts = 0  # how many of them may be kept if a user's message must come first
         whole = 0  # how many of them may be kept with all calls of their results
-        reach = len(self.reach) and self.others[-1]
+        reach = self.others[-1] if self.others else 0
         for i in reversed(self.others):
             tokens = cost(i, room)
             if tokens is None or tokens > room:

@@ -81,12 +81,11 @@ class Turn:
                 cuts[i] = text or MARKER
                 tokens = self._counter.count(cuts[i])
             left -= tokens
-        changed = {self._places[i] for i in cuts}
+        texts: dict[int, list[str]] = {}  # of each place
+        for i, text in enumerate(self._texts):
+            texts.setdefault(self._places[i], []).append(cuts.get(i, text))
         made = {i: self._messages[i] for i in self.fixed}
-        for place in changed:
-            texts = [
-                cuts.get(i, text) for i, text in enumerate(self._texts) if self._places[i] == place
-            ]
+        for place in {self._places[i] for i in cuts}:
             where = f"{self._where}[{place}]"
-            made[place] = with_results(where, self._messages[place], iter(texts))
+            made[place] = with_results(where, self._messages[place], iter(texts[place]))
         return made, self._room - left

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import budgeteer
@@ -121,6 +122,14 @@ def add_texts(parser: Parser, nargs: str, meaning: str) -> None:
         help="of folders, read only files that match it, or with ! in front none that do; "
         "written as in a .gitignore, may be repeated",
     )
+
+
+def globs_of(arguments: argparse.Namespace) -> list[str]:
+    """Return the globs of `add_texts`; an error where there is no folder to choose from."""
+    globs: list[str] = arguments.globs
+    if globs and not any(path and Path(path).is_dir() for path in arguments.paths):
+        raise InvalidArgumentError("--glob is for the files of folders, and no PATH is a folder")
+    return globs
 
 
 def add_counter(parser: Parser) -> None:

@@ -11,7 +11,7 @@ from budgeteer import Chunk, Packing
 from budgeteer._files import one_line
 from budgeteer._sources.folder import text_files
 from budgeteer._sources.pieces import pieces_of
-from budgeteer.cli._arguments import Commands, add_texts, examples
+from budgeteer.cli._arguments import Commands, add_texts, examples, globs_of
 from budgeteer.cli._packer import add_packer, answer_of, packer_of
 from budgeteer.cli._streams import Answer, unread
 from budgeteer.errors import InvalidArgumentError
@@ -71,7 +71,7 @@ def _chunks(
     limit = max(_SMALLEST, min(_LARGEST, budget // 2))
     chunks = []
     problems = []
-    for file in arguments.bar.over("Reading files", text_files(paths, arguments.globs)):
+    for file in arguments.bar.over("Reading files", text_files(paths, globs_of(arguments))):
         source = file.below if is_one else file.name
         if file.text is None:
             problems.append((file.name, file.problem))

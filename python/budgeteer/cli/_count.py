@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from budgeteer import TokenCounter, _validate
 from budgeteer._files import one_line
 from budgeteer._sources.folder import TextFile, text_files
-from budgeteer.cli._arguments import Commands, add_output, add_texts, examples
+from budgeteer.cli._arguments import Commands, add_output, add_texts, examples, globs_of
 from budgeteer.cli._streams import STDIN, Answer, read, shown, unread
 
 _ABOVE, _INCOMPLETE = 1, 2
@@ -39,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
     counts: list[tuple[str, int]] = []
     skipped: list[tuple[str, str]] = []
     paths = arguments.paths or [STDIN]
-    files = _files(paths, arguments.globs)
+    files = _files(paths, globs_of(arguments))
     if STDIN not in paths:  # somebody may be typing it
         files = arguments.bar.over("Counting files", files)
     for file in files:

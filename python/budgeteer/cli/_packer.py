@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from budgeteer import DroppedChunk, Packer, Packing
-from budgeteer._chunk.chunk import field_of
+from budgeteer._chunk.chunk import id_of
 from budgeteer._files import one_line
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
 from budgeteer._rank.rankings import NAMES, Bm25
@@ -139,6 +139,6 @@ def answer_of(
 
 def _explained(packing: Packing[Any], dropped: DroppedChunk[Any]) -> str:
     why = packing._why(dropped)  # noqa: SLF001 - explain() looks each chunk up again
-    name = field_of(dropped.chunk, "id")
+    name = id_of(dropped.chunk)
     shown = "" if name is None else f" ({name})"
     return one_line(f"Chunk {dropped.index}{shown} was dropped: {why}.")

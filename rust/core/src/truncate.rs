@@ -100,21 +100,31 @@ impl<'a> Cut<'a> {
     ///
     /// It is never longer than the text. The bisection assumes that a longer
     /// piece counts no less. Where that is not so, the piece still fits, but a
-    /// longer one might have fitted too.
+    /// longer one might have fitted too. Between words, longer is of more words.
     pub(crate) fn longest<E>(
         &self,
         max_tokens: u64,
         mut count: impl FnMut(usize, usize) -> Result<u64, E>,
     ) -> Result<Option<Piece>, E> {
-        if let Some(words) = &self.words {
-            return words.longest(max_tokens, count);
-        }
         let mut best = None;
-        let (mut low, mut high) = (0, self.chars.saturating_sub(self.marker.chars()));
+        let most = match &self.words {
+            Some(words) => words.heads.len() + words.tails.len() - 2,
+            None => self.chars.saturating_sub(self.marker.chars()),
+        };
+        let (mut low, mut high) = (0, most);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            let Some((head, tail)) = self.ends(middle) else {
-                low = middle;
+            let ends = match &self.words {
+                Some(words) => words.most_even(middle),
+                None => self.ends(middle),
+            };
+            let Some((head, tail)) = ends else {
+                // So many words are longer than the text; so few characters are
+                // no cluster.
+                match self.words {
+                    Some(_) => high = middle - 1,
+                    None => low = middle,
+                }
                 continue;
             };
             let tokens = count(head, tail)?;
@@ -220,32 +230,6 @@ impl Words {
             tails.extend(ends_of_words(&clusters, &spaces, behind).iter().map(|at| chars - at));
         }
         Self { heads, tails, least_out: marker.chars().max(1) }
-    }
-
-    /// Returns the piece of the most words that counts at most `max_tokens`
-    /// tokens, if one of more words counts no less.
-    fn longest<E>(
-        &self,
-        max_tokens: u64,
-        mut count: impl FnMut(usize, usize) -> Result<u64, E>,
-    ) -> Result<Option<Piece>, E> {
-        let mut best = None;
-        let (mut low, mut high) = (0, self.heads.len() + self.tails.len() - 2);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            let Some((head, tail)) = self.most_even(middle) else {
-                high = middle - 1;
-                continue;
-            };
-            let tokens = count(head, tail)?;
-            if tokens <= max_tokens {
-                low = middle;
-                best = Some(Piece { head, tail, tokens });
-            } else {
-                high = middle - 1;
-            }
-        }
-        Ok(best)
     }
 
     /// Returns the piece of that many words with the most even ends, or None if

@@ -76,6 +76,16 @@ def test_a_folder_is_counted_file_by_file(run, docs):
     assert (2, expected) == (status, err)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("count",), ("count", "docs/b.md"), ("count", "-", ""), ("ask", "docs/b.md", "a")],
+)
+def test_a_glob_without_a_folder_is_refused(refused, docs, arguments):
+    """It would choose from nothing: a file that is named is read, whatever the glob."""
+    message = refused(*arguments, "-g", "*.md", stdin="tea")
+    assert "--glob is for the files of folders, and no PATH is a folder" == message
+
+
 def test_a_glob_chooses_from_a_folder(run, docs):
     """What is not chosen is not looked at, so that the status is 0."""
     expected = "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n"

@@ -594,6 +594,8 @@ def test_the_file_of_the_environment(models_file, monkeypatch):
         ('{"models": {"a": {"context_windo": 3}}}',
          "models['a'] has the unknown key 'context_windo'; did you mean 'context_window'?"),
         ('{"models": {"b": {"context_window": 3}, "a": {"context_window": 0}}}', "not 0"),
+        ('{"a": {"max_input_tokens": "8192", "max_output_tokens": 100}}',
+         "['a'].context_window must be an int, not str"),
     ],
 )  # fmt: skip
 def test_refused_files(models_file, monkeypatch, content, message):
@@ -763,7 +765,7 @@ def test_own_limits_count_by_their_own_encoding():
         assert expected == count_messages(messages, model=limits)
         assert expected == Layout(limits, [Section("all", messages)]).fit().total_tokens
         assert messages == trim_messages(messages, expected, model=limits)
-        with pytest.raises(BudgetExhaustedError):
+        with pytest.raises(BudgetExhaustedError, match=f"max_tokens {expected - 1} - "):
             trim_messages(messages, expected - 1, model=limits)
     assert 2 * get_counter("o200k_base").count("tea") == get_counter(dearer).count("tea")
     assert not get_counter(dearer).is_exact
