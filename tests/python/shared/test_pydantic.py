@@ -106,7 +106,7 @@ def test_settings_are_fields():
     written = config.model_dump()
     assert (9, len) == (written["packer"]["max_tokens"], written["packer"]["counter"])
     assert "gpt-4o" == written["settings"]["model"]
-    with pytest.raises(PydanticSerializationError, match="Packer.counter is a builtin"):
+    with pytest.raises(PydanticSerializationError, match=r"Packer\.counter is a builtin"):
         config.model_dump_json()  # a function is not what JSON can hold
     named = Config(packer=Packer(9, counter="words"), settings=settings)
     assert "words" == json.loads(named.model_dump_json())["packer"]["counter"]
