@@ -19,8 +19,8 @@ _FIGURES = tuple(
     for form in (
         # vLLM, for an answer that is too long.
         (
-            rf"is too large: (?P<answer>{_N})\. This model's maximum context length is WINDOW tokens "
-            r"and your request has ASKED input tokens"
+            rf"is too large: (?P<answer>{_N})\. This model's maximum context length is WINDOW "
+            r"tokens and your request has ASKED input tokens"
         ),
         # vLLM: "... maximum context length is 4096 tokens. However, you requested 1000 output
         # tokens and your prompt contains at least 3100 input tokens, for a total of at least 4100
@@ -47,8 +47,8 @@ _FIGURES = tuple(
         r"prompt contains ASKED tokens.{0,40}? too large for model with WINDOW maximum context",
         # vLLM again, and its engine.
         (
-            rf"you passed ASKED input tokens and requested (?P<answer>{_N}) output tokens\. However, "
-            r"the model's context length is only WINDOW tokens"
+            rf"you passed ASKED input tokens and requested (?P<answer>{_N}) output tokens\. "
+            r"However, the model's context length is only WINDOW tokens"
         ),
         r"the model's context length is only WINDOW tokens",
         r"prompt \(length ASKED\) is longer than the maximum model length of WINDOW",
@@ -73,8 +73,8 @@ _FIGURES = tuple(
         r"too many input tokens\. max input tokens: WINDOW, request input token count: ASKED",
         # Cohere.
         (
-            r"total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed WINDOW"
-            r"(?: - received ASKED)?"
+            r"total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed "
+            r"WINDOW(?: - received ASKED)?"
         ),
         # Without both figures.
         r"input token count exceeds the maximum number of tokens allowed \(?WINDOW",
