@@ -187,7 +187,8 @@ class Vectors:
         elif embedder is None:
             raise InvalidArgumentError(
                 "vectors must be a pair, the query's and the chunks', where there is no embedder, "
-                f"not {_validate.type_name(given)}"
+                f"not {_validate.type_name(given)}; ranking=Embedding(embedder) or "
+                f"Hybrid(embedding=Embedding(embedder)) makes both"
             )
         elif given is not None:
             self._names = (_QUERY, "vectors")
