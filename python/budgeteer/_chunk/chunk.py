@@ -14,7 +14,6 @@ from budgeteer._codes import DEFAULT_KIND, NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, 
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
-
 _SHOWN_MAX, _SHOWN = 500, 80
 """The most characters of a field in a repr, and how many of a longer one are shown."""
 

@@ -339,7 +339,7 @@ def _memories(
     max_tokens: int | None,
     now: float,
 ) -> tuple[tuple[int, ...], int, int, bool]:
-    """Return the places of the chosen memories, their tokens, their number, and whether any was given."""
+    """Return the places of the chosen memories, their tokens and number, and if any was given."""
     if _is_number(memories):
         return (), 0, _validate.tokens("memories", memories), False
     found = []
