@@ -308,7 +308,7 @@ NEGOTIATIONS = [
         for given in (
             {},
             {"memories": 1},
-            {"memories": ["Likes tea."]},
+            {"memories": [{"content": "Likes tea."}]},
             {"counter": "chars_div4"},
             {"system_tokens": "Be brief."},
         )
