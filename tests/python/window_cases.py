@@ -304,6 +304,16 @@ NEGOTIATIONS = [
     {"model": "gpt-4o", "messages": 3, "max_output_tokens": 90_000, "cap_output": True},
     {"model": "nobody", "messages": 3, "max_output_tokens": 900, "safety_margin": "auto"},
     *(
+        {"model": "gpt-4o", "messages": 0, "system_tokens": 0, "max_output_tokens": 9, **given}
+        for given in (
+            {},
+            {"memories": 1},
+            {"memories": [{"content": "Likes tea."}]},
+            {"counter": "chars_div4"},
+            {"system_tokens": "Be brief."},
+        )
+    ),
+    *(
         {
             "model": model,
             "messages": [],
