@@ -185,7 +185,9 @@ class TokenCounter:
         A text that fits is returned as it is. A cut never splits a grapheme cluster and is never
         longer than the text. If not even one grapheme cluster fits beside the marker, it returns
         the empty text. Under a native encoding a cut ends at the end of a token, or at the
-        grapheme cluster before it.
+        grapheme cluster before it. Under ``"words"`` and ``"whitespace"`` only whole words are
+        kept, as many as fit; such a cut may have more characters than the text, where the marker
+        is longer than the words that it stands for.
 
         Args:
             text: The text to cut.
