@@ -7,7 +7,7 @@ import json
 
 from budgeteer import TokenCounter, _validate
 from budgeteer._files import one_line
-from budgeteer.cli._arguments import Commands, add_output, add_texts, examples
+from budgeteer.cli._arguments import Commands, add_output, add_texts, examples, whole
 from budgeteer.cli._streams import STDIN, Answer, files_of, for_globs, unread
 
 _ABOVE, _INCOMPLETE = 1, 2
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
     )
     count.set_defaults(run=_run)
     add_texts(count, "*", "a folder or a file (default: standard input)")
-    count.add_argument("--max", type=int, metavar="N", help="exit with status 1 above N tokens")
+    count.add_argument("--max", type=whole, metavar="N", help="exit with status 1 above N tokens")
     add_output(count)
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from budgeteer import TokenCounter
 from budgeteer._count.counter import KEEP
-from budgeteer.cli._arguments import Commands, OneOf, add_texts, examples
+from budgeteer.cli._arguments import Commands, OneOf, add_texts, examples, whole
 from budgeteer.cli._streams import line_end, read
 from budgeteer.errors import InvalidArgumentError
 
@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
         "-n",
         "--max-tokens",
         required=True,
-        type=int,
+        type=whole,
         metavar="N",
         help="at most N tokens stay, the marker among them",
     )

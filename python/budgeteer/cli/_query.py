@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from budgeteer import Packing, config
-from budgeteer._chunk.chunk import field_of
+from budgeteer._chunk.chunk import field_of, known_field
 from budgeteer._files import one_line
 from budgeteer._pack.options import REASONS
 from budgeteer.cli._arguments import Commands, add_output, add_query, examples
@@ -89,12 +89,12 @@ def _report(packing: Packing[Any]) -> str:
         + (f" ({details})" if details else "")
     ]
     for kept in packing.kept:
-        title = field_of(kept.chunk, "title") or field_of(kept.chunk, "id") or "untitled"
+        title = known_field(kept.chunk, "title") or known_field(kept.chunk, "id") or "untitled"
         score = "none" if kept.score is None else f"{kept.score:.2f}"
         cut = ", cut" if kept.was_cut else ""
         lines.append(
             one_line(
-                f"  [{field_of(kept.chunk, 'source')}] {title}: "
+                f"  [{known_field(kept.chunk, 'source')}] {title}: "
                 f"score={score}, tokens={kept.token_count}{cut}"
             )
         )
