@@ -87,7 +87,7 @@ def _chunks(
         for piece in pieces_of(source, file.text, arguments.counter, limit):
             name = f"{source}:{piece.line}"
             ids[name] += 1
-            if ids[name] > 1:  # another part of a long line
+            if ids[name] > 1:  # another part of a long line, or a file named twice
                 name = f"{name}.{ids[name]}"
             chunks.append(
                 Chunk(piece.text, id=name, source=source, title=piece.title, metadata=metadata)

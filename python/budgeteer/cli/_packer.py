@@ -15,6 +15,7 @@ from budgeteer._files import one_line
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
 from budgeteer._rank.rankings import NAMES, Bm25
 from budgeteer._rank.terms import LISTED, STEMMED
+from budgeteer._validate import MAX_TOKENS
 from budgeteer.cli._arguments import (
     DEFAULTS,
     NONE,
@@ -198,7 +199,7 @@ def _why_no_word(query: str, packer: Packer, where: str) -> str:
 
 def _matches_itself(query: str, packer: Packer, ranking: Any) -> bool:
     """Return whether a query has a word that the ranking looks for."""
-    same = Packer(_TOKENS, counter="words", ranking=ranking, min_score=packer.min_score)
+    same = Packer(MAX_TOKENS, counter="words", ranking=ranking, min_score=packer.min_score)
     return same.pack(query, [query]).dropped_count == 0
 
 

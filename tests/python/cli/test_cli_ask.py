@@ -227,6 +227,7 @@ def test_json_stays_json_where_nothing_is_found(run, docs, folder, arguments):
     [
         ("the of and", (), "the question has no word but stopwords; --stopwords none counts them"),
         ("der die", ("--stopwords", "german"), "the question has no word but stopwords; "),
+        ("zebra " * 9_000, (), "nothing in docs has a word of the question"),
         ("the of zebra", (), "nothing in docs has a word of the question"),
         ("der die", (), "nothing in docs has a word of the question"),
         ("the of", ("--ranking", "keyword"), "the question has no word to look for"),
