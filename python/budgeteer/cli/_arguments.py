@@ -20,6 +20,7 @@ NONE = "none"
 """Python's None, where an option takes it."""
 NOTICE = "--notice"
 """The option that may have a value, which then stands behind ``=``."""
+_WHOLE = f"a whole number from 0 to {_validate.MAX_TOKENS}"
 OUTPUTS = ("text", "json")
 
 DEFAULTS: dict[str, Any] = {
@@ -47,12 +48,22 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Sequence[str] | None = None) -> argparse.Namespace:  # type: ignore[override]
         """Parse; an option whose value may be missing never takes the next word for it."""
         words = [*(sys.argv[1:] if args is None else args)]
+        if words[:1] == ["help"]:
+            words = [*words[1:], "--help"]
         end = words.index("--") if "--" in words else len(words)
         words[:end] = [f"{word}=" if word == NOTICE else word for word in words[:end]]
         return super().parse_args(words)
 
     def error(self, message: str) -> NoReturn:
         raise InvalidArgumentError(message)
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        """Refuse a misspelt command; argparse asks nothing else of what has choices here."""
+        if action.choices is not None:
+            try:
+                OneOf(*action.choices)(value)
+            except argparse.ArgumentTypeError as error:
+                raise argparse.ArgumentError(action, str(error)) from None
 
     def print_help(self, file: object = None) -> NoReturn:  # noqa: ARG002 - argparse's own name
         raise Help(self.format_help())
@@ -77,6 +88,22 @@ class OneOf:
     @property
     def metavar(self) -> str:
         return "{" + ",".join(self.allowed) + "}"
+
+
+def whole(value: str, allowed: str = _WHOLE) -> int:
+    """Return a whole number; its range is checked where it is used."""
+    try:
+        return int(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be {allowed}, not {value[:80]!r}") from None
+
+
+def decimal(value: str, allowed: str = "a number") -> float:
+    """Return a number; its range is checked where it is used."""
+    try:
+        return float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be {allowed}, not {value[:80]!r}") from None
 
 
 def examples(*lines: str) -> str:
