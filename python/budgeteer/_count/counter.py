@@ -419,7 +419,7 @@ def _of_model(name: str, *, cache: bool) -> TokenCounter:
     return _by_encoding(name, encoding, factor, cache=cache)
 
 
-_REMEDY = "; a model of that name needs register_model, load_models or 'hf:PATH'"
+_REMEDY = "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or 'hf:PATH'"
 
 
 def _looks_like_a_model(name: str) -> bool:

@@ -330,8 +330,9 @@ def load_models(path: str | os.PathLike[str]) -> list[ModelLimits]:
     The file is an object like ``{"models": {"acme-7b": {"context_window": 32000}}}``, with the
     arguments of `register_model` as keys, or has the form of litellm's
     ``model_prices_and_context_window.json``. Of that file ``max_input_tokens``,
-    ``max_output_tokens``, ``max_tokens``, ``mode`` and ``litellm_provider`` are read; entries
-    without a window, and those of models that take or make no text, are left out.
+    ``max_output_tokens``, ``max_tokens``, ``mode`` and ``litellm_provider`` are read, also numbers
+    that are texts (``"4096"``); entries without a window, and those of models that take or make no
+    text, are left out.
 
     ``load_models("litellm")`` reads that file of the installed litellm, without importing it. The
     file that the environment variable ``BUDGETEER_MODELS`` names, or ``litellm``, is read when a

@@ -263,7 +263,10 @@ def test_no_counter_of_a_word(name, remedy):
         with pytest.raises(InvalidArgumentError, match=r"^counter must be one of ") as caught:
             counted(name)
         if remedy is None:
-            words = "; a model of that name needs register_model, load_models or 'hf:PATH'"
+            words = (
+                "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or "
+                "'hf:PATH'"
+            )
         else:
             words = f"; did you mean {remedy!r}?"
         assert str(caught.value).endswith(f", not {name!r}{words}")
