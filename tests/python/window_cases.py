@@ -73,6 +73,18 @@ ODD_NAMES = [
         "İ-GPT-4o",
     ),
     *("mistral:7b-instruct-q4_0", "llama3.2:3b", "llama3.2", "deepseek-coder:6.7b-base"),
+    *(
+        "GPT-4O",
+        "OpenAI/Us.GPT-4o-mini",
+        "helicone/gpt-4o",
+        "a/B/GPT-4",
+        "gpt-4-Turbo-x",
+        "GPT-5-x",
+    ),
+    *("qwen3:8b", "Qwen/Qwen2.5-7B-Instruct", "mistralai/Mistral-7B-Instruct-v0.3", "kimi-x"),
+    *("mixtral:8x7b", "x/Ministral-9", "gemma2:9b", "codellama:13b", "Llama-2-7b", "notllama-3"),
+    *("us.meta.llama3-2-3b-instruct-v1:0", "deepseek-r1:14b", "deepseek-coder-v9", "my_glm.4"),
+    *("mistralai/other-3", "é" * 199 + "-qwen", "é" * 190 + "-qwen", "gpt-oss:20b", "\u212aimi-2"),
 ]
 
 WEATHER = {
@@ -433,6 +445,10 @@ LITELLM = {
     "case-picture": {"max_input_tokens": 500, "mode": "image_generation"},
     "case-nothing": {"mode": "chat", "max_input_tokens": 0},
     "case-answer": {"mode": "chat", "max_tokens": 5, "max_output_tokens": 5},
+    "case-text": {"max_tokens": "4096"},
+    "case-texts": {"max_input_tokens": "4096", "max_output_tokens": "0100"},
+    "case-llama-9": {"max_tokens": 5},
+    "case-most": {"max_tokens": 2**53},
     "case-rules": {"a": 1},
     "case/gpt-4o": {"max_tokens": 5},
     "case-llama3.2:3b": {"max_tokens": 5, "litellm_provider": "case"},
@@ -447,10 +463,15 @@ LITELLM = {
     },
 }
 BAD_LITELLM = [
-    {"case-bad": {"max_input_tokens": "9"}},
+    {"case-bad": {"max_input_tokens": "many"}},
+    {"case-bad": {"max_input_tokens": ""}},
+    {"case-bad": {"max_input_tokens": "٣"}},
+    {"case-bad": {"max_input_tokens": True}},
+    {"case-bad": {"max_input_tokens": 2**53 + 1}},
+    {"case-bad": {"max_input_tokens": "9" * 16}},
     {"case-bad": {"max_input_tokens": -9}},
     {"case-bad": {"max_tokens": 9.5}},
-    {"case-bad": {"max_input_tokens": 9, "max_output_tokens": "3"}},
+    {"case-bad": {"max_input_tokens": 9, "max_output_tokens": "3.5"}},
     {"case-bad": {"max_tokens": 9, "litellm_provider": 3}},
     {"case-bad": {"context_window": 9}},
     {},

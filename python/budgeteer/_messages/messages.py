@@ -316,7 +316,11 @@ def model_name(model: object) -> str:
 
 def chosen(counter: Counter | None, model: str | ModelLimits | None) -> TokenCounter:
     """Return the given counter, that of the model, or the default."""
-    return get_counter(counter if counter is not None else model or "o200k_base")
+    if counter is not None or not model:
+        return get_counter("o200k_base" if counter is None else counter)
+    from budgeteer._count.limits import model_limits  # few programs name a model
+
+    return get_counter(model_limits(model))  # a model that nobody knows has limits too
 
 
 def has_system(messages: Sequence[AnyMessage]) -> bool:

@@ -31,9 +31,11 @@ from budgeteer._count import limits as _limits
 from budgeteer.window import (
     ModelLimits,
     count_messages,
+    count_tools,
     list_models,
     load_models,
     model_limits,
+    negotiate,
     register_model,
 )
 
@@ -117,8 +119,9 @@ def test_the_unknown_window_is_that_of_the_smallest_model_served_today():
         ("azure/my-gpt-4o-deployment", "gpt-4o", 128_000),
         ("my-gpt-4o-deployment", "gpt-4o", 128_000),
         ("MY_GPT-4O_x", "gpt-4o", 128_000),
-        ("acme/gpt-4", "gpt-4", 8192),
-        ("GPT-4", "gpt-4", 8192),
+        ("acme/my-gpt-4", "gpt-4", 8192),
+        ("acme/gpt-4", None, 8192),  # all that is behind a provider
+        ("GPT-4", None, 8192),
         ("somewhere/openai/gpt-4.1-mini@eu", "gpt-4.1-mini", 1_047_576),
         ("eu.gpt-4.1", None, 1_047_576),  # behind a known prefix
         ("xx.gpt-4.1", "gpt-4.1", 1_047_576),
@@ -127,7 +130,8 @@ def test_the_unknown_window_is_that_of_the_smallest_model_served_today():
         ("x-o1-o3", "o3", 200_000),  # the last
         ("accounts/fireworks/models/llama-v3p1-70b-instruct", "llama-v3p1", 128_000),
         ("meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1", 128_000),
-        ("Qwen/Qwen3-32B", "qwen3-32b", 40_960),
+        ("Qwen/Qwen3-32B", None, 40_960),
+        ("acme/x-Qwen3-32B", "qwen3-32b", 40_960),
         ("projects/p/claude-sonnet-4@20250514", "claude-sonnet-4", 200_000),
     ],
 )
@@ -160,14 +164,127 @@ def test_the_longest_known_part(name, found, window, caplog):
         ("vertex_ai/gemini-2.5-pro@001", "gemini-2.5-pro"),
         ("ft:gpt-4o-mini-2024-07-18:org::id", "gpt-4o-mini"),
         ("llama3.1", "llama3.1:70b"),
+        ("GPT-4O", "gpt-4o"),
+        ("GPT-4o-mini", "gpt-4o-mini"),
+        ("gpt-4-Turbo-2024", "gpt-4-turbo"),
+        ("OpenAI/GPT-4.1", "gpt-4.1"),
+        ("CLAUDE-OPUS-4-1", "claude-opus-4-1"),
+        ("helicone/gpt-4o", "gpt-4o"),
+        ("my-company/gpt-4o", "gpt-4o"),
+        ("a/b/GPT-4O", "gpt-4o"),
+        ("gpt-oss:20b", "gpt-oss-20b"),
+        ("gpt-oss:120b", "gpt-oss-120b"),
     ],
 )
 def test_known_prefixes_are_no_guess(name, same):
-    """Behind a prefix or with a version a name is known."""
+    """Behind a prefix, with a version or in capitals a name is known, and counts as itself."""
+    assert get_counter(name).is_exact == get_counter(same).is_exact
     limits, expected = model_limits(name), model_limits(same)
 
     assert expected == replace(limits, name=same)
     assert limits.known
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [
+        *(("qwen3:8b", 1.65), ("Qwen/Qwen2.5-7B-Instruct", 1.65), ("qwen2.5-coder:7b", 1.65)),
+        *(("mistralai/Mistral-7B-Instruct-v0.3", 1.85), ("mixtral:8x7b", 1.85)),
+        *(("ministral:8b", 1.65), ("mistralai/Devstral-3-24B", 1.65)),
+        *(("moonshotai/Kimi-K2-Instruct", 1.6), ("gemma2:9b", 1.7), ("zai-org/glm-9", 1.4)),
+        *(("us.meta.llama3-2-3b-instruct-v1:0", 1.4), ("my_llama-5", 1.4)),
+        *(("deepseek-r9:14b", 1.45), ("x.deepseek_v9", 1.45)),
+        # A vocabulary of their own, which was not measured, or a provider's name.
+        *(("codellama:13b", 1.9), ("Llama-2-7b", 1.9), ("llama2:7b", 1.9), ("chatglm3-6b", 1.9)),
+        *(("deepseek-coder-33b", 1.9), ("mistralai/other-3", 1.9), ("notllama-3", 1.9)),
+    ],
+)
+def test_families(name, factor, caplog):
+    """A name that is not known counts by its family, with the default window and one warning."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        counter, limits = get_counter(name), model_limits(name)
+
+    assert (32_768, False, None, "o200k_base", factor) == (
+        limits.context_window, limits.known, limits.guessed_from,
+        limits.encoding, limits.calibration,
+    )  # fmt: skip
+    assert counter == get_counter(limits)
+    assert f"estimate='o200k_base * {factor:g}'" in repr(counter)
+    assert [name] == [record.model for record in caplog.records]
+    assert factor == register_model(name, context_window=9).calibration
+
+
+def test_deepseek_r1_is_known_by_its_beginning():
+    """A known beginning goes before the family."""
+    assert "o200k_base * 1.45" in repr(get_counter("deepseek-r1:14b"))
+    assert model_limits("deepseek-r1:14b").known
+
+
+@pytest.mark.parametrize("name", ["acme", "qwen3:8b", "acme/large", "acme-7b", "gpt4o", "words"])
+def test_an_argument_named_model_takes_every_name(name, caplog):
+    """Whatever a model is called, its messages and tools are counted, with one warning."""
+    messages = [{"role": "user", "content": "Is green tea mild?"}]
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        total = count_messages(messages, model=name)
+        assert total == count_messages(messages, model=model_limits(name))
+        assert messages == trim_messages(messages, total, model=name)
+        assert 0 < count_tools([{"name": "now"}], model=name)
+
+    assert [name] == [record.model for record in caplog.records]
+    assert not total.is_exact
+
+
+@pytest.mark.parametrize(
+    "name", ["acme-7b", "acme/large", "yi:34b", "phi_9", "a.1", "gpt-j-neo-6b"]
+)
+def test_a_counter_of_an_unknown_model(name, caplog):
+    """A name with a provider, or with a sign and a digit, is a model's."""
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        counter = get_counter(name)
+        assert counter == Packer(9, counter=name)._prepared.counter
+        negotiate(model="gpt-4o", messages=[], max_output_tokens=9, counter=name)
+
+    assert counter == get_counter(model_limits(name))
+    assert 8 == counter.count("Hello, world!")
+    assert [(name, "model_estimated")] == [(it.model, it.code) for it in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        *(("acme", None), ("acme-large", None), ("/", None), ("/x", None), ("7", None)),
+        *(("gpt4o", "gpt-4o"), ("gtp-4o", "gpt-4o"), ("o200k", "o200k_base")),
+        *(("chars_div_4", "chars_div4"), ("cl100k-base", "cl100k_base")),
+    ],
+)
+def test_no_counter_of_a_word(name, remedy):
+    """A word that nobody knows, and a near miss, are errors that name what there is to do."""
+    for counted in (get_counter, lambda name: Packer(9, counter=name)):
+        with pytest.raises(InvalidArgumentError, match=r"^counter must be one of ") as caught:
+            counted(name)
+        if remedy is None:
+            words = (
+                "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or "
+                "'hf:PATH'"
+            )
+        else:
+            words = f"; did you mean {remedy!r}?"
+        assert str(caught.value).endswith(f", not {name!r}{words}")
+
+
+@pytest.mark.parametrize("name", ["claude-sonnet-4-5", "x/gemini-9", "grok-3", "My-Claude-9"])
+def test_no_public_tokenizer(name, caplog):
+    """Where no tokenizer is published, the remedy is a factor of one's own."""
+    words = "register_model(..., calibration=...) changes the factor"
+    with caplog.at_level(logging.WARNING, "budgeteer"):
+        get_counter(name)
+    with pytest.raises(InvalidArgumentError) as caught:
+        get_counter(name, strict=True)
+
+    [record] = caplog.records
+    assert words in record.getMessage()
+    assert words in str(caught.value)
+    assert "hf:PATH" not in record.getMessage() + str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -418,10 +535,15 @@ def test_a_tokenizer_that_is_not_native(name, factor, caplog):
     assert counter == pickle.loads(pickle.dumps(counter))
     [record] = caplog.records
     remedy = "'hf:PATH' counts exactly with its tokenizer.json, where that is published"
+    if name == "grok-3":
+        remedy = (
+            "its tokenizer is not published: register_model(..., calibration=...) changes the "
+            "factor"
+        )
     if name in MODEL_TO_ENCODING:
         remedy = f"'tiktoken:{MODEL_TO_ENCODING[name]}' counts it exactly"
     assert (
-        f"model {name!r} counts by an estimate, {factor} tokens for each of o200k_base; {remedy}"
+        f"model {name!r} counts by an estimate: the tokens of o200k_base times {factor}; {remedy}"
         == record.getMessage()
     )
     assert (name, "o200k_base", factor) == (record.model, record.encoding, record.calibration)
@@ -624,6 +746,7 @@ LITELLM = {
     "gpt-5-of-mine": {
         "max_input_tokens": 272_000, "max_output_tokens": 128_000, "litellm_provider": "openai",
     },
+    "acme-text": {"max_tokens": "4096", "max_output_tokens": None},
     "generalizations": {"a": 1},
 }  # fmt: skip
 READ = {
@@ -631,6 +754,7 @@ READ = {
     "acme-old": (700, 700, None, "o200k_base", 1.9),
     "acme-embed": (500, 500, None, "o200k_base", 1.9),
     "gpt-5-of-mine": (400_000, 272_000, 128_000, "o200k_base", None),
+    "acme-text": (4_096, 4_096, None, "o200k_base", 1.9),
 }
 
 
@@ -687,12 +811,18 @@ def test_litellm_is_not_installed(monkeypatch):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"max_input_tokens": "9"}, "['acme'].context_window must be an int, not str"),
-        ({"max_input_tokens": -9}, "['acme'].context_window must be from 1 to"),
-        ({"max_tokens": 9.5}, "['acme'].context_window must be an int, not float"),
-        ({"max_input_tokens": 9, "max_output_tokens": "3"},
-         "['acme'].max_output_tokens must be an int, not str"),
-        ({"max_tokens": 9, "litellm_provider": 3}, "['acme'].provider must be a str, not int"),
+        ({"max_input_tokens": "many"},
+         f"['acme'].max_input_tokens must be a whole number from 0 to {2**53}, not 'many'"),
+        ({"max_input_tokens": -9}, "['acme'].max_input_tokens must be a whole number"),
+        ({"max_input_tokens": True}, "['acme'].max_input_tokens must be a whole number"),
+        ({"max_tokens": 9.5},
+         f"['acme'].max_tokens must be a whole number from 0 to {2**53}, not 9.5"),
+        ({"max_tokens": 2**53 + 1}, "['acme'].max_tokens must be a whole number"),
+        ({"max_tokens": "9" * 5_000}, "['acme'].max_tokens must be a whole number"),
+        ({"max_input_tokens": 9, "max_output_tokens": "3.0"},
+         "['acme'].max_output_tokens must be a whole number"),
+        ({"max_tokens": 9, "litellm_provider": 3},
+         "['acme'].litellm_provider must be a str, not int"),
     ],
 )  # fmt: skip
 def test_refused_files_of_litellm(models_file, entry, message):
