@@ -265,6 +265,40 @@ MESSAGES = {
             ],
         },
     ],
+    "parts without a type": [
+        {
+            "role": "user",
+            "content": [
+                {"text": "hi"},
+                {"type": None, "text": "there"},
+                {},
+                {"text": 7},
+                {"document": {"name": "a"}},
+                {"toolResult": {"toolUseId": "a", "content": [{"text": "12 degrees"}]}},
+                {"image": {"format": "png"}, "tool_use": "a"},
+                {"inline_data": {"mime_type": "image/png", "data": "a"}},
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "a",
+            "content": [{"text": "12 degrees"}],
+        },
+    ],
+    "documents of plain text": [
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "document",
+                    "title": "A log",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "a\nb " * 9},
+                    "citations": {"enabled": True},
+                },
+                {"type": "document", "source": {"type": "text", "data": 7}},
+            ],
+        },
+    ],
     "image of a url": [_image(url="https://a.example/b.png")],
     "image of low detail": [_image(url="https://a.example/b.png", detail="low")],
     "image of a size": [
@@ -287,7 +321,6 @@ BAD_MESSAGES = {
     "no role": {"content": "x"},
     "a role that is none": {"role": 7},
     "a content that is none": {"role": "user", "content": 7},
-    "a part of no type": {"role": "user", "content": [{"text": "x"}]},
     "a part whose type is none": {"role": "user", "content": [{"type": 7}]},
     "a part that is none": {"role": "user", "content": [None]},
     "a text that is none": {"role": "user", "content": [{"type": "text"}]},

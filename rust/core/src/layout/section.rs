@@ -403,13 +403,15 @@ impl<'a> Share<'a> {
                 self.was_cut = size < self.tokens;
                 if let Some(room) = size.checked_sub(self.least) {
                     let cost = |i: usize, left| Some(self.each[&i]).filter(|&cost| cost <= left);
-                    let latest = self.history.turn(false).unwrap_or_default();
+                    let mut latest = self.history.turn(false).unwrap_or_default();
+                    let cut = |places: &[usize]| Turn::new(messages, places, self.costs, room);
+                    self.history.widen(&mut latest, |places| cut(places).needed() <= room);
                     let newest = self.history.newest(room, cost, &latest, false);
                     let (mut kept, (made, used)) = if let Some(kept) = newest {
                         let used = sum(kept.iter().map(|i| &self.each[i]));
                         (kept, (BTreeMap::new(), used))
                     } else {
-                        match Turn::new(messages, &latest, self.costs, room).cut() {
+                        match cut(&latest).cut() {
                             Some(cut) => (latest, cut),
                             None => <_>::default(),
                         }
