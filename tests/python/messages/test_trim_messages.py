@@ -210,7 +210,7 @@ def test_what_is_cut(messages, limit, counter, name):
                     assert old.endswith(tail)
                     assert not head + tail or len(new) <= len(old)
                     whole = replaced(whole, new, old)
-            assert was == whole
+            assert json.dumps(was) == json.dumps(whole)  # two surrogates are read as one
         assert cut
         assert max(kept, default=0) <= min(cut)
         assert count_messages(needed, counter=counter) > limit
