@@ -556,32 +556,3 @@ fn each_message_is_counted_once() {
     assert_eq!((191..200).collect::<Vec<_>>(), kept.places);
     assert!(chars.into_inner() <= 10 * ("user".len() + 94));
 }
-
-/// Where cutting a result makes room for it, the user's message before its call
-/// stays, also if more of the user's is beside the result.
-#[test]
-fn a_question_with_a_result_keeps_the_message_before() {
-    let asked = |content: &str| {
-        let result = json!({"type": "tool_result", "tool_use_id": "a", "content": content});
-        json!({"role": "user", "content": [result, {"type": "text", "text": "And now?"}]})
-    };
-    let part = json!({"type": "tool_use", "id": "a", "name": "read", "input": {}});
-    let history = |content: &str| {
-        let call = json!({"role": "assistant", "content": [part]});
-        let question = json!({"role": "user", "content": "Why?"});
-        [question, call, asked(content)].map(|message| Message::from_json(message).unwrap())
-    };
-    let messages = history(&"log ".repeat(500));
-    let counter = Estimate::Words;
-    let least = count_messages(&history("\n[...truncated...]\n"), &counter, None);
-    for (limit, places) in [(least, vec![0, 1, 2]), (300, vec![0, 1, 2]), (least - 1, vec![1, 2])] {
-        let kept = trim_messages(&messages, limit, &counter, Trim::default()).unwrap();
-        assert_eq!(places, kept.places);
-        let left: Vec<Message> = kept.of(&messages).cloned().collect();
-        assert!(count_messages(&left, &counter, None) <= limit);
-        if places.len() == 3 {
-            let strict = Trim { start_on_user: true, ..Trim::default() };
-            assert_eq!(kept, trim_messages(&messages, limit, &counter, strict).unwrap());
-        }
-    }
-}

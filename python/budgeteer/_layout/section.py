@@ -236,10 +236,6 @@ class Part:
         self.messages = ({"role": self.role, "content": text},)
         self.used = used
 
-    def _cut(self, places: Sequence[int], room: int) -> Turn:
-        content: Any = self.section.content
-        return Turn(self.where, content, places, self.costs, self.counter, room)
-
     def render(self, size: int) -> None:
         """Render as much of the content as fits into *size* tokens."""
         content: Any = self.section.content
@@ -248,14 +244,11 @@ class Part:
             room = size - self.least
             if room >= 0:
                 latest = self.history.turn(self.where)
-                wider = self.history.wider(latest)
-                if wider and self._cut(wider, room).missing <= 0:
-                    latest = wider
                 newest = self.history.newest(room, lambda i, _: self.each[i], latest)
                 made: dict[int, AnyMessage] = {}
                 used = sum(self.each[i] for i in newest or ())
                 if newest is None:
-                    turn = self._cut(latest, room)
+                    turn = Turn(self.where, content, latest, self.costs, self.counter, room)
                     if turn.missing <= 0:
                         made, used = turn.cut()
                 kept = sorted([*self.history.system, *(newest or made)])

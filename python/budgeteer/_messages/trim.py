@@ -52,11 +52,10 @@ def trim_messages(
     The newest message of the user that holds more than tool results always stays, and all that
     follows it; without one, the newest message. Where these do not fit, the longest texts of their
     tool results lose their middle, with a marker in its place, so that all of them share the room.
-    Such a message is a copy that differs in these texts only. Where that message of the user has
-    the result of a call too, the user's message before the call stays as well, if it then fits.
+    Such a message is a copy that differs in these texts only.
 
-    Each message is counted at most once, unless tool results are or could be cut; those older
-    than the first that does not fit are not counted.
+    Each message is counted at most once, unless tool results are cut; those older than the first
+    that does not fit are not counted.
 
     Args:
         messages: Mappings with a ``role``, or objects that are like one, as for `count_messages`.
@@ -121,18 +120,12 @@ def trim_messages(
         except _OverError:
             return None
 
-    def cut(places: Sequence[int]) -> Turn:
-        meter.left = None
-        return Turn("messages", items, places, costs, counting, room)
-
     latest = history.turn("messages", start_on)
-    wider = history.wider(latest)
-    if wider and cut(wider).missing <= 0:
-        latest = wider
     kept = history.newest(room, cost, latest, start_on)
     if kept is not None:
         return [items[i] for i in sorted([*history.system, *kept])]
-    turn = cut(latest)
+    meter.left = None
+    turn = Turn("messages", items, latest, costs, counting, room)
     if turn.missing > 0:
         raise _exhausted(limit, needed, history, turn)
     made, _ = turn.cut()
@@ -231,35 +224,17 @@ class History:
         last = last if self.question is None else self.question
         if last is None:
             return []
-        found = self._from(last, start_on)
-        if found:
-            return found
-        raise InvalidArgumentError(
-            f"start_on {start_on!r} would leave out {name}[{last}], the newest message of the "
-            "user: it, or what follows it, has the result of a call, and no message of the user "
-            "is before that call"
-        )
-
-    def wider(self, turn: Sequence[int]) -> list[int]:
-        """
-        Return the *turn* from the user's message before it; nothing if it begins with one.
-
-        Only where its question has the result of a call: what begins with a call is refused by
-        some APIs.
-        """
-        if self.question is None or not turn or turn[0] in self.users:
-            return []
-        return self._from(self.question, "user")
-
-    def _from(self, last: int, start_on: StartOn | None) -> list[int]:
-        """Return the newest others that may be a history and have the one at *last*, if any."""
         reach = self.others[-1]
         for at in range(len(self.others) - 1, -1, -1):
             i = self.others[at]
             reach = min(reach, self.reach[i])
             if i <= last and reach >= i and (start_on is None or i in self.users):
                 return self.others[at:]
-        return []
+        raise InvalidArgumentError(
+            f"start_on {start_on!r} would leave out {name}[{last}], the newest message of the "
+            "user: it, or what follows it, has the result of a call, and no message of the user "
+            "is before that call"
+        )
 
     def newest(
         self,

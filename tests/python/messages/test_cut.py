@@ -149,25 +149,6 @@ def test_the_question_is_more_than_results():
     assert [use("a"), asked] == trim_messages([*more[:3], use("a"), asked], whole)
 
 
-def test_a_question_with_a_result_keeps_the_message_before():
-    """A history does not begin with a call where cutting its result makes room for the user's."""
-    asked = {"role": "user", "content": [part("a"), text("And tomorrow?")]}
-    turn = [QUESTION, use("a"), asked]
-    older = [{"role": "user", "content": "Hello!"}, {"role": "assistant", "content": "Hello!"}]
-    cut = {"role": "user", "content": [part("a", MARKER), text("And tomorrow?")]}
-    least = count_messages([QUESTION, use("a"), cut])
-
-    for limit in (least, 300, count_messages(turn[1:]), count_messages(turn) - 1):
-        left = trim_messages([*older, *turn], limit)
-        assert (turn[:2], 3) == (left[:2], len(left))
-        assert count_messages(left) <= limit
-        assert left == trim_messages([*older, *turn], limit, start_on="user")
-        assert left == Layout(limit, [Section("history", [*older, *turn])]).fit().messages
-    for messages, limit in (([*older, *turn], least - 1), (turn[1:], 300)):
-        left = trim_messages(messages, limit)
-        assert (use("a"), 2) == (left[0], len(left))
-
-
 def test_a_turn_that_does_not_fit():
     """The error says what each part takes, so that the sum can be made."""
     messages = [

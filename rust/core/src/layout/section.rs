@@ -403,15 +403,13 @@ impl<'a> Share<'a> {
                 self.was_cut = size < self.tokens;
                 if let Some(room) = size.checked_sub(self.least) {
                     let cost = |i: usize, left| Some(self.each[&i]).filter(|&cost| cost <= left);
-                    let mut latest = self.history.turn(false).unwrap_or_default();
-                    let cut = |places: &[usize]| Turn::new(messages, places, self.costs, room);
-                    self.history.widen(&mut latest, |places| cut(places).needed() <= room);
+                    let latest = self.history.turn(false).unwrap_or_default();
                     let newest = self.history.newest(room, cost, &latest, false);
                     let (mut kept, (made, used)) = if let Some(kept) = newest {
                         let used = sum(kept.iter().map(|i| &self.each[i]));
                         (kept, (BTreeMap::new(), used))
                     } else {
-                        match cut(&latest).cut() {
+                        match Turn::new(messages, &latest, self.costs, room).cut() {
                             Some(cut) => (latest, cut),
                             None => <_>::default(),
                         }

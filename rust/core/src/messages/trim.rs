@@ -53,12 +53,9 @@ impl Trimmed {
 /// The newest message of the user that holds more than tool results always
 /// stays, and all that follows it; without one, the newest message. Where these
 /// do not fit, the longest texts of their tool results lose their middle, with a
-/// marker in its place, so that all of them share the room. Where that message
-/// of the user has the result of a call too, the user's message before the call
-/// stays as well, if it then fits.
+/// marker in its place, so that all of them share the room.
 ///
-/// Each message that is looked at is counted once, unless tool results are or
-/// could be cut.
+/// Each message that is looked at is counted once, unless tool results are cut.
 /// Messages older than the first that does not fit are not counted.
 ///
 /// # Errors
@@ -120,8 +117,7 @@ pub fn trim_messages(
     }
     let room = max_tokens.saturating_sub(needed);
     let cost = |place: usize, left| costs.of_till_limit(&messages[place], left);
-    let mut latest = history.turn(trim.start_on_user)?;
-    history.widen(&mut latest, |places| Turn::new(messages, places, costs, room).needed() <= room);
+    let latest = history.turn(trim.start_on_user)?;
     let mut trimmed = Trimmed::default();
     if let Some(kept) = history.newest(room, cost, &latest, trim.start_on_user) {
         trimmed.places = kept;
@@ -240,43 +236,19 @@ impl History {
     pub(crate) fn turn(&self, start_on_user: bool) -> Result<Vec<usize>, Error> {
         let newest = self.others.last().filter(|_| !start_on_user).map(|other| other.index);
         let Some(last) = self.question.or(newest) else { return Ok(Vec::new()) };
-        if let Some(found) = self.from(last, start_on_user) {
-            return Ok(found);
+        let mut reach = usize::MAX;
+        for (at, other) in self.others.iter().enumerate().rev() {
+            reach = reach.min(other.reach);
+            let may_begin = reach >= other.index && (other.is_user || !start_on_user);
+            if other.index <= last && may_begin {
+                return Ok(self.others[at..].iter().map(|other| other.index).collect());
+            }
         }
         Err(Error::shape(format!(
             "start_on_user would leave out messages[{last}], the newest message of the user: it, \
              or what follows it, has the result of a call, and no message of the user is before \
              that call"
         )))
-    }
-
-    /// Lets a turn that begins with a call begin with the message of the user
-    /// before it, where that `fits`: some APIs refuse what begins with a call.
-    ///
-    /// Only where its question has the result of that call.
-    pub(crate) fn widen(&self, turn: &mut Vec<usize>, fits: impl FnOnce(&[usize]) -> bool) {
-        let first = self.others.iter().find(|other| turn.first() == Some(&other.index));
-        let Some(question) = self.question.filter(|_| first.is_some_and(|first| !first.is_user))
-        else {
-            return;
-        };
-        if let Some(wider) = self.from(question, true).filter(|wider| fits(wider)) {
-            *turn = wider;
-        }
-    }
-
-    /// Returns the places of the newest other messages that may be a history and
-    /// have the one at `last`, if any.
-    fn from(&self, last: usize, start_on_user: bool) -> Option<Vec<usize>> {
-        let mut reach = usize::MAX;
-        for (at, other) in self.others.iter().enumerate().rev() {
-            reach = reach.min(other.reach);
-            let may_begin = reach >= other.index && (other.is_user || !start_on_user);
-            if other.index <= last && may_begin {
-                return Some(self.others[at..].iter().map(|other| other.index).collect());
-            }
-        }
-        None
     }
 
     /// Returns the newest of the other messages that fit into `room` together,
