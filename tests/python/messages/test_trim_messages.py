@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import BACKENDS, Recorder, counters, odd_texts, using
+from support import BACKENDS, Recorder, compared, counters, odd_texts, using
 
 from budgeteer import (
     BudgetExhaustedError,
@@ -230,6 +230,7 @@ def test_more_room_keeps_more(messages, limit, counter):
     assert len(less) <= len(more)
 
 
+@compared
 @given(histories | ending, st.integers(0, 200), counters)
 def test_both_backends_trim_alike(messages, limit, counter):
     """Native and reference leave the same, errors included."""
