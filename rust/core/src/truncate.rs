@@ -121,8 +121,8 @@ impl<'a> Cut<'a> {
                 None => self.ends(middle),
             };
             let Some((head, tail)) = ends else {
-                // So many words are longer than the text; so few characters are
-                // no cluster.
+                // With so many words nothing is cut out; so few characters
+                // are no cluster.
                 match self.words {
                     Some(_) => high = middle - 1,
                     None => low = middle,
