@@ -170,6 +170,8 @@ RENAMED = {
 """The names of those whose name in litellm is a host's, or written with capitals there."""
 
 ALIASES = {
+    "gpt-oss:20b": "gpt-oss-20b",
+    "gpt-oss:120b": "gpt-oss-120b",
     "gpt-35-turbo": "gpt-3.5-turbo",
     "gpt-4-0125-preview": "gpt-4-turbo",
     "gpt-4-1106-preview": "gpt-4-turbo",
@@ -224,7 +226,7 @@ ALIASES = {
 PREFIXES = (
     "openai/ azure/ azure_ai/ github/ github_copilot/ anthropic/ google/ gemini/ "
     "vertex_ai/ mistral/ mistralai/ meta/ meta_llama/ meta-llama/ deepseek/ xai/ x-ai/ "
-    "cohere/ cohere_chat/ dashscope/ alibaba/ qwen/ Qwen/ amazon/ amazon-nova/ bedrock/ "
+    "cohere/ cohere_chat/ dashscope/ alibaba/ qwen/ amazon/ amazon-nova/ bedrock/ "
     "bedrock_converse/ converse/ invoke/ ollama/ ollama_chat/ openrouter/ together_ai/ "
     "groq/ cerebras/ vercel_ai_gateway/ litellm_proxy/ models/ us. eu. apac. jp. global. "
     "anthropic. amazon. meta. mistral. cohere. openai. deepseek. xai. google. ft:"
@@ -258,6 +260,36 @@ of the languages in the Latin, Cyrillic, Chinese, Japanese and Korean scripts, r
 It counts at most 3 in 1,000 of the English passages and pieces of code too low, none of them by
 more than a quarter. No factor that is of use covers the scripts of India: Gujarati takes 4.9 times
 the tokens under Llama 3, 4.3 under Qwen 2, 2.4 under DeepSeek, 1.7 under Tekken.
+"""
+
+FAMILIES = {
+    "qwen": "qwen",
+    "llama": "llama",
+    "llama2": "other",
+    "llama-2": "other",
+    "llama-v2": "other",
+    "codellama": "other",
+    "mistral": "mistral-v3",
+    "mixtral": "mistral-v3",
+    "codestral": "mistral-v3",
+    "ministral": "mistral",
+    "magistral": "mistral",
+    "pixtral": "mistral",
+    "devstral": "mistral",
+    "gemma": "gemma",
+    "kimi": "kimi",
+    "deepseek": "deepseek",
+    "deepseek-coder": "other",
+    "deepseek-llm": "other",
+    "glm": "glm",
+    "chatglm": "other",
+}
+"""
+The family of a name that is not known, by what a part of it starts with; the largest factor wins.
+
+Mistral 7B, Mixtral and Codestral have the vocabulary of 32k entries, the later ones Tekken. Llama
+2 and Code Llama, the first DeepSeek Coder and LLM, and ChatGLM have vocabularies of their own that
+were not measured, and count as an unknown model does.
 """
 
 UNKNOWN_WINDOW = 32_768
@@ -362,6 +394,12 @@ def rust(document: dict[str, Any]) -> str:
             "The encoding by the beginning of a name. The first one that matches decides.",
             pairs(ENCODING_OF_PREFIX, ordered=True),
         ),
+        *table(
+            "FAMILIES",
+            "(&str, f64)",
+            "The factor of a name that is not known, by what a part of it starts with.",
+            [f"({literal(key)}, {literal(value)})" for key, value in document["families"].items()],
+        ),
         "",
         "/// The window, encoding and factor of a model that is not known.",
         f"pub(super) const UNKNOWN: (usize, &str, f64) = ({', '.join(map(literal, unknown))});",
@@ -420,6 +458,7 @@ def python(path: str, version: str, date: str) -> str:
             "encoding": "o200k_base",
             "calibration": CALIBRATIONS["other"][0],
         },
+        "families": {name: CALIBRATIONS[family][0] for name, family in FAMILIES.items()},
         "prefixes": PREFIXES.split(),
         "aliases": ALIASES,
     }

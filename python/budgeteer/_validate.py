@@ -140,6 +140,11 @@ def batch(name: str, value: object) -> Sequence[Any]:
         raise InvalidArgumentError(
             f"{name} must be a sequence, not {type_name(value)}: give {_column_of(value)}"
         )
+    if hasattr(kind, "collect_schema"):  # a lazy frame of Polars, whose columns cost a query plan
+        raise InvalidArgumentError(
+            f"{name} must be a sequence, not {type_name(value)}: collect() it and give one column "
+            f"of it, df.collect()['text'].to_list()"
+        )
     if hasattr(kind, "to_pylist") or hasattr(kind, "dtype"):
         return _column(name, value)
     return list(iterable(name, value))
@@ -179,5 +184,7 @@ def is_null(value: object) -> bool:
 def iterable(name: str, value: object) -> Iterable[Any]:
     """Return *value*, which must be iterable; a single text or mapping is refused."""
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
-        raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(value)}")
+        is_one = name == "chunks" and isinstance(value, (str, Mapping))
+        remedy = ": put it into a list" if is_one else ""
+        raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(value)}{remedy}")
     return value

@@ -73,6 +73,18 @@ ODD_NAMES = [
         "İ-GPT-4o",
     ),
     *("mistral:7b-instruct-q4_0", "llama3.2:3b", "llama3.2", "deepseek-coder:6.7b-base"),
+    *(
+        "GPT-4O",
+        "OpenAI/Us.GPT-4o-mini",
+        "helicone/gpt-4o",
+        "a/B/GPT-4",
+        "gpt-4-Turbo-x",
+        "GPT-5-x",
+    ),
+    *("qwen3:8b", "Qwen/Qwen2.5-7B-Instruct", "mistralai/Mistral-7B-Instruct-v0.3", "kimi-x"),
+    *("mixtral:8x7b", "x/Ministral-9", "gemma2:9b", "codellama:13b", "Llama-2-7b", "notllama-3"),
+    *("us.meta.llama3-2-3b-instruct-v1:0", "deepseek-r1:14b", "deepseek-coder-v9", "my_glm.4"),
+    *("mistralai/other-3", "é" * 199 + "-qwen", "é" * 190 + "-qwen", "gpt-oss:20b", "\u212aimi-2"),
 ]
 
 WEATHER = {
@@ -253,6 +265,40 @@ MESSAGES = {
             ],
         },
     ],
+    "parts without a type": [
+        {
+            "role": "user",
+            "content": [
+                {"text": "hi"},
+                {"type": None, "text": "there"},
+                {},
+                {"text": 7},
+                {"document": {"name": "a"}},
+                {"toolResult": {"toolUseId": "a", "content": [{"text": "12 degrees"}]}},
+                {"image": {"format": "png"}, "tool_use": "a"},
+                {"inline_data": {"mime_type": "image/png", "data": "a"}},
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "a",
+            "content": [{"text": "12 degrees"}],
+        },
+    ],
+    "documents of plain text": [
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "document",
+                    "title": "A log",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "a\nb " * 9},
+                    "citations": {"enabled": True},
+                },
+                {"type": "document", "source": {"type": "text", "data": 7}},
+            ],
+        },
+    ],
     "image of a url": [_image(url="https://a.example/b.png")],
     "image of low detail": [_image(url="https://a.example/b.png", detail="low")],
     "image of a size": [
@@ -275,7 +321,6 @@ BAD_MESSAGES = {
     "no role": {"content": "x"},
     "a role that is none": {"role": 7},
     "a content that is none": {"role": "user", "content": 7},
-    "a part of no type": {"role": "user", "content": [{"text": "x"}]},
     "a part whose type is none": {"role": "user", "content": [{"type": 7}]},
     "a part that is none": {"role": "user", "content": [None]},
     "a text that is none": {"role": "user", "content": [{"type": "text"}]},
@@ -303,6 +348,16 @@ NEGOTIATIONS = [
     {"model": "gpt-5", "messages": 1100, "max_output_tokens": 1000, "safety_margin": "auto"},
     {"model": "gpt-4o", "messages": 3, "max_output_tokens": 90_000, "cap_output": True},
     {"model": "nobody", "messages": 3, "max_output_tokens": 900, "safety_margin": "auto"},
+    *(
+        {"model": "gpt-4o", "messages": 0, "system_tokens": 0, "max_output_tokens": 9, **given}
+        for given in (
+            {},
+            {"memories": 1},
+            {"memories": [{"content": "Likes tea."}]},
+            {"counter": "chars_div4"},
+            {"system_tokens": "Be brief."},
+        )
+    ),
     *(
         {
             "model": model,
@@ -423,6 +478,10 @@ LITELLM = {
     "case-picture": {"max_input_tokens": 500, "mode": "image_generation"},
     "case-nothing": {"mode": "chat", "max_input_tokens": 0},
     "case-answer": {"mode": "chat", "max_tokens": 5, "max_output_tokens": 5},
+    "case-text": {"max_tokens": "4096"},
+    "case-texts": {"max_input_tokens": "4096", "max_output_tokens": "0100"},
+    "case-llama-9": {"max_tokens": 5},
+    "case-most": {"max_tokens": 2**53},
     "case-rules": {"a": 1},
     "case/gpt-4o": {"max_tokens": 5},
     "case-llama3.2:3b": {"max_tokens": 5, "litellm_provider": "case"},
@@ -437,10 +496,15 @@ LITELLM = {
     },
 }
 BAD_LITELLM = [
-    {"case-bad": {"max_input_tokens": "9"}},
+    {"case-bad": {"max_input_tokens": "many"}},
+    {"case-bad": {"max_input_tokens": ""}},
+    {"case-bad": {"max_input_tokens": "٣"}},
+    {"case-bad": {"max_input_tokens": True}},
+    {"case-bad": {"max_input_tokens": 2**53 + 1}},
+    {"case-bad": {"max_input_tokens": "9" * 16}},
     {"case-bad": {"max_input_tokens": -9}},
     {"case-bad": {"max_tokens": 9.5}},
-    {"case-bad": {"max_input_tokens": 9, "max_output_tokens": "3"}},
+    {"case-bad": {"max_input_tokens": 9, "max_output_tokens": "3.5"}},
     {"case-bad": {"max_tokens": 9, "litellm_provider": 3}},
     {"case-bad": {"context_window": 9}},
     {},

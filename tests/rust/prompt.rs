@@ -336,7 +336,10 @@ fn chunks_need_a_counter_that_can_be_kept() {
     let section = || Section::chunks("x", "tea", &["Tea."], Packer::new(9)).grow(1.0);
     let error = Layout::new(99).section(section()).fit(&borrowed).unwrap_err();
     assert_eq!(ErrorKind::InvalidArgument, error.kind());
-    assert!(error.to_string().starts_with("section \"x\": the counter of the layout cannot be"));
+    let expected = "section \"x\": the counter of the layout cannot be kept for packing chunks: give \
+                    it a method to_shared, or fill the section with a packer that counts as the \
+                    layout does";
+    assert_eq!(expected, error.to_string());
 
     let allocation = Layout::new(99).section(section()).fit(&Bytes).unwrap();
     assert_eq!("Tea.", allocation.messages[0].text());

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use budgeteer::{
-    Bm25, Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Overflow, Packer, Reason,
+    Bm25, Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Overflow, Packer, Ranking, Reason,
     Selection, Stemming, Stopwords, Template, Text, Units, sentence_spans,
 };
 use serde_json::Value;
@@ -147,6 +147,23 @@ fn a_corpus() {
         let packing = packer.pack("green tea", &chunks).unwrap();
         assert_eq!(packing, packer.pack_corpus("green tea", &corpus).unwrap());
     }
+}
+
+/// A notice that yields to the best sentence also yields to it behind a chunk of
+/// higher rank that has room beside it.
+#[test]
+fn a_notice_yields_to_the_best_sentence() {
+    let best = "Kiwi bread dry leaf pot steam leaf tea cup.";
+    let chunks = ["Roll.", best, "Pot pot bread cup. Dry green.", "Green tea roll cup cold."];
+    let packer = Packer::new(14)
+        .counter(Estimate::Words)
+        .ranking(Ranking::Input)
+        .template(Template::markdown())
+        .notice("Left out: {count}.")
+        .units(Units::Sentence);
+    let packing = packer.pack("kiwi", &chunks).unwrap();
+    let expected = format!("## [document:0]\n\nRoll.\n\n## [document:1]\n\n{best}");
+    assert_eq!(expected, packing.text);
 }
 
 /// Under a caller's own counter the text is never over, and where everything

@@ -71,6 +71,11 @@ fn files_of_litellm_are_read_as_in_python() {
         }
     }
     assert!(!model_limits("case-bad").known);
+    let error = load_models(r#"{"case-bad": {"max_tokens": "many"}}"#).unwrap_err();
+    assert_eq!(
+        "[\"case-bad\"].max_tokens must be a whole number from 0 to 9007199254740992, not \"many\"",
+        error.to_string()
+    );
 }
 
 #[test]

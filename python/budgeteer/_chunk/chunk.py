@@ -4,14 +4,35 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import lru_cache
+from reprlib import recursive_repr
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._codes import DEFAULT_KIND, NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
+
+_SHOWN_MAX, _SHOWN = 500, 80
+"""The most characters of a field in a repr, and how many of a longer one are shown."""
+
+
+@recursive_repr()
+def short_repr(item: Any) -> str:
+    """Return the repr of a dataclass, with the beginning and the length of long fields alone."""
+    shown = ", ".join(f"{it.name}={_short(getattr(item, it.name))}" for it in fields(item))
+    return f"{type(item).__qualname__}({shown})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, str):
+        size = str.__len__(value)
+        if size <= _SHOWN_MAX:
+            return repr(value)
+        return f"{str.__str__(value)[:_SHOWN]!r}... ({size} characters)"
+    text = repr(value)
+    return text if len(text) <= 4 * _SHOWN_MAX else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 
 @public("budgeteer")
@@ -68,6 +89,10 @@ class Chunk:
                 f"metadata must be a mapping, not {_validate.type_name(self.metadata)}"
             )
 
+    def __repr__(self) -> str:
+        """Show the fields; of a long one its beginning and its length."""
+        return short_repr(self)
+
 
 ChunkField: TypeAlias = Literal["text", "title", "source", "id", "metadata"]
 CHUNK_FIELDS: tuple[ChunkField, ...] = get_args(ChunkField)
@@ -111,12 +136,6 @@ def field_of(chunk: Any, name: str) -> Any:
     return value if name != "metadata" or is_mapping(value) else None
 
 
-def id_of(chunk: Any) -> str | None:
-    """Return the id of a chunk as templates show it, None for none."""
-    found = field_of(chunk, "id")
-    return None if found is None else f"{found}"
-
-
 def metadata_field(chunk: object, name: str) -> Any:
     """Return the metadata *name* of a chunk of any type, or None if it has none."""
     metadata = field_of(chunk, "metadata")
@@ -137,6 +156,12 @@ def known_field(chunk: object, name: str) -> Any:
     if name == "id" and (isinstance(inner, bool) or not isinstance(inner, (str, int, float))):
         return own
     return own if inner is None else inner
+
+
+def id_of(chunk: object) -> str | None:
+    """Return the id of a chunk as templates show it, None for none."""
+    found = known_field(chunk, "id")
+    return None if found is None else f"{found}"
 
 
 def label_of(chunk: object, name: str) -> Any:

@@ -68,10 +68,11 @@ class Stored(Sequence[Any]):
         if not record:
             return None
         if record.startswith(b"[%d," % _CHUNK):
-            # The id comes first, and the rest, which takes longer to read, is not needed.
+            # The id comes first. The rest, which takes longer to read, is only needed without one.
             with suppress(ValueError):
                 found, _ = _DECODER.raw_decode(record.decode(), 3)
-                return None if found is None else f"{found}"
+                if found:
+                    return f"{found}"
         return id_of(self._get(place))
 
     def records(self) -> list[bytes]:

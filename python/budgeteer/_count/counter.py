@@ -185,7 +185,9 @@ class TokenCounter:
         A text that fits is returned as it is. A cut never splits a grapheme cluster and is never
         longer than the text. If not even one grapheme cluster fits beside the marker, it returns
         the empty text. Under a native encoding a cut ends at the end of a token, or at the
-        grapheme cluster before it.
+        grapheme cluster before it. Under ``"words"`` and ``"whitespace"`` only whole words are
+        kept, as many as fit; such a cut may have more characters than the text, where the marker
+        is longer than the words that it stands for.
 
         Args:
             text: The text to cut.
@@ -312,9 +314,16 @@ def get_counter(
     The last three are estimates: each gives 0 for the empty text and at least 1 otherwise.
     ``chars_div4`` under-counts Chinese, Japanese, Korean, emoji, code and JSON.
 
-    A model is looked up as by `budgeteer.window.model_limits`. The factors have their sources and
-    dates in ``scripts/generate_models.py``. They err high on English, code, and the large
-    languages of Europe and East Asia, and too low on most scripts of India.
+    A model is looked up as by `budgeteer.window.model_limits`: by its name, the longest known part
+    of it, or its family. Any other name is a model's if it has a provider before a slash
+    (``acme/large``), or one of the signs ``- : @ / _ .`` and a digit (``acme-7b``). That model
+    counts by the factor of an unknown one. A single word that nobody knows, and what is nearly the
+    name of a counter or model (``o200k``, ``gpt4o``), are errors. The arguments named ``model`` of
+    this package take every name.
+
+    The factors have their sources and dates in ``scripts/generate_models.py``. They err high on
+    English, code, and the large languages of Europe and East Asia, and too low on most scripts of
+    India.
 
     Args:
         name: One of the names above, any callable that takes a str and returns an int (exact if it
@@ -403,11 +412,24 @@ def _of_model(name: str, *, cache: bool) -> TokenCounter:
     encoding, factor = _limits.encoding_of(name)
     if encoding is None:
         hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
-        raise InvalidArgumentError(
-            f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as 'gpt-4o', "
-            f"not {name[:80]!r}{hint}"
-        )
+        if hint or not _looks_like_a_model(name):
+            raise InvalidArgumentError(
+                f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as "
+                f"'gpt-4o', not {name[:80]!r}{hint or _REMEDY}"
+            )
+        encoding, factor = _limits.unknown_encoding()
     return _by_encoding(name, encoding, factor, cache=cache)
+
+
+_REMEDY = "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or 'hf:PATH'"
+
+
+def _looks_like_a_model(name: str) -> bool:
+    """Return whether a name that nobody knows has a provider, or a sign and a digit."""
+    provider, _, rest = name.rpartition("/")
+    if provider and rest:
+        return True
+    return any(sign in "-:@/_." for sign in name) and any("0" <= sign <= "9" for sign in name)
 
 
 def _of_limits(limits: ModelLimits, *, cache: bool) -> TokenCounter:

@@ -32,6 +32,8 @@ VARIABLE = "BUDGETEER_MODELS"
 
 _WARNED_MAX = 1_000
 _FACTOR_MIN, _FACTOR_MAX = 0.01, 100.0
+_UNPUBLISHED = ("claude", "gemini", "grok")
+"""What is in the names of models whose tokenizers nobody published."""
 
 
 @public("budgeteer.window")
@@ -128,15 +130,18 @@ def model_limits(name: str | ModelLimits, *, strict: bool = False) -> ModelLimit
     The whole name is looked up first, then the name without the prefix of a provider, host or
     region (``openai/``, ``bedrock/us.anthropic.``, ``ft:``), then its longest beginning that is a
     known name and ends before one of ``-``, ``:``, ``@`` and ``/``: ``gpt-4o-2024-11-20`` gets the
-    limits of ``gpt-4o``, and ``gpt-4.1`` never those of ``gpt-4``. Case matters. A version may
-    have a larger window than the beginning of its name, so the result errs low.
+    limits of ``gpt-4o``, and ``gpt-4.1`` never those of ``gpt-4``. Then all of what is after the
+    last slash: ``gpt-4o`` in ``acme/gpt-4o``. Where a known name has small letters, capitals stand
+    for them: ``GPT-4O`` is ``gpt-4o``. A version may have a larger window than the beginning of
+    its name, so the result errs low.
 
     Any other name is a guess, with ``known=False``. The longest known name in it decides, and is
     in ``guessed_from``: ``gpt-4o`` in ``azure/My-GPT-4o-deployment``. It starts the name or comes
     after ``.``, ``_`` or one of the signs above, ends the name or comes before ``_`` or one of
     those signs, and may have capitals; among equally long ones the last wins. Without any, the
-    window is 32768. A guess is logged once for each name, as a warning of the logger
-    ``budgeteer``. No network is used.
+    window is 32768, and a part that starts with a family's name decides how the model counts:
+    ``qwen3:8b`` counts as Qwen does. A guess is logged once for each name, as a warning of the
+    logger ``budgeteer``. No network is used.
 
     Args:
         name: The name of a model. A `ModelLimits` is returned as it is.
@@ -174,14 +179,28 @@ def model_limits(name: str | ModelLimits, *, strict: bool = False) -> ModelLimit
 
 
 def _limits_of(name: str) -> ModelLimits:
-    found = find(name)
-    if found is not None:
-        return found
-    unknown = _table().unknown
-    encoding = _models.encoding_of(name)  # tiktoken knows models that the table does not have
+    return find(name) or _unknown(name)
+
+
+def _unknown(name: str) -> ModelLimits:
+    """Return the limits of a model that the table does not have, with what tells how it counts."""
+    unknown = replace(_table().unknown, name=name)
+    encoding, factor = _counting_of_unknown(name)
+    return unknown if encoding is None else replace(unknown, encoding=encoding, calibration=factor)
+
+
+def _counting_of_unknown(name: str) -> tuple[str | None, float | None]:
+    """Return tiktoken's encoding of a model, or the factor of its family; None without both."""
+    encoding = _tiktokens(name)
     if encoding is not None:
-        unknown = replace(unknown, encoding=encoding, calibration=None)
-    return replace(unknown, name=name)
+        return encoding, None
+    factor = model_names.family_factor(name, _table().families)
+    return (None, None) if factor is None else (_table().unknown.encoding, factor)
+
+
+def _tiktokens(name: str) -> str | None:
+    """Return the encoding that tiktoken has for a model, in capitals too."""
+    return _models.encoding_of(name) or _models.encoding_of(model_names.fold(name))
 
 
 _REMEDY = "register_model states its limits, load_models('litellm') reads those that litellm knows"
@@ -198,6 +217,7 @@ def _warn_of_guess(limits: ModelLimits) -> None:
         "" if found is None else f", as that of {found[:80]!r} in its name",
         _REMEDY,
         extra={
+            "code": "model_not_known",
             "model": limits.name[:80],
             "context_window": limits.context_window,
             "guessed_from": found and found[:80],
@@ -210,24 +230,36 @@ def warn_of_estimate(name: str, encoding: str, factor: float) -> None:
     if name in _warned:
         return
     shipped = _find(name)
-    known = shipped[0] if shipped else _table().unknown
-    if (encoding, factor) != (known.encoding, known.calibration):
+    known = shipped[0] if shipped else _unknown(name)
+    is_native = known.encoding in _models.NATIVE
+    expected = (known.encoding, known.calibration) if is_native else unknown_encoding()
+    if (encoding, factor) != expected:
         return
     if known.guessed_from is not None:
         _warn_of_guess(known)
     elif _is_new(name):
         log().warning(
-            "model %.80r counts by an estimate, %g tokens for each of %s; %s",
-            *(name, factor, encoding, exact_remedy(name)),
-            extra={"model": name[:80], "encoding": encoding, "calibration": factor},
+            "model %.80r counts by an estimate: the tokens of %s times %g; %s",
+            *(name, encoding, factor, exact_remedy(name)),
+            extra={
+                "code": "model_estimated",
+                "model": name[:80],
+                "encoding": encoding,
+                "calibration": factor,
+            },
         )
 
 
 def exact_remedy(name: str) -> str:
-    """Return what counts exactly for a model that is not native."""
-    encoding = _models.encoding_of(name)
+    """Return what counts exactly for a model that is not native, or what changes its factor."""
+    encoding = _tiktokens(name)
     if encoding is not None and encoding not in _models.NATIVE:
         return f"'tiktoken:{encoding}' counts it exactly"
+    if any(maker in model_names.fold(name) for maker in _UNPUBLISHED):
+        return (
+            "its tokenizer is not published: register_model(..., calibration=...) changes the "
+            "factor"
+        )
     return "'hf:PATH' counts exactly with its tokenizer.json, where that is published"
 
 
@@ -298,8 +330,9 @@ def load_models(path: str | os.PathLike[str]) -> list[ModelLimits]:
     The file is an object like ``{"models": {"acme-7b": {"context_window": 32000}}}``, with the
     arguments of `register_model` as keys, or has the form of litellm's
     ``model_prices_and_context_window.json``. Of that file ``max_input_tokens``,
-    ``max_output_tokens``, ``max_tokens``, ``mode`` and ``litellm_provider`` are read; entries
-    without a window, and those of models that take or make no text, are left out.
+    ``max_output_tokens``, ``max_tokens``, ``mode`` and ``litellm_provider`` are read, also numbers
+    that are texts (``"4096"``); entries without a window, and those of models that take or make no
+    text, are left out.
 
     ``load_models("litellm")`` reads that file of the installed litellm, without importing it. The
     file that the environment variable ``BUDGETEER_MODELS`` names, or ``litellm``, is read when a
@@ -352,13 +385,12 @@ def encoding_of(name: str) -> tuple[str | None, float | None]:
     """
     Return the encoding of a model, None if nothing is known of it, and its factor if any.
 
-    Registered models come first, then tiktoken's names, then the table.
+    Registered models come first, then tiktoken's names, then the table, then families.
     """
-    found = _find(name, (_own, _environment()))
-    encoding = None if found is not None and found[1] else _models.encoding_of(name)
-    if encoding is not None:
-        return encoding, None
-    return (None, None) if found is None else (found[0].encoding, found[0].calibration)
+    found = find(name)
+    if found is None:
+        return _counting_of_unknown(name)
+    return found.encoding, found.calibration
 
 
 def unknown_encoding() -> tuple[str, float]:
@@ -373,16 +405,16 @@ def _find(
 ) -> tuple[ModelLimits, bool] | None:
     """Return the limits of *name*, from *own* or as shipped, and whether they are from *own*."""
     for candidate in model_names.beginnings(name, _table().prefixes):
-        found = _known(candidate, name, own)
+        found = _known(candidate, name, own) or _known(model_names.fold(candidate), name, own)
         if found is not None:
             return found
     for part in model_names.parts(name):
-        for candidate in (part, part.lower()):
+        for candidate in (part, model_names.fold(part)):
             found = _known(candidate, name, own)
             if found is not None:
                 limits, is_own = found
                 factor = limits.calibration
-                if factor is None and _models.encoding_of(name) is None:
+                if factor is None and _tiktokens(name) is None:
                     factor = 1.0  # the encoding is a guess, too
                 guess = replace(limits, calibration=factor, known=False, guessed_from=candidate)
                 return guess, is_own
@@ -400,7 +432,7 @@ def _known(
     limits = table.models.get(table.aliases.get(candidate, candidate))
     if limits is None:
         return None
-    encoding = _models.encoding_of(name)  # tiktoken's names come first
+    encoding = _tiktokens(name)  # tiktoken's names come first
     if encoding is not None:
         limits = replace(limits, encoding=encoding, calibration=None)
     return replace(limits, name=name), False
@@ -413,11 +445,12 @@ def _add(read: Mapping[str, ModelLimits]) -> None:
 
 
 class _Table(NamedTuple):
-    """What is shipped: the models, other names of them, prefixes, and what is not known."""
+    """What is shipped: models, their other names, prefixes, families, and what is not known."""
 
     models: dict[str, ModelLimits]
     aliases: dict[str, str]
     prefixes: tuple[str, ...]
+    families: dict[str, float]
     unknown: ModelLimits
 
 
@@ -440,7 +473,8 @@ def _table() -> _Table:
         source="unknown",
         **document["unknown"],
     )
-    return _Table(models, document["aliases"], tuple(document["prefixes"]), unknown)
+    prefixes = tuple(document["prefixes"])
+    return _Table(models, document["aliases"], prefixes, document["families"], unknown)
 
 
 def _environment() -> dict[str, ModelLimits]:
@@ -509,14 +543,15 @@ def _counting(
         _check_encoding(where, encoding)
         return encoding, calibration
     known = _find(name)
-    encoding = known[0].encoding if known else _models.encoding_of(name)
+    if known is None:
+        encoding, factor = _counting_of_unknown(name)
+    else:
+        encoding, factor = known[0].encoding, known[0].calibration
     if encoding is None and calibration is not None:
         raise InvalidArgumentError(f"{where}calibration needs an encoding to go with")
     if encoding is None:
         return unknown_encoding()
-    if calibration is None and known:
-        calibration = known[0].calibration
-    return encoding, calibration
+    return encoding, factor if calibration is None else calibration
 
 
 def _factor(name: str, value: object) -> float | None:

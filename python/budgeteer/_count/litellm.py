@@ -21,6 +21,7 @@ FILE = "model_prices_and_context_window_backup.json"
 _MODES = ("chat", "completion", "responses", "embedding", "rerank")
 _WITHOUT_ANSWER = ((272_000, 128_000), (922_000, 128_000))
 _HALF_A_MILLION, _MILLION = 500_000, 1_000_000
+_MAX, _DIGITS = 2**53, 16  # the window of DashScope's is larger than what is stated
 
 
 def is_litellm(document: Any) -> bool:
@@ -45,37 +46,60 @@ def entries(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """
     Return the arguments of `register_model` for each entry that has text and states a window.
 
+    Raises:
+        ValueError: An entry has a value that cannot be; the message names its key.
+
     Examples:
         >>> read = {"max_input_tokens": 8_000, "litellm_provider": "acme", "mode": "chat"}
         >>> entries({"acme-7b": read, "acme-picture": {**read, "mode": "image_generation"}})
         {'acme-7b': {'context_window': 8000, 'max_input_tokens': 8000, 'provider': 'acme'}}
 
     """
-    return {
-        name: fields
-        for name, entry in document.items()
-        if name != "sample_spec" and isinstance(entry, Mapping)
-        for fields in [limits(entry)]
-        if fields is not None
-    }
+    read = {}
+    for name, entry in document.items():
+        if name != "sample_spec" and isinstance(entry, Mapping):
+            try:
+                fields = limits(entry)
+            except ValueError as error:
+                raise ValueError(f"[{name[:80]!r}].{error}") from None
+            if fields is not None:
+                read[name] = fields
+    return read
 
 
 def limits(entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of `register_model` for an entry, None if it has no window."""
+    """
+    Return the arguments of `register_model` for an entry, None if it has no window.
+
+    Raises:
+        ValueError: A value cannot be; the message starts with its key.
+
+    """
     if entry.get("mode", "chat") not in _MODES:
         return None
-    known = entry.get("max_input_tokens")
-    output = entry.get("max_output_tokens")
+    known, output = _tokens(entry, "max_input_tokens"), _tokens(entry, "max_output_tokens")
     if known is None and output is None:
-        known = entry.get("max_tokens")  # both, where only it is stated
+        known = _tokens(entry, "max_tokens")  # both, where only it is stated
     if not known:  # 0 is unknown there
         return None
     provider = entry.get("litellm_provider")
-    total = _window(provider, known, output) if type(known) is int else known
+    if provider is not None and not isinstance(provider, str):
+        raise ValueError(f"litellm_provider must be a str, not {type(provider).__name__}")
+    total = _window(provider, known, output)
     fields = {"context_window": total, "max_input_tokens": known, "provider": provider}
-    if output and (type(output) is not int or output < total):  # any other is no limit
+    if output and output < total:  # any other is no limit
         fields["max_output_tokens"] = output
     return fields
+
+
+def _tokens(entry: Mapping[str, Any], key: str) -> int | None:
+    """Return a number of tokens, which some entries state as a text."""
+    value = entry.get(key)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
+        value = int(value)
+    if value is None or (type(value) is int and 0 <= value <= _MAX):
+        return value
+    raise ValueError(f"{key} must be a whole number from 0 to {_MAX}, not {value!r:.80}")
 
 
 def _window(provider: object, known: int, output: object) -> int:

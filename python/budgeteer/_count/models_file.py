@@ -35,14 +35,14 @@ def entries(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, dict[str, 
     file, origin = _installed_litellm() if path == _LITELLM else (Path(path), "")
     try:
         document = parse_json(decode(file.read_bytes()))
+        is_own = not litellm.is_litellm(document)
+        models = None if is_own else litellm.entries(document)
     except OSError as error:
         raise InvalidArgumentError(reason(error)) from error
-    except ValueError as error:  # bad UTF-8 or JSON, or a NUL in the path
+    except ValueError as error:  # bad UTF-8, JSON or figures, or a NUL in the path
         raise InvalidArgumentError(f"{str(file)!r}: {error}") from None
-    models = document.get("models") if isinstance(document, dict) else None
-    is_own = not litellm.is_litellm(document)
-    if not is_own:
-        models = litellm.entries(document)
+    if is_own and isinstance(document, dict):
+        models = document.get("models")
     if not isinstance(models, dict):
         raise InvalidArgumentError(
             f"{str(file)!r}: it must be an object with an object 'models', or litellm's"

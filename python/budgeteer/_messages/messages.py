@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter, get_counter
-from budgeteer._messages.shapes import RESULT_ROLES, TEXT_PARTS, AnyMessage, fields_of, mapping
+from budgeteer._messages.shapes import RESULT_ROLES, AnyMessage, fields_of, mapping, text_key
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
@@ -224,9 +224,11 @@ class MessageCosts:
         if isinstance(value, str):
             return own(value)
         part = mapping(where, value)
-        kind = _validate.text(f"{where}['type']", part.get("type"))
-        if kind in TEXT_PARTS:
-            key = TEXT_PARTS[kind]
+        kind = part.get("type")
+        if kind is not None:
+            _validate.text(f"{where}['type']", kind)
+        key = text_key(part)
+        if key is not None:
             return own(_validate.text(f"{where}[{key!r}]", part.get(key)))
         count = self._count
         if kind == "tool_use":
@@ -243,7 +245,7 @@ class MessageCosts:
             self.is_exact &= is_known
             return tokens
         self.is_exact = False
-        return _estimate(kind, as_json(where, part), count)
+        return _unknown(where, kind, part, count)
 
 
 def count_tools(
@@ -316,7 +318,11 @@ def model_name(model: object) -> str:
 
 def chosen(counter: Counter | None, model: str | ModelLimits | None) -> TokenCounter:
     """Return the given counter, that of the model, or the default."""
-    return get_counter(counter if counter is not None else model or "o200k_base")
+    if counter is not None or not model:
+        return get_counter("o200k_base" if counter is None else counter)
+    from budgeteer._count.limits import model_limits  # few programs name a model
+
+    return get_counter(model_limits(model))  # a model that nobody knows has limits too
 
 
 def has_system(messages: Sequence[AnyMessage]) -> bool:
@@ -361,12 +367,25 @@ def as_json(where: str, value: object) -> str:
         ) from None
 
 
-def _estimate(kind: str, shown: str, count: Callable[[str], int]) -> int:
-    """Return an estimate that errs high of a part of unknown type, which is *shown* as JSON."""
-    if any(word in kind for word in _TIMED):
+def _unknown(
+    where: str, kind: str | None, part: Mapping[str, Any], count: Callable[[str], int]
+) -> int:
+    """Return an estimate that errs high of a part of unknown type."""
+    if kind == "document" and _has_text(part):
+        return sum(map(count, _texts(where, part)))
+    # The keys of a part without a type say what it is, as in {"document": ...}.
+    named = " ".join(map(str, part)) if kind is None else kind
+    shown = as_json(where, part)
+    if any(word in named for word in _TIMED):
         return max(_LEAST_MEDIA, -(-len(shown) // _CHARS_PER_TOKEN))
-    least = _LEAST_MEDIA if any(word in kind for word in _PAGED) else 0
+    least = _LEAST_MEDIA if any(word in named for word in _PAGED) else 0
     return max(least, count(shown))
+
+
+def _has_text(document: Mapping[str, Any]) -> bool:
+    """Return whether a document is a plain text that it has in itself, as Anthropic's may be."""
+    source = fields_of(document.get("source")) or {}
+    return source.get("type") == "text" and isinstance(source.get("data"), str)
 
 
 def _image(where: str, part: Mapping[str, Any], model: str) -> tuple[int, bool]:

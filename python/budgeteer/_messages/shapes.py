@@ -63,64 +63,87 @@ def mapping(where: str, value: object) -> Mapping[str, Any]:
     """Return the fields of *value*, which must be a mapping or an object that is like one."""
     fields = value if type(value) is dict else fields_of(value)
     if fields is None:
-        raise InvalidArgumentError(f"{where} must be a mapping, not {_validate.type_name(value)}")
+        raise InvalidArgumentError(
+            f"{where} must be a mapping, not {_validate.type_name(value)}; an object must have "
+            "model_dump()"
+        )
     return fields
 
 
-def with_results(where: str, message: Any, texts: Iterator[str]) -> Any:
+def text_key(part: Mapping[str, Any]) -> str | None:
+    """Return the key that holds the text of a part, None for a part that is not text."""
+    kind = part.get("type")
+    if kind is None:
+        return "text" if isinstance(part.get("text"), str) else None
+    return TEXT_PARTS.get(kind)
+
+
+def with_results(message: Any, texts: Iterator[str]) -> Any:
     """
     Return a copy of *message* that has *texts*, in order, for the texts of its tool results.
 
-    Everything else in it, and the types of all, are those of *message*.
+    Everything else in it, and the types of all, are those of *message*. What is neither a dict
+    nor has a ``model_copy()`` that dumps the texts becomes a dict.
     """
-    role = _get(message, "role")
-    content = _content(
-        f"{where}['content']", _get(message, "content"), texts, role in RESULT_ROLES
-    )
-    return _replaced(where, message, "content", content)
+    is_result = (fields_of(message) or {}).get("role") in RESULT_ROLES
+    return _replaced(message, "content", _content(_own(message, "content"), texts, is_result))
 
 
-def _content(where: str, value: Any, texts: Iterator[str], is_result: bool) -> Any:
+def _content(value: Any, texts: Iterator[str], is_result: bool) -> Any:
     if isinstance(value, str):
         return next(texts) if is_result else value
     if not isinstance(value, (list, tuple)):
         return value
-    parts = [_part(f"{where}[{i}]", part, texts, is_result) for i, part in enumerate(value)]
+    parts = [_part(part, texts, is_result) for part in value]
     return tuple(parts) if isinstance(value, tuple) else parts
 
 
-def _part(where: str, value: Any, texts: Iterator[str], is_result: bool) -> Any:
+def _part(value: Any, texts: Iterator[str], is_result: bool) -> Any:
     if isinstance(value, str):
         return next(texts) if is_result else value
-    kind = _get(value, "type")
-    if kind in TEXT_PARTS and is_result:
-        return _replaced(where, value, TEXT_PARTS[kind], next(texts))
-    if kind == "tool_result":
-        inner = _content(f"{where}['content']", _get(value, "content"), texts, is_result=True)
-        return _replaced(where, value, "content", inner)
+    fields = fields_of(value) or {}
+    key = text_key(fields)
+    if key is not None and is_result:
+        return _replaced(value, key, next(texts))
+    if fields.get("type") == "tool_result":
+        inner = _content(_own(value, "content"), texts, is_result=True)
+        return _replaced(value, "content", inner)
     return value
 
 
-def _get(value: Any, key: str) -> Any:
-    """Return a field as the object itself has it, not turned into plain data."""
-    if isinstance(value, Mapping) or not hasattr(value, "model_dump"):
-        return (fields_of(value) or {}).get(key)
-    return getattr(value, key, None)
+def _own(value: Any, key: str) -> Any:
+    """Return a field as it is dumped, but of the object's own types where it can be copied."""
+    dumped = (fields_of(value) or {}).get(key)
+    if hasattr(value, "model_copy"):
+        own = getattr(value, key, None)
+        if _dumps_to(own, dumped):
+            return own
+    return dumped
 
 
-def _replaced(where: str, value: Any, key: str, new: Any) -> Any:
+def _dumps_to(own: Any, dumped: Any) -> bool:
+    """Return whether *own* is *dumped* once its objects are turned into mappings."""
+    if own == dumped:
+        return True
+    if isinstance(own, (list, tuple)) and isinstance(dumped, (list, tuple)):
+        return len(own) == len(dumped) and all(map(_dumps_to, own, dumped))
+    fields, plain = fields_of(own), fields_of(dumped)
+    if fields is None or plain is None or fields.keys() != plain.keys():
+        return False
+    return all(_dumps_to(fields[key], plain[key]) for key in fields)
+
+
+def _replaced(value: Any, key: str, new: Any) -> Any:
     """Return a copy of *value* with another value of one field; itself if nothing would change."""
-    if _get(value, key) == new:
+    if _own(value, key) == new:
         return value
     if isinstance(value, dict):
         copied = copy(value)
         copied[key] = new
         return copied
+    fields = fields_of(value) or {}
     if hasattr(value, "model_copy"):
-        return value.model_copy(update={key: new})
-    if hasattr(value, "model_dump"):
-        raise InvalidArgumentError(
-            f"{where} is a tool result to be cut, and must be a mapping or have model_copy(), "
-            f"not {_validate.type_name(value)}"
-        )
-    return {**(fields_of(value) or {}), key: new}
+        copied = value.model_copy(update={key: new})
+        if _dumps_to(new, (fields_of(copied) or {}).get(key)):  # else it would count as before
+            return copied
+    return {**fields, key: new}

@@ -71,8 +71,7 @@ def trim_messages(
             all tool results cut; the error states the figures.
         InvalidArgumentError: An argument has a wrong type or is out of range, or a message is not
             of a known shape; in messages that are not counted only the role is checked. Or
-            *start_on* would leave out the newest message of the user, or a tool result has to be
-            cut in an object without ``model_copy()``.
+            *start_on* would leave out the newest message of the user.
         CounterError: As for `get_counter` and `TokenCounter.count`.
 
     Examples:
@@ -253,7 +252,7 @@ class History:
         kept: list[int] = []
         starts = 0  # how many of them may be kept if a user's message must come first
         whole = 0  # how many of them may be kept with all calls of their results
-        reach = len(self.reach) and self.others[-1]
+        reach = self.others[-1] if self.others else 0
         for i in reversed(self.others):
             tokens = cost(i, room)
             if tokens is None or tokens > room:

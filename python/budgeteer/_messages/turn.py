@@ -26,7 +26,7 @@ class Turn:
     """
 
     __slots__ = (
-        *("_counter", "_counts", "_messages", "_places", "_room", "_texts", "_where"),
+        *("_counter", "_counts", "_messages", "_places", "_room", "_texts"),
         *("fixed", "least", "missing"),
     )
 
@@ -40,7 +40,7 @@ class Turn:
         room: int,
     ) -> None:
         """Count the messages at *places* for *room* tokens; *where* names them in an error."""
-        self._where, self._messages, self._counter = where, messages, counter
+        self._messages, self._counter = messages, counter
         self._room = room
         self._places: list[int] = []  # of each text, that of its message
         self._texts: list[str] = []
@@ -81,12 +81,10 @@ class Turn:
                 cuts[i] = text or MARKER
                 tokens = self._counter.count(cuts[i])
             left -= tokens
-        changed = {self._places[i] for i in cuts}
+        texts: dict[int, list[str]] = {}  # of each place
+        for i, text in enumerate(self._texts):
+            texts.setdefault(self._places[i], []).append(cuts.get(i, text))
         made = {i: self._messages[i] for i in self.fixed}
-        for place in changed:
-            texts = [
-                cuts.get(i, text) for i, text in enumerate(self._texts) if self._places[i] == place
-            ]
-            where = f"{self._where}[{place}]"
-            made[place] = with_results(where, self._messages[place], iter(texts))
+        for place in {self._places[i] for i in cuts}:
+            made[place] = with_results(self._messages[place], iter(texts[place]))
         return made, self._room - left

@@ -150,9 +150,9 @@ class Corpus(Indexed[T]):
         Remove each chunk that has one of *ids*, or none if an id is unknown.
 
         The other chunks stay in their order, and the corpus packs as a new one of them. An id is
-        the chunk's own, as templates show it: 7 is ``"7"``. A chunk without an id, such as a str,
-        stays. Each call takes some time for every chunk, far less than indexing it: remove many at
-        once.
+        the chunk's own or else that in its metadata, as templates show it: 7 is ``"7"``. A chunk
+        without an id, such as a str, stays. Each call takes some time for every chunk, far less
+        than indexing it: remove many at once.
 
         Args:
             ids: Ids of chunks. All chunks that share one of them are removed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from budgeteer._chunk.chunk import short_repr
 from budgeteer._pack.options import Reason
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
@@ -22,6 +23,10 @@ class _Outcome(Generic[T]):
         def __class_getitem__(cls, item: Any) -> Any:
             """Return the class: of what type the caller's objects are is for type checkers."""
             return cls
+
+    def __repr__(self) -> str:
+        """Show the fields; of a long one its beginning and its length."""
+        return short_repr(self)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -45,7 +50,7 @@ class _Outcome(Generic[T]):
 
 
 @public("budgeteer")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KeptChunk(_Outcome[T]):
     """
     A chunk that is in the packed text.
@@ -81,7 +86,7 @@ class KeptChunk(_Outcome[T]):
 
 
 @public("budgeteer")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DroppedChunk(_Outcome[T]):
     """
     A chunk that is not in the packed text.

@@ -17,7 +17,7 @@ from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, ra
 from budgeteer._pack.state import Indexed
 from budgeteer._pack.template import Template
 from budgeteer._public import public
-from budgeteer._pydantic import instance_schema
+from budgeteer._pydantic import options_schema
 from budgeteer._rank.rankings import Ranking
 from budgeteer.errors import InvalidArgumentError
 
@@ -131,8 +131,8 @@ class Packer:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Let pydantic take an instance as it is, and write its options."""
-        return instance_schema(cls, cls._options)
+        """Let pydantic take an instance as it is, or a mapping of its options."""
+        return options_schema(cls)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the options; unpickling prepares them again."""

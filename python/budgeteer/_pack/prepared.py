@@ -97,7 +97,7 @@ class Prepared:
             stand_in=self._stand_in(),
         )
 
-    def _steps(self) -> tuple[Prepared, Prepared, Prepared]:
+    def _steps(self) -> tuple[Prepared, Prepared, Prepared, Prepared]:
         ranking = self.ranking._replace(fallback=None)  # the whole falls back, never a step
         chunks = replace(self, units="chunk", dedupe=REPEATS, ranking=ranking)
         ranks = replace(
@@ -116,7 +116,10 @@ class Prepared:
         # tell two chunks apart.
         tries = replace(packs, overflow=SKIP)
         packs = replace(packs, dedupe=REPEATS if self.dedupe == REPEATS else EXACT)
-        return ranks.with_plan(), tries.with_plan(), packs.with_plan()
+        packs = packs.with_plan()
+        # For an answer in which the notice yielded, packed again in another order.
+        quiet = packs if self.notice is None else replace(packs, notice=None).with_plan()
+        return ranks.with_plan(), tries.with_plan(), packs, quiet
 
     def _stand_in(self) -> Prepared | None:
         bm25 = self.ranking.fallback

@@ -124,7 +124,8 @@ class Sentences:
         cut = [_kept(packed)[packed.cut]] if packed.cut >= 0 else []
         by_rank = [i for i in self.order if i in kept and i not in cut] + cut
         if by_rank != [i for i in extracts if i in kept]:  # later chunks had room
-            packed = self._pack_with(extracts, by_rank)
+            # A notice that yielded to the best sentence would not do so behind another chunk.
+            packed = self._pack_with(extracts, by_rank, is_quiet=packed.notice_yields)
             kept = {*_kept(packed)}
         sizes = Counter(place for place, _ in chosen)
         counts = {
@@ -260,8 +261,14 @@ class Sentences:
             for place, numbers in chosen.items()
         }
 
-    def _pack_with(self, extracts: dict[int, str], first: Sequence[int]) -> Any:
-        """Pack all chunks, some with the texts of *extracts*, *first* before all others."""
+    def _pack_with(
+        self, extracts: dict[int, str], first: Sequence[int], *, is_quiet: bool = False
+    ) -> Any:
+        """
+        Pack all chunks, some with the texts of *extracts*, *first* before all others.
+
+        With *is_quiet* there is no notice.
+        """
         items = self.call.items
         texts = dict(extracts)
         if self.is_deduping:
@@ -280,7 +287,7 @@ class Sentences:
         by_rank = [*first, *(i for i in self.order if i not in leading)]
         for place, i in enumerate(by_rank):
             keys[i] = -1.0 if self._is_out_of_scope(i) else float(len(by_rank) - place)
-        return self._packed(self.prepared.steps[2], chunks, keys.tobytes())
+        return self._packed(self.prepared.steps[3 if is_quiet else 2], chunks, keys.tobytes())
 
     def _packed(
         self,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import refusal
+from budgeteer._chunk.chunk import known_field, label_of, refusal
 from budgeteer._public import public
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
@@ -164,6 +165,22 @@ def _of_arrow(name: str, value: Any) -> Any:
     return numbers.to_numpy().reshape(len(value), size)
 
 
+@contextmanager
+def _naming(chunks: Sequence[object]) -> Iterator[None]:
+    """Name the chunk that an embedder's error is about: its source, id and title."""
+    try:
+        yield
+    except EmbeddingError as error:
+        i = error.index
+        if type(i) is int and 0 <= i < len(chunks):
+            fields = {"source": label_of(chunks[i], "source"), "id": known_field(chunks[i], "id")}
+            fields["section"] = label_of(chunks[i], "title")
+            shown = [f"{name} {str(it)[:200]!r}" for name, it in fields.items() if it]
+            if shown:
+                error.args = (f"{error}; that is the chunk of {', '.join(shown)}",)
+        raise
+
+
 class Vectors:
     """
     The vectors of a query and of chunks, some of which may have to be embedded first.
@@ -179,6 +196,7 @@ class Vectors:
         self._vectors: Array | None = None
         self._wanted: Array | None = None
         self._embedder = embedder
+        self._chunks: Sequence[object] = ()
         self._names = ("vectors[0]", "vectors[1]")
         if isinstance(given, (list, tuple)) and len(given) == 2:
             self.query = None
@@ -187,7 +205,8 @@ class Vectors:
         elif embedder is None:
             raise InvalidArgumentError(
                 "vectors must be a pair, the query's and the chunks', where there is no embedder, "
-                f"not {_validate.type_name(given)}"
+                f"not {_validate.type_name(given)}; ranking=Embedding(embedder) or "
+                f"Hybrid(embedding=Embedding(embedder)) makes both"
             )
         elif given is not None:
             self._names = (_QUERY, "vectors")
@@ -195,6 +214,7 @@ class Vectors:
         else:
             self._names = (_QUERY, _CHUNKS)
             self.texts = _texts(chunks)
+            self._chunks = chunks
 
     @property
     def is_missing(self) -> bool:
@@ -214,7 +234,9 @@ class Vectors:
 
         """
         if self.texts is not None:
-            self._add_chunks(self._embedder.embed(self.texts))
+            with _naming(self._chunks):
+                answer = self._embedder.embed(self.texts)
+            self._add_chunks(answer)
         if not self.query:
             return
         if self._wanted is not None:
@@ -227,7 +249,9 @@ class Vectors:
     async def aembed(self) -> None:
         """Embed as `embed` does, without blocking the event loop."""
         if self.texts is not None:
-            self._add_chunks(await self._embedder.aembed(self.texts))
+            with _naming(self._chunks):
+                answer = await self._embedder.aembed(self.texts)
+            self._add_chunks(answer)
         if not self.query:
             return
         if self._wanted is not None:

@@ -68,7 +68,7 @@ def embedder_of(
 
     """
     from budgeteer.embedding import OpenAIEmbedder
-    from budgeteer.embedding._job import limit_of
+    from budgeteer.embedding._protocol import limit_of
 
     known = tuple(item.name for item in fields(OpenAIEmbedder) if item.init)
     if is_for_queries:
@@ -104,7 +104,8 @@ def check_sizes(
         InvalidArgumentError: A chunk is too long for an embedder that cuts none, and *is_strict*.
 
     """
-    from budgeteer.embedding._job import excessive, limit_of
+    from budgeteer.embedding._job import excessive
+    from budgeteer.embedding._protocol import limit_of
 
     limit = limit_of(embedder)
     texts = Vectors("", chunks, None, embedder).texts

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import budgeteer
@@ -19,6 +20,7 @@ NONE = "none"
 """Python's None, where an option takes it."""
 NOTICE = "--notice"
 """The option that may have a value, which then stands behind ``=``."""
+_WHOLE = f"a whole number from 0 to {_validate.MAX_TOKENS}"
 OUTPUTS = ("text", "json")
 
 DEFAULTS: dict[str, Any] = {
@@ -46,12 +48,22 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Sequence[str] | None = None) -> argparse.Namespace:  # type: ignore[override]
         """Parse; an option whose value may be missing never takes the next word for it."""
         words = [*(sys.argv[1:] if args is None else args)]
+        if words[:1] == ["help"]:
+            words = [*words[1:], "--help"]
         end = words.index("--") if "--" in words else len(words)
         words[:end] = [f"{word}=" if word == NOTICE else word for word in words[:end]]
         return super().parse_args(words)
 
     def error(self, message: str) -> NoReturn:
         raise InvalidArgumentError(message)
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        """Refuse a misspelt command; argparse asks nothing else of what has choices here."""
+        if action.choices is not None:
+            try:
+                OneOf(*action.choices)(value)
+            except argparse.ArgumentTypeError as error:
+                raise argparse.ArgumentError(action, str(error)) from None
 
     def print_help(self, file: object = None) -> NoReturn:  # noqa: ARG002 - argparse's own name
         raise Help(self.format_help())
@@ -76,6 +88,22 @@ class OneOf:
     @property
     def metavar(self) -> str:
         return "{" + ",".join(self.allowed) + "}"
+
+
+def whole(value: str, allowed: str = _WHOLE) -> int:
+    """Return a whole number; its range is checked where it is used."""
+    try:
+        return int(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be {allowed}, not {value[:80]!r}") from None
+
+
+def decimal(value: str, allowed: str = "a number") -> float:
+    """Return a number; its range is checked where it is used."""
+    try:
+        return float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be {allowed}, not {value[:80]!r}") from None
 
 
 def examples(*lines: str) -> str:
@@ -121,6 +149,14 @@ def add_texts(parser: Parser, nargs: str, meaning: str) -> None:
         help="of folders, read only files that match it, or with ! in front none that do; "
         "written as in a .gitignore, may be repeated",
     )
+
+
+def globs_of(arguments: argparse.Namespace) -> list[str]:
+    """Return the globs of `add_texts`; an error where there is no folder to choose from."""
+    globs: list[str] = arguments.globs
+    if globs and not any(path and Path(path).is_dir() for path in arguments.paths):
+        raise InvalidArgumentError("--glob is for the files of folders, and no PATH is a folder")
+    return globs
 
 
 def add_counter(parser: Parser) -> None:

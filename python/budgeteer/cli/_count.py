@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 
 from budgeteer import TokenCounter, _validate
 from budgeteer._files import one_line
-from budgeteer._sources.folder import TextFile, text_files
-from budgeteer.cli._arguments import Commands, add_output, add_texts, examples
-from budgeteer.cli._streams import STDIN, Answer, read, shown, unread
+from budgeteer.cli._arguments import (
+    Commands,
+    add_output,
+    add_texts,
+    examples,
+    globs_of,
+    whole,
+)
+from budgeteer.cli._streams import STDIN, Answer, files_of, for_globs, unread
 
 _ABOVE, _INCOMPLETE = 1, 2
 
@@ -21,7 +26,7 @@ def add(commands: Commands) -> None:
         "count",
         help="count the tokens of files, folders or standard input",
         description="Counts tokens. Exit status 1 says that there are more than --max, 2 that "
-        "not everything could be counted.",
+        "not everything could be counted,\nor that there is nothing to count.",
         epilog=examples(
             "budgeteer count --max 8000 prompt.md docs",
             "cat prompt.md | budgeteer count -m gpt-4o",
@@ -29,7 +34,7 @@ def add(commands: Commands) -> None:
     )
     count.set_defaults(run=_run)
     add_texts(count, "*", "a folder or a file (default: standard input)")
-    count.add_argument("--max", type=int, metavar="N", help="exit with status 1 above N tokens")
+    count.add_argument("--max", type=whole, metavar="N", help="exit with status 1 above N tokens")
     add_output(count)
 
 
@@ -39,7 +44,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
     counts: list[tuple[str, int]] = []
     skipped: list[tuple[str, str]] = []
     paths = arguments.paths or [STDIN]
-    files = _files(paths, arguments.globs)
+    files = files_of(paths, globs_of(arguments))
     if STDIN not in paths:  # somebody may be typing it
         files = arguments.bar.over("Counting files", files)
     for file in files:
@@ -51,6 +56,10 @@ def _run(arguments: argparse.Namespace) -> Answer:
     lines, status = [], 0
     if skipped:
         lines.append(f"budgeteer: error: {unread(skipped)}")
+        status = _INCOMPLETE
+    elif not counts:
+        where = f"{', '.join(paths)}{for_globs(arguments.globs)}"
+        lines.append(f"budgeteer: error: there is nothing to count in {where}")
         status = _INCOMPLETE
     if limit is not None and total > limit:
         lines.append(f"budgeteer: {total} tokens are {total - limit} more than --max {limit}")
@@ -68,15 +77,6 @@ def _run(arguments: argparse.Namespace) -> Answer:
         return Answer(json.dumps(answer, indent=2, ensure_ascii=False) + "\n", said, status)
     if not arguments.paths:
         return Answer(f"{total}\n", said, status)
-    if len(counts) > 1 or not (counts or skipped):
+    if len(counts) > 1:
         counts.append(("total", total))
     return Answer("".join(f"{count}\t{one_line(name)}\n" for name, count in counts), said, status)
-
-
-def _files(paths: list[str], globs: list[str]) -> Iterator[TextFile]:
-    """Yield the files of *paths*, standard input for ``-``."""
-    for path in paths:
-        if path == STDIN:
-            yield TextFile(shown(STDIN), STDIN, read(STDIN))
-        else:
-            yield from text_files([path], globs)

@@ -6,8 +6,12 @@ import argparse
 
 from budgeteer import TokenCounter
 from budgeteer._count.counter import KEEP
-from budgeteer.cli._arguments import Commands, OneOf, add_texts, examples
+from budgeteer.cli._arguments import Commands, OneOf, add_texts, examples, whole
 from budgeteer.cli._streams import line_end, read
+from budgeteer.errors import InvalidArgumentError
+
+_MARKER = " [...] "
+"""Without one, the two ends of a text would read as one sentence that nobody wrote."""
 
 
 def add(commands: Commands) -> None:
@@ -16,7 +20,7 @@ def add(commands: Commands) -> None:
         "cut",
         help="cut a text to a number of tokens",
         epilog=examples(
-            "budgeteer cut -n 500 --keep both --marker ' [...] ' log.txt",
+            "budgeteer cut -n 500 --keep both log.txt",
             "cat prompt.md | budgeteer cut -n 500 -m gpt-4o",
         ),
     )
@@ -25,7 +29,7 @@ def add(commands: Commands) -> None:
         "-n",
         "--max-tokens",
         required=True,
-        type=int,
+        type=whole,
         metavar="N",
         help="at most N tokens stay, the marker among them",
     )
@@ -38,7 +42,9 @@ def add(commands: Commands) -> None:
         help=f"which part stays (default: {KEEP[0]})",
     )
     cut.add_argument(
-        "--marker", default="", metavar="TEXT", help="put where something was cut out"
+        "--marker",
+        metavar="TEXT",
+        help=f"put where something was cut out (default: {_MARKER!r} with --keep both, else '')",
     )
     add_texts(cut, "?", "default: standard input")
 
@@ -46,7 +52,14 @@ def add(commands: Commands) -> None:
 def _run(arguments: argparse.Namespace) -> str:
     counter: TokenCounter = arguments.counter
     text = read(arguments.path)
-    cut = counter.truncate(
-        text, arguments.max_tokens, keep=arguments.keep, marker=arguments.marker
-    )
+    marker: str | None = arguments.marker
+    if marker is None:
+        marker = _MARKER if arguments.keep == "both" else ""
+    limit: int = arguments.max_tokens
+    cut = counter.truncate(text, limit, keep=arguments.keep, marker=marker)
+    if text and marker and not cut:
+        raise InvalidArgumentError(
+            f"the marker {marker!r} has {counter.count(marker)} tokens, and no text fits beside "
+            f"it into the {limit} of -n: give a larger -n, or --marker ''"
+        )
     return cut + line_end()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from budgeteer import Packing
-from budgeteer._chunk.chunk import field_of
+from budgeteer._chunk.chunk import known_field, label_of
 from budgeteer.cli._arguments import NONE, Parser
 
 _ALL = "all"
@@ -63,9 +63,9 @@ def document_of(
 def place_of(chunk: object) -> dict[str, Any]:
     """Return where a chunk comes from."""
     return {
-        "id": field_of(chunk, "id"),
-        "source": field_of(chunk, "source") or "",
-        "title": field_of(chunk, "title") or "",
+        "id": known_field(chunk, "id"),
+        "source": label_of(chunk, "source"),
+        "title": label_of(chunk, "title"),
     }
 
 

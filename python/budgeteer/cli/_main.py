@@ -17,6 +17,7 @@ from budgeteer.cli._arguments import (
     add_output,
     counter,
     examples,
+    whole,
 )
 from budgeteer.cli._gate import gate
 from budgeteer.cli._progress import Bar
@@ -35,8 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         0; 2 after an error in the input, which is one line on standard error; 130 after Ctrl-C;
-        141 if nobody read the output. ``count`` and ``ask`` return 1 in cases that their help
-        names. Other errors are raised.
+        141 if nobody read the output. ``count``, ``ask`` and ``pack`` return 1 in cases that
+        their help names. Other errors are raised.
 
     Examples:
         >>> from pathlib import Path
@@ -181,13 +182,13 @@ def _add_inspect(commands: Commands) -> None:
     number_or_file = "a number, or a JSON file (-: standard input)"
     inspect.add_argument("--messages", required=True, metavar="N|FILE", help=number_or_file)
     inspect.add_argument(
-        "--max-tokens", required=True, type=int, metavar="N", help="requested for the answer"
+        "--max-tokens", required=True, type=whole, metavar="N", help="requested for the answer"
     )
     inspect.add_argument("--memories", metavar="N|FILE", help=number_or_file)
     inspect.add_argument("--tools", metavar="FILE", help="tool schemas, a JSON file")
     inspect.add_argument(
         "--system-tokens",
-        type=int,
+        type=whole,
         metavar="N",
         help="of the system prompt (default: 500; 0 where a message has it)",
     )
@@ -214,15 +215,15 @@ def _add_gate(commands: Commands) -> None:
     )
     gate.set_defaults(run=_gate_bundle)
     gate.add_argument("bundle", metavar="FILE", help="JSON with artifacts (-: standard input)")
-    gate.add_argument("--budget-tokens", type=int, metavar="N", help="the budget (default: 120)")
+    gate.add_argument("--budget-tokens", type=whole, metavar="N", help="the budget (default: 120)")
     gate.add_argument(
-        "--max-docs", type=int, metavar="N", help="the most documents to consider (default: 3)"
+        "--max-docs", type=whole, metavar="N", help="the most documents to consider (default: 3)"
     )
     add_output(gate)
 
 
 def _margin(value: str) -> int | str:
-    return value if value == "auto" else int(value)
+    return value if value == "auto" else whole(value, "a whole number from 0 on or 'auto'")
 
 
 def _fail(message: str) -> int:

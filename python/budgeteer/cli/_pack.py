@@ -18,6 +18,8 @@ def add(commands: Commands) -> None:
     pack = commands.add_parser(
         "pack",
         help="pack chunks given as JSON or JSON Lines",
+        description="Packs chunks, best first. Exit status 1 says that there are none, or that "
+        "none fits; -o json\nis the document of a packing then too.",
         epilog=examples(
             'echo \'["Green tea.", "Coffee."]\' | budgeteer pack --query tea --max-tokens 4',
             "budgeteer pack -q tea -n 2000 -m gpt-4o --input chunks.jsonl -o xml",
@@ -39,8 +41,9 @@ def _run(arguments: argparse.Namespace) -> Answer:
     packer = packer_of(arguments)
     text = read(arguments.input)
     arguments.bar.stage("Packing")
-    packing = packer.pack(arguments.query, _chunks(text, shown(arguments.input)))
-    return Answer(*answer_of(arguments, packing))
+    where = shown(arguments.input)
+    packing = packer.pack(arguments.query, _chunks(text, where))
+    return answer_of(arguments, packing, packer, where, has_places=False)
 
 
 def _chunks(text: str, where: str) -> list[Any]:

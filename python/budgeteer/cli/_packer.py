@@ -10,17 +10,31 @@ from itertools import islice
 from typing import Any
 
 from budgeteer import DroppedChunk, Packer, Packing
-from budgeteer._chunk.chunk import field_of
+from budgeteer._chunk.chunk import id_of
 from budgeteer._files import one_line
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
 from budgeteer._rank.rankings import NAMES, Bm25
 from budgeteer._rank.terms import LISTED, STEMMED
-from budgeteer.cli._arguments import DEFAULTS, NONE, NOTICE, Parser, add_choice, add_output
+from budgeteer._validate import MAX_TOKENS
+from budgeteer.cli._arguments import (
+    DEFAULTS,
+    NONE,
+    NOTICE,
+    Parser,
+    add_choice,
+    add_output,
+    decimal,
+    whole,
+)
 from budgeteer.cli._document import add_dropped, document_of, written
-from budgeteer.cli._streams import line_end
+from budgeteer.cli._streams import Answer, line_end
 from budgeteer.errors import InvalidArgumentError
 
+BY_WORDS = ("bm25", "keyword")
+"""The rankings that score what has no word of the query 0."""
 _TOKENS = 8_000
+_NOTHING = 1
+"""The exit status where nothing was packed."""
 _RANKINGS = tuple(name for name in NAMES if name not in ("embedding", "hybrid"))
 """The rankings that need no vectors."""
 _ORDERS = tuple(name for name in ORDERS if name != "sticky")
@@ -36,26 +50,30 @@ def add_packer(parser: Parser, rankings: tuple[str, ...] = _RANKINGS) -> None:
     parser.add_argument(
         "-n",
         "--max-tokens",
-        type=int,
+        type=whole,
         default=_TOKENS,
         metavar="N",
         help=f"the budget (default: {_TOKENS})",
     )
     parser.add_argument(
-        "--reserve-tokens", type=int, metavar="N", help="tokens to subtract from the budget"
+        "--reserve-tokens", type=whole, metavar="N", help="tokens to subtract from the budget"
     )
     add_choice(parser, "ranking", rankings, "what comes first")
     stems = "language whose words of one stem BM25 takes for one"
     add_choice(parser, "stemming", (*STEMMED, NONE), stems)
     add_choice(parser, "stopwords", (*LISTED, NONE), "whose words BM25 leaves out")
-    for name, meaning in (("k1", "how much repetitions add"), ("b", "how much long texts lose")):
+    for name, most, meaning in (
+        ("k1", 1_000_000, "how much repetitions add"),
+        ("b", 1, "how much long texts lose"),
+    ):
+        checks = partial(decimal, allowed=f"a number from 0 to {most}")
         help_text = f"under BM25, {meaning} (default: {DEFAULTS[name]})"
-        parser.add_argument(f"--{name}", type=float, metavar="X", help=help_text)
+        parser.add_argument(f"--{name}", type=checks, metavar="X", help=help_text)
     parser.add_argument(
-        "--min-score", type=float, metavar="X", help="drop chunks that score lower"
+        "--min-score", type=decimal, metavar="X", help="drop chunks that score lower"
     )
     add_choice(parser, "overflow", OVERFLOWS, "what becomes of a chunk that does not fit")
-    parser.add_argument("--max-chunks", type=int, metavar="N", help="the most chunks to keep")
+    parser.add_argument("--max-chunks", type=whole, metavar="N", help="the most chunks to keep")
     dedupes = (*(name for name in DEDUPES if name is not None), NONE)
     add_choice(parser, "dedupe", dedupes, "whether equal texts, or near ones too, are kept once")
     add_choice(parser, "selection", SELECTIONS, "in which order chunks are admitted")
@@ -117,28 +135,76 @@ def _template(arguments: argparse.Namespace) -> str:
 
 
 def answer_of(
-    arguments: argparse.Namespace, packing: Packing[Any], *, has_places: bool = False
-) -> tuple[str, str]:
+    arguments: argparse.Namespace,
+    packing: Packing[Any],
+    packer: Packer,
+    where: str,
+    *,
+    has_places: bool = True,
+) -> Answer:
     """
-    Return what goes to standard output, and to standard error.
+    Return the answer: status 1, and a line that says why, where nothing was packed.
 
     Args:
         arguments: Those of `add_packer`.
         packing: What was packed.
+        packer: What packed it.
+        where: The name of what was read.
         has_places: Whether the JSON says where each chunk comes from.
 
     """
     said = [packing.explain()] if arguments.explain else []
     if arguments.explain and arguments.dropped is not None:
         said += map(partial(_explained, packing), islice(packing.dropped, arguments.dropped))
+    if not packing.kept:
+        said.append(one_line(f"budgeteer: {_why_nothing(arguments, packing, packer, where)}"))
     lines = "".join(f"{line}\n" for line in said)
     if arguments.output == "json":
-        return written(document_of(arguments, packing, has_places=has_places)), lines
-    return packing.text + line_end(), lines
+        text = written(document_of(arguments, packing, has_places=has_places))
+    else:
+        text = packing.text and packing.text + line_end()
+    return Answer(text, lines, 0 if packing.kept else _NOTHING)
+
+
+def _why_nothing(
+    arguments: argparse.Namespace, packing: Packing[Any], packer: Packer, where: str
+) -> str:
+    """Return why nothing is kept."""
+    reasons = {dropped.reason for dropped in packing.dropped} - {"empty"}
+    if not reasons:
+        return f"there is no text in {where}"
+    # `ask` alone leaves out what has no word of the question, unless told from which score on.
+    has_word = packer.min_score is not None and arguments.min_score is None
+    if reasons == {"out_of_scope"} and not has_word:
+        return f"nothing in {where} scores {arguments.min_score!r} or more"
+    if reasons == {"out_of_scope"}:
+        return _why_no_word(arguments.query, packer, where)
+    if "budget" not in reasons:
+        return "--max-chunks 0 keeps nothing"
+    which = " that has a word of the question" if has_word else ""
+    remedy = "a larger -n has room"
+    if packer.overflow in ("skip", "stop"):
+        remedy += ", and --overflow truncate_end cuts to fit"
+    return f"nothing{which} fits into {packing.budget_tokens} tokens; {remedy}"
+
+
+def _why_no_word(query: str, packer: Packer, where: str) -> str:
+    """Return why nothing has a word of the question: the text, or the question itself."""
+    if _matches_itself(query, packer, packer.ranking):
+        return f"nothing in {where} has a word of the question"
+    if packer.ranking != "keyword" and _matches_itself(query, packer, Bm25(stopwords=None)):
+        return "the question has no word but stopwords; --stopwords none counts them"
+    return "the question has no word to look for"
+
+
+def _matches_itself(query: str, packer: Packer, ranking: Any) -> bool:
+    """Return whether a query has a word that the ranking looks for."""
+    same = Packer(MAX_TOKENS, counter="words", ranking=ranking, min_score=packer.min_score)
+    return same.pack(query, [query]).dropped_count == 0
 
 
 def _explained(packing: Packing[Any], dropped: DroppedChunk[Any]) -> str:
     why = packing._why(dropped)  # noqa: SLF001 - explain() looks each chunk up again
-    name = field_of(dropped.chunk, "id")
+    name = id_of(dropped.chunk)
     shown = "" if name is None else f" ({name})"
     return one_line(f"Chunk {dropped.index}{shown} was dropped: {why}.")

@@ -89,13 +89,13 @@ def _report(packing: Packing[Any]) -> str:
         + (f" ({details})" if details else "")
     ]
     for kept in packing.kept:
-        title = field_of(kept.chunk, "title") or field_of(kept.chunk, "id") or "untitled"
+        place = place_of(kept.chunk)
+        title = place["title"] or place["id"] or "untitled"
         score = "none" if kept.score is None else f"{kept.score:.2f}"
         cut = ", cut" if kept.was_cut else ""
         lines.append(
             one_line(
-                f"  [{field_of(kept.chunk, 'source')}] {title}: "
-                f"score={score}, tokens={kept.token_count}{cut}"
+                f"  [{place['source']}] {title}: score={score}, tokens={kept.token_count}{cut}"
             )
         )
     return "\n".join([*lines, *(["", packing.text] if packing.text else []), ""])

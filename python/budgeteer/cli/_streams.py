@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from budgeteer._files import decode, parse_json
+from budgeteer._sources.folder import TextFile, text_files
 from budgeteer.errors import InvalidArgumentError
 
 STDIN = "-"
@@ -54,6 +55,20 @@ def read(name: str) -> str:
 
 def shown(name: str) -> str:
     return "standard input" if name == STDIN else name
+
+
+def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
+    """Yield the files of *paths*, standard input for ``-``."""
+    for path in paths:
+        if path == STDIN:
+            yield TextFile(shown(STDIN), shown(STDIN), read(STDIN))
+        else:
+            yield from text_files([path], globs)
+
+
+def for_globs(globs: Sequence[str]) -> str:
+    """Return what stands behind the names of folders, to say which of their files are meant."""
+    return f" for {' '.join(f'--glob {glob!r}' for glob in globs)}" if globs else ""
 
 
 def write(text: str) -> None:

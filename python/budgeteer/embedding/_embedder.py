@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from budgeteer import _validate
 from budgeteer._public import public
 from budgeteer.embedding._cache import MIN_BYTES, Cache
-from budgeteer.embedding._job import QUERY, SIZES, Job
-from budgeteer.embedding._protocol import exchange, where
+from budgeteer.embedding._job import QUERY, Job
+from budgeteer.embedding._protocol import SIZES, exchange, where
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ class OpenAIEmbedder:
             return process.async_clients
 
     def _work(self, job: Job, batch: Sequence[int], ends: float) -> Exchange:
-        return exchange(self, job.texts(batch), ends)
+        return exchange(self, job.texts(batch), ends, lambda i: job.index(batch[i]))
 
     def _embed(
         self, texts: Sequence[object], name: str, cache: Cache | None

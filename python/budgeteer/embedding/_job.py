@@ -9,18 +9,11 @@ from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._log import log
 from budgeteer.embedding._cache import Cache, Keys
+from budgeteer.embedding._protocol import SIZES, limit_of
 from budgeteer.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from budgeteer.embedding._protocol import Settings, Vectors
-
-MAX_INPUT_TOKENS = 8_191
-SIZES = {
-    "text-embedding-3-small": 1_536,
-    "text-embedding-3-large": 3_072,
-    "text-embedding-ada-002": 1_536,
-}
-"""The models with known vector sizes; they share one input limit."""
 
 QUERY = "text"
 """The name of a query in errors."""
@@ -47,6 +40,7 @@ class Job:
     ) -> None:
         self._embedder = embedder
         self._cache = cache
+        self._is_query = name == QUERY
         places: dict[str, int] = {}
         # All are checked before any is counted or looked up.
         clean = [_repaired(_validate.text(name.format(i), text)) for i, text in enumerate(texts)]
@@ -97,6 +91,10 @@ class Job:
         """Return the texts of a batch."""
         return [self._texts[i] for i in batch]
 
+    def index(self, i: int) -> int | None:
+        """Return the caller's index of the text *i* of the batches; None for a query."""
+        return None if self._is_query else self._place.index(i)
+
     def add(self, batch: Sequence[int], vectors: Vectors) -> None:
         """Add the vectors of a batch, and store them in the cache."""
         for i, row in zip(batch, vectors, strict=True):
@@ -138,13 +136,6 @@ def _repaired(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def limit_of(embedder: Settings) -> int | None:
-    """Return the most tokens of a text that the model takes; None if that is not known."""
-    if embedder.max_input_tokens is None and embedder.model in SIZES:
-        return MAX_INPUT_TOKENS
-    return embedder.max_input_tokens
 
 
 def excessive(embedder: Settings, text: str) -> int | None:

@@ -13,7 +13,7 @@ import random
 import re
 import time
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import timezone
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
     Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
+MAX_INPUT_TOKENS = 8_191
+SIZES = {
+    "text-embedding-3-small": 1_536,
+    "text-embedding-3-large": 3_072,
+    "text-embedding-ada-002": 1_536,
+}
+"""The models with known vector sizes; they share one input limit."""
 
 _MAX_BACKOFF = 8.0
 _MAX_WAIT = 60.0
@@ -34,6 +41,8 @@ _MAX_ERROR_BYTES = 65_536
 _TRANSIENT = (408, 409, 425, 429)
 _FINAL = (501, 505)
 _CODE = re.compile(r"[a-z][a-z_]{0,47}")  # no digits, so that it is no part of a key
+_INPUT = re.compile(r"\binput\[([0-9]{1,6})\]")  # as OpenAI names one of the texts
+_TOO_LONG = (400, 413)
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
@@ -72,6 +81,13 @@ class Settings(Protocol):
     def truncate(self) -> bool: ...
     @property
     def ca_file(self) -> str | None: ...
+
+
+def limit_of(embedder: Settings) -> int | None:
+    """Return the most tokens of a text that the model takes; None if that is not known."""
+    if embedder.max_input_tokens is None and embedder.model in SIZES:
+        return MAX_INPUT_TOKENS
+    return embedder.max_input_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +131,7 @@ class Problem:
     status: int | None = None
     code: str | None = None
     retry_after: float | None = None
+    index: int | None = None
 
 
 Step = Send | Wait
@@ -135,9 +152,13 @@ def advance(work: Exchange, outcome: Reply | Problem | None) -> Step | Done:
         return Done(stop.value)
 
 
-def exchange(embedder: Settings, texts: Sequence[str], ends: float) -> Exchange:
+def exchange(
+    embedder: Settings, texts: Sequence[str], ends: float, index_of: Callable[[int], int | None]
+) -> Exchange:
     """
     Embed *texts* by one request, retried if that may help, until the time *ends*.
+
+    *index_of* returns the caller's index of one of *texts*, for errors.
 
     Raises:
         EmbeddingError: The endpoint fails or breaks the protocol.
@@ -172,7 +193,9 @@ def exchange(embedder: Settings, texts: Sequence[str], ends: float) -> Exchange:
         is_too_long = wait > _MAX_WAIT or time.monotonic() + wait >= ends
         give_up = tries > embedder.max_retries or is_too_long
         if not answer.is_retryable or give_up:
-            raise _error(embedder, answer, tries)
+            index = answer.index
+            known = None if index is None or index >= len(texts) else index_of(index)
+            raise _error(embedder, answer, tries, known)
         log().info(
             *("an embedding request failed (%s); again in %.1f s", answer.message, wait),
             extra={
@@ -191,7 +214,7 @@ def _backoff(base: float, tries: int, retry_after: float | None) -> float:
     return max(backoff * random.uniform(0.5, 1.0), retry_after or 0.0)  # noqa: S311
 
 
-def _error(embedder: Settings, problem: Problem, tries: int) -> EmbeddingError:
+def _error(embedder: Settings, problem: Problem, tries: int, index: int | None) -> EmbeddingError:
     hint = ""
     if problem.status in (401, 403):
         name = embedder.api_key_env
@@ -200,13 +223,20 @@ def _error(embedder: Settings, problem: Problem, tries: int) -> EmbeddingError:
         hint = "; see that url is the full endpoint, and model one that it knows"
     elif problem.status == 413:
         hint = "; a smaller batch_size or max_batch_bytes may help"
+    if problem.status in _TOO_LONG and limit_of(embedder) is None:
+        hint += (
+            "; a text may be too long for the model: give the most tokens that it takes as "
+            "max_input_tokens, to which truncate cuts"
+        )
+    about = "" if index is None else f" about texts[{index}]"
     tried = f" (tried {tries} times)" if tries > 1 else ""
     return EmbeddingError(
-        f"the embedding endpoint {where(embedder.url)} {problem.message}{tried}{hint}",
+        f"the embedding endpoint {where(embedder.url)} {problem.message}{about}{tried}{hint}",
         status=problem.status,
         code=problem.code,
         is_retryable=problem.is_retryable,
         retry_after=problem.retry_after,
+        index=index,
     )
 
 
@@ -217,7 +247,8 @@ def read(reply: Reply, n: int, dimensions: int | None, max_bytes: int) -> Vector
         return Problem(f"answered {status}: redirects are not followed", False, status)
     body = _decoded(reply, max_bytes)
     if not 200 <= status < 300:
-        code = None if isinstance(body, Problem) else _code(body)
+        error = {} if isinstance(body, Problem) else _error_object(body)
+        code = _code(error)
         transient = status in _TRANSIENT or (status >= 500 and status not in _FINAL)
         return Problem(
             f"answered {status}" + (f" ({code})" if code else ""),
@@ -226,6 +257,7 @@ def read(reply: Reply, n: int, dimensions: int | None, max_bytes: int) -> Vector
             status,
             code,
             _retry_after(reply.retry_after),
+            _index(error),
         )
     if isinstance(body, Problem):
         return body
@@ -263,20 +295,31 @@ def too_large(max_bytes: int, status: int) -> Problem:
     return Problem(f"answered more than {max_bytes} bytes", False, status)
 
 
-def _code(body: bytes) -> str | None:
-    """Return the code of an error object; its message may quote a text or a key."""
+def _error_object(body: bytes) -> dict[str, Any]:
+    """Return the error object of an answer, empty if it has none."""
     if len(body) > _MAX_ERROR_BYTES:
-        return None
+        return {}
     try:
-        error = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
-        return None
-    if isinstance(error, dict) and isinstance(error.get("error"), dict):
-        error = error["error"]
-        for key in ("code", "type"):
-            if isinstance(error.get(key), str) and _CODE.fullmatch(error[key]):
-                return str(error[key])
+        return {}
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return error if isinstance(error, dict) else {}
+
+
+def _code(error: dict[str, Any]) -> str | None:
+    """Return the code of an error object; its message may quote a text or a key."""
+    for key in ("code", "type"):
+        if isinstance(error.get(key), str) and _CODE.fullmatch(error[key]):
+            return str(error[key])
     return None
+
+
+def _index(error: dict[str, Any]) -> int | None:
+    """Return the index of the text that an error object names, the only one of them."""
+    said = (error.get(key) for key in ("param", "message"))
+    named = {name for text in said if isinstance(text, str) for name in _INPUT.findall(text)}
+    return int(named.pop()) if len(named) == 1 else None
 
 
 def _retry_after(value: str) -> float | None:

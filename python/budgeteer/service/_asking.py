@@ -251,6 +251,12 @@ class Source:
                 f"{self.name} must answer a sequence of chunks, not {_validate.type_name(found)}",
                 source=self.name,
             )
+        if isinstance(found, (set, frozenset)):
+            raise RetrievalError(
+                f"{self.name} must answer a sequence of chunks, not {_validate.type_name(found)}, "
+                f"whose order differs between processes: answer a list, as sorted() makes one",
+                source=self.name,
+            )
         chunks: list[Any] = []
         for chunk in found:
             chunks.append(chunk)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from budgeteer.errors import ContextLengthError
+from budgeteer import _validate
+from budgeteer.errors import ContextLengthError, InvalidArgumentError
 
 _CODES = ("context_length_exceeded", "exceed_context_size_error")
 _N = r"\d[\d,]{0,20}"
@@ -16,6 +17,11 @@ _FIGURES = tuple(
         re.DOTALL | re.IGNORECASE,
     )
     for form in (
+        # vLLM, for an answer that is too long.
+        (
+            rf"is too large: (?P<answer>{_N})\. This model's maximum context length is WINDOW "
+            r"tokens and your request has ASKED input tokens"
+        ),
         # vLLM: "... maximum context length is 4096 tokens. However, you requested 1000 output
         # tokens and your prompt contains at least 3100 input tokens, for a total of at least 4100
         # tokens", the whole of which is what was asked for.
@@ -35,10 +41,16 @@ _FIGURES = tuple(
             rf"\s*ASKED\s*\+\s*(?P<answer>{_N})\s*>\s*WINDOW"
         ),
         # Gemini and Vertex.
+        r"input token count is ASKED but the model only supports up to WINDOW",
         r"input token count \(?ASKED\)? exceeds the maximum number of tokens allowed \(?WINDOW",
         # Mistral.
         r"prompt contains ASKED tokens.{0,40}? too large for model with WINDOW maximum context",
-        # vLLM's engine.
+        # vLLM again, and its engine.
+        (
+            rf"you passed ASKED input tokens and requested (?P<answer>{_N}) output tokens\. "
+            r"However, the model's context length is only WINDOW tokens"
+        ),
+        r"the model's context length is only WINDOW tokens",
         r"prompt \(length ASKED\) is longer than the maximum model length of WINDOW",
         # sglang.
         r"input \(ASKED tokens\) is longer than the model's context length \(WINDOW tokens",
@@ -57,7 +69,16 @@ _FIGURES = tuple(
         r"request \(ASKED tokens\) exceeds the available context size \(WINDOW tokens",
         r"requested tokens \(ASKED\) exceed context window of WINDOW",
         r"n_prompt_tokens['\"]?\s*:\s*ASKED\s*,\s*['\"]n_ctx['\"]\s*:\s*WINDOW",
+        # Bedrock's models of Amazon.
+        r"too many input tokens\. max input tokens: WINDOW, request input token count: ASKED",
+        # Cohere.
+        (
+            r"total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed "
+            r"WINDOW(?: - received ASKED)?"
+        ),
         # Without both figures.
+        r"input token count exceeds the maximum number of tokens allowed \(?WINDOW",
+        r"number of input tokens exceeds maximum length",  # Bedrock
         r"maximum context length is WINDOW tokens",
         r"maximum context length of WINDOW tokens",
         r"exceed the configured limit of WINDOW tokens",
@@ -66,6 +87,7 @@ _FIGURES = tuple(
         r"input is too long for requested model",  # Bedrock
         r"prompt too long; exceeded (?:max )?context length",  # Ollama
         r"input length exceeds (?:the|maximum) context length",  # likewise
+        rf"\b(?:{'|'.join(_CODES)})\b",  # the code alone, as some clients say it
     )
 )
 """How endpoints say that a request is too long, with the figures in it."""
@@ -78,8 +100,8 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
     Return a `ContextLengthError` if an endpoint's error says that a request is too long.
 
     It is recognised by its ``code`` (``context_length_exceeded``), the code in its ``body``, or
-    the wording of OpenAI, Azure, Anthropic, Gemini, Bedrock, Mistral, vLLM, sglang, TGI, llama.cpp
-    and Ollama. No package is needed for it.
+    the wording of OpenAI, Azure, Anthropic, Gemini, Bedrock, Cohere, Mistral, vLLM, sglang, TGI,
+    llama.cpp and Ollama. No package is needed for it.
 
     Args:
         error: The error of a client, such as ``openai.BadRequestError``.
@@ -88,6 +110,9 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
         An error to raise, with both figures if the endpoint states them, and *error* as its cause.
         The requested tokens include the answer's where the endpoint adds them to the input's.
         None if *error* is about something else.
+
+    Raises:
+        InvalidArgumentError: *error* is no exception.
 
     Examples:
         >>> class BadRequestError(Exception):
@@ -106,6 +131,11 @@ def context_length_error(error: BaseException) -> ContextLengthError | None:
     """
     if isinstance(error, ContextLengthError):
         return error
+    if not isinstance(error, BaseException):
+        raise InvalidArgumentError(
+            f"error must be an exception, not {_validate.type_name(error)}: give the one that the "
+            f"client raised"
+        )
     body = _of(error, "body")
     details = body.get("error", body) if isinstance(body, Mapping) else {}
     details = details if isinstance(details, Mapping) else {}

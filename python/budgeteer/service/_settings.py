@@ -14,7 +14,7 @@ from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._files import decode, join, mapping, reason
 from budgeteer._public import public
-from budgeteer._pydantic import instance_schema
+from budgeteer._pydantic import options_schema
 from budgeteer.config import ConfigError, document_of
 from budgeteer.errors import InvalidArgumentError
 
@@ -98,8 +98,8 @@ class LlmSettings:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Let pydantic take an instance as it is."""
-        return instance_schema(cls)
+        """Let pydantic take an instance as it is, or a mapping of its options."""
+        return options_schema(cls)
 
     @property
     def limits(self) -> ActiveModel:

@@ -62,8 +62,8 @@ class Negotiation:
         system_tokens: The tokens of the system prompt.
         memory_tokens: The tokens of the chosen memories.
         tool_tokens: The tokens of the tool schemas.
-        is_exact: Whether nothing was guessed: the model is known, an exact counter counted
-            messages, memories and tools, and the system prompt is counted or stated.
+        is_exact: Whether nothing was guessed: the model is known, the system prompt is counted or
+            stated, and an exact counter counted messages, memories and tools, if there are any.
 
     Examples:
         >>> negotiate(model="gpt-4o", messages=4, max_output_tokens=1_000).input_token_count
@@ -196,7 +196,7 @@ def negotiate(
     is_guessed = system is None and not is_among
     if system is None:
         system = 0 if is_among else SYSTEM_TOKENS
-    chosen, memory_tokens, memory_count = _memories(
+    chosen, memory_tokens, memory_count, has_memories = _memories(
         memories,
         counting.count,
         _validate.number("min_importance", min_importance),
@@ -215,8 +215,14 @@ def negotiate(
         adjusted = min(adjusted, limits.max_output_tokens)
     adjusted = max(floor, adjusted)
     overflows = adjusted > available or taken > limits.max_input_tokens
-    is_stated = (
-        is_guessed or not message_tokens.is_exact or _is_number(memories) or not limits.known
+    is_known = limits.known and not is_guessed and message_tokens.is_exact
+    if _is_number(memories):
+        is_known = is_known and not memory_count
+    is_counting = (
+        not _is_number(messages)
+        or isinstance(system_tokens, str)
+        or has_memories
+        or tool_tokens > 0
     )
     if strict and overflows:
         raise BudgetExhaustedError(
@@ -241,7 +247,7 @@ def negotiate(
         system_tokens=system,
         memory_tokens=memory_tokens,
         tool_tokens=tool_tokens,
-        is_exact=counter is not None and not is_stated and counting.is_exact,
+        is_exact=is_known and (not is_counting or (counter is not None and counting.is_exact)),
     )
     _log(negotiation)
     return negotiation
@@ -316,7 +322,7 @@ def _messages(
     """Return the number of messages and their tokens."""
     if _is_number(messages):
         number = _validate.tokens("messages", messages)
-        return number, MessageCount(number * per_message, is_exact=False)
+        return number, MessageCount(number * per_message, is_exact=number == 0)
     items = _validate.batch("messages", messages)
     for i, item in enumerate(items):
         mapping(f"messages[{i}]", item)
@@ -332,12 +338,13 @@ def _memories(
     max_age_days: float,
     max_tokens: int | None,
     now: float,
-) -> tuple[tuple[int, ...], int, int]:
-    """Return the places of the chosen memories, their tokens, and their number."""
+) -> tuple[tuple[int, ...], int, int, bool]:
+    """Return the places of the chosen memories, their tokens and number, and if any was given."""
     if _is_number(memories):
-        return (), 0, _validate.tokens("memories", memories)
+        return (), 0, _validate.tokens("memories", memories), False
     found = []
-    for i, memory in enumerate(_validate.batch("memories", memories)):
+    items = _validate.batch("memories", memories)
+    for i, memory in enumerate(items):
         where = f"memories[{i}]"
         importance, age = math.inf, -math.inf
         if isinstance(memory, str):
@@ -360,7 +367,7 @@ def _memories(
         if max_tokens is None or total + tokens <= max_tokens:
             chosen.append(i)
             total += tokens
-    return tuple(sorted(chosen)), total, len(chosen)
+    return tuple(sorted(chosen)), total, len(chosen), bool(items)
 
 
 def _age(where: str, memory: Mapping[str, Any], now: float) -> float:

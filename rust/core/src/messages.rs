@@ -449,7 +449,9 @@ impl<'a> Costs<'a> {
 /// estimate that errs high. It costs the tokens of its JSON, or for audio and
 /// video one for every 16 characters of it; and at least 5000 where its type
 /// names audio, a video, a file or a document. What a part only refers to may
-/// still be larger. [`Message::is_exact`] is false for it.
+/// still be larger. A document of plain text costs its texts. A part without a
+/// type is a text if it has one, else such an estimate by its keys.
+/// [`Message::is_exact`] is false for an estimate.
 ///
 /// # Examples
 ///

@@ -66,7 +66,7 @@ impl Short {
         Some(Self(bytes))
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0[..usize::from(self.0[15])]
     }
 
@@ -80,7 +80,7 @@ impl Short {
 }
 
 /// The number of bits of the place of a word seen lately: 8,192 of them, in
-/// 320 KB for each thread that stems.
+/// 264 KB for each thread that stems.
 const RECENT_BITS: u32 = 13;
 
 /// The place of no language.

@@ -98,23 +98,35 @@ impl<'a> Cut<'a> {
 
     /// Returns the longest piece that counts at most `max_tokens` tokens.
     ///
-    /// It is never longer than the text. The bisection assumes that a longer
-    /// piece counts no less. Where that is not so, the piece still fits, but a
-    /// longer one might have fitted too.
+    /// It is never longer than the text, but where words are counted: there the
+    /// marker may have more characters than the words that it stands for. The
+    /// bisection assumes that a longer piece counts no less. Where that is not
+    /// so, the piece still fits, but a longer one might have fitted too. Between
+    /// words, longer is of more words.
     pub(crate) fn longest<E>(
         &self,
         max_tokens: u64,
         mut count: impl FnMut(usize, usize) -> Result<u64, E>,
     ) -> Result<Option<Piece>, E> {
-        if let Some(words) = &self.words {
-            return words.longest(max_tokens, count);
-        }
         let mut best = None;
-        let (mut low, mut high) = (0, self.chars.saturating_sub(self.marker.chars()));
+        let most = match &self.words {
+            Some(words) => words.heads.len() + words.tails.len() - 2,
+            None => self.chars.saturating_sub(self.marker.chars()),
+        };
+        let (mut low, mut high) = (0, most);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            let Some((head, tail)) = self.ends(middle) else {
-                low = middle;
+            let ends = match &self.words {
+                Some(words) => words.most_even(middle),
+                None => self.ends(middle),
+            };
+            let Some((head, tail)) = ends else {
+                // With so many words nothing is cut out; so few characters
+                // are no cluster.
+                match self.words {
+                    Some(_) => high = middle - 1,
+                    None => low = middle,
+                }
                 continue;
             };
             let tokens = count(head, tail)?;
@@ -196,8 +208,6 @@ struct Words {
     heads: Vec<usize>,
     /// The length, and where the tail begins with each more of its words.
     tails: Vec<usize>,
-    /// The least that is cut out, in code points: the length of the marker.
-    least_out: usize,
 }
 
 impl Words {
@@ -219,44 +229,18 @@ impl Words {
             spaces.reverse();
             tails.extend(ends_of_words(&clusters, &spaces, behind).iter().map(|at| chars - at));
         }
-        Self { heads, tails, least_out: marker.chars().max(1) }
-    }
-
-    /// Returns the piece of the most words that counts at most `max_tokens`
-    /// tokens, if one of more words counts no less.
-    fn longest<E>(
-        &self,
-        max_tokens: u64,
-        mut count: impl FnMut(usize, usize) -> Result<u64, E>,
-    ) -> Result<Option<Piece>, E> {
-        let mut best = None;
-        let (mut low, mut high) = (0, self.heads.len() + self.tails.len() - 2);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            let Some((head, tail)) = self.most_even(middle) else {
-                high = middle - 1;
-                continue;
-            };
-            let tokens = count(head, tail)?;
-            if tokens <= max_tokens {
-                low = middle;
-                best = Some(Piece { head, tail, tokens });
-            } else {
-                high = middle - 1;
-            }
-        }
-        Ok(best)
+        Self { heads, tails }
     }
 
     /// Returns the piece of that many words with the most even ends, or None if
-    /// all are longer than the text. The start gets the odd word.
+    /// nothing would be cut out. The start gets the odd word.
     fn most_even(&self, words: usize) -> Option<(usize, usize)> {
         let first = words.saturating_sub(self.tails.len() - 1);
         let last = words.min(self.heads.len() - 1);
         let ends = |of_head: usize| (self.heads[of_head], self.tails[words - of_head]);
         let even = words - words / 2;
         (first..=last)
-            .filter(|&of_head| ends(of_head).0 + self.least_out <= ends(of_head).1)
+            .filter(|&of_head| ends(of_head).0 < ends(of_head).1)
             .min_by_key(|of_head| of_head.abs_diff(even))
             .map(ends)
     }
@@ -322,7 +306,8 @@ impl Estimate {
     ///
     /// Like [`truncate`], but [`Estimate::Words`] cuts between words: no word is
     /// left in part, and none runs on into the marker. As many words stay as
-    /// fit.
+    /// fit, so that the piece may have more characters than the text where the
+    /// marker is longer than what it stands for.
     ///
     /// # Examples
     ///
@@ -417,9 +402,10 @@ mod tests {
         assert_eq!(Some("Green tea ..."), cut(text, 3, Keep::Start, "...").as_deref());
         assert_eq!(Some("... not oxidised."), cut(text, 3, Keep::End, "...").as_deref());
         assert_eq!(Some("Green tea oxidised."), cut(text, 3, Keep::Both, "").as_deref());
-        // A long word may take the room of one side: the other has more words.
-        let lopsided = "a bbb c d eeeeeeee f";
-        assert_eq!(Some("a [...] d eeeeeeee f"), cut(lopsided, 5, Keep::Both, " [...]").as_deref());
+        // As many words stay as fit, even beside a marker longer than those that go.
+        let short = "a bbb c d eeeeeeee f";
+        assert_eq!(Some("a bbb [...] eeeeeeee f"), cut(short, 5, Keep::Both, " [...]").as_deref());
+        assert_eq!(Some("a bbb c d [...]"), cut(short, 5, Keep::Start, " [...]").as_deref());
         assert_eq!(Some(""), cut(text, 0, Keep::Start, "").as_deref());
         assert_eq!(None, cut(text, 5, Keep::Both, "..."));
     }

@@ -35,8 +35,9 @@ def packed(run):
         status, out, err = run(
             "pack", "--query", query, "-o", "json", *FIXED, *options, stdin=json.dumps(chunks)
         )
-        assert (0, "") == (status, err)
-        return json.loads(out)
+        answer = json.loads(out)
+        assert (not answer["kept"], not answer["kept"]) == (status, bool(err))
+        return answer
 
     return packed
 
@@ -185,10 +186,27 @@ def test_a_line_of_json_ends_at_a_newline_only(run):
     assert "a\u2028b\x85c\n\nd" == run("pack", "--query", "", "--max-tokens", 9, stdin=text)[1]
 
 
-@pytest.mark.parametrize("text", ["", "\n \n", "[]"])
-def test_no_chunks_pack_to_nothing(run, text):
-    """Empty input is no error, and its packing is empty."""
-    assert (0, "", "") == run("pack", "--query", "x", "--max-tokens", 9, stdin=text)
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        *(
+            (text, (), "there is no text in standard input")
+            for text in ("", "\n \n", "[]", '[""]')
+        ),
+        ('["Green tea is mild."]', (), "nothing fits into 2 tokens; a larger -n has room, and "),
+        ('["Green tea"]', ("--min-score", 9), "nothing in standard input scores 9.0 or more"),
+        ('["tea"]', ("--max-chunks", 0), "--max-chunks 0 keeps nothing"),
+    ],
+)
+def test_nothing_packed_is_status_1(run, text, options, reason):
+    """As with ask: a line says why; JSON is the document of the empty packing."""
+    arguments = ("pack", "--query", "x", "--max-tokens", 2, *options)
+    status, out, err = run(*arguments, stdin=text)
+    assert (1, "") == (status, out)
+    assert err.startswith(f"budgeteer: {reason}")
+    status, out, said = run(*arguments, "-o", "json", stdin=text)
+    assert (1, err) == (status, said)
+    assert ("", []) == (json.loads(out)["text"], json.loads(out)["kept"])
 
 
 def test_input_may_come_from_a_stream_without_bytes(run, monkeypatch):
@@ -206,6 +224,7 @@ def test_lone_surrogates_are_escaped(run):
     assert "x\ud800y" == json.loads(out)["kept"][0]["text"]
 
 
+WHOLE = f"must be a whole number from 0 to {2**63 - 1}, not"
 BAD_ITEM = "must be a str or a JSON object, not"
 
 
@@ -236,11 +255,13 @@ def test_bad_input_is_refused(refused, text, message):
     ("options", "message"),
     [
         (["--max-tokens", -1], f"max_tokens must be from 0 to {2**63 - 1}, not -1"),
-        (["--max-tokens", "x"], "argument -n/--max-tokens: invalid int value: 'x'"),
-        (["--max-tokens", "1.5"], "argument -n/--max-tokens: invalid int value: '1.5'"),
+        (["--max-tokens", "x"], f"argument -n/--max-tokens: {WHOLE} 'x'"),
+        (["--max-tokens", "1.5"], f"argument -n/--max-tokens: {WHOLE} '1.5'"),
+        (["--reserve-tokens", "x"], f"argument --reserve-tokens: {WHOLE} 'x'"),
+        (["--max-chunks", "x"], f"argument --max-chunks: {WHOLE} 'x'"),
         (["--reserve-tokens", -2], f"reserve_tokens must be from 0 to {2**63 - 1}, not -2"),
         (["--min-score", "nan"], "min_score must be a number, not NaN"),
-        (["--min-score", "high"], "argument --min-score: invalid float value: 'high'"),
+        (["--min-score", "high"], "argument --min-score: must be a number, not 'high'"),
         (
             ["--overflow", "truncate"],
             (
@@ -390,6 +411,18 @@ def test_no_arguments_are_a_call_for_help(run):
     assert run("--help")[1] == out
 
 
+def test_help_is_a_word_too(run):
+    """Alone it is the help of the program, before a command that of the command."""
+    assert run("--help") == run("help")
+    assert run("ask", "--help") == run("help", "ask")
+
+
+def test_a_misspelt_command_has_a_hint(refused):
+    """As misspelt values of options have."""
+    assert refused("quarry").endswith(", not 'quarry'; did you mean 'query'?")
+    assert refused("xyz").endswith(", not 'xyz'")
+
+
 def test_version_and_help(run):
     """The version and the help are answers: status 0, nothing on standard error."""
     assert (0, f"budgeteer {budgeteer.__version__}\n", "") == run("--version")
@@ -404,7 +437,10 @@ def test_version_and_help(run):
     [
         (["ask", "docs"], "the following arguments are required: QUERY"),
         (["cut"], "the following arguments are required: -n/--max-tokens"),
-        (["quarry"], "argument COMMAND: invalid choice: 'quarry'"),
+        (["quarry"], "argument COMMAND: must be one of 'ask', 'query', "),
+        (["help", "quarry"], "argument COMMAND: must be one of 'ask', "),
+        (["count", "--max", "abc"], f"argument --max: {WHOLE} 'abc'"),
+        (["gate", "--max-docs", "abc"], f"argument --max-docs: {WHOLE} 'abc'"),
         (["query"], "the following arguments are required: -c/--config, -q/--query/-t/--text"),
         (["query", "-c"], "argument -c/--config: expected one argument"),
         (["pack"], "the following arguments are required: -q/--query/-t/--text"),

@@ -1,6 +1,7 @@
 """``budgeteer ask``: a question, a folder, and what of it fits."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -140,6 +141,61 @@ def test_large_files_are_split(run, docs):
     assert "teapot" in kept["text"]
 
 
+@pytest.mark.parametrize("budget", [20, 30, 40, 63, 80, 127])
+@pytest.mark.parametrize("name", ["gpt-4o", "gpt-4", "words"])
+def test_a_small_budget_holds_a_part(run, docs, budget, name):
+    """Parts are as small as the budget asks for, so that prose has some that fit."""
+    sentence = "Every office has a kettle, and the green tea beside it is free for all. "
+    (docs / "long.txt").write_text(sentence * 40)
+    lines = [f"{line}\n" for line in [sentence.strip()] * 40]
+    (docs / "lines.txt").write_text("".join(lines))
+    for file in ("long.txt", "lines.txt"):
+        status, out, err = run("ask", f"docs/{file}", "green tea", "-n", budget, "-m", name)
+        assert (0, "") == (status, err)
+        assert "green tea" in out
+        assert budgeteer.get_counter(name).count(out) <= budget
+
+
+@pytest.mark.parametrize("output", ["json", "xml"])
+def test_ids_of_a_long_line_are_unique(run, docs, output):
+    """Its first part has the number of the line, those that follow count on."""
+    (docs / "long.txt").write_text("Tea.\n" + "The tea is green. " * 100)
+    options = ("--dedupe", "none", "--order", "document", "-n", 600, "-o", output)
+    _, out, _ = run("ask", "docs/long.txt", "docs/notes.txt", "tea", *options)
+    if output == "json":
+        answer = json.loads(out)
+        found = [chunk["id"] for part in ("kept", "dropped") for chunk in answer[part]]
+    else:
+        found = re.findall(r'<document id="(.*?)"', out)
+    assert len(found) >= 3
+    assert len({*found}) == len(found)
+    assert {"docs/long.txt:2", "docs/long.txt:2.2", "docs/notes.txt:1"} <= {*found}
+
+
+def test_a_file_named_twice_has_ids_of_its_own(run, docs):
+    """Its second copy is dropped, and can be told from the first."""
+    _, out, _ = run("ask", "docs/notes.txt", "docs/notes.txt", "tea", "-o", "json")
+    answer = json.loads(out)
+    assert ["docs/notes.txt:1"] == [kept["id"] for kept in answer["kept"]]
+    assert ["docs/notes.txt:1.2"] == [dropped["id"] for dropped in answer["dropped"]]
+
+
+def test_ask_reads_standard_input(run, docs):
+    """As count does, beside files or alone."""
+    text = "# Beverages\n\nGreen tea is free.\n"
+    status, out, err = run("ask", "-", "tea", "-o", "json", stdin=text)
+    assert (0, "") == (status, err)
+    (kept,) = json.loads(out)["kept"]
+    assert ("standard input:1", "standard input") == (kept["id"], kept["source"])
+    assert text.strip() == kept["text"]
+    out = run("ask", "docs", "-", "tea", "--ranking", "recency", "-o", "json", stdin=text)[1]
+    sources = [kept["source"] for kept in json.loads(out)["kept"]]
+    assert {"standard input", "docs/notes.txt", "docs/guide.md"} == {*sources}
+    assert "standard input" == sources[0]
+    expected = "budgeteer: nothing in standard input has a word of the question\n"
+    assert (1, "", expected) == run("ask", "-", "zebra", stdin=text)
+
+
 # Nothing to print.
 
 
@@ -147,9 +203,56 @@ def test_nothing_matches(run, docs):
     """Text without a word of the question is status 1, and nothing on standard output."""
     expected = "budgeteer: nothing in docs has a word of the question\n"
     assert (1, "", expected) == run("ask", "docs", "zebra")
-    assert (1, "", expected) == run("ask", "docs", "")
-    for output in ("json", "markdown", "xml"):
+    for output in ("markdown", "xml"):
         assert (1, "", expected) == run("ask", "docs", "zebra", "-o", output)
+
+
+@pytest.mark.parametrize(
+    ("folder", "arguments"), [("docs", ("zebra",)), ("docs", ("tea", "-n", 1)), ("none", ("tea",))]
+)
+def test_json_stays_json_where_nothing_is_found(run, docs, folder, arguments):
+    """A script that reads the output gets the document of an empty packing, and the status."""
+    Path("none").mkdir()
+    expected = run("ask", folder, *arguments)
+    status, out, err = run("ask", folder, *arguments, "-o", "json")
+    assert (1, "", err) == expected
+    assert 1 == status
+    answer = json.loads(out)
+    assert ("", 0, []) == (answer["text"], answer["total_tokens"], answer["kept"])
+    assert (folder == "docs") == bool(answer["dropped"])
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "reason"),
+    [
+        ("the of and", (), "the question has no word but stopwords; --stopwords none counts them"),
+        ("der die", ("--stopwords", "german"), "the question has no word but stopwords; "),
+        ("zebra " * 9_000, (), "nothing in docs has a word of the question"),
+        ("the of zebra", (), "nothing in docs has a word of the question"),
+        ("der die", (), "nothing in docs has a word of the question"),
+        ("the of", ("--ranking", "keyword"), "the question has no word to look for"),
+        ("", (), "the question has no word to look for"),
+        ("", ("--stopwords", "none"), "the question has no word to look for"),
+        ("?!", (), "the question has no word to look for"),
+    ],
+)
+def test_a_question_without_words_is_the_reason(run, docs, question, options, reason):
+    """Where nothing could match, that is not said of the folder."""
+    status, out, err = run("ask", "docs", question, *options)
+    assert (1, "") == (status, out)
+    assert err.startswith(f"budgeteer: {reason}")
+
+
+def test_stopwords_none_is_a_remedy(run, docs):
+    """As the reason says."""
+    assert 1 == run("ask", "docs", "is the")[0]
+    assert 0 == run("ask", "docs", "is the", "--stopwords", "none")[0]
+
+
+def test_a_glob_that_chooses_nothing_is_named(run, docs):
+    """The folder has text, and the glob none of it."""
+    expected = "budgeteer: there is no text in docs for --glob '*.zzz'\n"
+    assert (1, "", expected) == run("ask", "docs", "tea", "-g", "*.zzz")
 
 
 def test_no_text_at_all(run, tmp_path):
@@ -160,11 +263,22 @@ def test_no_text_at_all(run, tmp_path):
 
 def test_nothing_fits(run, docs):
     """What matches and is too large is another reason."""
-    expected = "budgeteer: nothing that has a word of the question fits into 3 tokens\n"
+    expected = (
+        "budgeteer: nothing that has a word of the question fits into 3 tokens; a larger -n has "
+        "room, and --overflow truncate_end cuts to fit\n"
+    )
     assert (1, "", expected) == run("ask", "docs", QUESTION, "-n", 3)
     _, _, err = run("ask", "docs", QUESTION, "-n", 3, "--explain")
-    assert err.startswith("Kept 0 of 4 chunks ")
+    assert err.startswith("Kept 0 of 5 chunks ")
     assert err.endswith("\n" + expected)
+    assert 0 == run("ask", "docs", QUESTION, "-n", 3, "--overflow", "truncate_end")[0]
+
+
+def test_no_remedy_is_named_that_was_taken(run, tmp_path):
+    """Of a text that cannot be cut any shorter."""
+    (tmp_path / "a.txt").write_text("tea")
+    options = ("-n", 0, "--overflow", "truncate_middle")
+    assert run("ask", tmp_path, "tea", *options)[2].endswith("; a larger -n has room\n")
 
 
 # What is not read.

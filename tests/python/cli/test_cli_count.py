@@ -76,6 +76,16 @@ def test_a_folder_is_counted_file_by_file(run, docs):
     assert (2, expected) == (status, err)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("count",), ("count", "docs/b.md"), ("count", "-", ""), ("ask", "docs/b.md", "a")],
+)
+def test_a_glob_without_a_folder_is_refused(refused, docs, arguments):
+    """It would choose from nothing: a file that is named is read, whatever the glob."""
+    message = refused(*arguments, "-g", "*.md", stdin="tea")
+    assert "--glob is for the files of folders, and no PATH is a folder" == message
+
+
 def test_a_glob_chooses_from_a_folder(run, docs):
     """What is not chosen is not looked at, so that the status is 0."""
     expected = "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n"
@@ -118,9 +128,30 @@ def test_many_that_cannot_be_counted_are_one_line(run, docs):
     assert 32 == len(json.loads(out)["skipped"])
 
 
-def test_an_empty_folder_has_no_tokens(run, tmp_path):
+@pytest.mark.parametrize("options", [(), ("--max", 3)])
+def test_nothing_to_count_is_no_pass(refused, docs, options):
+    """A gate that was pointed at no file says so, with the folder and the globs."""
+    (docs / "none").mkdir()
+    assert "there is nothing to count in docs/none" == refused("count", *options, "docs/none")
+    expected = "there is nothing to count in docs, docs/deep for --glob '*.zzz' --glob '!a'"
+    arguments = ("docs", "docs/deep", "-g", "*.zzz", "-g", "!a")
+    assert expected == refused("count", *options, *arguments)
+
+
+def test_nothing_to_count_is_json_all_the_same(run, docs):
+    """The document has no files, and the status is that of the error."""
+    status, out, err = run("count", "docs", "-g", "*.zzz", "-o", "json")
+    assert (2, "budgeteer: error: there is nothing to count in docs for --glob '*.zzz'\n") == (
+        status,
+        err,
+    )
+    assert (0, []) == (json.loads(out)["total_tokens"], json.loads(out)["files"])
+
+
+def test_an_empty_file_has_no_tokens(run, tmp_path):
     """It is an answer."""
-    assert (0, "0\ttotal\n", "") == run("count", "--max", 0, tmp_path)
+    (tmp_path / "a.txt").write_text("")
+    assert (0, f"0\t{tmp_path / 'a.txt'}\n", "") == run("count", "--max", 0, tmp_path)
 
 
 def test_count_answers_in_json(run, docs):
@@ -174,6 +205,32 @@ def test_cut_keeps_the_start_of_a_file(run, tmp_path):
     assert (0, "", "") == run("cut", "-n", 0, path)
 
 
+def test_cut_marks_what_is_missing_in_the_middle(run):
+    """Two ends never read as a sentence that nobody wrote, unless that is asked for."""
+    text = "Green tea is mild, black tea is strong."
+    arguments = ("cut", "-n", 7, "--keep", "both")
+    assert (0, "Green tea is [...]  strong.", "") == run(*arguments, stdin=text)
+    assert (0, "Green tea is/ is strong.", "") == run(*arguments, "--marker", "/", stdin=text)
+    assert (0, "Green tea is mild is strong.", "") == run(*arguments, "--marker", "", stdin=text)
+    for keep in ("start", "end"):
+        out = run("cut", "-n", 4, "--keep", keep, stdin=text)[1]
+        assert out in text
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2])
+@pytest.mark.parametrize("keep", ["start", "end", "both"])
+def test_a_marker_that_leaves_no_text_is_refused(run, refused, limit, keep):
+    """An empty answer would be taken for an empty text; one that fits needs no marker."""
+    arguments = ("cut", "-n", limit, "--keep", keep, "--marker", " [...] ")
+    expected = (
+        "the marker ' [...] ' has 2 tokens, and no text fits beside it into the "
+        f"{limit} of -n: give a larger -n, or --marker ''"
+    )
+    assert expected == refused(*arguments, stdin="Green tea is mild.")
+    assert (0, "", "") == run(*arguments, stdin="")
+    assert (0, "tea", "") == run("cut", "-n", 1, "--keep", "both", stdin="tea")
+
+
 def test_cut_ends_the_line_at_a_terminal(run, monkeypatch):
     """As with pack, only a person gets a line end."""
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
@@ -184,7 +241,10 @@ def test_cut_ends_the_line_at_a_terminal(run, monkeypatch):
     ("arguments", "message"),
     [
         (["-n", "-1"], "max_tokens must be from 0 to "),
-        (["-n", "x"], "argument -n/--max-tokens: invalid int value: 'x'"),
+        (
+            ["-n", "x"],
+            f"argument -n/--max-tokens: must be a whole number from 0 to {2**63 - 1}, not 'x'",
+        ),
         (["-n", "5", "--keep", "strat"], "argument --keep: must be one of 'start', 'end', 'both'"),
         (["-n", "5", "-m", "wrods"], "argument -m/--counter: counter must be one of "),
         (["-n", "5", str(Path("no", "such"))], "cannot read "),

@@ -67,6 +67,19 @@ def test_ask_adds_the_place(run, tmp_path):
     } == answer  # fmt: skip
 
 
+def test_what_the_metadata_knows_is_shown(run, config):
+    """Title, source and id are found where templates find them, in JSON and in text."""
+    inner = {"id": "m", "source": "kitchen", "title": "Leaves"}
+    rows = [{"text": "Green tea.", "metadata": inner}, {"text": "Rye " * 30, "metadata": inner}]
+    config.with_name("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    answer = json.loads(run("query", "-c", config, "-q", "tea", "-o", "json")[1])
+    for part in ("kept", "chunks", "dropped"):
+        assert [("m", "Leaves")] == [(item["id"], item["title"]) for item in answer[part]]
+    assert "\n  [rows] Leaves: score=" in run("query", "-c", config, "-q", "tea")[1]
+    arguments = ("pack", "-q", "tea", "-n", 9, "--explain", "--dropped", "all")
+    assert "\nChunk 1 (m) was dropped: " in run(*arguments, stdin=json.dumps(rows))[2]
+
+
 def test_each_chunk_is_a_line(run):
     """So that grep, head and sed have something to go by."""
     arguments = ("pack", "-q", "tea", "-n", 3, "-o", "json")

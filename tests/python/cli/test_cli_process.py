@@ -12,7 +12,7 @@ from test_cli_query import EXAMPLE, POLICY
 
 import budgeteer
 from budgeteer import InternalError
-from budgeteer.cli import _count, main
+from budgeteer.cli import _streams, main
 
 NEEDS_FILES = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
 
@@ -40,7 +40,7 @@ def test_an_interrupt_is_status_130(run, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_count, "read", interrupted)
+    monkeypatch.setattr(_streams, "read", interrupted)
     assert (130, "", "") == run("count", "-")
 
 
@@ -51,7 +51,7 @@ def test_a_defect_is_not_hidden(monkeypatch, error):
     def broken(*_):
         raise error
 
-    monkeypatch.setattr(_count, "read", broken)
+    monkeypatch.setattr(_streams, "read", broken)
     with pytest.raises(type(error)):
         main(["count", "-"])
 

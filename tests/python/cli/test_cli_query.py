@@ -159,3 +159,25 @@ def test_query_says_estimated_of_estimates_only(run, tmp_path):
     ]:
         path.write_text(budget + source, encoding="utf-8")
         assert run("query", "-c", path, "-t", "tea")[1].startswith(counted)
+
+
+def test_query_shows_what_only_the_metadata_says(run, tmp_path):
+    """A chunk without an id or a title of its own has those in its metadata, as in templates."""
+    inner = {"id": 7, "title": "Tea"}
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "Green tea.", "metadata": inner}))
+    (tmp_path / "c.yaml").write_text("sources: [{type: jsonl, path: a.jsonl, name: rows}]")
+
+    lines = run("query", "-c", tmp_path / "c.yaml", "-q", "tea")[1].splitlines()
+    answer = json.loads(run("query", "-c", tmp_path / "c.yaml", "-q", "tea", "-o", "json")[1])
+
+    assert lines[1].startswith("  [rows] Tea: ")
+    for chunk in (answer["kept"][0], answer["chunks"][0]):
+        assert (7, "rows", "Tea") == (chunk["id"], chunk["source"], chunk["title"])
+
+
+def test_explain_names_a_dropped_chunk_by_the_id_in_its_metadata(run, tmp_path):
+    """The id that a template would show."""
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "Tea.", "metadata": {"id": "t"}}))
+    options = ("--explain", "--dropped", "all", "-n", "0")
+    said = run("pack", "-q", "tea", "--input", tmp_path / "a.jsonl", *options)[2]
+    assert "Chunk 0 (t) was dropped: " in said

@@ -10,8 +10,11 @@ import time
 
 import embedding_server
 import pytest
+from support import ONLY_REFERENCE
 
 pty = pytest.importorskip("pty", reason="has no terminals")
+
+pytestmark = pytest.mark.skipif(ONLY_REFERENCE, reason="its processes count exactly, offline")
 
 ESCAPE = b"\x1b"
 PLAIN = {

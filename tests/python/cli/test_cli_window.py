@@ -10,6 +10,7 @@ import pytest
 
 from budgeteer.window import list_models, model_limits, negotiate
 
+WHOLE = f"must be a whole number from 0 to {2**63 - 1}, not"
 DOCUMENT = ("--model", "gpt-3.5-turbo", "--messages", "50", "--max-tokens", "5000")
 
 
@@ -138,14 +139,17 @@ def test_models_looks_one_up(run):
     ("arguments", "message"),
     [
         (["inspect"], "the following arguments are required: --model, --messages, --max-tokens"),
-        (["inspect", *DOCUMENT[:-1], "x"], "argument --max-tokens: invalid int value: 'x'"),
+        (["inspect", *DOCUMENT[:-1], "x"], f"argument --max-tokens: {WHOLE} 'x'"),
         (["inspect", *DOCUMENT[:-1], "-1"], "--max-tokens must be from 0 to "),
         (["inspect", *DOCUMENT, "--memories", "no/such/file"], "no/such/file: No such file"),
         (["inspect", *DOCUMENT, "--memories", "9" * 5000], "9999"),
         (["inspect", *DOCUMENT, "--memories", "9" * 50], "memories must be from 0 to "),
         (["inspect", *DOCUMENT, "--tools", "3"], "3: No such file"),
         (["inspect", *DOCUMENT, "--counter", "wrods"], "argument --counter: "),
-        (["inspect", *DOCUMENT, "--safety-margin", "atuo"], "argument --safety-margin: "),
+        (
+            ["inspect", *DOCUMENT, "--safety-margin", "atuo"],
+            "argument --safety-margin: must be a whole number from 0 on or 'auto', not 'atuo'",
+        ),
         (["models", "a", "b"], "unrecognized arguments: b"),
         (["models", "-o", "jsn"], "argument -o/--output: must be one of "),
     ],

@@ -171,7 +171,7 @@ keeps = st.sampled_from(["start", "end", "both"])
     cut=st.fixed_dictionaries({"keep": keeps, "marker": markers}),
 )
 def test_truncate(name, counter, text, max_tokens, cut):
-    """A cut fits; what fits is not cut; a cut is whole clusters and the marker, never longer."""
+    """A cut fits; what fits is not cut; a cut is whole clusters and the marker."""
     with using(name) as backend:
         counter = get_counter(counter)
         result = counter.truncate(text, max_tokens, **cut)
@@ -183,7 +183,8 @@ def test_truncate(name, counter, text, max_tokens, cut):
     if fits:
         assert text == result
         return
-    assert len(result) <= len(text)
+    # The words that go may be shorter than the marker.
+    assert len(result) <= len(text) or counter.name in ("words", "whitespace")
     if result:
         heads = places if cut["keep"] != "end" else [0]
         tails = places if cut["keep"] != "start" else [len(text)]

@@ -43,9 +43,7 @@ def best_count(text, limit, places, keep, marker):
     for head in places if keep != "end" else [0]:
         for tail in places if keep != "start" else [n]:
             is_piece = head <= tail and (head > 0 or tail < n)
-            if not is_piece or head + len(marker) + n - tail > n:
-                continue
-            if text[:head].isspace() or text[tail:].isspace():
+            if not is_piece or text[:head].isspace() or text[tail:].isspace():
                 continue
             parts = [text[:head], marker, text[tail:]]
             joined = "".join(parts)
@@ -75,20 +73,20 @@ def test_no_word_is_cut_and_no_room_left(name, text, limit, cut):
         assert text == result
         return
 
-    assert len(result) <= len(text)
     assert not Counter(result.split()) - Counter(text.split()) - Counter(marker.split())
     assert best_count(text, limit, places, keep, marker) == counter.count(result)
 
 
 @on_both
 @given(
-    words=st.lists(st.sampled_from(WORDS), min_size=30, max_size=60),
-    limit=st.integers(2, 20),
+    words=st.lists(st.sampled_from(WORDS), min_size=4, max_size=60),
+    data=st.data(),
     keep=keeps,
     marker=st.sampled_from([" [...]", MIDDLE_MARKER, "\u2026"]),
 )
-def test_the_limit_is_reached(name, words, limit, keep, marker):
-    """Where more is cut out than the marker takes, the count of what stays is the limit."""
+def test_the_limit_is_reached(name, words, data, keep, marker):
+    """The count of what stays is the limit, however short the words that go."""
+    limit = data.draw(st.integers(2, len(words) - 1))
     with using(name):
         result = get_counter("words").truncate(" ".join(words), limit, keep=keep, marker=marker)
 
@@ -151,6 +149,33 @@ def test_a_packed_chunk(backend, template, overflow, marker):
         shown = packing.kept[0].text.split()
         assert marker in shown
         assert set(shown) - {marker} <= set(text.split())
+
+
+@on_both
+@given(
+    numbers=st.lists(st.integers(0, 10**6), min_size=4, max_size=80, unique=True),
+    data=st.data(),
+    overflow=st.sampled_from(["truncate_end", "truncate_middle"]),
+    chunks_in_front=st.integers(0, 2),
+)
+@example(
+    numbers=[*range(10)], data=None, overflow="truncate_middle", chunks_in_front=0
+)  # the nine words of the budget are shorter than the marker
+def test_a_packed_chunk_fills_the_budget(name, numbers, data, overflow, chunks_in_front):
+    """A packer leaves no room beside a chunk of distinct words that it cuts."""
+    words = [f"{number:x}" for number in numbers]
+    size = len(words) - 1 if data is None else data.draw(st.integers(3, len(words) - 1))
+    chunks = [f"chunk {i}" for i in range(chunks_in_front)] + [" ".join(words)]
+    budget = 2 * chunks_in_front + size
+    with using(name):
+        packer = Packer(budget, counter="words", overflow=overflow, ranking="input")
+        packing = packer.pack("", chunks)
+
+    assert budget == packing.total_tokens
+    shown = [word for word in packing.kept[-1].text.split() if not word.startswith("[...")]
+    assert size - 1 == len(shown)
+    head = len(shown) if overflow == "truncate_end" else len(shown) - len(shown) // 2
+    assert words[:head] + words[len(words) - (len(shown) - head) :] == shown
 
 
 def test_a_section(backend):

@@ -1,5 +1,6 @@
 """The newest question and what follows it: how tool results are cut, and when that is refused."""
 
+import time
 from types import MappingProxyType
 
 import pytest
@@ -249,3 +250,17 @@ def test_any_counter(counter, backend):
                 continue
             assert count_messages(left, counter=counter) <= limit
             assert len(messages) == len(left)
+
+
+def test_many_results_take_time_in_proportion():
+    """Each of 16,000 results is cut in its own message, without a look at all the others."""
+    results = [m for i in range(16_000) for m in (call(f"{i}"), result(f"{i}", LOG[:90]))]
+    messages = [QUESTION, *results]
+    most = count_messages(messages, counter="chars_div4") - 5 * 16_000
+
+    start = time.perf_counter()
+    kept = trim_messages(messages, most, counter="chars_div4")
+
+    assert time.perf_counter() - start < 6
+    assert len(messages) == len(kept)
+    assert all(MARKER in message["content"] for message in kept[2::2])

@@ -14,6 +14,14 @@ QUESTION = {"role": "user", "content": "What does the log say?"}
 LOG = "Started. " * 500 + "Failed."
 
 
+def exact_words(text):
+    """Count words as a tokenizer would."""
+    return len(text.split())
+
+
+exact_words.is_exact = True
+
+
 class Keyed:
     """Like a mapping, but of no such class."""
 
@@ -42,6 +50,25 @@ class Dumped:
         }
 
 
+class OnlyDumped:
+    """Fields that are only in what it dumps, as those that a serializer names or computes."""
+
+    def __init__(self, **fields):
+        self._fields = fields
+
+    def model_dump(self):
+        return dict(self._fields)
+
+
+class Aliased(OnlyDumped):
+    """The same with attributes that are not what is dumped, and a copy that does not change it."""
+
+    content, text, type, role = "short", "short", "none", "none"
+
+    def model_copy(self, *, update):
+        return type(self)(**self._fields)
+
+
 class Copied(Dumped):
     """The same, with pydantic's way to copy it."""
 
@@ -59,8 +86,8 @@ def models():
 
 
 def kinds():
-    return {"keyed": lambda: Keyed, "dumped": lambda: Dumped, "copied": lambda: Copied,
-            "pydantic": models}  # fmt: skip
+    return {"keyed": lambda: Keyed, "dumped": lambda: Dumped, "only dumped": lambda: OnlyDumped,
+            "aliased": lambda: Aliased, "copied": lambda: Copied, "pydantic": models}  # fmt: skip
 
 
 @pytest.fixture(params=kinds())
@@ -114,17 +141,20 @@ def test_they_are_trimmed(kind):
 
 def inner(item):
     """Return the content or the text of a message or part, of a list that of its first part."""
+    if isinstance(item, OnlyDumped):
+        item = item.model_dump()
+    is_keyed = isinstance(item, (dict, Keyed))
     found = [
-        item[name] if isinstance(item, (dict, Keyed)) else getattr(item, name, None)
+        item[name] if is_keyed else getattr(item, name, None)
         for name in ("content", "text")
-        if not isinstance(item, (dict, Keyed)) or name in item.keys()  # noqa: SIM118
+        if not is_keyed or name in item.keys()  # noqa: SIM118
     ]
     value = next(value for value in found if value is not None)
     return value[0] if isinstance(value, list) else value
 
 
 def test_their_results_are_cut(kind):
-    """What is cut is a copy in the same type; what cannot be copied is an error that says so."""
+    """What is cut is a copy in the same type; what cannot be copied becomes a dict."""
     call = kind(role="assistant", content=None, tool_calls=CALLS)
     text = kind(type="text", text=LOG)
     use = {"role": "assistant", "content": [kind(type="tool_use", id="a", input={})]}
@@ -134,20 +164,13 @@ def test_their_results_are_cut(kind):
         [QUESTION, call, kind(role="tool", tool_call_id="a", content=[text])],
         [QUESTION, use, {"role": "user", "content": [part]}],
     ):
-        if kind is Dumped:
-            with pytest.raises(InvalidArgumentError) as caught:
-                trim_messages(messages, 200)
-            assert str(caught.value).endswith(
-                " is a tool result to be cut, and must be a mapping or have model_copy(), "
-                "not Dumped"
-            )
-            continue
         left = trim_messages(messages, 200)
         assert 195 <= count_messages(left) <= 200
         assert all(a is b for a, b in zip(left[:2], messages, strict=False))
         new, old = left[2], messages[2]
         while not isinstance(new, str):
-            assert type(new) is (dict if type(old) is Keyed else type(old))
+            is_kept = type(old) is dict or (hasattr(old, "model_copy") and kind is not Aliased)
+            assert type(new) is (type(old) if is_kept else dict)
             new, old = inner(new), inner(old)
         assert MARKER in new
         assert LOG == old
@@ -174,6 +197,15 @@ def test_what_is_no_message(value):
         count_messages([value])
     with pytest.raises(InvalidArgumentError, match=r"messages\[0\] must be a mapping, not "):
         trim_messages([value], 9)
+
+
+def test_an_object_without_fields():
+    """The error says what an object must have."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        count_messages([object()])
+    assert str(caught.value) == (
+        "messages[0] must be a mapping, not object; an object must have model_dump()"
+    )
 
 
 def test_what_json_does_not_have():
@@ -208,6 +240,51 @@ def test_unknown_parts_are_estimates(kind, data, tokens):
     assert [message] == trim_messages([message], count, counter="words")
     with pytest.raises(BudgetExhaustedError):
         trim_messages([message], count - 1, counter="words")
+
+
+@pytest.mark.parametrize(
+    ("part", "tokens", "is_exact"),
+    [
+        ({"text": "a b c"}, 3, True),
+        ({"type": None, "text": "a b c"}, 3, True),
+        ({"text": 7}, 2, False),
+        ({}, 1, False),
+        ({"toolResult": {"content": [{"text": "a b"}]}}, 5, False),
+        ({"document": {"name": "a"}}, 5_000, False),
+        ({"image": {"a": "b"}}, 3, False),
+        ({"tool_use": "a"}, 2, False),
+        ({"inline_data": {"data": "a b"}}, 4, False),
+    ],
+)
+def test_parts_without_a_type(part, tokens, is_exact):
+    """A part without a type is a text if it has one, else an estimate by its keys."""
+    message = {"role": "user", "content": [part]}
+    count = count_messages([message], counter=exact_words)
+
+    assert (tokens, is_exact) == (count - 7, count.is_exact)
+    assert [message] == trim_messages([message], count, counter=exact_words)
+
+
+def test_a_result_without_types_is_cut():
+    """A text part without a type in a tool result is cut as one with a type."""
+    call = {"role": "assistant", "content": None, "tool_calls": CALLS}
+    messages = [QUESTION, call, {"role": "tool", "tool_call_id": "a", "content": [{"text": LOG}]}]
+    left = trim_messages(messages, 200)
+
+    assert 195 <= count_messages(left) <= 200
+    assert MARKER in left[2]["content"][0]["text"]
+
+
+def test_a_document_of_plain_text():
+    """A document that has its text in itself counts as its texts, an estimate all the same."""
+    source = {"type": "text", "media_type": "text/plain", "data": "tea " * 50}
+    part = {"type": "document", "source": source, "title": "On tea"}
+    count = count_messages([{"role": "user", "content": [part]}], counter="words")
+
+    assert (7 + 50 + 2 + 3, False) == (count, count.is_exact)
+    for other in ({**source, "type": "base64"}, {**source, "data": None}, None):
+        part["source"] = other
+        assert count_messages([{"role": "user", "content": [part]}], counter="words") == 5_007
 
 
 def test_what_is_exact():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from budgeteer import Chunk, Corpus, Packer
+from budgeteer import Chunk, Corpus, KeptChunk, Packer, pack
 from budgeteer.presets import context_gate
 from budgeteer.service import ChunkRetriever
 
@@ -73,3 +73,34 @@ def test_our_names_go_first(backend, shape):
 
     assert "[task:a] Tea.\n[document:1] Rye." == packing.text
     assert ChunkRetriever([none]).retrieve("rye", 1)[0].metadata is None
+
+
+def test_a_short_chunk_is_shown_whole():
+    """What a session shows of a short chunk makes the same one."""
+    chunk = Chunk("Green\ntea.", id="a", source="s", title="t", score=0.5, metadata={"n": [1]})
+
+    assert repr(chunk) == (
+        "Chunk(text='Green\\ntea.', id='a', source='s', title='t', score=0.5, metadata={'n': [1]})"
+    )
+    assert chunk == eval(repr(chunk))
+    assert Chunk("x" * 500) == eval(repr(Chunk("x" * 500)))
+
+
+def test_a_long_chunk_is_shown_by_its_beginning(backend):
+    """Of a long field there is a beginning and the length, wherever it stands."""
+    text = "tea " * 20_000
+    long = Chunk(text, title="t" * 501, metadata={"raw": text})
+    metadata = {"self": None}
+    metadata["self"] = Chunk("tea", metadata=metadata)
+
+    shown = f"text={text[:80]!r}... (80000 characters), "
+    assert repr(long).startswith(f"Chunk({shown}id=None, source='', title='{'t' * 80}'... (501 ")
+    assert len(repr(long)) < 600
+    assert "..." in repr(metadata["self"])
+    for chunk in (long, text, {"text": text}):
+        packing = pack("tea", [chunk], 100_000)
+        assert len(repr(packing.kept[0])) < 1_000
+        assert shown in repr(packing.kept[0])
+        assert len(repr(pack("tea", [chunk], 0).dropped[0])) < 1_000
+    kept = pack("tea", ["Green tea."], 9).kept[0]
+    assert kept == eval(repr(kept), {"KeptChunk": KeptChunk})

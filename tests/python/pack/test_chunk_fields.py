@@ -104,6 +104,36 @@ def test_fields_in_the_metadata_are_shown(backend, make):
 
 
 @kinds
+def test_a_corpus_knows_ids_in_the_metadata(backend, make):
+    """Chunks are removed and replaced by the id that is shown."""
+    chunks = [make("Tea.", id="7"), make("Rye.", id="8")]
+    for chunk in chunks:
+        if isinstance(chunk, Node):
+            chunk.node_id = None
+    corpus = Corpus(chunks)
+
+    corpus.replace([Chunk("Oat.", id="8")])
+    corpus.remove(["7"])
+
+    assert [Chunk("Oat.", id="8")] == list(corpus)
+
+
+def test_a_file_knows_ids_in_the_metadata(native, tmp_path):
+    """So are those of a file, where a chunk's own id goes before the one in its metadata."""
+    chunks = [
+        chunk("Tea.", id=7),
+        bundle("Rye.", id="8"),
+        Chunk("Oat.", id="9", metadata={"id": 7}),
+    ]
+    Corpus(chunks).save(tmp_path / "corpus")
+    opened = Corpus.open(tmp_path / "corpus")
+
+    opened.remove([7, "8"])
+
+    assert ["9"] == [chunk.id for chunk in opened]
+
+
+@kinds
 def test_fields_survive_a_file(native, make, tmp_path):
     """A corpus that was saved shows the same fields."""
     chunks = [make("Tea.", title="Green tea", source="tea.md", id=7)]

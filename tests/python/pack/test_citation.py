@@ -324,7 +324,7 @@ def test_metadata_that_json_cannot_hold(backend, make, found):
 @pytest.mark.parametrize(
     ("chunks", "message"),
     [
-        ("text", "chunks must be a sequence, not str"),
+        ("text", "chunks must be a sequence, not str: put it into a list"),
         (None, "chunks must be a sequence, not None"),
         ([Chunk("x"), 3], f"chunks[1] must be {CHUNK}, not int"),
         ([{"text": "x", "source": 3}], "chunks[0].source must be a str, not int"),

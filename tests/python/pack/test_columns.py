@@ -45,6 +45,7 @@ FRAMES = {
     "pandas": (pd.DataFrame(DATA), "df['text'].to_list()"),
     "pandas, no text": (pd.DataFrame({"body": TEXTS}), "df['body'].to_list()"),
     "polars": (pl.DataFrame(DATA), "df['text'].to_list()"),
+    "polars, lazy": (pl.LazyFrame(DATA), "df.collect()['text'].to_list()"),
     "arrow": (pa.table(DATA), "df['text'].to_pylist()"),
     "arrow batch": (pa.record_batch(DATA), "df['text'].to_pylist()"),
 }
@@ -81,6 +82,17 @@ def test_a_frame_is_refused_with_the_line_that_works(backend, frame, line):
     assert str(raised.value).endswith(line)
     texts = eval(line, {"df": frame})
     assert Packer(100).pack("tea", TEXTS).text == Packer(100).pack("tea", texts).text
+
+
+@pytest.mark.parametrize("chunk", ["tea", {"text": "tea"}])
+def test_a_single_chunk_belongs_into_a_list(backend, chunk):
+    """One chunk alone is refused with the remedy; what can be no chunk has none."""
+    for call in (lambda: Packer(9).pack("tea", chunk), lambda: Corpus(chunk)):
+        with pytest.raises(InvalidArgumentError, match=r"not (str|dict): put it into a list$"):
+            call()
+    assert "tea" == Packer(9).pack("tea", [chunk]).text
+    with pytest.raises(InvalidArgumentError, match=r"^chunks must be a sequence, not bytes$"):
+        Packer(9).pack("tea", b"tea")
 
 
 def test_an_empty_frame(backend):

@@ -327,7 +327,7 @@ def test_packing_outlives_appending(backend):
 @pytest.mark.parametrize(
     ("chunks", "message"),
     [
-        ("tea", "chunks must be a sequence, not str"),
+        ("tea", "chunks must be a sequence, not str: put it into a list"),
         (7, "chunks must be a sequence, not int"),
         ([SimpleNamespace(text=7)], "chunks[0].text must be a str, not int"),
         (["tea", {"text": "tea", "title": 7}], "chunks[1].title must be a str, not int"),

@@ -489,7 +489,7 @@ def test_standard_input(run, monkeypatch):
         ("[]", [], "bundle must be a mapping, not list"),
         ('{"artifacts": [{"id": "a"}]}', [], "bundle['artifacts'][0] must have a key 'content'"),
         ('{"artifacts": []}', ["--budget-tokens", "-1"], "budget_tokens must be from 0"),
-        ('{"artifacts": []}', ["--budget-tokens", "x"], "invalid int value"),
+        ('{"artifacts": []}', ["--budget-tokens", "x"], "must be a whole number from 0 to"),
     ],
 )
 def test_refusals(run, tmp_path, content, options, message):

@@ -87,6 +87,10 @@ CASES = [
         options={"overflow": "truncate_end"},
     ),
     Case(
+        "a cut by words may be longer", ["a b c"], 2, [0], f"a{END_MARKER}", 2,
+        options={"overflow": "truncate_end", "counter": "words"},
+    ),
+    Case(
         "a cut by words ends behind a word", ["one two  three\tfour five"], 3, [0],
         f"one two{END_MARKER}", 3, options={"overflow": "truncate_end", "counter": "words"},
     ),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 import sentence_cases
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
@@ -387,6 +387,48 @@ def test_what_sentences_do_not_go_with(option):
     name, value = option.split("=")
     with pytest.raises(InvalidArgumentError, match=f"units must be 'chunk' under {option}"):
         Packer(9, units="sentence", **{name: value.strip("'")})
+
+
+plain_sentences = st.lists(
+    st.sampled_from(["tea", "rye", "pot", "dry leaf", "steam"]), min_size=1, max_size=8
+).map(lambda words: " ".join(words).capitalize() + ".")
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@given(
+    best=plain_sentences,
+    chunks=st.lists(st.lists(plain_sentences, min_size=1, max_size=3), min_size=2, max_size=6),
+    place=st.integers(0, 5),
+    budget=st.integers(6, 40),
+    packer=st.fixed_dictionaries(
+        {
+            "counter": st.sampled_from(["words", "chars_div4", "cl100k_base"]),
+            "template": st.sampled_from(["plain", "tagged", "markdown", "xml"]),
+            "overflow": st.sampled_from(["skip", "truncate_end", "truncate_middle"]),
+        }
+    ),
+)
+@example(
+    best="Bread dry leaf pot steam leaf tea cup.",
+    chunks=[["Roll."], [], ["Pot pot bread cup.", "Dry green."], ["Green tea roll cup cold."]],
+    place=1,
+    budget=14,
+    packer={"counter": "words", "template": "markdown", "overflow": "skip"},
+)
+def test_a_notice_never_costs_the_best_sentence(name, best, chunks, place, budget, packer):
+    """A notice that has no room beside the best sentence is left out, whatever comes first."""
+    chunks = [[*one] for one in chunks]
+    chunks[place % len(chunks)].append(f"Kiwi {best.lower()}")  # alone has the word of the query
+    texts = [" ".join(one) for one in chunks]
+    with using(name):
+        plain, noted = (
+            Packer(budget, units="sentence", ranking="input", notice=notice, **packer)
+            .pack("kiwi", texts)
+            .text
+            for notice in (None, True)
+        )
+
+    assert ("Kiwi" in noted) or ("Kiwi" not in plain)
 
 
 def test_a_sentence_stands_once(backend):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import BACKENDS, chunk_lists, on_both, options_of, queries, text_of, using
 
-from budgeteer import Chunk, Corpus, InvalidArgumentError, Packer, pack
+from budgeteer import Corpus, InvalidArgumentError, Packer, pack
+from budgeteer._chunk.chunk import label_of
 from budgeteer._codes import CITE, GATE, NO_POLICY, SUM_OF_PARTS
 from budgeteer.errors import EmbeddingError
 from budgeteer.presets import agentic_rag, context_gate, context_router, retrieval_service
@@ -197,11 +198,7 @@ def test_no_ranking(ranking, shown):
 def test_k1_and_b(name, query, chunks, k1, b):
     """A packing scores as `bm25_scores` does with the same k1 and b, and so does a corpus."""
     query = f"{query} {text_of(chunks[0])}"
-    titles = [chunk.title if isinstance(chunk, Chunk) else "" for chunk in chunks]
-    titles = [
-        chunk.get("title", "") if isinstance(chunk, dict) else title
-        for chunk, title in zip(chunks, titles, strict=True)
-    ]
+    titles = [label_of(chunk, "title") for chunk in chunks]
     packer = Packer(10**6, counter="words", dedupe=None, ranking=Bm25(k1=k1, b=b))
     with using(name):
         expected = bm25_scores(query, [*map(text_of, chunks)], titles=titles, k1=k1, b=b).tolist()

@@ -295,7 +295,8 @@ def test_number_of_vectors(backend):
 def test_no_pair(backend, given):
     """Without an embedder vectors are a pair."""
     kind = "None" if given is None else type(given).__name__
-    with pytest.raises(InvalidArgumentError, match=f"^vectors must be a pair, .*, not {kind}$"):
+    expected = rf"^vectors must be a pair, .*, not {kind}; ranking=Embedding\(embedder\) or "
+    with pytest.raises(InvalidArgumentError, match=expected):
         Packer(9, ranking="embedding").pack("tea", CHUNKS, vectors=given)
 
 

@@ -298,6 +298,81 @@ REFUSALS = [
         14429,
     ),
     ("Requested tokens (516) exceed context window of 512", 512, 516),
+    # UKGovernmentBEIS/inspect_ai 2634: the answer alone would fill the window
+    (
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum "
+            "context length is 1000 tokens and your request has 203 input tokens "
+            "(1000 > 1000 - 203). None"
+        ),
+        1000,
+        1203,
+    ),
+    (
+        (
+            "You passed 31745 input tokens and requested 1024 output tokens. However, the model's "
+            "context length is only 32768 tokens, resulting in a maximum input length of 31744 "
+            "tokens. Please reduce the length of the input prompt."
+        ),
+        32768,
+        32769,
+    ),
+    (
+        (
+            "You passed 900000 input characters. However, the model's context length is only 8192 "
+            "tokens (at most 100000 characters)."
+        ),
+        8192,
+        None,
+    ),
+    ("The input token count is 32785 but the model only supports up to 32768", 32768, 32785),
+    # arkavo-org/arkavo-edge 371
+    (
+        "The input token count exceeds the maximum number of tokens allowed (1048576).",
+        1048576,
+        None,
+    ),
+    (
+        "The input token count exceeds the maximum number of tokens allowed 1048576.",
+        1048576,
+        None,
+    ),
+    (
+        (
+            "The model returned the following errors: Input Tokens Exceeded: Number of input "
+            "tokens exceeds maximum length. Please update the input to try again."
+        ),
+        None,
+        None,
+    ),
+    (
+        (
+            "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token "
+            "count: 9279"
+        ),
+        8192,
+        9279,
+    ),
+    # cohere-ai/sandbox-topically 4
+    (
+        (
+            "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received "
+            "4292. Try using a shorter prompt, or enabling prompt truncating."
+        ),
+        4081,
+        4292,
+    ),
+    (
+        (
+            "too many tokens: total number of tokens (prompt and prediction) cannot exceed 2048 - "
+            "received 6354. Try using a shorter prompt or a smaller max_tokens value."
+        ),
+        2048,
+        6354,
+    ),
+    ("too many tokens: total number of tokens in the prompt cannot exceed 4081", 4081, None),
+    ("exceed_context_size_error", None, None),
+    ("context_length_exceeded", None, None),
     # lfnovo/open-notebook 350, n8n-io/n8n 11144, dyad-sh/dyad 3498: the last says how much it is
     # over, which is neither figure
     ("Ollama API error: the input length exceeds the context length", None, None),
@@ -335,11 +410,23 @@ def test_the_figures_beside_the_words():
         BadRequestError("x", {"error": "context"}, "invalid_api_key"),
         ValueError("max_tokens is too large: 9000. This model supports at most 4096 tokens."),
         ValueError("Rate limit reached for gpt-4o: Limit 30000, Used 29000, Requested 4000."),
+        ValueError("it has 12 video files but the model only supports up to 10"),
+        ValueError("too many tokens: max tokens must be less than or equal to 4096"),
+        ValueError("Too many tokens, please wait before trying again."),
+        ValueError("The maximum tokens you requested exceeds the model limit of 4096."),
+        ValueError("Malformed input request: expected maxLength: 2048, actual: 8575"),
     ],
 )
 def test_another_error_of_an_endpoint(error):
     """Any other error is not."""
     assert context_length_error(error) is None
+
+
+@pytest.mark.parametrize("error", ["prompt is too long", None, {"error": {}}, ValueError])
+def test_no_error_of_an_endpoint(error):
+    """What is no exception is refused by name."""
+    with pytest.raises(InvalidArgumentError, match="error must be an exception, not "):
+        context_length_error(error)
 
 
 def test_ready_chunks_are_checked_once(monkeypatch):

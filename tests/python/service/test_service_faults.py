@@ -104,7 +104,9 @@ def test_given_several_that_raise_then_the_first_is_named():
     assert "one" == error.source
 
 
-@pytest.mark.parametrize("found", [None, 3, "text", b"bytes", {"text": "one"}])
+@pytest.mark.parametrize(
+    "found", [None, 3, "text", b"bytes", {"text": "one"}, {"one"}, frozenset()]
+)
 def test_given_an_answer_that_is_no_sequence_then_the_error_names_the_retriever(found):
     """An answer that is no batch of chunks is an error."""
 
@@ -116,6 +118,8 @@ def test_given_an_answer_that_is_no_sequence_then_the_error_names_the_retriever(
 
     assert RetrievalError is type(error)
     assert "fake must answer a sequence of chunks, not " in str(error)
+    is_set = isinstance(found, (set, frozenset))
+    assert is_set == ("whose order differs between processes: answer a list" in str(error))
 
 
 @pytest.mark.parametrize(

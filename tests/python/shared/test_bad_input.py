@@ -176,7 +176,10 @@ def test_no_query(backend, bad):
 )
 def test_no_chunks(backend, bad):
     """Chunks are many: a lone text, mapping, chunk or number is refused."""
-    with pytest.raises(InvalidArgumentError, match=rf"^chunks must be .*, not {named(bad)}$"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=rf"^chunks must be .*, not {named(bad)}(: put it into a list)?$",
+    ):
         pack("tea", bad, 5)
 
 

@@ -20,9 +20,9 @@ MODULES = {
     for path in ROOT.rglob("*.py")
 }
 FLOORS = (
-    {"_codes", "_log", "_process", "_public", "_pydantic", "errors"},
+    {"_codes", "_log", "_process", "_public", "errors"},
     {"_models", "_needs", "_telemetry", "_validate"},
-    {"_external", "_files", "_guard"},
+    {"_external", "_files", "_guard", "_pydantic"},
     {"_reference"},
     {"_backend"},
     {"_chunk"},

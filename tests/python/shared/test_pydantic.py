@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from dataclasses import fields
+from types import MappingProxyType
 
 import pytest
 from fastapi import FastAPI
@@ -18,9 +20,11 @@ from budgeteer import (
     Packer,
     Packing,
     Section,
+    get_counter,
     pack,
     presets,
 )
+from budgeteer.ranking import Bm25
 from budgeteer.service import LlmSettings
 
 PACKING = pack("tea", ["Green tea.", "Rye bread. " * 50, ""], 6, counter="chars_div4")
@@ -61,9 +65,7 @@ def test_results_are_fields():
     assert {} != Answer.model_json_schema(mode="serialization")
 
 
-@pytest.mark.parametrize(
-    "kind", [Packing, Allocation, KeptChunk, DroppedChunk, Packer, LlmSettings]
-)
+@pytest.mark.parametrize("kind", [Packing, Allocation, KeptChunk, DroppedChunk])
 def test_nothing_else_is_one(kind):
     """What is no instance is refused, the plain data of one among it."""
     for other in ({}, None, "tea", PACKING.to_dict()):
@@ -104,12 +106,116 @@ def test_settings_are_fields():
     written = config.model_dump()
     assert (9, len) == (written["packer"]["max_tokens"], written["packer"]["counter"])
     assert "gpt-4o" == written["settings"]["model"]
-    with pytest.raises(PydanticSerializationError):
+    with pytest.raises(PydanticSerializationError, match=r"Packer\.counter is a builtin"):
         config.model_dump_json()  # a function is not what JSON can hold
     named = Config(packer=Packer(9, counter="words"), settings=settings)
     assert "words" == json.loads(named.model_dump_json())["packer"]["counter"]
     preset = presets.context_router(9)
     assert preset is Config(packer=preset, settings=settings).packer
+
+
+class Setup(BaseModel):
+    """What a file of settings may hold."""
+
+    packer: Packer
+    settings: LlmSettings = LlmSettings("gpt-4o")
+
+
+def test_settings_are_read_from_options():
+    """A mapping of options makes the object, from Python and from JSON, and so does the dump."""
+    packer = Packer(5, overflow="stop", min_score=0.5)
+    options = {"max_tokens": 5, "overflow": "stop", "min_score": 0.5}
+    written = {"packer": options, "settings": {"model": "gpt-4", "context_window": 4096}}
+    for made in (
+        Setup.model_validate(written),
+        Setup.model_validate_json(json.dumps(written)),
+        Setup.model_validate(written | {"packer": MappingProxyType(options)}),
+    ):
+        assert packer == made.packer
+        assert LlmSettings("gpt-4", 4096) == made.settings
+        assert made == Setup.model_validate_json(made.model_dump_json())
+        assert made == Setup.model_validate(made.model_dump())
+    function = Setup.model_validate({"packer": {"max_tokens": 5, "counter": len}})
+    assert function == Setup.model_validate(function.model_dump())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (Packer, {}, "max_tokens is required"),
+        (Packer, {"max_tokens": -1}, "max_tokens must be from 0 to"),
+        (Packer, {"max_tokens": 5, "overflw": "stop"}, "did you mean 'overflow'"),
+        (Packer, {"max_tokens": 5, "counter": "no such"}, "no such"),
+        (Packer, {"max_tokens": 5, "overflow": "drop"}, "overflow must be one of 'skip'"),
+        (Packer, {"max_tokens": 5, "_prepared": 1}, "_prepared is not an option of Packer"),
+        (Packer, "tea", "must be a Packer or a mapping of its options, not str"),
+        (LlmSettings, {}, "model or context_window is required"),
+        (LlmSettings, {"model": 3}, "model must be a str, not int"),
+        (LlmSettings, None, "must be a LlmSettings or a mapping of its options, not None"),
+    ],
+)
+def test_options_are_refused(kind, value, message):
+    """What is wrong in a mapping is a validation error in our words."""
+    adapter = TypeAdapter(kind)
+    for call in (
+        lambda: adapter.validate_python(value),
+        lambda: adapter.validate_json(json.dumps(value)),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            call()
+        assert message in caught.value.errors()[0]["msg"]
+
+
+@pytest.mark.parametrize("mode", ["validation", "serialization"])
+def test_options_have_a_schema(mode):
+    """Both modes describe the options that JSON can hold, with their defaults."""
+    schema = Setup.model_json_schema(mode=mode)
+
+    packer = schema["properties"]["packer"]
+    assert ["max_tokens"] == packer["required"]
+    assert {field.name for field in fields(Packer) if field.init} == {*packer["properties"]}
+    assert {"type": "integer"} == packer["properties"]["max_tokens"]
+    assert {"type": "string", "default": "o200k_base"} == packer["properties"]["counter"]
+    assert {"type": "string", "enum": ["chunk", "sentence"], "default": "chunk"} == (
+        packer["properties"]["units"]
+    )
+    assert {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None} == (
+        packer["properties"]["min_score"]
+    )
+    settings = schema["properties"]["settings"]["properties"]
+    assert {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None} == settings["model"]
+
+
+@pytest.mark.parametrize(
+    ("packer", "message"),
+    [
+        (Packer(9, counter=get_counter("words")), "Packer.counter is a TokenCounter"),
+        (Packer(9, ranking=Bm25(k1=2)), "Packer.ranking is a Bm25"),
+        (Packer(9, min_score=float("inf")), "Packer.min_score is inf"),
+        (presets.context_gate(), "preset"),
+    ],
+)
+def test_options_beyond_json(packer, message):
+    """What reading would not make again is an error, rather than something else."""
+    with pytest.raises(PydanticSerializationError, match=message):
+        TypeAdapter(Packer).dump_json(packer)
+
+
+def test_settings_are_requests():
+    """FastAPI takes settings as a body, and describes them."""
+    app = FastAPI()
+
+    @app.post("/setup")
+    def post_setup(setup: Setup) -> Setup:
+        return setup
+
+    client = TestClient(app)
+    answered = client.post("/setup", json={"packer": {"max_tokens": 5}})
+    assert Setup(packer=Packer(5)) == Setup.model_validate(answered.json())
+    refused = client.post("/setup", json={"packer": {"max_tokens": "x"}})
+    assert 422 == refused.status_code
+    assert "max_tokens must be an int, not str" == refused.json()["detail"][0]["msg"]
+    assert 200 == client.get("/openapi.json").status_code
 
 
 def test_nothing_imports_pydantic():

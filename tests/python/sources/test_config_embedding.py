@@ -242,8 +242,57 @@ def test_a_long_section_falls_back_on_request(embedding_docs, caplog):
     packing = config.query("teas")
     assert ("bm25", 2) == (packing.fallback, len(packing.kept))
     (record,) = warnings_of(caplog)
-    assert "the option truncate cuts it" in record.getMessage()
+    assert "the option truncate cuts it; that is the chunk of " in record.getMessage()
+    assert record.getMessage().endswith("id 'a.md#0', section 'Install'")
     assert "bm25" == record.fallback
+
+
+UNKNOWN = ", model: own, max_retries: 0"
+KEY = "give the most tokens that it takes as max_input_tokens, to which truncate cuts"
+
+
+def refused(message):
+    return server.status(400, json.dumps({"error": {"message": message, "code": "too_long"}}))
+
+
+def test_a_section_that_the_endpoint_names(embedding_docs, endpoint, caplog):
+    """Where the limit is not known the endpoint's refusal names file, heading and the key."""
+    endpoint.always = refused("Invalid 'input[0]': maximum context length is 8192 tokens.")
+    named = "id 'a.md#0', section 'Install'"
+    with pytest.raises(EmbeddingError) as caught:
+        embedding_docs(said=UNKNOWN).query("tea")
+    assert "answered 400 (too_long) about texts[0]" in str(caught.value)
+    assert KEY in str(caught.value)
+    assert str(caught.value).endswith(named)
+    assert 0 == caught.value.index
+
+    config = embedding_docs("{embedding: {fallback: bm25}}", UNKNOWN)
+    assert "bm25" == config.query("tea").fallback
+    (record,) = warnings_of(caplog)
+    assert KEY in record.getMessage()
+    assert record.getMessage().endswith(named)
+
+
+def test_a_section_that_the_endpoint_does_not_name(embedding_docs, endpoint):
+    """A refusal that tells no text still says what may be wrong; a known limit is not that."""
+    endpoint.always = refused("input[7] or input[1]?")
+    with pytest.raises(EmbeddingError, match=KEY) as caught:
+        embedding_docs(said=UNKNOWN).query("tea")
+    assert caught.value.index is None
+    assert "section" not in str(caught.value)
+    with pytest.raises(EmbeddingError) as caught:
+        embedding_docs(said=", max_retries: 0").query("tea")
+    assert "max_input_tokens" not in str(caught.value)
+
+
+def test_a_query_is_no_section(embedding_docs, endpoint):
+    """A refusal of the query names no chunk."""
+    endpoint.script.append(server.well)
+    endpoint.always = refused("Invalid 'input[0]'")
+    with pytest.raises(EmbeddingError, match=KEY) as caught:
+        embedding_docs(said=UNKNOWN).query("tea")
+    assert caught.value.index is None
+    assert "section" not in str(caught.value)
 
 
 def test_a_long_query_is_cut_with_a_warning(embedding_docs, endpoint, caplog):

@@ -57,6 +57,7 @@ ESTIMATORS = (
     "'cl100k_base', 'o200k_base', 'chars_div4', 'words', 'whitespace', 'chars_per_token:X', "
     "'tiktoken:NAME', 'hf:PATH' or a model such as 'gpt-4o'"
 )
+NEEDS = "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or 'hf:PATH'"
 RATIO = "must have a number of characters from 0.001 to 1000000 after the colon"
 TYPES = "directory jsonl inline qdrant"
 EMPTY = "the file is empty; it must be a mapping with 'sources'"
@@ -173,7 +174,10 @@ WRONG_BUDGETS = [
             ("gpt4o", "gpt-4o"),
         ]
     ),
-    ("{estimator: qx}", f"budget.estimator must be one of {ESTIMATORS}, not 'qx'"),
+    (
+        "{estimator: qx}",
+        f"budget.estimator must be one of {ESTIMATORS}, not 'qx'{NEEDS}",
+    ),
     *(
         (
             f"{{estimator: 'chars_per_token:{x}'}}",

@@ -229,6 +229,37 @@ def test_a_guessed_system_prompt_is_not_exact():
         assert negotiate(messages=asked, system_tokens=system_tokens, **options).is_exact
 
 
+TOOL = {"name": "weather", "parameters": {"properties": {"city": {"type": "string"}}}}
+
+
+@pytest.mark.parametrize(
+    ("options", "is_exact"),
+    [
+        ({}, True),
+        ({"memories": 0}, True),
+        ({"counter": "chars_div4"}, True),  # which has nothing to count
+        ({"counter": "gpt-4o"}, True),
+        ({"system_tokens": "Be brief."}, False),
+        ({"system_tokens": "Be brief.", "counter": "gpt-4o"}, True),
+        ({"system_tokens": "Be brief.", "counter": "chars_div4"}, False),
+        ({"system_tokens": None}, False),
+        ({"messages": 1}, False),
+        ({"messages": 1, "counter": "gpt-4o"}, False),
+        ({"memories": 1}, False),
+        ({"memories": ["Likes tea."]}, False),
+        ({"memories": ["Likes tea."], "counter": "gpt-4o"}, True),
+        ({"tools": [TOOL]}, False),
+        ({"tools": [TOOL], "counter": "gpt-4o"}, True),
+        ({"model": "nobody-knows"}, False),
+    ],
+)
+def test_what_is_stated_is_exact(options, is_exact):
+    """Without messages and with a stated prompt nothing is guessed, and nothing counted."""
+    given = {"model": "gpt-4o", "messages": 0, "system_tokens": 0, "max_output_tokens": 900}
+
+    assert is_exact == negotiate(**given | options).is_exact
+
+
 @pytest.mark.parametrize("role", ["system", "developer"])
 @pytest.mark.parametrize("counter", [None, "gpt-4o"])
 def test_a_system_message_is_charged_once(role, counter):
@@ -245,7 +276,7 @@ def test_a_system_message_is_charged_once(role, counter):
 
 def test_tool_schema_budget():
     """Future enhancement 3: tool schemas are part of the input."""
-    tools = [{"name": "weather", "parameters": {"properties": {"city": {"type": "string"}}}}]
+    tools = [TOOL]
     found = negotiate(
         model="gpt-4o", messages=1, max_output_tokens=500, tools=tools, counter="gpt-4o"
     )

@@ -41,7 +41,6 @@ class Words:
         # A word must not run on into the marker, nor the head into the tail.
         before = not marker[0].isspace() if marker else keep == BOTH
         behind = bool(marker) and not marker[-1].isspace()
-        self.least_out = max(1, len(marker))
         self.heads, self.tails = [0], [n]
         if keep != END:
             self.heads += ends_of_words(text, clusters, runs_on=before)
@@ -54,13 +53,13 @@ class Words:
         """
         Return the ends of the piece of that many words whose ends have the most even numbers.
 
-        The start gets the odd word. None if all such pieces are longer than the text.
+        The start gets the odd word. None if nothing would be cut out.
         """
         first, last = max(0, words - len(self.tails) + 1), min(words, len(self.heads) - 1)
         fitting = [
             of_head
             for of_head in range(first, last + 1)
-            if self.heads[of_head] + self.least_out <= self.tails[words - of_head]
+            if self.heads[of_head] < self.tails[words - of_head]
         ]
         if not fitting:
             return None
@@ -163,8 +162,10 @@ class Cut:
         """
         Return the longest piece of at most *max_tokens* tokens, and its count.
 
-        It is never longer than the text. Bisection assumes that a longer piece costs no less; if
-        that is wrong, the result still fits, but a longer piece might have fitted too.
+        It is never longer than the text, but where words are counted: there the marker may have
+        more characters than the words that it stands for. Bisection assumes that a longer piece
+        costs no less; if that is wrong, the result still fits, but a longer piece might have
+        fitted too.
         """
         best = None
         low, high = 0, len(self.text) - len(self.marker)

@@ -199,7 +199,9 @@ impl<'a> Section<'a> {
         let fill = move |tokens: usize, counter: &dyn TokenCounter| {
             let counter = counter.to_shared().ok_or_else(|| {
                 Error::shape(format!(
-                    "section {section:.80?}: the counter of the layout cannot be kept for packing                      chunks: give it a method to_shared, or fill the section with a packer that                      counts as the layout does"
+                    "section {section:.80?}: the counter of the layout cannot be kept for packing \
+                     chunks: give it a method to_shared, or fill the section with a packer that \
+                     counts as the layout does"
                 ))
             })?;
             let most = packer.max_tokens.min(tokens);

@@ -154,19 +154,11 @@ pub(super) fn add_call(message: &mut Value, call: &ToolCall) {
 
 /// Returns the texts of the content of a message in JSON.
 pub(super) fn texts(message: &Value) -> Vec<&str> {
-    let part = |part: &'_ Value| match part {
-        Value::String(_) => true,
-        _ => part["type"].as_str().is_some_and(|kind| text_key(kind).is_some()),
-    };
     match &message["content"] {
         Value::String(text) => vec![text],
         Value::Array(parts) => parts
             .iter()
-            .filter(|value| part(value))
-            .filter_map(|value| {
-                let key = value["type"].as_str().and_then(text_key);
-                value.as_str().or_else(|| value[key?].as_str())
-            })
+            .filter_map(|part| part.as_str().or_else(|| part[text_key(part)?].as_str()))
             .collect(),
         _ => Vec::new(),
     }
@@ -216,7 +208,7 @@ fn set_texts(content: &mut Value, texts: &mut dyn Iterator<Item = &str>, is_own:
     match content {
         Value::String(text) if is_own => texts.next().unwrap_or_default().clone_into(text),
         Value::Array(parts) => parts.iter_mut().for_each(|part| {
-            if let Some(key) = part["type"].as_str().and_then(text_key) {
+            if let Some(key) = text_key(part) {
                 set_texts(&mut part[key], texts, is_own);
             } else if part["type"] == "tool_result" {
                 if let Some(inner) = part.get_mut("content") {
@@ -328,11 +320,17 @@ fn visit_part(
         return Ok(visit(text_piece(text, is_own)));
     }
     let part = object(place, value)?;
-    let kind = string(&format!("{place}.type"), part.get("type"))?;
-    if let Some(key) = text_key(kind) {
+    let given = part.get("type").filter(|kind| !kind.is_null());
+    let kind = given.map(|_| string(&format!("{place}.type"), given)).transpose()?;
+    if let Some(key) = text_key(value) {
         let text = string(&format!("{place}.{key}"), part.get(key))?;
         return Ok(visit(text_piece(text, is_own)));
     }
+    let Some(kind) = kind else {
+        // Its keys say what it is, as in {"document": ...}.
+        let kind = part.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
+        return Ok(visit(Piece::Unknown { kind: &kind, shown: &to_text(place, value)? }));
+    };
     let text_of = |key: &str| part.get(key).and_then(Value::as_str);
     match kind {
         "tool_use" => {
@@ -350,6 +348,14 @@ fn visit_part(
         "image_url" | "input_image" | "image" => {
             Ok(visit(Piece::Image(&image(place, kind, part)?)))
         }
+        "document" if has_text(value) => {
+            // Each text is an estimate, as it is not known what is around them.
+            let mut each = |piece: Piece<'_>| match piece {
+                Piece::Text(shown) => visit(Piece::Unknown { kind: "", shown }),
+                piece => visit(piece),
+            };
+            visit_texts(place, value, &mut each, 0)
+        }
         _ => {
             let shown = to_text(place, value)?;
             Ok(visit(Piece::Unknown { kind, shown: &shown }))
@@ -357,8 +363,19 @@ fn visit_part(
     }
 }
 
-fn text_key(kind: &str) -> Option<&'static str> {
-    TEXT_PARTS.iter().find(|(name, _)| *name == kind).map(|&(_, key)| key)
+/// Returns the key that holds the text of a part; None for one that is not text.
+fn text_key(part: &Value) -> Option<&'static str> {
+    match &part["type"] {
+        Value::Null => part["text"].is_string().then_some("text"),
+        kind => TEXT_PARTS.iter().find(|(name, _)| kind == *name).map(|&(_, key)| key),
+    }
+}
+
+/// Returns whether a document is a plain text that it has in itself, as
+/// Anthropic's may be.
+fn has_text(document: &Value) -> bool {
+    let source = &document["source"];
+    source["type"] == "text" && source["data"].is_string()
 }
 
 /// Returns an image: OpenAI's `image_url` and `input_image`, Anthropic's

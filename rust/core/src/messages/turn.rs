@@ -32,7 +32,7 @@ struct Held {
 }
 
 impl<'a> Turn<'a> {
-    /// Counts the messages at `places` for `room` tokens.
+    /// Counts the messages at `places`, which ascend, for `room` tokens.
     pub(crate) fn new(
         messages: &'a [Message],
         places: &[usize],
@@ -108,8 +108,8 @@ impl<'a> Turn<'a> {
         for &i in cuts.keys() {
             let place = self.results[i].place;
             made.entry(place).or_insert_with(|| {
-                let own = self.results.iter().zip(&texts).filter(|(one, _)| one.place == place);
-                self.messages[place].with_results(&mut own.map(|(_, &text)| text))
+                let first = self.results.partition_point(|one| one.place < place);
+                self.messages[place].with_results(&mut texts[first..].iter().copied())
             });
         }
         Some((made, self.room - left))

@@ -235,7 +235,8 @@ impl<'a, D: Document> Sentences<'a, D> {
         loop {
             let extracts = self.extracts(&chosen);
             let first: Vec<usize> = extracts.iter().map(|(index, _)| *index).collect();
-            let (packing, kept, cut, yields) = self.pack_with(&extracts, &first, &chosen);
+            let (packing, kept, cut, yields) =
+                self.pack_with(&self.plan, &extracts, &first, &chosen);
             let is_repeated = |index: &usize| {
                 let mut dropped = packing.dropped.iter();
                 dropped.any(|other| other.index == *index && other.reason == Reason::Duplicate)
@@ -255,8 +256,13 @@ impl<'a, D: Document> Sentences<'a, D> {
             if ranked == first.collect::<Vec<_>>() {
                 return packing;
             }
-            // The others had room behind them.
-            return self.pack_with(&extracts, &ranked, &chosen).0;
+            // The others had room behind them. A notice that yielded to the best
+            // sentence would not yield to it behind another chunk.
+            let mut plan = self.plan.clone();
+            if yields {
+                plan.notice = None;
+            }
+            return self.pack_with(&plan, &extracts, &ranked, &chosen).0;
         }
     }
 
@@ -382,6 +388,7 @@ impl<'a, D: Document> Sentences<'a, D> {
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 chunks
     fn pack_with(
         &self,
+        plan: &Plan,
         extracts: &[(usize, Cow<'a, str>)],
         first: &[usize],
         chosen: &[Sentence],
@@ -412,7 +419,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         }
         let out = (0..keys.len()).filter(|&index| self.is_out_of_scope(index));
         out.for_each(|index| keys[index] = -1.0);
-        let call = self.call(&self.plan, &keys);
+        let call = self.call(plan, &keys);
         let mut host = Caller { packer: self.packer, chunks: &chunks, indices: None };
         let documents = Documents::new(&chunks);
         let Ok(mut outcome) = pipeline::run(&call, &documents, &mut host);

@@ -278,8 +278,6 @@ struct Stems {
     wanted: HashMap<Vec<u8>, u32>,
     /// Finds ASCII words that may have a wanted stem, where that is possible.
     scanner: Option<Box<TermScanner>>,
-    /// Those of the wanted stems that are short.
-    short: Vec<(Short, u32)>,
     /// Short words seen lately, by a part of their hash, each with the number
     /// of its stem if that is wanted.
     recent: Box<[(Short, Option<u32>)]>,
@@ -300,9 +298,7 @@ impl Stems {
         let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_TERMS);
         let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
         let recent = vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice();
-        let short = wanted.iter().filter_map(|(stem, &number)| Some((Short::of(stem)?, number)));
-        let (stopwords, short) = (stopwords.clone(), short.collect());
-        Self { stemming, stopwords, wanted, scanner, short, recent }
+        Self { stemming, stopwords: stopwords.clone(), wanted, scanner, recent }
     }
 
     /// Counts the ASCII words of `folded` that have a wanted stem, and all of
@@ -322,19 +318,22 @@ impl Stems {
     }
 
     fn number(&mut self, word: &[u8]) -> Option<u32> {
-        let Some(key) = Short::of(word) else { return self.look_up(word) };
+        let Some(key) = Short::of(word) else {
+            return self.wanted_number(word, &self.stemming.of_term(word));
+        };
         let place = key.hash(RECENT_BITS);
         if self.recent[place].0 != key {
-            self.recent[place] = (key, self.look_up(word));
+            let number = match self.stemming.of_short(key) {
+                Some(stem) => self.wanted_number(word, stem.bytes()),
+                None => self.wanted_number(word, &self.stemming.of_term(word)),
+            };
+            self.recent[place] = (key, number);
         }
         self.recent[place].1
     }
 
-    fn look_up(&self, word: &[u8]) -> Option<u32> {
-        let number = match Short::of(word).and_then(|short| self.stemming.of_short(short)) {
-            Some(stem) => *self.short.iter().find(|(wanted, _)| *wanted == stem).map(|(_, n)| n)?,
-            None => *self.wanted.get(&*self.stemming.of_term(word))?,
-        };
+    fn wanted_number(&self, word: &[u8], stem: &[u8]) -> Option<u32> {
+        let number = *self.wanted.get(stem)?;
         (!self.stopwords.contains(word)).then_some(number)
     }
 }

@@ -236,9 +236,10 @@ fn is_space(c: char) -> bool {
 ///
 /// An object has `text`, `content` or `page_content`, and may have `id`,
 /// `source`, `title`, `score` and `metadata`. A missing title or id is the one
-/// in the metadata. The other fields of [`Chunk`] are read from there too: `kind`, `authority`, `priority`, `mtime`, and `position`, `index`
-/// or `offset`. Other keys and blank lines are skipped. The file is read once.
-/// The share of keywords replaces the score in the file.
+/// in the metadata. The other fields of [`Chunk`] are read from there too:
+/// `kind`, `authority`, `priority`, `mtime`, and `position`, `index` or `offset`.
+/// Other keys and blank lines are skipped. The file is read once. The share of
+/// keywords replaces the score in the file.
 ///
 /// # Examples
 ///

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::counter::{ModelCounter, native};
-use super::model_names::{beginnings, parts};
+use super::model_names::{beginnings, family_factor, parts};
 use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, UNKNOWN};
 use crate::error::Error;
 use crate::fork::Shared;
@@ -232,11 +232,13 @@ impl ModelLimits {
             }
             return Ok(self);
         }
-        let known = find(&self.name, None);
-        let calibration = known.as_ref().and_then(|known| known.calibration);
-        self.encoding = match known {
-            Some(known) => known.encoding,
-            None => encoding_of(&self.name).map(Cow::Borrowed),
+        let calibration;
+        (self.encoding, calibration) = match find(&self.name, None) {
+            Some(known) => (known.encoding, known.calibration),
+            None => match counting_of_unknown(&self.name) {
+                Some((encoding, factor)) => (Some(encoding.into()), factor),
+                None => (None, None),
+            },
         };
         if self.calibration.is_some() && self.encoding.is_none() {
             return Err(Error::shape("calibration needs an encoding to go with".into()));
@@ -301,15 +303,18 @@ static OWN: Shared<BTreeMap<String, ModelLimits>> = Shared::new();
 /// region (`openai/`, `bedrock/us.anthropic.`, `ft:`). Then its longest
 /// beginning is used that is a known name and ends before one of `-`, `:`, `@`
 /// and `/`: `gpt-4o-2024-11-20` has the limits of `gpt-4o`, and `gpt-4` never
-/// stands for `gpt-4.1`. Upper and lower case differ. A version may have a
-/// larger window than the beginning of its name, so the result is rather too
-/// low.
+/// stands for `gpt-4.1`. Then comes all of what is after the last slash:
+/// `gpt-4o` in `acme/gpt-4o`. Where a known name has small letters, capitals
+/// stand for them. A version may have a larger window than the beginning of its
+/// name, so the result is rather too low.
 ///
 /// Any other name is a guess: `known` is false. The longest known name in it
 /// decides, and is in `guessed_from`: `gpt-4o` in `azure/My-GPT-4o-deployment`.
 /// It starts the name or comes after `.`, `_` or one of the signs above, ends
 /// the name or comes before `_` or one of those signs, and may have capitals;
-/// among equally long ones the last wins. Without any, the window is 32768.
+/// among equally long ones the last wins. Without any, the window is 32768, and
+/// a part that starts with a family's name decides how the model counts:
+/// `qwen3:8b` counts as Qwen does.
 /// With the feature `tracing` a guess is a warning, once for each name. Nothing
 /// is looked up on a network.
 ///
@@ -336,15 +341,14 @@ pub fn model_limits(name: &str) -> ModelLimits {
     let own = OWN.get();
     let limits = find(name, own.as_deref()).unwrap_or_else(|| {
         let (window, encoding, factor) = UNKNOWN;
-        // tiktoken knows models that the table does not have.
-        let own = encoding_of(name);
+        let (encoding, calibration) = counting_of_unknown(name).unwrap_or((encoding, Some(factor)));
         ModelLimits {
             name: name.into(),
             context_window: window,
             max_input_tokens: window,
             max_output_tokens: None,
-            encoding: Some(own.unwrap_or(encoding).into()),
-            calibration: own.is_none().then_some(factor),
+            encoding: Some(encoding.into()),
+            calibration,
             provider: None,
             known: false,
             source: "unknown".into(),
@@ -442,19 +446,29 @@ fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<Model
             ..limits
         })
     };
-    beginnings(name).find_map(known).or_else(|| {
-        parts(name).into_iter().find_map(|part| guess(part).or_else(|| guess(&part.to_lowercase())))
-    })
+    beginnings(name)
+        .find_map(|start| known(start).or_else(|| known(&start.to_ascii_lowercase())))
+        .or_else(|| {
+            let found = |part: &str| guess(part).or_else(|| guess(&part.to_ascii_lowercase()));
+            parts(name).into_iter().find_map(found)
+        })
 }
 
 /// Returns the encoding that is known for a model, and its factor. What is
-/// registered goes first, then tiktoken's names, then the table.
+/// registered goes first, then tiktoken's names, then the table, then families.
 fn encoding_and_factor(name: &str) -> Option<(Cow<'static, str>, Option<f64>)> {
     let own = OWN.get();
     match find(name, own.as_deref()) {
         Some(limits) => Some((limits.encoding?, limits.calibration)),
-        None => Some((encoding_of(name)?.into(), None)),
+        None => counting_of_unknown(name).map(|(encoding, factor)| (encoding.into(), factor)),
     }
+}
+
+/// Returns tiktoken's encoding of a model that the table does not have, or the
+/// factor of its family.
+fn counting_of_unknown(name: &str) -> Option<(&'static str, Option<f64>)> {
+    let of_family = || family_factor(name).map(|factor| (UNKNOWN.1, Some(factor)));
+    encoding_of(name).map(|encoding| (encoding, None)).or_else(of_family)
 }
 
 /// Returns whether tiktoken has an encoding that is not native.
@@ -463,8 +477,12 @@ fn is_foreign(encoding: &str) -> bool {
     !NATIVE.contains(&encoding) && ENCODING_OF_MODEL.iter().any(|&(_, known)| known == encoding)
 }
 
-/// Returns the encoding that tiktoken counts with for a model.
+/// Returns the encoding that tiktoken counts with for a model, in capitals too.
 fn encoding_of(name: &str) -> Option<&'static str> {
+    tiktokens(name).or_else(|| tiktokens(&name.to_ascii_lowercase()))
+}
+
+fn tiktokens(name: &str) -> Option<&'static str> {
     look_up(ENCODING_OF_MODEL, name).or_else(|| {
         let fits = |&&(prefix, _): &&(&str, &str)| name.starts_with(prefix);
         ENCODING_OF_PREFIX.iter().find(fits).map(|&(_, encoding)| encoding)
@@ -494,11 +512,13 @@ fn warn_of_guess(limits: &ModelLimits) {
 #[allow(clippy::float_cmp)] // both are from the same table
 fn warn_of_estimate(name: &str, encoding: &str, factor: f64) {
     let known = find(name, None);
-    let (known_encoding, known_factor) = match &known {
-        Some(known) => (known.encoding.as_deref(), known.calibration),
-        None => (Some(UNKNOWN.1), Some(UNKNOWN.2)),
+    let known = match &known {
+        Some(known) => known.encoding.as_deref().map(|encoding| (encoding, known.calibration)),
+        None => counting_of_unknown(name),
     };
-    if (known_encoding, known_factor) != (Some(encoding), Some(factor)) || !is_new(name) {
+    let known = known.filter(|(encoding, _)| !is_foreign(encoding));
+    let expected = known.unwrap_or((UNKNOWN.1, Some(UNKNOWN.2)));
+    if expected != (encoding, Some(factor)) || !is_new(name) {
         return;
     }
     let model = name.chars().take(80).collect::<String>();

@@ -5,7 +5,12 @@
 
 use serde_json::{Map, Value};
 
+use crate::error::Error;
+
 const MODES: [&str; 5] = ["chat", "completion", "responses", "embedding", "rerank"];
+
+const MAX: u64 = 1 << 53;
+const DIGITS: usize = 16;
 
 /// Returns whether a document has the form of litellm's file.
 pub(super) fn is_litellm(document: &Map<String, Value>) -> bool {
@@ -15,47 +20,76 @@ pub(super) fn is_litellm(document: &Map<String, Value>) -> bool {
 }
 
 /// Returns the fields of each entry that has text and states a window.
-pub(super) fn entries(document: &Map<String, Value>) -> Map<String, Value> {
-    let stated = document.iter().filter(|(name, _)| *name != "sample_spec");
-    stated.filter_map(|(name, entry)| Some((name.clone(), Value::Object(limits(entry)?)))).collect()
+///
+/// # Errors
+///
+/// A value that cannot be; the message names the entry and the key.
+pub(super) fn entries(document: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    let mut read = Map::new();
+    for (name, entry) in document.iter().filter(|(name, _)| *name != "sample_spec") {
+        let fields =
+            limits(entry).map_err(|error| Error::shape(format!("[{name:.80?}].{error}")))?;
+        if let Some(fields) = fields {
+            read.insert(name.clone(), Value::Object(fields));
+        }
+    }
+    Ok(read)
 }
 
-fn limits(entry: &Value) -> Option<Map<String, Value>> {
-    let get = |key: &str| entry.get(key).filter(|value| !value.is_null());
+fn limits(entry: &Value) -> Result<Option<Map<String, Value>>, String> {
     if !entry.get("mode").is_none_or(|mode| MODES.iter().any(|known| mode == known)) {
-        return None;
+        return Ok(None);
     }
-    let output = get("max_output_tokens");
-    // It is both, where only it is stated.
-    let both = || output.is_none().then(|| get("max_tokens"))?;
-    let known = get("max_input_tokens").or_else(both).filter(|known| **known != 0)?;
-    let provider = get("litellm_provider");
-    let total = match known.as_u64() {
-        Some(tokens) => window(provider.and_then(Value::as_str), tokens, output).into(),
-        None => known.clone(), // refused when it is read
+    let output = tokens(entry, "max_output_tokens")?;
+    let known = match tokens(entry, "max_input_tokens")? {
+        // It is both, where only it is stated.
+        None if output.is_none() => tokens(entry, "max_tokens")?,
+        known => known,
     };
+    let Some(known) = known.filter(|&known| known != 0) else {
+        return Ok(None);
+    };
+    let provider = match entry.get("litellm_provider") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(provider)) => Some(provider.as_str()),
+        Some(_) => return Err("litellm_provider must be a string".into()),
+    };
+    let total = window(provider, known, output);
     let mut fields = Map::new();
     // Any other is no limit.
-    let is_limit = |output: &&Value| match (output.as_u64(), total.as_u64()) {
-        (Some(output), Some(total)) => (1..total).contains(&output),
-        _ => true,
-    };
-    if let Some(output) = output.filter(is_limit) {
-        fields.insert("max_output_tokens".into(), output.clone());
+    if let Some(output) = output.filter(|output| (1..total).contains(output)) {
+        fields.insert("max_output_tokens".into(), output.into());
     }
-    fields.insert("context_window".into(), total);
-    fields.insert("max_input_tokens".into(), known.clone());
+    fields.insert("context_window".into(), total.into());
+    fields.insert("max_input_tokens".into(), known.into());
     if let Some(provider) = provider {
-        fields.insert("provider".into(), provider.clone());
+        fields.insert("provider".into(), provider.into());
     }
-    Some(fields)
+    Ok(Some(fields))
+}
+
+/// Returns a number of tokens, which some entries state as a text.
+fn tokens(entry: &Value, key: &str) -> Result<Option<u64>, String> {
+    let value = match entry.get(key) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => value,
+    };
+    let number = match value.as_str() {
+        Some(text) if text.len() < DIGITS && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            text.parse().ok()
+        }
+        _ => value.as_u64(),
+    };
+    let number = number.filter(|&number| number <= MAX);
+    let wrong = || format!("{key} must be a whole number from 0 to {MAX}, not {value:.80}");
+    number.map(Some).ok_or_else(wrong)
 }
 
 /// Returns the window of input and answer for the tokens of the input.
-fn window(provider: Option<&str>, known: u64, output: Option<&Value>) -> u64 {
+fn window(provider: Option<&str>, known: u64, output: Option<u64>) -> u64 {
     match provider {
         Some("openai" | "azure")
-            if matches!(known, 272_000 | 922_000) && output.is_some_and(|n| *n == 128_000) =>
+            if matches!(known, 272_000 | 922_000) && output == Some(128_000) =>
         {
             known + 128_000
         }

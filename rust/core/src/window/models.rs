@@ -212,6 +212,8 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("gpt-4-0125-preview", "gpt-4-turbo"),
     ("gpt-4-1106-preview", "gpt-4-turbo"),
     ("gpt-4-vision-preview", "gpt-4-turbo"),
+    ("gpt-oss:120b", "gpt-oss-120b"),
+    ("gpt-oss:20b", "gpt-oss-20b"),
     ("llama-3.1", "llama3.1:70b"),
     ("llama-3.2", "llama3.2:3b"),
     ("llama-3.3", "Llama-3.3-70B-Instruct"),
@@ -267,7 +269,6 @@ pub(super) const PREFIXES: &[&str] = &[
     "dashscope/",
     "alibaba/",
     "qwen/",
-    "Qwen/",
     "amazon/",
     "amazon-nova/",
     "bedrock/",
@@ -370,6 +371,31 @@ pub(super) const ENCODING_OF_PREFIX: &[(&str, &str)] = &[
     ("ft:gpt-3.5-turbo", "cl100k_base"),
     ("ft:davinci-002", "cl100k_base"),
     ("ft:babbage-002", "cl100k_base"),
+];
+
+/// The factor of a name that is not known, by what a part of it starts with.
+#[rustfmt::skip]
+pub(super) const FAMILIES: &[(&str, f64)] = &[
+    ("qwen", 1.65),
+    ("llama", 1.4),
+    ("llama2", 1.9),
+    ("llama-2", 1.9),
+    ("llama-v2", 1.9),
+    ("codellama", 1.9),
+    ("mistral", 1.85),
+    ("mixtral", 1.85),
+    ("codestral", 1.85),
+    ("ministral", 1.65),
+    ("magistral", 1.65),
+    ("pixtral", 1.65),
+    ("devstral", 1.65),
+    ("gemma", 1.7),
+    ("kimi", 1.6),
+    ("deepseek", 1.45),
+    ("deepseek-coder", 1.9),
+    ("deepseek-llm", 1.9),
+    ("glm", 1.4),
+    ("chatglm", 1.9),
 ];
 
 /// The window, encoding and factor of a model that is not known.

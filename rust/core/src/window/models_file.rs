@@ -38,7 +38,7 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
     let document: Value =
         serde_json::from_str(json).map_err(|error| Error::shape(format!("not JSON: {error}")))?;
     let (models, list) = match document {
-        Value::Object(stated) if is_litellm(&stated) => (entries(&stated), ""),
+        Value::Object(stated) if is_litellm(&stated) => (entries(&stated)?, ""),
         Value::Object(mut stated) => match stated.remove("models") {
             Some(Value::Object(models)) => (models, "models"),
             _ => return Err(no_models()),

@@ -53,9 +53,9 @@ pub struct Negotiation {
     pub memory_tokens: usize,
     /// The tokens of the tool schemas.
     pub tool_tokens: usize,
-    /// Whether nothing was guessed: the model is known, an exact counter counted
-    /// messages, memories and tools, and the system prompt is counted or
-    /// stated.
+    /// Whether nothing was guessed: the model is known, the system prompt is
+    /// counted or stated, and an exact counter counted messages, memories and
+    /// tools, if there are any.
     pub is_exact: bool,
 }
 
@@ -373,9 +373,15 @@ impl<'a> Negotiator<'a> {
         }
         let model = Some(&*limits.name);
         let is_known = |message: &Message| message.is_exact(model);
-        let is_counted = matches!(self.history, History::Messages(all) if all.iter().all(is_known))
-            && matches!(self.memories, Memories::List(_))
+        let is_stated = match self.history {
+            History::Count(count) => count == 0,
+            History::Messages(all) => all.iter().all(is_known),
+        } && !matches!(self.memories, Memories::Count(1..))
             && (self.system.is_some() || is_among);
+        let is_counting = matches!(self.history, History::Messages(_))
+            || matches!(self.memories, Memories::List([_, ..]))
+            || matches!(self.system, Some(Err(_)))
+            || tool_tokens > 0;
         let negotiation = Negotiation {
             model: limits.name.clone(),
             context_window: limits.context_window,
@@ -393,8 +399,8 @@ impl<'a> Negotiator<'a> {
             memory_tokens,
             tool_tokens,
             is_exact: limits.known
-                && is_counted
-                && self.counter.is_some_and(TokenCounter::is_exact),
+                && is_stated
+                && (!is_counting || self.counter.is_some_and(TokenCounter::is_exact)),
         };
         #[cfg(feature = "tracing")]
         negotiation.log();
