@@ -142,6 +142,11 @@ def metadata_field(chunk: object, name: str) -> Any:
     return metadata.get(name) if is_mapping(metadata) else None
 
 
+def _is_missing(own: object) -> bool:
+    """Return whether a title, source or id of the chunk itself gives way to its metadata's."""
+    return own is None or (isinstance(own, str) and not str.__len__(own))
+
+
 def known_field(chunk: object, name: str) -> Any:
     """
     Return the title, source or id of a chunk of any type, or None if it has none.
@@ -150,7 +155,7 @@ def known_field(chunk: object, name: str) -> Any:
     number; titles and sources are shown whatever they are.
     """
     own = field_of(chunk, name)
-    if own is not None and not (isinstance(own, str) and not str.__len__(own)):
+    if not _is_missing(own):
         return own
     inner = metadata_field(chunk, name)
     if name == "id" and (isinstance(inner, bool) or not isinstance(inner, (str, int, float))):
@@ -171,7 +176,7 @@ def label_of(chunk: object, name: str) -> Any:
     One in its metadata is passed over unless it is a str: anything may be there.
     """
     own = field_of(chunk, name)
-    if own is not None and not (isinstance(own, str) and not str.__len__(own)):
+    if not _is_missing(own):
         return own
     inner = metadata_field(chunk, name)
     return str.__str__(inner) if isinstance(inner, str) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -13,7 +13,8 @@ import budgeteer
 from budgeteer import TokenCounter, _validate
 from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Bm25
-from budgeteer.cli._streams import STDIN
+from budgeteer._sources.folder import TextFile
+from budgeteer.cli._streams import STDIN, files_of, shown
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 NONE = "none"
@@ -151,12 +152,21 @@ def add_texts(parser: Parser, nargs: str, meaning: str) -> None:
     )
 
 
-def globs_of(arguments: argparse.Namespace) -> list[str]:
-    """Return the globs of `add_texts`; an error where there is no folder to choose from."""
-    globs: list[str] = arguments.globs
+def texts_of(arguments: argparse.Namespace, doing: str) -> tuple[Iterator[TextFile], str]:
+    """
+    Return the files of `add_texts`, read one by one as they are asked for, and what names them.
+
+    Without a path it is standard input. *doing* is what the bar says meanwhile. It is an error
+    if there are globs, and no folder to choose from.
+    """
+    paths, globs = arguments.paths or [STDIN], arguments.globs
     if globs and not any(path and Path(path).is_dir() for path in arguments.paths):
         raise InvalidArgumentError("--glob is for the files of folders, and no PATH is a folder")
-    return globs
+    files = files_of(paths, globs)
+    if STDIN not in paths:  # somebody may be typing it
+        files = arguments.bar.over(doing, files)
+    chosen = f" for {' '.join(f'--glob {glob!r}' for glob in globs)}" if globs else ""
+    return files, f"{', '.join(map(shown, paths))}{chosen}"
 
 
 def add_counter(parser: Parser) -> None:

@@ -6,14 +6,16 @@ import argparse
 import math
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from budgeteer import Chunk
 from budgeteer._files import one_line
+from budgeteer._sources.folder import TextFile
 from budgeteer._sources.pieces import pieces_of
-from budgeteer.cli._arguments import Commands, add_texts, examples, globs_of
+from budgeteer.cli._arguments import Commands, add_texts, examples, texts_of
 from budgeteer.cli._packer import BY_WORDS, add_packer, answer_of, packer_of
-from budgeteer.cli._streams import STDIN, Answer, files_of, for_globs, shown, unread
+from budgeteer.cli._streams import STDIN, Answer, shown, unread
 from budgeteer.errors import InvalidArgumentError
 
 _RANKINGS = (*BY_WORDS, "recency", "input")
@@ -50,11 +52,14 @@ def add(commands: Commands) -> None:
 def _run(arguments: argparse.Namespace) -> Answer:
     by_words = arguments.ranking in (None, *BY_WORDS)
     packer = packer_of(arguments, min_score=_ABOVE_ZERO if by_words else None)
-    chunks, problems = _chunks(arguments, packer.max_tokens - packer.reserve_tokens)
+    for path in arguments.paths:
+        if path != STDIN and (not path or not Path(path).exists()):
+            raise InvalidArgumentError(f"cannot read {path!r}: No such file or directory")
+    files, where = texts_of(arguments, "Reading files")
+    chunks, problems = _chunks(arguments, files, packer.max_tokens - packer.reserve_tokens)
     arguments.bar.stage("Packing")
     packing = packer.pack(arguments.query, chunks)
-    where = ", ".join(map(shown, arguments.paths))
-    answer = answer_of(arguments, packing, packer, f"{where}{for_globs(arguments.globs)}")
+    answer = answer_of(arguments, packing, packer, where)
     if problems:
         warning = one_line(f"budgeteer: warning: {unread(problems)}")
         answer = answer._replace(said=f"{warning}\n{answer.said}")
@@ -62,21 +67,15 @@ def _run(arguments: argparse.Namespace) -> Answer:
 
 
 def _chunks(
-    arguments: argparse.Namespace, budget: int
+    arguments: argparse.Namespace, files: Iterable[TextFile], budget: int
 ) -> tuple[list[Chunk], list[tuple[str, str]]]:
-    """Return the pieces of all files, and of those that are not read why."""
+    """Return the pieces of all *files*, and of those that are not read why."""
     paths = arguments.paths
-    for path in paths:
-        if path != STDIN and (not path or not Path(path).exists()):
-            raise InvalidArgumentError(f"cannot read {path!r}: No such file or directory")
     is_one = len(paths) == 1 and paths != [STDIN] and Path(paths[0]).is_dir()
     limit = max(_LEAST, min(max(_SMALLEST, budget // 2), _LARGEST, budget * 2 // 3))
     chunks = []
     problems = []
     ids: Counter[str] = Counter()
-    files = files_of(paths, globs_of(arguments))
-    if STDIN not in paths:  # somebody may be typing it
-        files = arguments.bar.over("Reading files", files)
     for file in files:
         source = file.below if is_one else file.name
         if file.text is None:

@@ -12,10 +12,10 @@ from budgeteer.cli._arguments import (
     add_output,
     add_texts,
     examples,
-    globs_of,
+    texts_of,
     whole,
 )
-from budgeteer.cli._streams import STDIN, Answer, files_of, for_globs, unread
+from budgeteer.cli._streams import Answer, unread
 
 _ABOVE, _INCOMPLETE = 1, 2
 
@@ -43,10 +43,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
     limit = None if arguments.max is None else _validate.tokens("--max", arguments.max)
     counts: list[tuple[str, int]] = []
     skipped: list[tuple[str, str]] = []
-    paths = arguments.paths or [STDIN]
-    files = files_of(paths, globs_of(arguments))
-    if STDIN not in paths:  # somebody may be typing it
-        files = arguments.bar.over("Counting files", files)
+    files, where = texts_of(arguments, "Counting files")
     for file in files:
         if file.text is None:
             skipped.append((file.name, file.problem))
@@ -58,7 +55,6 @@ def _run(arguments: argparse.Namespace) -> Answer:
         lines.append(f"budgeteer: error: {unread(skipped)}")
         status = _INCOMPLETE
     elif not counts:
-        where = f"{', '.join(paths)}{for_globs(arguments.globs)}"
         lines.append(f"budgeteer: error: there is nothing to count in {where}")
         status = _INCOMPLETE
     if limit is not None and total > limit:

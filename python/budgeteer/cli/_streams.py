@@ -66,11 +66,6 @@ def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
             yield from text_files([path], globs)
 
 
-def for_globs(globs: Sequence[str]) -> str:
-    """Return what stands behind the names of folders, to say which of their files are meant."""
-    return f" for {' '.join(f'--glob {glob!r}' for glob in globs)}" if globs else ""
-
-
 def write(text: str) -> None:
     """Write the whole of *text* to standard output, at once."""
     if not text:

@@ -23,13 +23,7 @@ from budgeteer.window import (
     register_model,
 )
 
-
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch):
-    """Each test has a registry of its own, and no names that were warned of."""
-    monkeypatch.setattr(_limits, "_own", {})
-    monkeypatch.setattr(_limits, "_warned", {})
-    monkeypatch.delenv(_limits.VARIABLE, raising=False)
+pytestmark = pytest.mark.usefixtures("registry")
 
 
 @pytest.mark.parametrize(

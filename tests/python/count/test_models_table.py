@@ -55,13 +55,7 @@ DOCUMENT = {
 }
 SHIPPED = json.loads(Path(_limits.__file__).with_name("models.json").read_text("utf-8"))
 
-
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch):
-    """Each test has a registry of its own, and no names that were warned of."""
-    monkeypatch.setattr(_limits, "_own", {})
-    monkeypatch.setattr(_limits, "_warned", {})
-    monkeypatch.delenv(_limits.VARIABLE, raising=False)
+pytestmark = pytest.mark.usefixtures("registry")
 
 
 @pytest.mark.parametrize("name", DOCUMENT)

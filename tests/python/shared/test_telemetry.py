@@ -29,12 +29,6 @@ from telemetry_support import (
 )
 
 
-@pytest.fixture
-def told(monkeypatch):
-    monkeypatch.delenv(_telemetry.CONTENT, raising=False)
-    return Told(monkeypatch)
-
-
 def test_given_packing_when_traced_then_the_span_has_the_figures(backend, told):
     """A span has the figures of its packing; nothing of it is a text."""
     packer = Packer(12, reserve_tokens=1, overflow="truncate_end")

@@ -16,12 +16,6 @@ from opentelemetry.sdk.trace import sampling
 from telemetry_support import CHUNKS, Told
 
 
-@pytest.fixture
-def told(monkeypatch):
-    monkeypatch.delenv(_telemetry.CONTENT, raising=False)
-    return Told(monkeypatch)
-
-
 def test_sampled_out(monkeypatch):
     """What is not sampled is measured all the same, and is still the parent of what is inside."""
     told = Told(monkeypatch, sampling.ALWAYS_OFF)

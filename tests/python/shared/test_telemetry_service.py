@@ -5,7 +5,6 @@ import asyncio
 import pytest
 from service_support import SETTINGS, AsyncFake, Fake
 
-from budgeteer import _telemetry
 from budgeteer.service import (
     InputValidationError,
     RetrievalError,
@@ -22,16 +21,9 @@ from telemetry_support import (
     Broken,
     Reranker,
     Searched,
-    Told,
     Vectors,
     failed_with,
 )
-
-
-@pytest.fixture
-def told(monkeypatch):
-    monkeypatch.delenv(_telemetry.CONTENT, raising=False)
-    return Told(monkeypatch)
 
 
 def tree(told):
