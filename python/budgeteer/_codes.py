@@ -13,8 +13,11 @@ TIKTOKEN, HF = "tiktoken:", "hf:"
 FRESH = 8
 """Added to an encoding: counts without a cache."""
 
-BM25, KEYWORD, RECENCY, INPUT, SCORE, EMBEDDING, HYBRID = range(7)
-"""Rankings."""
+LEXICAL, KEYWORD, RECENCY, INPUT, SCORE, EMBEDDING, HYBRID = range(7)
+"""Rankings. BM25 is the lexical one without further signals."""
+
+HEADING, LINK, FEEDBACK = range(3)
+"""What a score by words has besides those of the query's words."""
 
 SKIP, STOP, TRUNCATE_END, TRUNCATE_MIDDLE = range(4)
 """Overflow policies."""

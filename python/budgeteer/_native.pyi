@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "open_corpus", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Packed:
@@ -65,6 +65,13 @@ class Packed:
         The score of each chunk, as float64; None of a corpus.
         """
     @property
+    def signals(self, /) -> bytes | None:
+        """
+        What scores by words have besides those of the query's words: for each
+        a chunk, a kind and another chunk, as uint32, and the score as float64;
+        None of a corpus.
+        """
+    @property
     def spans(self, /) -> bytes:
         """
         Where the text of each kept chunk starts and ends, as int64.
@@ -87,8 +94,8 @@ class Packed:
     @property
     def unseen(self, /) -> Any | None:
         """
-        For a corpus, the object that has the scores and the dropped chunks;
-        else None.
+        For a corpus, the object that has the scores, the signals and the
+        dropped chunks; else None.
         """
 
 @final
@@ -96,7 +103,7 @@ class Plan:
     """
     What a packer knows when it is made. It never changes.
     """
-    def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None] | None, tuple[float, float, float, float | None] | None]", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
+    def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
     def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
         """
         Packs chunks, or the result of
@@ -170,6 +177,12 @@ def keyword_scores(query: "str", texts: "list[object] | tuple[object, ...]", tit
 def keywords(text: "str") -> "list[str]":
     """
     Returns the keywords of `text`, each once, in order of first occurrence.
+    """
+
+def lexical_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", options: "tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool]") -> "bytearray | tuple[int, int]":
+    """
+    Scores each text as float64; or returns a code and the index of the first
+    that is not a str.
     """
 
 def open_corpus(path: "str") -> "object":

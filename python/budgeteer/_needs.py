@@ -3,19 +3,19 @@
 from typing import NamedTuple
 
 from budgeteer._codes import (
-    BM25,
     COVERAGE,
     EMBEDDING,
     HYBRID,
     INPUT,
     KEYWORD,
+    LEXICAL,
     RANK,
     RECENCY,
     SCORE,
 )
 
 HybridWire = tuple[float, float, float, float | None]
-"""The weights of BM25, cosine and own score, and the k of reciprocal ranks or None."""
+"""The weights of the score by words, cosine and own score, and the k of reciprocal ranks or None."""
 
 
 class Needs(NamedTuple):
@@ -23,7 +23,7 @@ class Needs(NamedTuple):
     The data that a ranking needs.
 
     Attributes:
-        bm25: The terms of query, texts and titles, as BM25 counts them.
+        terms: The terms of query, texts and titles.
         keywords: The keywords of query, texts and titles.
         cosines: The cosines between the vectors of query and chunks.
         scores: The chunks' own scores.
@@ -31,7 +31,7 @@ class Needs(NamedTuple):
 
     """
 
-    bm25: bool = False
+    terms: bool = False
     keywords: bool = False
     cosines: bool = False
     scores: bool = False
@@ -40,11 +40,11 @@ class Needs(NamedTuple):
     @property
     def titles(self) -> bool:
         """Whether titles are read."""
-        return self.bm25 or self.keywords
+        return self.terms or self.keywords
 
 
 _NEEDS = {
-    BM25: Needs(bm25=True),
+    LEXICAL: Needs(terms=True),
     KEYWORD: Needs(keywords=True),
     RECENCY: Needs(keywords=True, times=True),
     INPUT: Needs(keywords=True),
@@ -57,7 +57,7 @@ def needs_of(ranking: int, hybrid: HybridWire | None = None, selection: int = RA
     """Return the needs of the ranking with that code; *hybrid* are a hybrid ranking's weights."""
     if ranking == HYBRID and hybrid is not None:
         bm25, embedding, score, _ = hybrid
-        needs = Needs(bm25=bm25 > 0, cosines=embedding > 0, scores=score > 0)
+        needs = Needs(terms=bm25 > 0, cosines=embedding > 0, scores=score > 0)
     else:
         needs = _NEEDS[ranking]
-    return needs._replace(bm25=True) if selection == COVERAGE else needs
+    return needs._replace(terms=True) if selection == COVERAGE else needs

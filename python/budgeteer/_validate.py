@@ -30,6 +30,13 @@ def is_bool(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
+def flag(name: str, value: object) -> bool:
+    """Return *value* as a bool."""
+    if not is_bool(value):
+        raise InvalidArgumentError(f"{name} must be a bool, not {type_name(value)}")
+    return bool(value)
+
+
 def as_int(value: object) -> int | None:
     """Return *value* as an int, or None if it is not a whole number."""
     if type(value) is int:

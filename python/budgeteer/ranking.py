@@ -9,14 +9,23 @@ from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._codes import TITLE_TYPE
 from budgeteer._rank import similarity
-from budgeteer._rank.rankings import Bm25, Embedding, Hybrid
+from budgeteer._rank.rankings import Bm25, Embedding, Hybrid, Lexical
 from budgeteer._rank.terms import Language, Stopwords
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Bm25", "Embedding", "Hybrid", "bm25_scores", "cosine_scores", "keyword_scores"]
+__all__ = [
+    "Bm25",
+    "Embedding",
+    "Hybrid",
+    "Lexical",
+    "bm25_scores",
+    "cosine_scores",
+    "keyword_scores",
+    "lexical_scores",
+]
 
 
 def keyword_scores(
@@ -100,6 +109,74 @@ def bm25_scores(
     batch = _batch(query, texts, titles)
     words = (bm25.stemming, bm25.stopwords)
     return _scores(backend.bm25_scores(*batch, bm25.k1, bm25.b, words), *batch)
+
+
+def lexical_scores(
+    query: str,
+    texts: Sequence[str],
+    *,
+    titles: Sequence[str] | None = None,
+    stemming: Language | None = "english",
+    stopwords: Stopwords | None = "english",
+    headings: bool = True,
+    links: bool = True,
+    feedback: bool = True,
+    k1: float = 1.2,
+    b: float = 0.75,
+    k3: float = 3.0,
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """
+    Return the score of each text, with its title, by BM25, headings, links and feedback.
+
+    A term of the query weighs its idf (the first factor of `bm25_scores`) times
+    ``(k3 + 1) * f / (k3 + f)``, where the query has it f times. To the sum of these weights, each
+    times the second factor of `bm25_scores`, are added, in this order:
+
+    - *headings*: the idf of all terms that heading and query share, times the share of the
+      heading's distinct terms that they are.
+    - *links*: a fifth of the score of one of the three best texts, for a text behind it whose
+      heading stands there word for word. The heading must have a term that the query has not, at
+      most 32 terms in all, and differ from that of the best text.
+    - *feedback*: for each of the ten other terms of the best text that score most there, what it
+      scores in the text, times a fifth of its share of the first one's score. Terms that begin
+      with a digit, and those of no other text, are left out.
+
+    A heading is the title or, without one, a first line of at most 120 characters with text behind
+    it; words in parentheses at its end are left out.
+
+    Args:
+        query: The question.
+        texts: The texts to score, shape ``(n,)``.
+        titles: A title for each text, shape ``(n,)``; None for no titles.
+        stemming: A language, as for `Lexical`.
+        stopwords: A language or words, as for `Lexical`.
+        headings: Whether headings count, as above.
+        links: Whether links count.
+        feedback: Whether feedback counts.
+        k1: How much repetitions of a term in a text add, from 0 (nothing) to 1,000,000.
+        b: How strongly long texts are marked down, from 0 to 1.
+        k3: How much repetitions of a term in the query add, from 0 (nothing) to 1,000,000.
+
+    Returns:
+        Scores from 0.0 up as float64, shape ``(n,)``. They compare within one call only.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range, or the lengths
+            differ.
+
+    Examples:
+        >>> texts = ["Ada gave her books to the Blue Library.", "It is in Lyon.", "It rains."]
+        >>> titles = ["Ada", "Blue Library", "Weather"]
+        >>> lexical_scores("Where are Ada's books?", texts, titles=titles)
+        array([3.04034986, 0.60806997, 0.        ])
+
+    """
+    lexical = Lexical(
+        stemming=stemming, stopwords=stopwords, headings=headings, links=links,
+        feedback=feedback, k1=k1, b=b, k3=k3,
+    )  # fmt: skip
+    batch = _batch(query, texts, titles)
+    return _scores(backend.lexical_scores(*batch, lexical._wire), *batch)  # noqa: SLF001
 
 
 def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.dtype[np.float64]]:

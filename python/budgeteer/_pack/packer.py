@@ -105,7 +105,7 @@ class Packer:
     _: KW_ONLY
     reserve_tokens: int = 0
     counter: str | Callable[[str], int] | TokenCounter = "o200k_base"
-    ranking: Ranking = "bm25"
+    ranking: Ranking = "lexical"
     min_score: float | None = None
     overflow: Overflow = "skip"
     max_chunks: int | None = None

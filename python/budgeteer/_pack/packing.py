@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
-from budgeteer._codes import FORMAT, NEAR, PLAIN
+from budgeteer._codes import FEEDBACK, FORMAT, HEADING, LINK, NEAR, PLAIN
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.outcome import DroppedChunk, KeptChunk
@@ -35,6 +36,14 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 }
 """The attributes of a packing that hold columns of a backend's answer, and their types."""
 
+
+_SIGNAL = Struct("=IIId")
+"""A chunk, a kind of signal, another chunk, and what is added to the score of the first."""
+_SIGNALS = {
+    HEADING: "for its heading",
+    LINK: "linked from chunk {} by its heading",
+    FEEDBACK: "for words of chunk {}, the best",
+}
 
 _SHOWN = 3
 """The number of chunks that a session shows, and of characters of each."""
@@ -107,7 +116,8 @@ class Packing(Generic[T]):
         budget_tokens: ``max_tokens - reserve_tokens``, at least 0.
         is_exact: Whether the counter counts as a tokenizer does; False for an estimate. A caller's
             own function is exact only if it says so, as for `get_counter`.
-        fallback: ``"bm25"`` if texts could not be embedded and BM25 ranked instead; usually None.
+        fallback: ``"lexical"`` or ``"bm25"`` if texts could not be embedded and that ranked
+            instead; usually None.
 
     Examples:
         >>> from budgeteer import pack
@@ -175,6 +185,11 @@ class Packing(Generic[T]):
         self._needed = memoryview(needed).cast("q")
         self._available = memoryview(available).cast("q")
         self._dropped = memoryview(dropped).cast("I")
+
+    def _read_signals(self) -> None:
+        """Read what scores by words are made of."""
+        packed = self._packed
+        self._signals: bytes = packed.signals if packed.unseen is None else packed.unseen.signals()
 
     if not TYPE_CHECKING:  # a type checker knows the attributes, and no others
 
@@ -413,10 +428,18 @@ class Packing(Generic[T]):
                 )
                 return (
                     f"{who} {verb} {_counted(self._counts[place])}{cited}, "
-                    f"characters {start} to {end} of the text."
+                    f"characters {start} to {end} of the text.{self._why_scored(index)}"
                 )
         dropped = self._dropped_chunk(self._place(index))
-        return f"{who} was dropped: {self._why(dropped)}."
+        return f"{who} was dropped: {self._why(dropped)}.{self._why_scored(index)}"
+
+    def _why_scored(self, index: int) -> str:
+        """Return a sentence on what a score has besides that of the query's words in the text."""
+        parts = []
+        for chunk, kind, other, added in _SIGNAL.iter_unpack(self._signals):
+            if chunk == index:
+                parts.append(f"{added:.2f} {_SIGNALS[kind].format(other)}")
+        return f" Part of its score by words: {', '.join(parts)}." if parts else ""
 
     def _summary(self) -> str:
         kept, dropped = len(self._kept), self._dropped_count
@@ -496,7 +519,7 @@ class Packing(Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep texts, figures and reasons, but not the caller's objects."""
-        _ = self._kept, self._dropped  # reads the columns
+        _ = self._kept, self._dropped, self._signals  # reads the columns
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
@@ -521,6 +544,7 @@ class Packing(Generic[T]):
 
 _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
     **dict.fromkeys(("_dropped", "_reasons", "_needed", "_available"), Packing._read_dropped),
+    "_signals": Packing._read_signals,
     **dict.fromkeys(
         (
             *("_kept", "_counts", "_citations", "_spans", "_cut", "_scores", "_dropped_count"),

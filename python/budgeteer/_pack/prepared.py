@@ -122,11 +122,10 @@ class Prepared:
         return ranks.with_plan(), tries.with_plan(), packs, quiet
 
     def _stand_in(self) -> Prepared | None:
-        bm25 = self.ranking.fallback
-        if bm25 is None:
+        fallback = self.ranking.fallback
+        if fallback is None:
             return None
-        stand_in = Ranked("bm25", _codes.BM25, bm25)
-        return replace(self, ranking=stand_in, min_score=None).with_plan()
+        return replace(self, ranking=ranked(fallback), min_score=None).with_plan()
 
 
 def prepared(packer: Any) -> Prepared:

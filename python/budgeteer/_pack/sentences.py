@@ -133,7 +133,7 @@ class Sentences:
             for place, split in enumerate(self.split)
             if split.index in kept and 0 < sizes[place] < split.sentences
         }
-        return _Scored(packed, self.scores.tobytes()), counts
+        return _Scored(packed, self.scores.tobytes(), self.signals), counts
 
     def _rank(self) -> tuple[int, int] | None:
         """Set scores and order; or return a backend's answer for a bad chunk."""
@@ -145,6 +145,7 @@ class Sentences:
             return packed
         scores = packed.scores if packed.unseen is None else packed.unseen
         self.scores = memoryview(scores).cast("B").cast("d")
+        self.signals = packed.signals if packed.unseen is None else packed.unseen.signals()
         dropped = packed.dropped if packed.unseen is None else packed.unseen.columns()[0]
         self.order = memoryview(dropped).cast("I").tolist()
         return None
@@ -217,7 +218,7 @@ class Sentences:
         ]
         texts = [self.split[place].sentence(number) for place, number in sentences]
         titles = [_title(self.call.items[split.index]) for split in self.split]
-        k1, b, *words = self.prepared.ranking.wire[1]
+        k1, b, *words = self.prepared.ranking.wire[1][:4]
         found = backend.bm25_scores(
             self.call.query, texts, [titles[place] for place, _ in sentences], k1, b, tuple(words)
         )
@@ -327,9 +328,9 @@ class Sentences:
 class _Scored:
     """A backend's answer, with the scores of whole chunks."""
 
-    def __init__(self, packed: Any, scores: bytes) -> None:
+    def __init__(self, packed: Any, scores: bytes, signals: bytes) -> None:
         self._packed = packed
-        self.scores = scores
+        self.scores, self.signals = scores, signals
         self.unseen = None
 
     def __getattr__(self, name: str) -> Any:

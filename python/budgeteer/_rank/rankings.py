@@ -8,11 +8,11 @@ from budgeteer import _codes, _validate
 from budgeteer._needs import HybridWire, Needs, needs_of
 from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
-from budgeteer._rank.terms import Language, Stopwords, Words, words_of
+from budgeteer._rank.terms import Language, Stopwords, words_of
 from budgeteer.errors import InvalidArgumentError
 
 RankingName: TypeAlias = Literal[
-    "bm25", "keyword", "recency", "input", "score", "embedding", "hybrid"
+    "lexical", "bm25", "keyword", "recency", "input", "score", "embedding", "hybrid"
 ]
 Fusion: TypeAlias = Literal["minmax", "rrf"]
 Signal: TypeAlias = Literal["bm25", "embedding", "score"]
@@ -24,8 +24,14 @@ SIGNALS: tuple[Signal, ...] = get_args(Signal)
 
 DEFAULT_K = 60
 
-Bm25Wire: TypeAlias = tuple[float, float, str | None, str | tuple[str, ...] | None]
-"""BM25's options as a backend takes them: k1, b, the language of stems, and stopwords."""
+LexicalWire: TypeAlias = tuple[
+    float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool
+]
+"""
+The options of a ranking by words as a backend takes them.
+
+k1, b, the language of stems, stopwords, k3, and whether headings, links and feedback count.
+"""
 
 
 @public("budgeteer.ranking")
@@ -71,15 +77,84 @@ class Bm25:
     b: float = 0.75
 
     def __post_init__(self) -> None:
-        stemming, stopwords = words_of(self.stemming, self.stopwords)
-        object.__setattr__(self, "stemming", stemming)
-        object.__setattr__(self, "stopwords", stopwords)
-        object.__setattr__(self, "k1", _validate.number_between("k1", self.k1, 0, 1_000_000))
-        object.__setattr__(self, "b", _validate.number_between("b", self.b, 0, 1))
+        _set_terms(self)
 
     @property
-    def _words(self) -> Words:
-        return self.stemming, self.stopwords  # type: ignore[return-value]  # checked above
+    def _wire(self) -> LexicalWire:
+        words = words_of(self.stemming, self.stopwords)
+        return self.k1, self.b, *words, 0.0, False, False, False
+
+
+@public("budgeteer.ranking")
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """
+    Ranks chunks, each with its title, by BM25 with headings, links and feedback.
+
+    `budgeteer.ranking.lexical_scores` has the formulae. ``ranking="lexical"``, the default of a
+    packer, is short for ``Lexical()``.
+
+    Args:
+        stemming: The language of stems, as for `Bm25`; None keeps words as they are. English stems
+            do no harm to other languages.
+        stopwords: Words that match nothing, as for `Bm25`.
+        headings: Whether words of the query in a chunk's heading count more. The heading is the
+            title or, without one, a first line of at most 120 characters with text behind it;
+            words in parentheses at its end are left out.
+        links: Whether each of the three best chunks raises the chunks whose headings stand in its
+            text, word for word, by a fifth of its score. This finds what a question in two steps
+            needs.
+        feedback: Whether the ten words that stand out most in the best chunk count too, up to a
+            fifth as much as words of the query.
+        k1: How much repetitions of a term in a chunk add, from 0 (nothing) to 1,000,000.
+        b: How strongly long texts are marked down, from 0 to 1.
+        k3: How much repetitions of a term in the query add, from 0 (nothing) to 1,000,000.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+
+    Examples:
+        >>> from budgeteer import Packer
+        >>> chunks = [
+        ...     {"title": "Weather", "text": "It rains in spring."},
+        ...     {"title": "Blue Library", "text": "It is in Lyon."},
+        ...     "Ada gave her books to the Blue Library.",
+        ... ]
+        >>> packing = Packer(40, ranking=Lexical()).pack("Where are Ada's books?", chunks)
+        >>> [kept.index for kept in packing.kept]
+        [2, 1, 0]
+
+    """
+
+    _: KW_ONLY
+    stemming: Language | None = "english"
+    stopwords: Stopwords | None = "english"
+    headings: bool = True
+    links: bool = True
+    feedback: bool = True
+    k1: float = 1.2
+    b: float = 0.75
+    k3: float = 3.0
+
+    def __post_init__(self) -> None:
+        _set_terms(self)
+        for name in ("headings", "links", "feedback"):
+            object.__setattr__(self, name, _validate.flag(name, getattr(self, name)))
+        object.__setattr__(self, "k3", _validate.number_between("k3", self.k3, 0, 1_000_000))
+
+    @property
+    def _wire(self) -> LexicalWire:
+        signals = self.k3, self.headings, self.links, self.feedback
+        return self.k1, self.b, *words_of(self.stemming, self.stopwords), *signals
+
+
+def _set_terms(ranking: Bm25 | Lexical) -> None:
+    """Set the options that BM25 has, checked."""
+    stemming, stopwords = words_of(ranking.stemming, ranking.stopwords)
+    k1 = _validate.number_between("k1", ranking.k1, 0, 1_000_000)
+    b = _validate.number_between("b", ranking.b, 0, 1)
+    for name, value in (("stemming", stemming), ("stopwords", stopwords), ("k1", k1), ("b", b)):
+        object.__setattr__(ranking, name, value)
 
 
 @public("budgeteer.ranking")
@@ -95,8 +170,8 @@ class Embedding:
             any object with the method ``embed`` of `budgeteer.embedding.Embedder`. For a chunk, it
             embeds the title on a line of its own and then the text. For an empty query it is not
             called, and all cosines are 0.
-        fallback: The ranking, ``"bm25"`` or a `Bm25`, to use without ``min_score`` when the
-            embedder raises an `EmbeddingError`. ``Packing.fallback`` then names it, and the logger
+        fallback: The ranking, ``"lexical"``, ``"bm25"``, a `Lexical` or a `Bm25`, to use without
+            ``min_score`` when the embedder raises an `EmbeddingError`. ``Packing.fallback`` then names it, and the logger
             ``budgeteer`` warns with the reason. None, the default, lets the error pass.
 
     Raises:
@@ -115,18 +190,20 @@ class Embedding:
 
     embedder: Embedder | None = None
     _: KW_ONLY
-    fallback: Literal["bm25"] | Bm25 | None = None
+    fallback: Literal["lexical", "bm25"] | Lexical | Bm25 | None = None
 
     def __post_init__(self) -> None:
         if self.embedder is not None and not callable(getattr(self.embedder, "embed", None)):
             found = _validate.type_name(self.embedder)
             raise InvalidArgumentError(f"embedder must have a method embed, not {found}")
-        if self.fallback is None or isinstance(self.fallback, Bm25):
+        if self.fallback is None or isinstance(self.fallback, (Lexical, Bm25)):
             pass
-        elif not isinstance(self.fallback, str) or self.fallback != "bm25":
+        elif not isinstance(self.fallback, str) or self.fallback not in _NAMES.values():
             is_text = isinstance(self.fallback, str)
             found = f"{self.fallback[:80]!r}" if is_text else _validate.type_name(self.fallback)
-            raise InvalidArgumentError(f"fallback must be 'bm25', a Bm25 or None, not {found}")
+            raise InvalidArgumentError(
+                f"fallback must be 'lexical', 'bm25', a Lexical, a Bm25 or None, not {found}"
+            )
         if self.fallback is not None and self.embedder is None:
             raise InvalidArgumentError("fallback must be None where there is no embedder")
 
@@ -151,7 +228,7 @@ class Hybrid:
             Methods"). A chunk without that score gets 0.
         k: Under ``"rrf"``, the constant above, from 0 to 1,000,000; the larger, the less the first
             ranks stand out.
-        bm25: The options of BM25, if it has a weight.
+        bm25: The ranking by words, if ``"bm25"`` has a weight: a `Bm25` or a `Lexical`.
         embedding: The embedder and its fallback, if the embedding has a weight. Here the fallback
             ``"bm25"`` means *bm25*.
 
@@ -172,7 +249,7 @@ class Hybrid:
     _: KW_ONLY
     fusion: Fusion = "minmax"
     k: float = DEFAULT_K
-    bm25: Bm25 = Bm25()
+    bm25: Bm25 | Lexical = Bm25()
     embedding: Embedding = Embedding()
 
     def __post_init__(self) -> None:
@@ -183,7 +260,7 @@ class Hybrid:
         if self.k != DEFAULT_K and self.fusion != "rrf":
             raise InvalidArgumentError(f"k must be {DEFAULT_K} under fusion='minmax': it has none")
         for name, kind, a_kind in (
-            ("bm25", Bm25, "a Bm25"),
+            ("bm25", (Bm25, Lexical), "a Bm25 or a Lexical"),
             ("embedding", Embedding, "an Embedding"),
         ):
             value = getattr(self, name)
@@ -224,7 +301,7 @@ def _weights(weights: object) -> dict[str, float]:
     return checked
 
 
-Ranking: TypeAlias = RankingName | Bm25 | Embedding | Hybrid
+Ranking: TypeAlias = RankingName | Lexical | Bm25 | Embedding | Hybrid
 """The values of a packer's option ``ranking``."""
 
 
@@ -235,7 +312,7 @@ class Ranked(NamedTuple):
     Attributes:
         name: The name of the ranking; for an object its short form.
         code: Its number for the backends.
-        bm25: The options of BM25, if it is needed.
+        by_words: The ranking by words, if it is needed.
         hybrid: The weights of a hybrid ranking, None for any other.
         embedder: The embedder, if any.
         fallback: The ranking used if the embedder fails, if any.
@@ -244,10 +321,10 @@ class Ranked(NamedTuple):
 
     name: RankingName
     code: int
-    bm25: Bm25
+    by_words: Lexical | Bm25
     hybrid: HybridWire | None = None
     embedder: Embedder | None = None
-    fallback: Bm25 | None = None
+    fallback: Lexical | Bm25 | None = None
 
     @property
     def needs(self) -> Needs:
@@ -261,28 +338,42 @@ class Ranked(NamedTuple):
         return f"ranking={self.name!r}{weightless}"
 
     @property
-    def wire(self) -> tuple[int, Bm25Wire, HybridWire | None]:
+    def wire(self) -> tuple[int, LexicalWire, HybridWire | None]:
         """The ranking as a backend takes it."""
-        bm25 = self.bm25
-        return self.code, (bm25.k1, bm25.b, *bm25._words), self.hybrid  # noqa: SLF001
+        return self.code, self.by_words._wire, self.hybrid  # noqa: SLF001
+
+
+_SHORT: dict[str, Any] = {
+    "lexical": Lexical, "bm25": Bm25, "embedding": Embedding, "hybrid": Hybrid
+}  # fmt: skip
+_NAMES: dict[type, RankingName] = {Lexical: "lexical", Bm25: "bm25"}
+_CODES: dict[RankingName, int] = {
+    "keyword": _codes.KEYWORD,
+    "recency": _codes.RECENCY,
+    "input": _codes.INPUT,
+    "score": _codes.SCORE,
+}
 
 
 def ranked(value: object) -> Ranked:
     """Return the prepared form of *value*, a ranking or the name of one."""
     if isinstance(value, str):
         name = _validate.choice("ranking", value, NAMES)
-        short = {"bm25": Bm25, "embedding": Embedding, "hybrid": Hybrid}.get(name)
-        if short is None:
-            return Ranked(name, NAMES.index(name), Bm25())
-        value = short()
-    if isinstance(value, Bm25):
-        return Ranked("bm25", _codes.BM25, value)
+        if name in _CODES:
+            return Ranked(name, _CODES[name], Bm25())
+        value = _SHORT[name]()
+    if isinstance(value, (Lexical, Bm25)):
+        return Ranked(_NAMES[type(value)], _codes.LEXICAL, value)
     if isinstance(value, Embedding):
-        fallback = Bm25() if value.fallback == "bm25" else value.fallback
+        fallback = value.fallback
+        if isinstance(fallback, str):
+            fallback = _SHORT[fallback]()
         return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, fallback)
     if isinstance(value, Hybrid):
         embedding = value.embedding
         fallback = value.bm25 if embedding.fallback == "bm25" else embedding.fallback
+        if isinstance(fallback, str):
+            fallback = _SHORT[fallback]()
         return Ranked(
             "hybrid",
             _codes.HYBRID,
@@ -292,7 +383,8 @@ def ranked(value: object) -> Ranked:
             fallback,
         )
     raise InvalidArgumentError(
-        f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Bm25, Embedding or Hybrid, "
+        f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Lexical, Bm25, Embedding or "
+        f"Hybrid, "
         f"not {_validate.type_name(value)}"
     )
 

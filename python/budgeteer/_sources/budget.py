@@ -18,6 +18,7 @@ from budgeteer._rank.rankings import (
     Bm25,
     Embedding,
     Hybrid,
+    Lexical,
     Ranking,
     RankingName,
     ranked,
@@ -63,7 +64,7 @@ OLDER_DEFAULTS: dict[str, Any] = {
 }
 """The defaults of a budget with an older spelling: all of them, so that Packer decides none."""
 
-_WITH_OPTIONS = ("bm25", "embedding", "hybrid")
+_WITH_OPTIONS = ("lexical", "bm25", "embedding", "hybrid")
 
 
 def budget_of(value: object, base: Path) -> tuple[Packer, OpenAIEmbedder | None]:
@@ -143,14 +144,14 @@ def _ranking(key: str, value: object, embedder: OpenAIEmbedder | None) -> Rankin
         if len(value) != 1:
             raise InvalidArgumentError(f"{key} must have one ranking, not {len(value)}")
         ((name, options),) = mapping(key, value, _WITH_OPTIONS).items()
-        if name == "bm25":
-            return _bm25(f"{key}.bm25", options)
+        if name in _BY_WORDS:
+            return _by_words(f"{key}.{name}", _BY_WORDS[name], options)
     elif isinstance(value, str):
         name, options = _validate.choice(key, value, names), {}
     else:
         raise InvalidArgumentError(
             f"{key} must be one of {', '.join(map(repr, names))}, or a mapping such as "
-            f"{{bm25: {{stemming: english}}}}, not {_validate.type_name(value)}"
+            f"{{bm25: {{stemming: german}}}}, not {_validate.type_name(value)}"
         )
     if name == "embedding":
         return _embedding(f"{key}.{name}", options, embedder)
@@ -159,8 +160,22 @@ def _ranking(key: str, value: object, embedder: OpenAIEmbedder | None) -> Rankin
     return name  # type: ignore[return-value]  # it is one of them
 
 
-def _bm25(key: str, value: object) -> Bm25:
-    return _made(key, Bm25, mapping(key, value, _names(Bm25)))
+_BY_WORDS: dict[str, Any] = {"lexical": Lexical, "bm25": Bm25}
+
+
+def _by_words(key: str, kind: Any, value: object) -> Any:
+    return _made(key, kind, mapping(key, value, _names(kind)))
+
+
+def _either(key: str, value: object) -> Lexical | Bm25:
+    """Return a ranking by words: its name, its name with options, or the options of BM25."""
+    if isinstance(value, str):
+        value = {_validate.choice(key, value, tuple(_BY_WORDS)): {}}
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, options),) = value.items()
+        if name in _BY_WORDS:
+            return _by_words(f"{key}.{name}", _BY_WORDS[name], options)  # type: ignore[no-any-return]
+    return _by_words(key, Bm25, value)  # type: ignore[no-any-return]
 
 
 def _embedding(key: str, value: object, embedder: OpenAIEmbedder | None) -> Embedding:
@@ -171,7 +186,7 @@ def _embedding(key: str, value: object, embedder: OpenAIEmbedder | None) -> Embe
             f"budget.embedding is required when budget.ranking is {ranking!r}"
         )
     if isinstance(options.get("fallback"), dict):
-        options["fallback"] = _bm25(f"{key}.fallback", options["fallback"])
+        options["fallback"] = _either(f"{key}.fallback", options["fallback"])
     return _made(key, Embedding, {**options, "embedder": embedder})
 
 
@@ -186,7 +201,7 @@ def _hybrid(key: str, value: object, embedder: OpenAIEmbedder | None) -> Hybrid:
             f"{key}.embedding must be left out where weights has none for 'embedding'"
         )
     if "bm25" in options:
-        options["bm25"] = _bm25(f"{key}.bm25", options["bm25"])
+        options["bm25"] = _either(f"{key}.bm25", options["bm25"])
     return _made(key, Hybrid, options)
 
 

@@ -27,7 +27,12 @@ _FOR_MANY = ("cache_dir", "max_cache_bytes", "batch_size", "max_batch_bytes", "m
 _KEYWORD = re.compile(r"(?<!['\"\w])([a-z_]+)=(?:'(\w+)'|(None|True|False)\b)")
 _CONSTANT = re.compile(r"(?<!not )(?<!['\"\w])(?:None|True|False)(?!['\"\w])")
 _YAML = {"None": "null", "True": "true", "False": "false"}
-_OBJECTS = {"be Bm25()": "be left out", "a Bm25": "a mapping", "a Template": "a mapping"}
+_OBJECTS = {
+    "be Bm25()": "be left out",
+    "a Lexical, a Bm25": "a mapping",
+    "a Bm25": "a mapping",
+    "a Template": "a mapping",
+}
 _WARNED_MAX = 10_000
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 import budgeteer
 from budgeteer import TokenCounter, _validate
 from budgeteer._pack.packer import Packer
-from budgeteer._rank.rankings import Bm25
+from budgeteer._rank.rankings import Lexical
 from budgeteer._sources.folder import TextFile
 from budgeteer.cli._streams import STDIN, files_of, shown
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
@@ -26,7 +26,7 @@ OUTPUTS = ("text", "json")
 
 DEFAULTS: dict[str, Any] = {
     option.name: option.default
-    for kind in (Packer, Bm25)
+    for kind in (Packer, Lexical)
     for option in dataclasses.fields(kind)
     if option.init
 }

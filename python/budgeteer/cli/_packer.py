@@ -13,7 +13,7 @@ from budgeteer import DroppedChunk, Packer, Packing
 from budgeteer._chunk.chunk import id_of
 from budgeteer._files import one_line
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
-from budgeteer._rank.rankings import NAMES, Bm25
+from budgeteer._rank.rankings import NAMES, Bm25, Lexical
 from budgeteer._rank.terms import LISTED, STEMMED
 from budgeteer._validate import MAX_TOKENS
 from budgeteer.cli._arguments import (
@@ -30,7 +30,7 @@ from budgeteer.cli._document import add_dropped, document_of, written
 from budgeteer.cli._streams import Answer, line_end
 from budgeteer.errors import InvalidArgumentError
 
-BY_WORDS = ("bm25", "keyword")
+BY_WORDS = ("lexical", "bm25", "keyword")
 """The rankings that score what has no word of the query 0."""
 _TOKENS = 8_000
 _NOTHING = 1
@@ -42,7 +42,11 @@ _ORDERS = tuple(name for name in ORDERS if name != "sticky")
 _TEMPLATES = ("markdown", "xml")
 _OUTPUTS = ("text", "json", *_TEMPLATES)
 _NULLABLE = ("dedupe", "stemming", "stopwords")
-_BM25 = tuple(option.name for option in dataclasses.fields(Bm25) if option.init)
+_OPTIONS = {
+    name: tuple(option.name for option in dataclasses.fields(kind) if option.init)
+    for name, kind in (("lexical", Lexical), ("bm25", Bm25))
+}
+"""The options of each ranking that has some."""
 
 
 def add_packer(parser: Parser, rankings: tuple[str, ...] = _RANKINGS) -> None:
@@ -59,16 +63,25 @@ def add_packer(parser: Parser, rankings: tuple[str, ...] = _RANKINGS) -> None:
         "--reserve-tokens", type=whole, metavar="N", help="tokens to subtract from the budget"
     )
     add_choice(parser, "ranking", rankings, "what comes first")
-    stems = "language whose words of one stem BM25 takes for one"
+    stems = "language whose words of one stem are one; under --ranking bm25 none is the default"
     add_choice(parser, "stemming", (*STEMMED, NONE), stems)
-    add_choice(parser, "stopwords", (*LISTED, NONE), "whose words BM25 leaves out")
+    add_choice(parser, "stopwords", (*LISTED, NONE), "whose words match nothing")
     for name, most, meaning in (
-        ("k1", 1_000_000, "how much repetitions add"),
+        ("k1", 1_000_000, "how much repetitions in a text add"),
         ("b", 1, "how much long texts lose"),
+        ("k3", 1_000_000, "how much repetitions in the query add"),
     ):
         checks = partial(decimal, allowed=f"a number from 0 to {most}")
-        help_text = f"under BM25, {meaning} (default: {DEFAULTS[name]})"
+        help_text = f"{meaning} (default: {DEFAULTS[name]:g})"
         parser.add_argument(f"--{name}", type=checks, metavar="X", help=help_text)
+    for name, meaning in (
+        ("headings", "words of the query count no more in headings"),
+        ("links", "chunks are not raised by others that name their headings"),
+        ("feedback", "words of the best chunk do not count"),
+    ):
+        parser.add_argument(
+            f"--no-{name}", dest=name, action="store_const", const=False, help=meaning
+        )
     parser.add_argument(
         "--min-score", type=decimal, metavar="X", help="drop chunks that score lower"
     )
@@ -109,14 +122,15 @@ def packer_of(arguments: argparse.Namespace, **defaults: Any) -> Packer:
     }
     options = {**defaults, **options, "template": _template(arguments)}
     options |= {name: None for name in _NULLABLE if options.get(name) == NONE}
-    bm25 = {name: options.pop(name) for name in _BM25 if name in options}
-    if bm25:
-        ranking = options.get("ranking", "bm25")
-        if ranking != "bm25":
-            raise InvalidArgumentError(
-                f"--{next(iter(bm25))} is for --ranking bm25, not {ranking}"
-            )
-        options["ranking"] = Bm25(**bm25)
+    own = {name: options.pop(name) for name in _OPTIONS["lexical"] if name in options}
+    if own:
+        ranking = options.get("ranking", DEFAULTS["ranking"])
+        for name, value in own.items():
+            if name not in _OPTIONS.get(ranking, ()):
+                able = " or ".join(able for able, names in _OPTIONS.items() if name in names)
+                flag = f"--no-{name}" if value is False else f"--{name}"
+                raise InvalidArgumentError(f"{flag} is for --ranking {able}, not {ranking}")
+        options["ranking"] = Lexical(**own) if ranking == "lexical" else Bm25(**own)
     try:
         return Packer(**options)
     except InvalidArgumentError as error:

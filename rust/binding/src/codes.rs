@@ -1,9 +1,9 @@
 //! The numbers by which the facade names things; see `budgeteer/_codes.py`.
 
-use budgeteer::pipeline::{Counting, Policy};
+use budgeteer::pipeline::{Counting, Policy, SignalKind};
 use budgeteer::{
-    Bm25, Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Order, Overflow, RankBy, Reason,
-    Selection, Template, Weights,
+    Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, Order, Overflow, RankBy,
+    Reason, Selection, Template, Weights,
 };
 
 /// Why a chunk cannot be read.
@@ -49,24 +49,24 @@ pub(crate) fn exact(kind: u8) -> Exact {
 }
 
 /// Returns the ranking of that code, with its options.
-pub(crate) fn ranking(code: u8, bm25: Bm25, weights: Option<HybridOptions>) -> RankBy {
+pub(crate) fn ranking(code: u8, lexical: Lexical, weights: Option<HybridOptions>) -> RankBy {
     match code {
-        0 => bm25.into(),
+        0 => lexical.into(),
         1 => RankBy::Keyword,
         2 => RankBy::Recency,
         3 => RankBy::Input,
         4 => RankBy::Score,
         5 => RankBy::Embedding,
-        6 => hybrid(bm25, weights).into(),
+        6 => hybrid(lexical, weights).into(),
         _ => unreachable!("the facade names no such ranking"),
     }
 }
 
-/// The weights of BM25, of the cosine and of the chunk's own score, and the k
+/// The weights of the score by words, of the cosine and of the chunk's own score, and the k
 /// of reciprocal ranks; without it scores are scaled.
 pub(crate) type HybridOptions = (f64, f64, f64, Option<f64>);
 
-fn hybrid(bm25: Bm25, options: Option<HybridOptions>) -> Hybrid {
+fn hybrid(bm25: Lexical, options: Option<HybridOptions>) -> Hybrid {
     let defaults = Hybrid { bm25, ..Hybrid::default() };
     let Some((bm25, embedding, score, k)) = options else { return defaults };
     let fusion = k.map_or(Fusion::MinMax, |k| Fusion::ReciprocalRank { k });
@@ -155,6 +155,15 @@ pub(crate) fn keep(code: u8) -> Keep {
         1 => Keep::End,
         2 => Keep::Both,
         _ => unreachable!("the facade names no such part"),
+    }
+}
+
+/// Returns the kind of a signal, and the chunk that it comes from.
+pub(crate) fn signal(kind: SignalKind) -> (u32, u32) {
+    match kind {
+        SignalKind::Heading => (0, 0),
+        SignalKind::Link(chunk) => (1, chunk),
+        SignalKind::Feedback(chunk) => (2, chunk),
     }
 }
 

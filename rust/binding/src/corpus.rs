@@ -5,7 +5,7 @@ use std::os::raw::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use budgeteer::pipeline::{Counting, Outcome};
+use budgeteer::pipeline::{Counting, Outcome, Signal};
 use budgeteer::{Batch, DroppedColumns, ErrorKind, Index, Stored, Text};
 use pyo3::exceptions::PyOSError;
 use pyo3::ffi;
@@ -442,6 +442,11 @@ impl Unseen {
         })
     }
 
+    /// Returns the signals, as [`signals_column`] does.
+    fn signals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        guard(|| Ok(signals_column(py, &self.outcome.signals)))
+    }
+
     /// Lends the scores as a buffer.
     ///
     /// # Safety
@@ -476,4 +481,18 @@ pub(crate) fn dropped_columns(py: Python<'_>, dropped: DroppedColumns) -> PyResu
         column(py, needed.into_iter().map(signed))?,
         column(py, available.into_iter().map(signed))?,
     ))
+}
+
+/// Returns for each signal a chunk, a kind and another chunk, as uint32, and
+/// what it adds, as float64.
+pub(crate) fn signals_column<'py>(py: Python<'py>, signals: &[Signal]) -> Bound<'py, PyBytes> {
+    let mut bytes = Vec::with_capacity(20 * signals.len());
+    for &Signal { chunk, kind, added } in signals {
+        let (kind, source) = codes::signal(kind);
+        for number in [chunk, kind, source] {
+            bytes.extend(number.to_ne_bytes());
+        }
+        bytes.extend(added.to_ne_bytes());
+    }
+    PyBytes::new(py, &bytes)
 }

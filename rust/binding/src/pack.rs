@@ -4,17 +4,17 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
+use budgeteer::Batch;
 use budgeteer::pipeline::{self, Call, Gate, Host, Outcome, Subject, Tag};
-use budgeteer::{Batch, Bm25};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::{Strings, Texts};
 use crate::codes::{self, ASSEMBLED, HybridOptions, TemplateOptions};
 use crate::convert::{Joiner, Lock, column, signed, string, text, utf8};
-use crate::corpus::{CorpusIndex, Unseen, dropped_columns};
+use crate::corpus::{CorpusIndex, Unseen, dropped_columns, signals_column};
 use crate::error::guard;
-use crate::score::{self, Bm25Options};
+use crate::score::{self, LexicalOptions};
 
 /// What a packer knows when it is made. It never changes.
 #[pyclass(frozen, module = "budgeteer._native")]
@@ -28,7 +28,7 @@ impl Plan {
     #[pyo3(signature = (
         *,
         counter: "tuple[int, float]",
-        ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None] | None, tuple[float, float, float, float | None] | None]",
+        ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]",
         min_score: "float | None",
         overflow: "int",
         max_chunks: "int | None",
@@ -42,7 +42,7 @@ impl Plan {
     #[allow(clippy::too_many_arguments)] // the facade names them
     fn new(
         counter: (u8, f64),
-        ranking: (u8, Option<Bm25Options<'_>>, Option<HybridOptions>),
+        ranking: (u8, LexicalOptions<'_>, Option<HybridOptions>),
         min_score: Option<f64>,
         overflow: u8,
         max_chunks: Option<u64>,
@@ -54,11 +54,11 @@ impl Plan {
         policy: (u8, u64),
     ) -> PyResult<Self> {
         guard(|| {
-            let (code, bm25, weights) = ranking;
-            let bm25 = bm25.map_or_else(|| Ok(Bm25::default()), score::bm25)?;
+            let (code, lexical, weights) = ranking;
+            let lexical = score::lexical(lexical)?;
             let plan = pipeline::Plan {
                 counting: codes::counting(counter.0, counter.1),
-                ranking: codes::ranking(code, bm25, weights),
+                ranking: codes::ranking(code, lexical, weights),
                 min_score,
                 overflow: codes::overflow(overflow),
                 max_chunks,
@@ -259,8 +259,12 @@ pub(crate) struct Packed {
     notice_yields: bool,
     /// The score of each chunk, as float64; None of a corpus.
     scores: Option<Py<PyBytes>>,
-    /// For a corpus, the object that has the scores and the dropped chunks;
-    /// else None.
+    /// What scores by words have besides those of the query's words: for each
+    /// a chunk, a kind and another chunk, as uint32, and the score as float64;
+    /// None of a corpus.
+    signals: Option<Py<PyBytes>>,
+    /// For a corpus, the object that has the scores, the signals and the
+    /// dropped chunks; else None.
     unseen: Option<Py<PyAny>>,
     /// The index of each dropped chunk, in the order in which that was decided,
     /// as uint32. For a corpus this and the next three are None.
@@ -343,6 +347,7 @@ impl Packed {
             cut,
             notice_yields: outcome.notice_yields(),
             scores: None,
+            signals: None,
             unseen: None,
             dropped: None,
             reasons: None,
@@ -352,13 +357,15 @@ impl Packed {
         })
     }
 
-    /// Returns the same with the scores and the dropped chunks.
+    /// Returns the same with the scores, the signals and the dropped chunks.
     fn with_columns(self, py: Python<'_>, outcome: Outcome) -> PyResult<Self> {
+        let signals = signals_column(py, &outcome.signals);
         let (scores, dropped) = outcome.into_columns();
         let scores = column(py, scores.into_iter())?;
         let (dropped, reasons, needed, available) = dropped_columns(py, dropped)?;
         Ok(Self {
             scores: Some(scores.unbind()),
+            signals: Some(signals.unbind()),
             dropped: Some(dropped.unbind()),
             reasons: Some(reasons.unbind()),
             needed: Some(needed.unbind()),

@@ -1,5 +1,5 @@
-//! `budgeteer::keyword_scores`, `budgeteer::bm25_scores` and
-//! `budgeteer::keywords` for Python.
+//! `budgeteer::keyword_scores`, `budgeteer::bm25_scores`,
+//! `budgeteer::lexical_scores` and `budgeteer::keywords` for Python.
 
 use budgeteer::{Batch, Bm25, Lexical, Stemming, Stopwords, Text};
 use pyo3::prelude::*;
@@ -54,10 +54,9 @@ pub(crate) fn bm25_scores<'py>(
     titles: Option<&Bound<'py, PySequence>>,
     k1: f64,
     b: f64,
-    words: (Option<String>, Bound<'py, PyAny>),
+    words: Words<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (stemming, stopwords) = words;
-    let bm25 = guard(|| bm25((k1, b, stemming, stopwords)))?;
+    let bm25 = guard(|| bm25(k1, b, words))?;
     scores(query, texts, titles, |query, texts| budgeteer::batch_bm25_scores(query, texts, &bm25))
 }
 
@@ -68,37 +67,37 @@ pub(crate) fn bm25_scores<'py>(
     query: "str",
     texts: "list[object] | tuple[object, ...]",
     titles: "list[object] | tuple[object, ...] | None",
-    bm25: "tuple[float, float, str | None, str | tuple[str, ...] | None]",
-    signals: "tuple[float, bool, bool, bool]",
+    options: "tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool]",
 ) -> "bytearray | tuple[int, int]")]
 pub(crate) fn lexical_scores<'py>(
     query: &Bound<'py, PyString>,
     texts: &Bound<'py, PySequence>,
     titles: Option<&Bound<'py, PySequence>>,
-    bm25: Bm25Options<'py>,
-    signals: Signals,
+    options: LexicalOptions<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let lexical = guard(|| Ok(lexical(self::bm25(bm25)?, signals)))?;
+    let lexical = guard(|| lexical(options))?;
     scores(query, texts, titles, |query, texts| {
         budgeteer::batch_lexical_scores(query, texts, &lexical)
     })
 }
 
-/// The options that the lexical ranking adds to those of BM25: k3, and whether
+/// The options of the lexical ranking: k1, b, the language of the stems, the
+/// stopwords (their language, the words themselves, or None), k3, and whether
 /// headings, links and feedback count.
-pub(crate) type Signals = (f64, bool, bool, bool);
+pub(crate) type LexicalOptions<'py> =
+    (f64, f64, Option<String>, Bound<'py, PyAny>, f64, bool, bool, bool);
 
 /// Returns the lexical ranking with its options.
-pub(crate) fn lexical(bm25: Bm25, (k3, headings, links, feedback): Signals) -> Lexical {
-    Lexical { bm25, k3, headings, links, feedback }
+pub(crate) fn lexical(options: LexicalOptions<'_>) -> PyResult<Lexical> {
+    let (k1, b, stemming, stopwords, k3, headings, links, feedback) = options;
+    let bm25 = bm25(k1, b, (stemming, stopwords))?;
+    Ok(Lexical { bm25, k3, headings, links, feedback })
 }
 
-/// The options of BM25: k1, b, the language of the stems, and the stopwords
-/// (their language, the words themselves, or None).
-pub(crate) type Bm25Options<'py> = (f64, f64, Option<String>, Bound<'py, PyAny>);
+/// The language of the stems, and the stopwords.
+type Words<'py> = (Option<String>, Bound<'py, PyAny>);
 
-/// Returns BM25 with its options.
-pub(crate) fn bm25((k1, b, stemming, stopwords): Bm25Options<'_>) -> PyResult<Bm25> {
+fn bm25(k1: f64, b: f64, (stemming, stopwords): Words<'_>) -> PyResult<Bm25> {
     let stopwords = if stopwords.is_none() {
         Stopwords::none()
     } else if let Ok(language) = stopwords.cast::<PyString>() {

@@ -1,7 +1,7 @@
 //! Corpora: an index that is built once and used for many queries.
 //!
 //! The index holds figures of each chunk, and for each term the chunks that
-//! have it. It never changes: extending it makes another index, which shares
+//! have it in their text or heading. It never changes: extending it makes another index, which shares
 //! the common part. Texts are not part of it; the caller of a query has them.
 
 use std::sync::Arc;
@@ -17,19 +17,15 @@ use crate::text::Text;
 pub(crate) mod bounds;
 pub(crate) mod documents;
 pub(crate) mod file;
+pub(crate) mod part;
 pub(crate) mod postings;
+pub(crate) mod query;
 pub(crate) mod record;
 pub(crate) mod storage;
 
 use bounds::Bounds;
-use postings::{Builder, Postings};
-
-/// Scoring a posting takes as long as reading this many code points, and a
-/// chunk that has none of the terms takes half of that.
-const SCORING: usize = 8;
-
-/// Stemming a term takes as long as reading this many code points.
-const STEMMING: usize = 1_000;
+use part::{Builder, Part};
+use query::frequency;
 
 /// The figures of each chunk.
 #[derive(Clone, Debug, Default)]
@@ -97,19 +93,18 @@ struct Figures {
 struct Reader {
     builder: Builder,
     folded: Vec<u8>,
-    lowered: Vec<u8>,
 }
 
 impl Reader {
     /// Returns a reader whose first chunk will be `first`.
     fn new(first: u32) -> Self {
-        Self { builder: Builder::new(first), folded: Vec::new(), lowered: Vec::new() }
+        Self { builder: Builder::new(first), folded: Vec::new() }
     }
 
     /// Adds chunk `at` to the postings, and returns its figures.
     fn read(&mut self, batch: &impl Batch, at: usize) -> Figures {
         let text = batch.text(at);
-        let length = self.builder.add(text, batch.title(at), &mut self.folded, &mut self.lowered);
+        let length = self.builder.add(text, batch.title(at));
         let words = crate::count::Estimate::Words.measure(text, &mut self.folded);
         Figures {
             least: text.least_tokens(),
@@ -137,7 +132,7 @@ pub struct Index {
     total_chars: usize,
     total_length: u64,
     /// In the order of the chunks that they cover, without a gap.
-    postings: Vec<Arc<Postings>>,
+    parts: Vec<Arc<Part>>,
 }
 
 impl Index {
@@ -185,7 +180,7 @@ impl Index {
             let figures = reader.read(batch, at);
             index.columns.push(&figures);
         }
-        index.postings.push(Arc::new(reader.builder.finish()));
+        index.parts.push(Arc::new(reader.builder.finish()));
         index.merge();
         index.with_totals()
     }
@@ -218,23 +213,23 @@ impl Index {
             next += u32::from(!is_gone);
         }
         let place = |chunk: u32| places.get(chunk as usize).copied().flatten();
-        let mut postings = Vec::with_capacity(self.postings.len());
+        let mut parts = Vec::with_capacity(self.parts.len());
         let mut first = 0;
-        for part in &self.postings {
+        for part in &self.parts {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
             let left = gone[part.range()].iter().map(|is_gone| u32::from(!is_gone)).sum();
-            if left == part.chunks() && first == part.first {
-                postings.push(Arc::clone(part));
+            if left == part.chunks() && first == part.first() {
+                parts.push(Arc::clone(part));
             } else if left == part.chunks() {
-                postings.push(Arc::new(part.moved(first)));
+                parts.push(Arc::new(part.moved(first)));
             } else if left > 0 {
-                postings.push(Arc::new(part.rearranged(first, left, place, None)));
+                parts.push(Arc::new(part.rearranged(first, left, place, None)));
             }
             first += left;
         }
-        Self { columns: self.columns.without(gone), postings, ..Self::default() }.with_totals()
+        Self { columns: self.columns.without(gone), parts, ..Self::default() }.with_totals()
     }
 
     /// Returns the index of `batch`, which differs at `places` only, ascending,
@@ -265,14 +260,14 @@ impl Index {
         let place =
             |chunk: u32| (!is_new.get(chunk as usize).copied().unwrap_or(true)).then_some(chunk);
         let mut places = places;
-        for part in &mut index.postings {
+        for part in &mut index.parts {
             let here = places.partition_point(|&at| at < part.range().end);
             let (inside, behind) = places.split_at(here);
             places = behind;
             if inside.is_empty() {
                 continue;
             }
-            let mut reader = Reader::new(part.first);
+            let mut reader = Reader::new(part.first());
             for &at in inside {
                 if stop.load(Ordering::Relaxed) {
                     return index;
@@ -281,7 +276,7 @@ impl Index {
                 index.columns.replace(at, &reader.read(batch, at));
             }
             let new = reader.builder.finish();
-            *part = Arc::new(part.rearranged(part.first, part.chunks, place, Some(&new)));
+            *part = Arc::new(part.rearranged(part.first(), part.chunks(), place, Some(&new)));
         }
         index.with_totals()
     }
@@ -296,13 +291,13 @@ impl Index {
     /// Merges the last two postings while the first of them is less than twice
     /// as long. Thus many small additions leave few lists to read.
     fn merge(&mut self) {
-        while let [.., before, last] = self.postings.as_slice() {
+        while let [.., before, last] = self.parts.as_slice() {
             if before.chunks() / 2 >= last.chunks() {
                 break;
             }
-            let merged = Arc::new(Postings::merged(before, last));
-            self.postings.truncate(self.postings.len() - 2);
-            self.postings.push(merged);
+            let merged = Arc::new(Part::merged(before, last));
+            self.parts.truncate(self.parts.len() - 2);
+            self.parts.push(merged);
         }
     }
 
@@ -321,7 +316,7 @@ impl Index {
     /// Returns the bytes that the postings and their terms take.
     #[must_use]
     pub fn postings_bytes(&self) -> usize {
-        self.postings.iter().map(|postings| postings.bytes()).sum()
+        self.parts.iter().map(|part| part.bytes()).sum()
     }
 
     /// Returns the number of code points of all texts together.
@@ -349,41 +344,6 @@ impl Index {
         &self.columns.prints
     }
 
-    /// Returns how many code points are read in the time that finding the lists
-    /// of a query takes.
-    pub(crate) fn query_cost(&self, bm25: &Bm25) -> usize {
-        let unstemmed = |stemming| {
-            self.postings.iter().map(move |postings| postings.unstemmed(stemming)).sum::<usize>()
-        };
-        STEMMING * bm25.stemming.map_or(0, unstemmed)
-    }
-
-    /// Returns the lists for scoring `query`; None if it asks for a word that
-    /// has no list.
-    pub(crate) fn query<'a>(&'a self, query: Text<'_>, bm25: &'a Bm25) -> Option<Query<'a>> {
-        let wanted = bm25.terms_of(query);
-        let mut unlisted = bm25.stopwords.english_besides().map(|word| match bm25.stemming {
-            Some(stemming) => stemming.of_term(word),
-            None => word.into(),
-        });
-        if unlisted.any(|stem| wanted.iter().any(|term| **term == *stem)) {
-            return None;
-        }
-        let lists = |term: Vec<u8>| match bm25.stemming {
-            Some(stemming) => {
-                self.lists(|postings| postings.find_stem(&term, stemming, &bm25.stopwords))
-            }
-            None => self.lists(|postings| postings.find(&term)),
-        };
-        Some(Query { index: self, bm25, terms: wanted.into_iter().map(lists).collect() })
-    }
-
-    /// Returns the lists that `find` finds, each with its postings.
-    fn lists<'a>(&'a self, find: impl Fn(&'a Postings) -> Option<postings::List<'a>>) -> Lists<'a> {
-        let found = self.postings.iter().map(|postings| (&**postings, find(postings)));
-        found.filter_map(|(postings, list)| Some((postings, list?))).collect()
-    }
-
     /// Returns the chunks that may have a keyword of `query`, ascending; None
     /// if any chunk may.
     ///
@@ -393,7 +353,8 @@ impl Index {
         let mut are = vec![false; self.len()];
         for keyword in keywords(query) {
             let terms = Bm25::default().terms_of(Text::from_utf8(&keyword));
-            let lists = terms.iter().map(|term| self.lists(|postings| postings.find(term)));
+            let lists =
+                terms.iter().map(|term| self.lists(|part| &part.words, |words| words.find(term)));
             // A keyword without terms, or of stopwords alone, may be in any
             // chunk.
             for (postings, list) in lists.min_by_key(|lists| frequency(lists))? {
@@ -412,57 +373,6 @@ impl Index {
     /// are more.
     pub(crate) fn chars(&self, index: u32) -> usize {
         self.columns.chars[index as usize] as usize
-    }
-}
-
-/// The lists of a term, each with its postings.
-type Lists<'a> = Vec<(&'a Postings, postings::List<'a>)>;
-
-/// Returns how many chunks have the term.
-fn frequency(lists: &Lists<'_>) -> u64 {
-    lists.iter().map(|(_, list)| u64::from(list.frequency)).sum()
-}
-
-/// The lists of a query's terms.
-pub(crate) struct Query<'a> {
-    index: &'a Index,
-    bm25: &'a Bm25,
-    terms: Vec<Lists<'a>>,
-}
-
-impl Query<'_> {
-    /// Returns how many code points are read in the time that scoring takes.
-    pub(crate) fn cost(&self) -> usize {
-        let found = self.terms.iter().flatten().map(|(_, list)| list.frequency as usize);
-        SCORING * found.sum::<usize>() + SCORING / 2 * self.index.len()
-    }
-
-    /// Returns the score of each chunk. It works term by term, but for each
-    /// chunk in the order of [`batch_bm25_scores`](crate::batch_bm25_scores),
-    /// so the result is the same to the bit.
-    #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
-    pub(crate) fn scores(&self) -> Vec<f64> {
-        let Bm25 { k1, b, .. } = *self.bm25;
-        let (more, rest) = (k1 + 1.0, 1.0 - b); // once for all postings
-        let Index { columns, total_length, .. } = self.index;
-        let mut scores = vec![0.0; self.index.len()];
-        let texts = scores.len() as f64;
-        let average = *total_length as f64 / texts;
-        for lists in &self.terms {
-            let idf = crate::score::bm25::idf(texts, frequency(lists) as f64);
-            for (postings, list) in lists {
-                postings.read(list, |chunk, count| {
-                    // A damaged file's list may name any chunk.
-                    if let Some(score) = scores.get_mut(chunk as usize) {
-                        let length = f64::from(columns.lengths[chunk as usize]);
-                        let norm = k1 * (rest + b * (length / average));
-                        let count = f64::from(count);
-                        *score += idf * ((count * more) / (count + norm));
-                    }
-                });
-            }
-        }
-        scores
     }
 }
 

@@ -9,7 +9,7 @@ use crate::corpus::Index;
 use crate::count::{Counter, Native};
 use crate::dropped::DroppedChunks;
 use crate::outcome::Reason;
-use crate::pipeline::Outcome;
+use crate::pipeline::{Outcome, Signal};
 use crate::plan::Call;
 use crate::template::escape;
 
@@ -107,6 +107,7 @@ pub struct Packing {
     /// The chunks of which only some sentences were chosen: the number of
     /// these, and of all.
     extracts: HashMap<usize, (usize, usize)>,
+    signals: Vec<Signal>,
 }
 
 /// The properties that a packing keeps of its packer.
@@ -226,7 +227,7 @@ impl fmt::Debug for Packing {
 /// Returns the packing of `outcome`, without its budget. `index` is that of the
 /// corpus, if `chunks` are one.
 pub(crate) fn packing<D: Document>(
-    outcome: Outcome,
+    mut outcome: Outcome,
     call: &Call<'_>,
     maker: Maker,
     chunks: &[D],
@@ -264,15 +265,18 @@ pub(crate) fn packing<D: Document>(
         was_cut: part.was_cut,
         text: Slice { whole: Arc::clone(&texts), range },
     });
+    let kept = kept.collect();
+    let signals = std::mem::take(&mut outcome.signals);
     Packing {
         total_tokens: tokens(outcome.total_tokens),
         budget_tokens: 0,
         is_exact: maker.counter.is_exact(),
-        kept: kept.collect(),
+        kept,
         dropped: DroppedChunks::new(outcome, call.plan.counting, index, chunks.len()),
         text,
         maker,
         extracts: HashMap::new(),
+        signals,
     }
 }
 

@@ -16,17 +16,17 @@ use crate::pack::{self, Chunks};
 pub use crate::plan::{Call, Counting, Host, Order, Plan, Policy, Subject};
 use crate::plan::{Dedupe, Selection};
 use crate::rank::sort_descending;
-use crate::ranking::{Bm25, Hybrid, RankBy, Weights};
+use crate::ranking::{Hybrid, Lexical, RankBy, Weights};
 pub use crate::ranking::{Needs, Own, SortKey, Words};
 use crate::reading::{Measures, Reading};
-use crate::score::bm25::Bm25Scorer;
 use crate::score::hybrid::fuse;
-use crate::score::lexical::LexicalScorer;
+use crate::score::lexical::{LexicalScorer, Scored};
+pub use crate::score::lexical::{Signal, SignalKind};
 use crate::selection;
 pub use crate::template::Tag;
 use crate::text::Text;
 
-use read::{finish, overlaps, read, read_slices};
+use read::{feed_back, finish, overlaps, read, read_slices};
 
 mod read;
 
@@ -37,6 +37,8 @@ pub struct Outcome {
     pub total_tokens: u64,
     /// The score of each chunk of the batch; NaN stands for none.
     pub scores: Vec<f64>,
+    /// What scores by words have besides those of the query's words.
+    pub signals: Vec<Signal>,
     admitted: Admitted,
     /// The places of the kept chunks, in the order of the text.
     places: Vec<u32>,
@@ -135,8 +137,8 @@ pub fn run<B: Batch, H: Host>(
 ) -> Result<Outcome, H::Error> {
     let call = &asked(call, batch);
     let (found, reading) = read(call, batch, host)?;
-    let scores = scores(call, batch.len(), found);
-    pack_all(call, batch, scores, reading, host)
+    let scored = fused(call, batch.len(), found);
+    pack_all(call, batch, scored, reading, host)
 }
 
 /// Returns the call with the question that a gate finds in the batch.
@@ -168,17 +170,11 @@ pub fn run_indexed<B: Batch, H: Host>(
     }
     let needs = plan.needs();
     let found = match needs.words {
-        Words::None => Vec::new(),
-        Words::Keywords => overlaps(query, batch, index, host)?,
-        Words::Terms(bm25) => bm25_scores(bm25, query, batch, index, host)?,
-        Words::Lexical(lexical) => {
-            let mut scorer = LexicalScorer::new(query, lexical);
-            let total = index.total_chars();
-            read_slices(batch, total, host, |at| scorer.read(batch.text(at), batch.title(at)))?;
-            finish(&scorer, batch, total, host)?
-        }
+        Words::None => Scored::default(),
+        Words::Keywords => overlaps(query, batch, index, host)?.into(),
+        Words::Terms(lexical) => lexical_scores(lexical, query, batch, index, host)?,
     };
-    let scores = scores(call, batch.len(), found);
+    let scored = fused(call, batch.len(), found);
     let reading = Reading {
         measures: match plan.counting {
             Counting::Exact(exact) => Measures::Bounds(index.bounds(exact)),
@@ -187,8 +183,9 @@ pub fn run_indexed<B: Batch, H: Host>(
         prints: Cow::Borrowed(if plan.dedupe == Dedupe::Off { &[] } else { index.prints() }),
     };
     if !may_skip(call) {
-        return pack_all(call, batch, scores, reading, host);
+        return pack_all(call, batch, scored, reading, host);
     }
+    let Scored { scores, signals } = scored;
     let packer = pack::Packer::new(call, batch, reading, host, DroppedColumns::default());
     let ranks = ranks(needs.sorting, call.keys, plan.min_score, &scores);
     let (admitted, total_tokens, trail) = packer.pack(&Chunks::Ranked(&ranks))?;
@@ -196,43 +193,47 @@ pub fn run_indexed<B: Batch, H: Host>(
     let sorting = needs.sorting;
     let keys = if sorting == SortKey::Own { call.keys.to_vec() } else { Vec::new() };
     let unseen = trail.map(|trail| Unseen { trail, sorting, keys, min_score: plan.min_score });
-    Ok(Outcome { total_tokens, scores, admitted, places, unseen })
+    Ok(Outcome { total_tokens, scores, signals, admitted, places, unseen })
 }
 
-/// Returns the scores of a corpus by BM25.
-fn bm25_scores<B: Batch, H: Host>(
-    bm25: &Bm25,
+/// Returns the scores of a corpus by words.
+fn lexical_scores<B: Batch, H: Host>(
+    lexical: &Lexical,
     query: Text<'_>,
     batch: &B,
     index: &Index,
     host: &mut H,
-) -> Result<Vec<f64>, H::Error> {
-    let lists = match index.query_cost(bm25) {
-        0 => index.query(query, bm25),
-        cost => host.work(cost, |_| index.query(query, bm25))?,
+) -> Result<Scored, H::Error> {
+    let lists = match index.query_cost(lexical) {
+        0 => index.query(query, lexical),
+        cost => host.work(cost, |_| index.query(query, lexical))?,
     };
+    let total = index.total_chars();
     if let Some(query) = lists {
-        return host.work(query.cost(), |_| query.scores());
+        let (mut scored, feedback) = host.work(query.cost(), |_| query.scored(batch))?;
+        feed_back(feedback, &mut scored, batch, total, host)?;
+        return Ok(scored);
     }
-    let mut scorer = Bm25Scorer::new(query, bm25);
-    read_slices(batch, index.total_chars(), host, |at| {
-        scorer.read(batch.text(at), batch.title(at));
-    })?;
-    Ok(scorer.scores())
+    let mut scorer = LexicalScorer::new(query, lexical);
+    read_slices(batch, total, host, |at| scorer.read(batch.text(at), batch.title(at)))?;
+    finish(&scorer, batch, total, host)
 }
 
 /// Returns the scores of all chunks. `found` has what was found in the texts,
 /// if the ranking looks for something.
-fn scores(call: &Call<'_>, count: usize, found: Vec<f64>) -> Vec<f64> {
-    match &call.plan.ranking {
-        RankBy::Hybrid(hybrid) if call.gate().is_none() => fused(call, hybrid, count, &found),
+fn fused(call: &Call<'_>, count: usize, found: Scored) -> Scored {
+    let scores = match &call.plan.ranking {
+        RankBy::Hybrid(hybrid) if call.gate().is_none() => {
+            mixed(call, hybrid, count, &found.scores)
+        }
         _ if call.plan.needs().words == Words::None => call.keys.to_vec(),
-        _ => found,
-    }
+        _ => return found,
+    };
+    Scored { scores, ..found }
 }
 
 /// Returns the scores that the ranking mixes, as one.
-fn fused(call: &Call<'_>, hybrid: &Hybrid, count: usize, found: &[f64]) -> Vec<f64> {
+fn mixed(call: &Call<'_>, hybrid: &Hybrid, count: usize, found: &[f64]) -> Vec<f64> {
     let Weights { bm25, embedding, score } = hybrid.weights;
     let mut keys = call.keys;
     let mut columns = Vec::with_capacity(3);
@@ -276,7 +277,7 @@ fn sort_keys<'a>(sorting: SortKey, keys: &'a [f64], scores: &'a [f64]) -> Option
 fn pack_all<B: Batch, H: Host>(
     call: &Call<'_>,
     batch: &B,
-    scores: Vec<f64>,
+    Scored { scores, signals }: Scored,
     reading: Reading<'_>,
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
@@ -323,5 +324,5 @@ fn pack_all<B: Batch, H: Host>(
     let packer = pack::Packer::new(call, batch, reading, host, dropped);
     let (admitted, total_tokens, _) = packer.pack(&Chunks::Listed(&order))?;
     let places = assemble::arrange(&admitted, call, batch);
-    Ok(Outcome { total_tokens, scores, admitted, places, unseen: None })
+    Ok(Outcome { total_tokens, scores, signals, admitted, places, unseen: None })
 }

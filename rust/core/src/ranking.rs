@@ -27,13 +27,13 @@ const LARGEST: f64 = 1_000_000.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ranking {
-    /// The relevance of a chunk with its title to the query, by
-    /// [BM25](crate::bm25_scores) over the batch; [`Bm25`] has its options. The
-    /// default.
-    #[default]
-    Bm25,
     /// BM25 with headings, links and feedback; [`Lexical`] has its options.
+    /// The default.
+    #[default]
     Lexical,
+    /// The relevance of a chunk with its title to the query, by
+    /// [BM25](crate::bm25_scores) over the batch; [`Bm25`] has its options.
+    Bm25,
     /// The share of the query's keywords that a chunk or its title contains.
     Keyword,
     /// The time of the last change, newest first.
@@ -50,13 +50,12 @@ pub enum Ranking {
 }
 
 /// A ranking with its options, for [`Packer::ranking`](crate::Packer::ranking).
-/// Made from a [`Ranking`], a [`Bm25`] or a [`Hybrid`].
+/// Made from a [`Ranking`], a [`Lexical`], a [`Bm25`] or a [`Hybrid`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RankBy {
-    /// [`Ranking::Bm25`].
-    Bm25(Bm25),
-    /// [`Ranking::Lexical`].
+    /// [`Ranking::Lexical`], or [`Ranking::Bm25`], which has none of its
+    /// further signals.
     Lexical(Lexical),
     /// [`Ranking::Keyword`].
     Keyword,
@@ -81,8 +80,8 @@ impl Default for RankBy {
 impl From<Ranking> for RankBy {
     fn from(ranking: Ranking) -> Self {
         match ranking {
-            Ranking::Bm25 => Self::Bm25(Bm25::default()),
-            Ranking::Lexical => Self::Lexical(Lexical::default()),
+            Ranking::Lexical => Lexical::default().into(),
+            Ranking::Bm25 => Bm25::default().into(),
             Ranking::Keyword => Self::Keyword,
             Ranking::Recency => Self::Recency,
             Ranking::Input => Self::Input,
@@ -95,7 +94,7 @@ impl From<Ranking> for RankBy {
 
 impl From<Bm25> for RankBy {
     fn from(bm25: Bm25) -> Self {
-        Self::Bm25(bm25)
+        Lexical::from(bm25).into()
     }
 }
 
@@ -117,8 +116,7 @@ impl RankBy {
     #[must_use]
     pub fn needs(&self) -> Needs<'_> {
         let (words, has_vectors, own, sorting) = match self {
-            Self::Bm25(bm25) => (Words::Terms(bm25), false, None, SortKey::Score),
-            Self::Lexical(lexical) => (Words::Lexical(lexical), false, None, SortKey::Score),
+            Self::Lexical(lexical) => (Words::Terms(lexical), false, None, SortKey::Score),
             Self::Keyword => (Words::Keywords, false, None, SortKey::Score),
             Self::Recency => (Words::Keywords, false, Some(Own::Mtime), SortKey::Own),
             Self::Input => (Words::Keywords, false, None, SortKey::Place),
@@ -137,16 +135,15 @@ impl RankBy {
     /// own, else the default.
     pub(crate) fn bm25(&self) -> Cow<'_, Bm25> {
         match self {
-            Self::Bm25(bm25)
-            | Self::Lexical(Lexical { bm25, .. })
-            | Self::Hybrid(Hybrid { bm25, .. }) => Cow::Borrowed(bm25),
+            Self::Lexical(lexical) | Self::Hybrid(Hybrid { bm25: lexical, .. }) => {
+                Cow::Borrowed(&lexical.bm25)
+            }
             _ => Cow::Owned(Bm25::default()),
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self {
-            Self::Bm25(bm25) => bm25.check(),
             Self::Lexical(lexical) => lexical.check(),
             Self::Hybrid(hybrid) => hybrid.check(),
             _ => Ok(()),
@@ -177,10 +174,8 @@ pub enum Words<'a> {
     None,
     /// The keywords of the query.
     Keywords,
-    /// The terms of the query.
-    Terms(&'a Bm25),
-    /// The terms of the query, and the headings.
-    Lexical(&'a Lexical),
+    /// The terms of the query, and what else the ranking takes from them.
+    Terms(&'a Lexical),
 }
 
 /// A property of a chunk that is a key.
@@ -332,6 +327,13 @@ impl Default for Lexical {
     }
 }
 
+impl From<Bm25> for Lexical {
+    /// Returns BM25 without any further signal.
+    fn from(bm25: Bm25) -> Self {
+        Self { bm25, k3: 0.0, headings: false, links: false, feedback: false }
+    }
+}
+
 impl Lexical {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if !(0.0..=LARGEST).contains(&self.k3) {
@@ -355,14 +357,22 @@ impl Lexical {
 /// assert_eq!(packing.kept[0].score, Some(0.7));
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hybrid {
     /// The weight of each score.
     pub weights: Weights,
     /// How scores of different scales are made comparable.
     pub fusion: Fusion,
-    /// The options of the score by BM25.
-    pub bm25: Bm25,
+    /// The options of the score by words: a [`Bm25`] without further signals
+    /// by default.
+    pub bm25: Lexical,
+}
+
+impl Default for Hybrid {
+    fn default() -> Self {
+        let bm25 = Bm25::default().into();
+        Self { weights: Weights::default(), fusion: Fusion::default(), bm25 }
+    }
 }
 
 impl Hybrid {
@@ -371,7 +381,7 @@ impl Hybrid {
     #[must_use]
     pub fn reciprocal_rank() -> Self {
         let weights = Weights { bm25: 1.0, embedding: 1.0, score: 0.0 };
-        Self { weights, fusion: Fusion::ReciprocalRank { k: 60.0 }, bm25: Bm25::default() }
+        Self { weights, fusion: Fusion::ReciprocalRank { k: 60.0 }, ..Self::default() }
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -396,7 +406,7 @@ impl Hybrid {
 /// of weight 0 is not asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// The weight of [BM25](crate::bm25_scores).
+    /// The weight of the score by words.
     pub bm25: f64,
     /// The weight of the [cosine](crate::cosine_scores); above 0, vectors are
     /// needed.
@@ -434,9 +444,10 @@ mod tests {
     /// Each ranking reads and asks for what is documented, and nothing else.
     #[test]
     fn the_table_of_needs() {
-        let bm25 = Bm25::default();
+        let (lexical, bm25) = (Lexical::default(), Bm25::default().into());
         let (terms, keywords, none) = (Words::Terms(&bm25), Words::Keywords, Words::None);
         let table = [
+            (Ranking::Lexical, (Words::Terms(&lexical), false, None, SortKey::Score)),
             (Ranking::Bm25, (terms, false, None, SortKey::Score)),
             (Ranking::Keyword, (keywords, false, None, SortKey::Score)),
             (Ranking::Recency, (keywords, false, Some(Own::Mtime), SortKey::Own)),

@@ -8,9 +8,11 @@ use crate::scan::{MAX_KEYWORDS, Scanner};
 use crate::text::Text;
 
 pub(crate) mod bm25;
-mod heading;
+pub(crate) mod feedback;
+pub(crate) mod heading;
 pub(crate) mod hybrid;
 pub(crate) mod lexical;
+pub(crate) mod link;
 
 /// Scores texts by the share of a query's keywords that they contain.
 #[derive(Debug)]

@@ -60,6 +60,21 @@ pub(crate) fn first_term(text: Text<'_>, out: &mut Vec<u8>) -> bool {
     any
 }
 
+/// Returns the terms of `text`, with a space between two: no term has one.
+pub(crate) fn run_of(text: Text<'_>) -> Vec<u8> {
+    let mut run = Vec::new();
+    for_each_term_of(text, |term| push(&mut run, term));
+    run
+}
+
+/// Adds a term to a run.
+pub(crate) fn push(run: &mut Vec<u8>, term: &[u8]) {
+    if !run.is_empty() {
+        run.push(b' ');
+    }
+    run.extend_from_slice(term);
+}
+
 /// Folds `text` into `out`, one byte for each code point: ASCII as it is, the
 /// Kelvin sign as `k`, any other part of a word as [`OTHER`], a letter of a
 /// script without spaces as [`UNSPACED`], and all else as a space.

@@ -1,18 +1,19 @@
 """Reference of ``rust/core/src/pipeline.rs``: the stages of a packer, in order."""
 
 import math
+import struct
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from budgeteer._codes import (
-    BM25,
     CALLABLE,
     COVERAGE,
     EMBEDDING,
     HYBRID,
     INPUT,
+    LEXICAL,
     OUT_OF_SCOPE,
     RECENCY,
     SCORE,
@@ -30,13 +31,14 @@ from budgeteer._reference._pack.packer import Packer
 from budgeteer._reference._pack.selection import by_coverage
 from budgeteer._reference._pack.sum_of_parts import pack_sum_of_parts
 from budgeteer._reference._pack.template import Template
-from budgeteer._reference._rank import bm25 as _bm25
 from budgeteer._reference._rank.hybrid import fuse
+from budgeteer._reference._rank import lexical
 from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.score import overlap
-from budgeteer._reference._rank.terms import DEFAULT_WORDS, Words
 
-Bm25Options: TypeAlias = tuple[float, float, str | None, str | tuple[str, ...] | None]
+LexicalOptions: TypeAlias = tuple[
+    float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool
+]
 Layout: TypeAlias = tuple[int, str, str, str, str]
 
 
@@ -53,6 +55,7 @@ class Packed:
     cut: int
     notice_yields: bool
     scores: bytes
+    signals: bytes
     unseen: None
     dropped: bytes
     reasons: bytes
@@ -68,7 +71,7 @@ class Plan:
 
     Attributes:
         counter: The kind of counter, and the characters for each token if it counts by them.
-        ranking: The ranking; k1, b, stems and stopwords of BM25; the weights of a hybrid one.
+        ranking: The ranking; the options of the one by words; the weights of a hybrid one.
         min_score: A chunk that scores lower is out of scope.
         overflow: The overflow policy.
         max_chunks: The most chunks to keep.
@@ -82,7 +85,7 @@ class Plan:
     """
 
     counter: tuple[int, float]
-    ranking: tuple[int, Bm25Options | None, HybridWire | None]
+    ranking: tuple[int, LexicalOptions, HybridWire | None]
     min_score: float | None
     overflow: int
     max_chunks: int | None
@@ -116,10 +119,10 @@ class Plan:
     ) -> Packed | tuple[int, int]:
         """Return the packing of *chunks*; or a code and the index of an unreadable one."""
         kind, ratio = self.counter
-        ranking, bm25, hybrid = self.ranking
+        ranking, by_words, hybrid = self.ranking
+        options = lexical.Options(*by_words)
         policy, max_docs = self.policy
         needs = needs_of(ranking, hybrid, self.selection)
-        k1, b, stemming, stopwords = bm25 or (_bm25.K1, _bm25.B, *DEFAULT_WORDS)
         texts: list[str] | int
         titles: list[str] | int
         if isinstance(chunks, Index):
@@ -135,16 +138,15 @@ class Plan:
 
         key = list(memoryview(keys).cast("d")) if keys is not None else []
         pairs = list(zip(texts, titles, strict=True))
-        terms = (k1, b, (stemming, stopwords))
-        if ranking in (SCORE, EMBEDDING):
-            scores = key
-        elif ranking == BM25:
-            scores = _bm25.score(query, pairs, *terms)
-        elif ranking == HYBRID and hybrid is not None:
-            scores = hybrid_scores(query, pairs, key, terms, hybrid)
-        else:
+        scored = lexical.Scored(key)
+        if ranking == LEXICAL or (hybrid is not None and hybrid[0] > 0):
+            scored = lexical.score(query, pairs, options)
+        elif ranking not in (SCORE, EMBEDDING, HYBRID):
             wanted = frozenset(keywords(query))
-            scores = [overlap(wanted, *pair) for pair in pairs]
+            scored = lexical.Scored([overlap(wanted, *pair) for pair in pairs])
+        scores = scored.scores
+        if ranking == HYBRID and hybrid is not None:
+            scores = hybrid_scores(scores, len(pairs), key, hybrid)
 
         # The sum of parts may break the law, so it is allowed for estimates only.
         is_estimate = kind != CALLABLE and not exact.is_exact(kind)
@@ -154,7 +156,7 @@ class Plan:
         if gated is not None:
             ranked = gated.rank(scores, ranked, outcome)
         if self.selection == COVERAGE and not is_sum:
-            ranked = by_coverage(query, pairs, ranked, *terms)
+            ranked = by_coverage(query, pairs, ranked, options.k1, options.b, options.words)
         layout = Template(*(template or self.template))
         draft = Draft(texts, layout, self.order, previous, self.notice, tag or _never, outcome)
         if is_sum:
@@ -165,7 +167,7 @@ class Plan:
                 draft, measure, budget, self.overflow, self.max_chunks, self.dedupe, cite, gated
             )
             total = packer.pack(ranked)
-        return _columns(draft, total, scores)
+        return _columns(draft, total, scores, scored.signals)
 
 
 def _never(*_: object) -> Any:
@@ -173,22 +175,18 @@ def _never(*_: object) -> Any:
 
 
 def hybrid_scores(
-    query: str,
-    pairs: Sequence[tuple[str, str]],
-    keys: Sequence[float],
-    terms: tuple[float, float, Words],
-    hybrid: HybridWire,
+    by_words: Sequence[float], count: int, keys: Sequence[float], hybrid: HybridWire
 ) -> list[float]:
     """Return the fused scores; *keys* has the cosines, then own scores, if they have a weight."""
     bm25, embedding, score, k = hybrid
     columns: list[tuple[float, Sequence[float]]] = []
     if bm25 > 0:
-        columns.append((bm25, _bm25.score(query, pairs, *terms)))
+        columns.append((bm25, by_words))
     for weight in (embedding, score):
         if weight > 0:
-            columns.append((weight, keys[: len(pairs)]))
-            keys = keys[len(pairs) :]
-    return fuse(len(pairs), columns, k)
+            columns.append((weight, keys[:count]))
+            keys = keys[count:]
+    return fuse(count, columns, k)
 
 
 def rank(
@@ -213,7 +211,9 @@ def rank(
     return order
 
 
-def _columns(draft: Draft, total: int, scores: Sequence[float]) -> Packed:
+def _columns(
+    draft: Draft, total: int, scores: Sequence[float], signals: Sequence[lexical.Signal]
+) -> Packed:
     spans = array("q")
     place = len(draft.template.header)
     kept = draft.in_text_order()
@@ -235,6 +235,7 @@ def _columns(draft: Draft, total: int, scores: Sequence[float]) -> Packed:
         cut=cut,
         notice_yields=draft.notice_yields,
         scores=array("d", scores).tobytes(),
+        signals=b"".join(struct.pack("=IIId", *signal) for signal in signals),
         unseen=None,
         dropped=array("I", [index for index, _, _, _ in dropped]).tobytes(),
         reasons=bytes([reason for _, reason, _, _ in dropped]),

@@ -72,6 +72,16 @@ def bm25_scores(
     words: Words,
 ) -> bytearray | tuple[int, int]:
     """Score each text as float64; or return a code and the index of an item that is not a str."""
+    pairs = pairs_of(texts, titles)
+    if isinstance(pairs, tuple):
+        return pairs
+    return bytearray(array("d", score(query, pairs, k1, b, words)).tobytes())
+
+
+def pairs_of(
+    texts: Sequence[object], titles: Sequence[object] | None
+) -> list[tuple[str, str]] | tuple[int, int]:
+    """Return each text with its title; or a code and the index of an item that is not a str."""
     pairs = []
     for i, text in enumerate(texts):
         title = "" if titles is None else titles[i]
@@ -80,7 +90,7 @@ def bm25_scores(
         if not isinstance(title, str):
             return TITLE_TYPE, i
         pairs.append((str.__str__(text), str.__str__(title)))
-    return bytearray(array("d", score(query, pairs, k1, b, words)).tobytes())
+    return pairs
 
 
 def _from_bits(bits: int) -> float:

@@ -1,11 +1,15 @@
 """Reference of ``rust/core/src/score/lexical.rs``: BM25 with headings, links and feedback."""
 
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from budgeteer._reference._rank.bm25 import ln
+from budgeteer._codes import FEEDBACK as FED
+from budgeteer._codes import HEADING
+from budgeteer._codes import LINK as LINKED
+from budgeteer._reference._rank.bm25 import ln, pairs_of
 from budgeteer._reference._rank.terms import Terms, Words, terms
 
 MAX_HEADING = 120
@@ -13,6 +17,9 @@ MAX_HEADING = 120
 
 SOURCES = 3
 """The number of best chunks whose texts name other chunks."""
+
+MAX_RUN = 32
+"""The most terms of a heading that is looked for."""
 
 LINK = 0.2
 """The share of its source's score that a linked chunk gets."""
@@ -45,34 +52,36 @@ class Options(NamedTuple):
         return self.stemming, self.stopwords
 
 
+Signal: TypeAlias = tuple[int, int, int, float]
+"""A text, a kind, another text, and what is added to the score of the first."""
+
+
 @dataclass(slots=True)
-class Found:
+class Scored:
     """
-    The scores of all texts, and what they are made of.
+    The scores of all texts.
 
     Attributes:
         scores: The scores.
-        linked: The texts that another names by their heading, each with that other.
+        signals: What they have besides the scores of the query's words.
 
     """
 
     scores: list[float]
-    linked: dict[int, int] = field(default_factory=dict)
+    signals: list[Signal] = field(default_factory=list)
 
 
-def score(query: str, texts: Sequence[tuple[str, str]], options: Options) -> Found:
+def score(query: str, texts: Sequence[tuple[str, str]], options: Options) -> Scored:
     """
     Return the score of each text with its title, over all of them.
 
     The order of the operations is part of the result, as the native backend uses the same.
     """
-    return _Scoring(query, texts, options).found()
+    return _Scoring(query, texts, options).scored()
 
 
 class _Scoring:
-    def __init__(
-        self, query: str, texts: Sequence[tuple[str, str]], options: Options
-    ) -> None:
+    def __init__(self, query: str, texts: Sequence[tuple[str, str]], options: Options) -> None:
         self.texts, self.options = texts, options
         rules = Terms(options.words)
         self.stopwords = rules.stopwords()
@@ -86,12 +95,12 @@ class _Scoring:
         self.size = float(len(texts))
         self.mean = total / self.size if texts else 0.0
 
-    def found(self) -> Found:
+    def scored(self) -> Scored:
         options = self.options
         scores = [0.0] * len(self.texts)
-        found = Found(scores)
+        scored = Scored(scores)
         if not self.wanted or not scores:
-            return found
+            return scored
         idf = {term: self._idf(term) for term in self.wanted}
         k3 = options.k3
         for term, times in self.wanted.items():
@@ -110,16 +119,19 @@ class _Scoring:
                     value = 0.0
                     for term in hits:
                         value += idf[term]
-                    scores[i] += value * (len(hits) / len(stems))
+                    added = value * (len(hits) / len(stems))
+                    scores[i] += added
+                    scored.signals.append((i, HEADING, 0, added))
         if options.links:
-            self._link(found, headings, named)
+            self._link(scored, headings, named)
         if options.feedback:
-            self._feed_back(scores)
-        return found
+            self._feed_back(scored)
+        return scored
 
-    def _link(self, found: Found, headings: list[str], named: list[Counter[str]]) -> None:
+    def _link(self, scored: Scored, headings: list[str], named: list[Counter[str]]) -> None:
         """Let the best texts raise those whose headings they name."""
-        before = list(found.scores)
+        before = list(scored.scores)
+        linked: dict[int, Signal] = {}
         order = sorted(range(len(before)), key=lambda i: -before[i])
         runs = [terms(each) for each in headings]
         for place, source in enumerate(order[:SOURCES]):
@@ -127,14 +139,20 @@ class _Scoring:
                 break
             within = [terms(part) for part in self.texts[source]]
             for i in order[place + 1 :]:
-                if i in found.linked or not named[i] or named[i].keys() <= self.wanted.keys():
+                if i in linked or not named[i] or named[i].keys() <= self.wanted.keys():
                     continue
-                if runs[i] != runs[source] and any(_contains(part, runs[i]) for part in within):
-                    found.linked[i] = source
-                    found.scores[i] = before[i] + LINK * before[source]
+                if len(runs[i]) > MAX_RUN or runs[i] == runs[source]:
+                    continue
+                if any(_contains(part, runs[i]) for part in within):
+                    linked[i] = (i, LINKED, source, LINK * before[source])
+        for i, signal in sorted(linked.items()):
+            scored.scores[i] += signal[3]
+            scored.signals.append(signal)
 
-    def _feed_back(self, scores: list[float]) -> None:
+    def _feed_back(self, scored: Scored) -> None:
         """Add what the strongest other words of the best text score."""
+        scores = scored.scores
+        before = list(scores)
         best = min(range(len(scores)), key=lambda i: -scores[i])
         if scores[best] <= 0.0:
             return
@@ -146,10 +164,14 @@ class _Scoring:
                 idf = self._idf(term)
                 strong.append((-self._part(best, term, idf), term, idf))
         strong = sorted(strong)[:EXPANSION]
+        fed = set()
         for strength, term, idf in strong:
             weight = (FEEDBACK * (strength / strong[0][0])) * idf
             for i in range(len(scores)):
                 scores[i] += self._part(i, term, weight)
+                if term in self.counted[i]:
+                    fed.add(i)
+        scored.signals.extend((i, FED, best, scores[i] - before[i]) for i in sorted(fed))
 
     def _part(self, i: int, term: str, weight: float) -> float:
         """Return what a term of that weight adds to the score of text *i*."""
@@ -175,6 +197,21 @@ class _Scoring:
         """Return the stems of a text and its title; a stopword becomes None."""
         words = (word for part in pair for word in terms(part))
         return [None if word in self.stopwords else self.stem(word) for word in words]
+
+
+def lexical_scores(
+    query: str,
+    texts: Sequence[object],
+    titles: Sequence[object] | None,
+    options: tuple[
+        float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool
+    ],
+) -> bytearray | tuple[int, int]:
+    """Score each text as float64; or return a code and the index of an item that is not a str."""
+    pairs = pairs_of(texts, titles)
+    if isinstance(pairs, tuple):
+        return pairs
+    return bytearray(array("d", score(query, pairs, Options(*options)).scores).tobytes())
 
 
 def heading(text: str, title: str) -> str:

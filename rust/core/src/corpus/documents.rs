@@ -9,7 +9,7 @@ use super::file::Stored;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
-use crate::ranking::Bm25;
+use crate::ranking::{Bm25, Lexical};
 use crate::score::bm25::batch_bm25_scores;
 use crate::text::Text;
 
@@ -352,10 +352,10 @@ impl<D: Document + Sync> Corpus<D> {
 
     /// Returns the chunks' BM25 scores for `query`, as packing computes them.
     pub(crate) fn bm25(&self, query: &str) -> Vec<f64> {
-        let (query, bm25) = (query.into(), Bm25::default());
+        let (query, bm25) = (query.into(), Lexical::from(Bm25::default()));
         match self.index.query(query, &bm25) {
-            Some(query) => query.scores(),
-            None => batch_bm25_scores(query, &self.batch(), &bm25),
+            Some(query) => query.scored(&self.batch()).0.scores,
+            None => batch_bm25_scores(query, &self.batch(), &bm25.bm25),
         }
     }
 

@@ -8,12 +8,12 @@
 //! | 4     | the version of this layout                                  |
 //! | 4     | the number of chunks                                        |
 //! | 8     | the size of the file                                        |
-//! | 240   | for each of the ten sections its size and its hash: 8 and 16 |
+//! | 384   | for each of the 16 sections its size and its hash: 8 and 16 |
 //! | 16    | the hash of all that is above                               |
 //!
 //! The sections follow one another: the figures of each chunk, column by
-//! column; the rows, terms and lists of the postings; and for texts, titles and
-//! records, where each ends (8 bytes), then the pieces themselves. Records are
+//! column; the rows, terms and lists of the postings of words, of words of
+//! headings and of whole headings; and for texts, titles and records, where each ends (8 bytes), then the pieces themselves. Records are
 //! the caller's own. Hashes are `HighwayHash` of 128 bits under a key of zeros:
 //! they tell damage, not forgery.
 
@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use highway::{HighwayHash, HighwayHasher};
 
 use super::bounds::Bounds;
+use super::part::{Builder, Part};
 use super::postings::{Postings, ROW};
 use super::storage::Bytes;
 use super::{Columns, Index};
@@ -37,9 +38,9 @@ use crate::text::Text;
 const MAGIC: &[u8; 16] = b"budgeteer corpus";
 
 /// The version of the layout that is written, and the only one that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-const SECTIONS: usize = 10;
+const SECTIONS: usize = 16;
 const ENTRY: usize = 24;
 const HASH: usize = 16;
 const HEADER: usize = 32 + SECTIONS * ENTRY + HASH;
@@ -151,24 +152,19 @@ impl Stored {
     /// Returns the corpus in these sections; None where they do not fit
     /// together. Later reads of it must not panic.
     fn of_sections(count: usize, sections: Vec<Bytes>) -> Option<Self> {
-        let sections: [Bytes; SECTIONS] = sections.try_into().ok()?;
-        let [
-            numbers,
-            rows,
-            terms,
-            lists,
-            text_ends,
-            texts,
-            title_ends,
-            titles,
-            record_ends,
-            records,
-        ] = sections;
-        let texts = Pieces { ends: text_ends, bytes: texts };
-        let titles = Pieces { ends: title_ends, bytes: titles };
-        let records = Pieces { ends: record_ends, bytes: records };
+        let mut sections = sections.into_iter();
+        let numbers = sections.next()?;
+        let chunks = u32::try_from(count).ok()?;
+        let mut postings = || {
+            let (rows, terms, lists) = (sections.next()?, sections.next()?, sections.next()?);
+            let is_whole = rows.len().is_multiple_of(ROW);
+            let postings = Postings { first: 0, chunks, rows, terms, lists, stems: Shared::new() };
+            Some(postings).filter(|postings| is_whole && postings.is_sound())
+        };
+        let part = Part::new(postings()?, postings()?, postings()?);
+        let mut pieces = || Some(Pieces { ends: sections.next()?, bytes: sections.next()? });
+        let (texts, titles, records) = (pieces()?, pieces()?, pieces()?);
         let is_sound = numbers.len() == 4 * COLUMNS * count
-            && rows.len().is_multiple_of(ROW)
             && texts.is_sound(count)
             && titles.is_sound(count)
             && records.is_sound(count);
@@ -187,14 +183,8 @@ impl Stored {
             lengths: read(4).collect(),
             prints: read(5).collect(),
         };
-        let chunks = u32::try_from(count).ok()?;
-        let stems = Shared::new();
-        let postings = Postings { first: 0, chunks, rows, terms, lists, stems };
-        if !postings.is_sound() {
-            return None;
-        }
-        let postings = if count == 0 { Vec::new() } else { vec![Arc::new(postings)] };
-        let index = Index { columns, postings, ..Index::default() }.with_totals();
+        let parts = if count == 0 { Vec::new() } else { vec![Arc::new(part)] };
+        let index = Index { columns, parts, ..Index::default() }.with_totals();
         Some(Self { index: Arc::new(index), texts, titles, records })
     }
 
@@ -285,16 +275,13 @@ impl Index {
             let columns = [chars, words, lengths, &prints];
             columns.into_iter().flatten().try_for_each(|number| write(&number.to_le_bytes()))
         })?;
-        let mut postings = self.postings.iter().cloned();
-        let first = postings.next();
-        let merged = first.map(|first| {
-            postings.fold(first, |before, behind| Arc::new(Postings::merged(&before, &behind)))
-        });
-        let none: (&[u8], &[u8], &[u8]) = Default::default();
-        let (rows, terms, lists) =
-            merged.as_deref().map_or(none, |all| (&all.rows, &all.terms, &all.lists));
-        for bytes in [rows, terms, lists] {
-            out.section(|write| write(bytes))?;
+        let parts = self.parts.iter().cloned();
+        let merged = parts.reduce(|before, behind| Arc::new(Part::merged(&before, &behind)));
+        let merged = merged.unwrap_or_else(|| Arc::new(Builder::new(0).finish()));
+        for postings in merged.all() {
+            for bytes in [&postings.rows, &postings.terms, &postings.lists] {
+                out.section(|write| write(bytes))?;
+            }
         }
         out.pieces(count, |index, to| batch.text(index).write_utf8(to))?;
         out.pieces(count, |index, to| batch.title(index).write_utf8(to))?;
@@ -451,10 +438,10 @@ mod tests {
                 let Ok(stored) = Stored::read(&file) else { continue };
                 answered += 1;
                 for query in ["tea green", "\u{8336}\u{8336} caf\u{e9} black"] {
-                    let bm25 = crate::Bm25::default();
-                    let query = stored.index().query(query.into(), &bm25).expect("it has lists");
-                    let scores = query.scores();
-                    assert_eq!(stored.len(), scores.len());
+                    let lexical = crate::Lexical::default();
+                    let query = stored.index().query(query.into(), &lexical).expect("it has lists");
+                    let (scored, _) = query.scored(&stored);
+                    assert_eq!(stored.len(), scored.scores.len());
                 }
                 for index in 0..stored.len() {
                     let _ = (stored.text(index).chars(), stored.title(index).chars());

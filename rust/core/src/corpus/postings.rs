@@ -3,11 +3,9 @@
 //! A list is written as LEB128, in bytes of seven bits. For each chunk it has
 //! the number of chunks that were passed over since the one before, times two,
 //! plus one if the term occurs more than once; then the count less two follows.
-//! English stopwords have no list: no query asks for them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::storage::Bytes;
@@ -15,8 +13,6 @@ use crate::fork::Shared;
 use crate::stem::Stemming;
 use crate::stopwords;
 use crate::stopwords::Stopwords;
-use crate::terms::{fold, for_each_term};
-use crate::text::Text;
 
 /// The size of the row of a term: where the term ends and where its list ends,
 /// eight bytes each, and how many chunks have it, four bytes; little-endian.
@@ -44,16 +40,6 @@ pub(crate) struct List<'a> {
 }
 
 impl Postings {
-    pub(crate) fn chunks(&self) -> u32 {
-        self.chunks
-    }
-
-    /// Returns the places of the chunks.
-    pub(super) fn range(&self) -> Range<usize> {
-        let first = self.first as usize;
-        first..first + self.chunks as usize
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         self.rows.len() + self.terms.len() + self.lists.len()
     }
@@ -103,17 +89,18 @@ impl Postings {
 
     /// Returns the list of `term`, if it has one.
     pub(crate) fn find(&self, term: &[u8]) -> Option<List<'_>> {
+        let (here, list) = self.entry_from(term)?;
+        (here == term).then_some(list)
+    }
+
+    /// Returns the first term that is not in front of `term`, and its list.
+    pub(super) fn entry_from(&self, term: &[u8]) -> Option<(&[u8], List<'_>)> {
         let (mut from, mut to) = (0, self.rows());
         while from < to {
             let middle = from.midpoint(to);
-            let (here, list) = self.entry(middle);
-            match here.cmp(term) {
-                std::cmp::Ordering::Less => from = middle + 1,
-                std::cmp::Ordering::Greater => to = middle,
-                std::cmp::Ordering::Equal => return Some(list),
-            }
+            if self.entry(middle).0 < term { from = middle + 1 } else { to = middle }
         }
-        None
+        (from < self.rows()).then(|| self.entry(from))
     }
 
     /// Returns the list of the terms with that stem, except stopwords.
@@ -123,15 +110,64 @@ impl Postings {
         stemming: Stemming,
         stopwords: &Stopwords,
     ) -> Option<List<'_>> {
-        let stem_of = |row: u32| stemming.of_term(self.entry(row as usize).0);
         let rows = self.by_stem(stemming);
+        self.union(self.with_stem(&rows, stem, stemming), stopwords)
+    }
+
+    /// Returns how many chunks have that one of these terms which most have.
+    pub(super) fn least_frequency(
+        &self,
+        stem: &[u8],
+        stemming: Stemming,
+        stopwords: &Stopwords,
+    ) -> u32 {
+        let rows = self.by_stem(stemming);
+        let terms = self.with_stem(&rows, stem, stemming).iter();
+        let terms = terms.map(|&row| self.entry(row as usize));
+        let lists = terms.filter(|(term, _)| !stopwords.contains(term)).map(|(_, list)| list);
+        lists.map(|list| list.frequency).max().unwrap_or_default()
+    }
+
+    /// Returns those of `rows`, which are by stem, that have this one.
+    fn with_stem<'r>(&self, rows: &'r [u32], stem: &[u8], stemming: Stemming) -> &'r [u32] {
+        let stem_of = |row: u32| stemming.of_term(self.entry(row as usize).0);
         let start = rows.partition_point(|&row| *stem_of(row) < *stem);
-        let lists = rows[start..].iter().take_while(|&&row| *stem_of(row) == *stem);
-        let mut lists: Vec<_> = lists
-            .map(|&row| self.entry(row as usize))
-            .filter(|(term, _)| !stopwords.contains(term))
-            .map(|(_, list)| list)
-            .collect();
+        let length = rows[start..].iter().take_while(|&&row| *stem_of(row) == *stem).count();
+        &rows[start..start + length]
+    }
+
+    /// Calls `visit` with the list of each stem, without stopwords; without
+    /// stemming, of each term.
+    pub(super) fn for_each_stem(
+        &self,
+        stemming: Option<Stemming>,
+        stopwords: &Stopwords,
+        mut visit: impl FnMut(&List<'_>),
+    ) {
+        let Some(stemming) = stemming else {
+            let terms = (0..self.rows()).map(|row| self.entry(row));
+            let terms = terms.filter(|(term, _)| !stopwords.contains(term));
+            return terms.for_each(|(_, list)| visit(&list));
+        };
+        let rows = self.by_stem(stemming);
+        let stems = rows.iter().map(|&row| stemming.of_term(self.entry(row as usize).0));
+        let stems: Vec<_> = stems.collect();
+        let mut rest = &*rows;
+        for same in stems.chunk_by(|one, other| one == other) {
+            let (here, behind) = rest.split_at(same.len());
+            rest = behind;
+            if let Some(list) = self.union(here, stopwords) {
+                visit(&list);
+            }
+        }
+    }
+
+    /// Returns the list of the chunks that have one of the terms in these rows,
+    /// stopwords aside; None where there is none.
+    fn union(&self, rows: &[u32], stopwords: &Stopwords) -> Option<List<'_>> {
+        let terms = rows.iter().map(|&row| self.entry(row as usize));
+        let lists = terms.filter(|(term, _)| !stopwords.contains(term)).map(|(_, list)| list);
+        let mut lists: Vec<_> = lists.collect();
         if lists.len() < 2 {
             return lists.pop();
         }
@@ -194,12 +230,6 @@ impl Postings {
             visit(chunk, u32::try_from(count + more).unwrap_or(u32::MAX));
             chunk = chunk.wrapping_add(1);
         }
-    }
-
-    /// Returns the postings of two neighbouring ranges.
-    pub(crate) fn merged(before: &Self, behind: &Self) -> Self {
-        let (first, chunks) = (before.first, before.chunks + behind.chunks);
-        before.rearranged(first, chunks, Some, Some(behind))
     }
 
     /// Returns the postings of a range from `first` on, with each chunk where
@@ -336,18 +366,25 @@ impl Pending {
     }
 }
 
-/// Makes postings of texts.
+/// Makes postings of the terms of chunks, one chunk after another.
 #[derive(Debug)]
 pub(crate) struct Builder {
     first: u32,
     next: u32,
+    /// Whether English stopwords get no list.
+    skips_stopwords: bool,
     lists: HashMap<Box<[u8]>, Pending>,
 }
 
 impl Builder {
     /// Returns a builder whose first chunk will be `first`.
     pub(crate) fn new(first: u32) -> Self {
-        Self { first, next: first, lists: HashMap::new() }
+        Self { first, next: first, skips_stopwords: false, lists: HashMap::new() }
+    }
+
+    /// Does the same, for a builder that leaves out English stopwords.
+    pub(crate) fn without_stopwords(first: u32) -> Self {
+        Self { skips_stopwords: true, ..Self::new(first) }
     }
 
     /// Passes over the chunks in front of `chunk`, which is added next.
@@ -355,31 +392,21 @@ impl Builder {
         self.next = chunk;
     }
 
-    /// Adds the next chunk, and returns how many terms it has.
-    pub(crate) fn add(
-        &mut self,
-        text: Text<'_>,
-        title: Text<'_>,
-        folded: &mut Vec<u8>,
-        lowered: &mut Vec<u8>,
-    ) -> u32 {
-        let Self { first, next, lists } = self;
-        let mut length = 0_u64;
-        for part in [text, title] {
-            fold(part, folded);
-            for_each_term(part, folded, lowered, |term| {
-                length += 1;
-                if let Some(list) = lists.get_mut(term) {
-                    list.add(*next);
-                } else if !stopwords::is_english(term) {
-                    let mut list = Pending::new(*first);
-                    list.add(*next);
-                    lists.insert(term.into(), list);
-                }
-            });
+    /// Counts a term in the next chunk.
+    #[inline]
+    pub(crate) fn count(&mut self, term: &[u8]) {
+        if let Some(list) = self.lists.get_mut(term) {
+            list.add(self.next);
+        } else if !(self.skips_stopwords && stopwords::is_english(term)) {
+            let mut list = Pending::new(self.first);
+            list.add(self.next);
+            self.lists.insert(term.into(), list);
         }
-        *next += 1;
-        u32::try_from(length).unwrap_or(u32::MAX)
+    }
+
+    /// Passes to the chunk behind the next one.
+    pub(crate) fn pass(&mut self) {
+        self.next += 1;
     }
 
     pub(crate) fn finish(self) -> Postings {

@@ -14,7 +14,7 @@ use super::{Packer, Packing, packing};
 use crate::chunk::{Document, Documents};
 use crate::count::Estimate;
 use crate::outcome::Reason;
-use crate::pipeline;
+use crate::pipeline::{self, Outcome, Signal};
 use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Selection};
 use crate::ranking::RankBy;
 use crate::score::bm25::Bm25Scorer;
@@ -145,6 +145,7 @@ pub(super) struct Sentences<'a, D> {
     /// sentences may make two texts differ.
     fitting: Plan,
     scores: Vec<f64>,
+    signals: Vec<Signal>,
     /// All chunks, best first.
     order: Vec<usize>,
     split: Vec<Split<'a>>,
@@ -179,7 +180,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let mut host = Caller { packer, chunks, indices: None };
         let Ok(outcome) = pipeline::run(&call, &Documents::new(chunks), &mut host);
         let order = outcome.dropped().iter().map(|dropped| dropped.index as usize).collect();
-        let scores = outcome.scores;
+        let Outcome { scores, signals, .. } = outcome;
         let plan = Plan { ranking: RankBy::Score, min_score: Some(0.0), ..packer.plan.clone() };
         let fitting = Plan { overflow: Overflow::Skip, dedupe: Dedupe::Off, ..plan.clone() };
         let mut sentences = Self {
@@ -191,6 +192,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             plan,
             fitting,
             scores,
+            signals,
             order,
             split: Vec::new(),
             may_yield: false,
@@ -424,6 +426,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let documents = Documents::new(&chunks);
         let Ok(mut outcome) = pipeline::run(&call, &documents, &mut host);
         outcome.scores.clone_from(&self.scores);
+        outcome.signals.clone_from(&self.signals);
         let yields = outcome.notice_yields();
         let mut packing = {
             let text = outcome.text(&call, &documents);

@@ -4,6 +4,7 @@ use super::{KeptChunk, Packing, name_of};
 use crate::dropped::DroppedChunk;
 use crate::error::Error;
 use crate::outcome::Reason;
+use crate::pipeline::{Signal, SignalKind};
 
 /// All reasons, in the order in which they are decided.
 const REASONS: [Reason; 5] =
@@ -42,14 +43,35 @@ impl Packing {
     pub fn explain(&self, index: Option<usize>) -> Result<String, Error> {
         let Some(index) = index else { return Ok(self.summary()) };
         if let Some(kept) = self.kept.iter().find(|kept| kept.index == index) {
-            return Ok(self.why_kept(kept));
+            return Ok(self.why_kept(kept) + &self.why_scored(index));
         }
         let Some(dropped) = self.dropped.iter().find(|dropped| dropped.index == index) else {
             let allowed = format!("below {}, the number of chunks", self.chunk_count());
             return Err(Error::limit("index", allowed, index.to_string()));
         };
         let who = who(index, dropped.score);
-        Ok(format!("{who} was dropped: {}.", self.why_dropped(dropped)))
+        let why_dropped = self.why_dropped(dropped);
+        Ok(format!("{who} was dropped: {why_dropped}.{}", self.why_scored(index)))
+    }
+
+    /// Returns a sentence on what a score has besides that of the query's words
+    /// in the text; empty where it has nothing else.
+    fn why_scored(&self, index: usize) -> String {
+        let parts = self.signals.iter().filter(|signal| signal.chunk as usize == index);
+        let parts = parts.map(|&Signal { kind, added, .. }| match kind {
+            SignalKind::Heading => format!("{added:.2} for its heading"),
+            SignalKind::Link(source) => {
+                format!("{added:.2} linked from chunk {source} by its heading")
+            }
+            SignalKind::Feedback(best) => {
+                format!("{added:.2} for words of chunk {best}, the best")
+            }
+        });
+        let parts: Vec<String> = parts.collect();
+        if parts.is_empty() {
+            return String::new();
+        }
+        format!(" Part of its score by words: {}.", parts.join(", "))
     }
 
     fn chunk_count(&self) -> usize {

@@ -5,8 +5,8 @@ use crate::corpus::Index;
 use crate::plan::{Call, Counting, Dedupe, Host};
 use crate::ranking::Words;
 use crate::reading::{Measures, Reading};
-use crate::score::bm25::Bm25Scorer;
-use crate::score::lexical::LexicalScorer;
+use crate::score::feedback::Feedback;
+use crate::score::lexical::{LexicalScorer, Scored};
 use crate::score::{KeywordScorer, Scratch};
 use crate::text::Text;
 
@@ -21,7 +21,6 @@ const PREFETCH: usize = 1;
 enum Relevance<'a> {
     /// From what is known of the chunks already.
     Given,
-    Bm25(Box<Bm25Scorer>),
     Lexical(Box<LexicalScorer<'a>>),
     Overlap(KeywordScorer, Scratch),
 }
@@ -32,7 +31,7 @@ pub(super) fn read<B: Batch, H: Host>(
     call: &Call<'_>,
     batch: &B,
     host: &mut H,
-) -> Result<(Vec<f64>, Reading<'static>), H::Error> {
+) -> Result<(Scored, Reading<'static>), H::Error> {
     let Call { plan, query, .. } = *call;
     let needs = plan.needs();
     let has_titles = needs.has_titles;
@@ -40,8 +39,7 @@ pub(super) fn read<B: Batch, H: Host>(
     let mut relevance = match needs.words {
         Words::None => Relevance::Given,
         Words::Keywords => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
-        Words::Terms(bm25) => Relevance::Bm25(Box::new(Bm25Scorer::new(query, bm25))),
-        Words::Lexical(lexical) => Relevance::Lexical(Box::new(LexicalScorer::new(query, lexical))),
+        Words::Terms(lexical) => Relevance::Lexical(Box::new(LexicalScorer::new(query, lexical))),
     };
     let mut found = Vec::new();
     if let Relevance::Overlap(..) = relevance {
@@ -73,7 +71,6 @@ pub(super) fn read<B: Batch, H: Host>(
                 let title = if has_titles { batch.title(index) } else { Text::EMPTY };
                 match relevance {
                     Relevance::Given => {}
-                    Relevance::Bm25(bm25) => bm25.read(text, title),
                     Relevance::Lexical(lexical) => lexical.read(text, title),
                     Relevance::Overlap(overlap, scratch) => {
                         found.push(overlap.score(text, title, scratch));
@@ -87,28 +84,39 @@ pub(super) fn read<B: Batch, H: Host>(
         })?;
         from = to;
     }
-    match relevance {
-        Relevance::Bm25(bm25) => found = bm25.scores(),
-        Relevance::Lexical(lexical) => found = finish(&lexical, batch, total, host)?,
-        Relevance::Given | Relevance::Overlap(..) => {}
-    }
+    let found = match relevance {
+        Relevance::Lexical(lexical) => finish(&lexical, batch, total, host)?,
+        Relevance::Given | Relevance::Overlap(..) => found.into(),
+    };
     Ok((found, Reading { measures: Measures::Read(sizes), prints: prints.into() }))
 }
 
-/// Returns the scores of a batch of `total` code points that `lexical` has
+/// Returns the scores of a batch of `total` code points, which `lexical` has
 /// read.
 pub(super) fn finish<B: Batch, H: Host>(
     lexical: &LexicalScorer<'_>,
     batch: &B,
     total: usize,
     host: &mut H,
-) -> Result<Vec<f64>, H::Error> {
+) -> Result<Scored, H::Error> {
     let mut scored = lexical.scored(batch);
-    if let Some(mut feedback) = lexical.feedback(batch, &scored) {
-        read_slices(batch, total, host, |at| feedback.read(batch.text(at), batch.title(at)))?;
-        feedback.add_to(&mut scored.scores);
-    }
-    Ok(scored.scores)
+    feed_back(lexical.feedback(batch, &scored), &mut scored, batch, total, host)?;
+    Ok(scored)
+}
+
+/// Reads the texts once more for `feedback`, if there is any, and adds it to
+/// their scores.
+pub(super) fn feed_back<B: Batch, H: Host>(
+    feedback: Option<Feedback>,
+    scored: &mut Scored,
+    batch: &B,
+    total: usize,
+    host: &mut H,
+) -> Result<(), H::Error> {
+    let Some(mut feedback) = feedback else { return Ok(()) };
+    read_slices(batch, total, host, |at| feedback.read(batch.text(at), batch.title(at)))?;
+    feedback.add_to(scored);
+    Ok(())
 }
 
 /// Returns the share of the query's keywords that each chunk of a corpus

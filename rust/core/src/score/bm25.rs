@@ -22,6 +22,8 @@ pub(crate) struct Bm25Scorer {
     b: f64,
     search: Search,
     tally: Tally,
+    /// The tally of a part of a text.
+    part: Tally,
     texts: usize,
     /// The number of words of all texts.
     words: u64,
@@ -70,6 +72,7 @@ impl Bm25Scorer {
             b: bm25.b,
             search,
             tally: Tally::new(terms),
+            part: Tally::new(terms),
             texts: 0,
             words: 0,
             frequencies: vec![0; terms],
@@ -98,9 +101,18 @@ impl Bm25Scorer {
         self.close();
     }
 
-    /// Returns the terms found since the text began, in ascending order.
-    pub(crate) fn found(&mut self) -> &[u32] {
-        self.tally.found()
+    /// Returns whether a term was found since the text began.
+    pub(crate) fn has_found(&self) -> bool {
+        self.tally.len() > 0
+    }
+
+    /// Returns the terms in a part of a text, in ascending order.
+    pub(crate) fn found_in(&mut self, part: Text<'_>) -> &[u32] {
+        self.part.drain(|_, _| {});
+        std::mem::swap(&mut self.tally, &mut self.part);
+        self.count(part);
+        std::mem::swap(&mut self.tally, &mut self.part);
+        self.part.found()
     }
 
     /// Ends the text: what was counted is all of it.

@@ -1,0 +1,196 @@
+//! The postings of a range of chunks: of their words and of their headings.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::postings::{self, Postings};
+use crate::fork::Shared;
+use crate::ranking::Bm25;
+use crate::score::heading::heading;
+use crate::stem::Stemming;
+use crate::stopwords::Stopwords;
+use crate::terms::{self, fold, for_each_term};
+use crate::text::Text;
+
+/// For how many kinds of stems and stopwords a part knows the sizes of its
+/// headings.
+const KINDS: usize = 4;
+
+/// The postings of a range of chunks.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The words of texts and titles, without English stopwords: few queries
+    /// ask for them.
+    pub(super) words: Postings,
+    /// The words of headings.
+    pub(super) headings: Postings,
+    /// Whole headings: their terms, with a space between two.
+    pub(super) runs: Postings,
+    /// The sizes of the headings, once they were asked for.
+    sizes: Shared<Vec<Sizes>>,
+}
+
+/// The number of different stems in the heading of each chunk, without
+/// stopwords.
+#[derive(Clone, Debug)]
+struct Sizes {
+    stemming: Option<Stemming>,
+    stopwords: Stopwords,
+    sizes: Arc<[u32]>,
+}
+
+impl Part {
+    pub(super) fn new(words: Postings, headings: Postings, runs: Postings) -> Self {
+        Self { words, headings, runs, sizes: Shared::new() }
+    }
+
+    /// Returns the parts in the order in which they are stored.
+    pub(super) fn all(&self) -> [&Postings; 3] {
+        [&self.words, &self.headings, &self.runs]
+    }
+
+    fn each(&self, of: impl Fn(&Postings) -> Postings) -> Self {
+        Self::new(of(&self.words), of(&self.headings), of(&self.runs))
+    }
+
+    pub(super) fn first(&self) -> u32 {
+        self.words.first
+    }
+
+    pub(super) fn chunks(&self) -> u32 {
+        self.words.chunks
+    }
+
+    /// Returns the places of the chunks.
+    pub(super) fn range(&self) -> Range<usize> {
+        let first = self.first() as usize;
+        first..first + self.chunks() as usize
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.all().iter().map(|postings| postings.bytes()).sum()
+    }
+
+    /// Returns the postings of two neighbouring ranges.
+    pub(super) fn merged(before: &Self, behind: &Self) -> Self {
+        before.rearranged(before.first(), before.chunks() + behind.chunks(), Some, Some(behind))
+    }
+
+    /// Returns the same for a range that begins at `first`.
+    pub(super) fn moved(&self, first: u32) -> Self {
+        self.each(|postings| postings.moved(first))
+    }
+
+    /// Does what [`Postings::rearranged`] does.
+    pub(super) fn rearranged(
+        &self,
+        first: u32,
+        chunks: u32,
+        place: impl Fn(u32) -> Option<u32>,
+        more: Option<&Self>,
+    ) -> Self {
+        let of = |postings: &Postings, more| postings.rearranged(first, chunks, &place, more);
+        Self::new(
+            of(&self.words, more.map(|more| &more.words)),
+            of(&self.headings, more.map(|more| &more.headings)),
+            of(&self.runs, more.map(|more| &more.runs)),
+        )
+    }
+
+    /// Returns how many terms must still be stemmed when stems are asked for.
+    pub(super) fn unstemmed(&self, stemming: Stemming, has_headings: bool) -> usize {
+        let headings = if has_headings { self.headings.unstemmed(stemming) } else { 0 };
+        self.words.unstemmed(stemming) + headings
+    }
+
+    /// Returns the number of different stems in the heading of each chunk,
+    /// without stopwords.
+    pub(super) fn sizes(&self, bm25: &Bm25) -> Arc<[u32]> {
+        let Bm25 { stemming, stopwords, .. } = bm25;
+        let known = self.sizes.get();
+        let same = |known: &&Sizes| known.stemming == *stemming && known.stopwords == *stopwords;
+        if let Some(known) = known.as_ref().and_then(|known| known.iter().find(same)) {
+            return Arc::clone(&known.sizes);
+        }
+        let mut sizes = vec![0_u32; self.chunks() as usize];
+        let first = self.first();
+        self.headings.for_each_stem(*stemming, stopwords, |list| {
+            self.headings.read(list, |chunk, _| {
+                // A damaged file's list may name any chunk.
+                if let Some(size) = sizes.get_mut(chunk.wrapping_sub(first) as usize) {
+                    *size += 1;
+                }
+            });
+        });
+        let sizes: Arc<[u32]> = sizes.into();
+        self.sizes.update(|known| {
+            let mut known = known.cloned().unwrap_or_default();
+            known.truncate(KINDS - 1);
+            let (stopwords, sizes) = (stopwords.clone(), Arc::clone(&sizes));
+            known.insert(0, Sizes { stemming: *stemming, stopwords, sizes });
+            known
+        });
+        sizes
+    }
+}
+
+/// Makes the postings of texts.
+#[derive(Debug)]
+pub(super) struct Builder {
+    words: postings::Builder,
+    headings: postings::Builder,
+    runs: postings::Builder,
+    folded: Vec<u8>,
+    lowered: Vec<u8>,
+    run: Vec<u8>,
+}
+
+impl Builder {
+    /// Returns a builder whose first chunk will be `first`.
+    pub(super) fn new(first: u32) -> Self {
+        Self {
+            words: postings::Builder::without_stopwords(first),
+            headings: postings::Builder::new(first),
+            runs: postings::Builder::new(first),
+            folded: Vec::new(),
+            lowered: Vec::new(),
+            run: Vec::new(),
+        }
+    }
+
+    /// Passes over the chunks in front of `chunk`, which is added next.
+    pub(super) fn pass_to(&mut self, chunk: u32) {
+        for builder in [&mut self.words, &mut self.headings, &mut self.runs] {
+            builder.pass_to(chunk);
+        }
+    }
+
+    /// Adds the next chunk, and returns how many terms it has.
+    pub(super) fn add(&mut self, text: Text<'_>, title: Text<'_>) -> u32 {
+        let Self { words, headings, runs, folded, lowered, run } = self;
+        let mut length = 0_u64;
+        for part in [text, title] {
+            fold(part, folded);
+            for_each_term(part, folded, lowered, |term| {
+                length += 1;
+                words.count(term);
+            });
+        }
+        let heading = heading(text, title);
+        fold(heading, folded);
+        run.clear();
+        for_each_term(heading, folded, lowered, |term| {
+            headings.count(term);
+            terms::push(run, term);
+        });
+        if !run.is_empty() {
+            runs.count(run);
+        }
+        [words, headings, runs].into_iter().for_each(postings::Builder::pass);
+        u32::try_from(length).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn finish(self) -> Part {
+        Part::new(self.words.finish(), self.headings.finish(), self.runs.finish())
+    }
+}

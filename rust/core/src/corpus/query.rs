@@ -1,0 +1,353 @@
+//! Scoring a corpus by its postings: the same scores as by reading the texts,
+//! to the bit.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Index;
+use super::part::Part;
+use super::postings::{List, Postings};
+use crate::chunk::Batch;
+use crate::ranking::{Bm25, Lexical};
+use crate::score::bm25::idf;
+use crate::score::feedback::{EXPANSION, FEEDBACK, Feedback, LEAST_FREQUENCY, candidates};
+use crate::score::lexical::{QueryTerms, Scored, Signal, SignalKind};
+use crate::score::link::{LINK, MAX_RUN, Source, best, is_behind, may_link};
+use crate::terms::{self, for_each_term_of};
+use crate::text::Text;
+
+/// Scoring a posting takes as long as reading this many code points, and a
+/// chunk that has none of the terms takes half of that.
+const SCORING: usize = 8;
+
+/// Stemming a term takes as long as reading this many code points.
+const STEMMING: usize = 1_000;
+
+/// The lists of a term, each with its postings.
+pub(super) type Lists<'a> = Vec<(&'a Postings, List<'a>)>;
+
+/// Returns how many chunks have the term.
+pub(super) fn frequency(lists: &Lists<'_>) -> u64 {
+    lists.iter().map(|(_, list)| u64::from(list.frequency)).sum()
+}
+
+/// Selects the postings of words or those of headings.
+type Select = fn(&Part) -> &Postings;
+
+const WORDS: Select = |part| &part.words;
+const HEADINGS: Select = |part| &part.headings;
+
+/// The lists of a query's terms.
+pub(crate) struct Query<'a> {
+    index: &'a Index,
+    lexical: &'a Lexical,
+    query: QueryTerms,
+    terms: Vec<Lists<'a>>,
+    /// The lists of the headings with each term.
+    headings: Vec<Lists<'a>>,
+}
+
+impl Index {
+    /// Returns how many code points are read in the time that finding the lists
+    /// of a query takes.
+    pub(crate) fn query_cost(&self, lexical: &Lexical) -> usize {
+        let Some(stemming) = lexical.bm25.stemming else { return 0 };
+        let parts = self.parts.iter().map(|part| part.unstemmed(stemming, lexical.headings));
+        STEMMING * parts.sum::<usize>()
+    }
+
+    /// Returns the lists for scoring `query`; None if it asks for a word that
+    /// has no list.
+    pub(crate) fn query<'a>(&'a self, query: Text<'_>, lexical: &'a Lexical) -> Option<Query<'a>> {
+        let query = QueryTerms::of(query, lexical);
+        if has_unlisted(&lexical.bm25, |stem| query.has(stem)) {
+            return None;
+        }
+        let lists = |select| {
+            let terms = query.wanted.iter();
+            terms.map(|term| self.lists_of(select, term, &lexical.bm25)).collect()
+        };
+        let (terms, headings) =
+            (lists(WORDS), if lexical.headings { lists(HEADINGS) } else { Vec::new() });
+        if lexical.headings {
+            self.parts.iter().for_each(|part| drop(part.sizes(&lexical.bm25)));
+        }
+        Some(Query { index: self, lexical, query, terms, headings })
+    }
+
+    /// Returns the lists of a stem or, without stemming, of a term.
+    fn lists_of<'a>(&'a self, select: Select, term: &[u8], bm25: &Bm25) -> Lists<'a> {
+        self.lists(select, |postings| match bm25.stemming {
+            Some(stemming) => postings.find_stem(term, stemming, &bm25.stopwords),
+            None => postings.find(term),
+        })
+    }
+
+    /// Returns a number that the chunks with a stem are not below.
+    fn least_frequency(&self, term: &[u8], bm25: &Bm25) -> u64 {
+        let postings = self.parts.iter().map(|part| &part.words);
+        let least = postings.map(|words| match bm25.stemming {
+            Some(stemming) => words.least_frequency(term, stemming, &bm25.stopwords),
+            None => words.find(term).map_or(0, |list| list.frequency),
+        });
+        least.map(u64::from).sum()
+    }
+
+    /// Returns the lists that `find` finds, each with its postings.
+    pub(super) fn lists<'a>(
+        &'a self,
+        select: Select,
+        find: impl Fn(&'a Postings) -> Option<List<'a>>,
+    ) -> Lists<'a> {
+        let postings = self.parts.iter().map(|part| select(part));
+        postings.filter_map(|postings| Some((postings, find(postings)?))).collect()
+    }
+}
+
+/// Returns whether a word that has no list has one of the stems.
+fn has_unlisted(bm25: &Bm25, has: impl Fn(&[u8]) -> bool) -> bool {
+    bm25.stopwords.english_besides().any(|word| match bm25.stemming {
+        Some(stemming) => has(&stemming.of_term(word)),
+        None => has(word),
+    })
+}
+
+impl Query<'_> {
+    /// Returns how many code points are read in the time that scoring takes.
+    pub(crate) fn cost(&self) -> usize {
+        let lists = self.terms.iter().chain(&self.headings).flatten();
+        let found = lists.map(|(_, list)| list.frequency as usize);
+        SCORING * found.sum::<usize>() + SCORING / 2 * self.index.len()
+    }
+
+    /// Returns the scores of all chunks. Where feedback needs words that have
+    /// no list, it remains to be added: then also what reads the texts for it.
+    ///
+    /// It works term by term, but for each chunk in the order of
+    /// [`LexicalScorer`](crate::score::lexical::LexicalScorer).
+    pub(crate) fn scored(&self, batch: &impl Batch) -> (Scored, Option<Feedback>) {
+        let mut scored = Scored::from(vec![0.0; self.index.len()]);
+        let idf: Vec<f64> = self.terms.iter().map(|lists| self.idf(frequency(lists))).collect();
+        for ((lists, idf), repeated) in self.terms.iter().zip(&idf).zip(&self.query.repeated) {
+            self.add(lists, idf * repeated, &mut scored.scores);
+        }
+        self.add_headings(&idf, &mut scored);
+        if self.lexical.links {
+            self.link(batch, &mut scored);
+        }
+        let feedback =
+            if self.lexical.feedback { self.feed_back(batch, &mut scored) } else { None };
+        (scored, feedback)
+    }
+
+    #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 chunks
+    fn idf(&self, frequency: u64) -> f64 {
+        idf(self.index.len() as f64, frequency as f64)
+    }
+
+    /// Adds the scores for a term of that weight.
+    fn add(&self, lists: &Lists<'_>, weight: f64, scores: &mut [f64]) {
+        let (norms, more) = (self.norms(), self.lexical.bm25.k1 + 1.0);
+        for (postings, list) in lists {
+            postings.read(list, |chunk, count| {
+                // A damaged file's list may name any chunk.
+                if let Some(score) = scores.get_mut(chunk as usize) {
+                    let count = f64::from(count);
+                    *score += weight * ((count * more) / (count + norms.of(chunk)));
+                }
+            });
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
+    fn norms(&self) -> Norms<'_> {
+        let Index { columns, total_length, .. } = self.index;
+        let Bm25 { k1, b, .. } = self.lexical.bm25;
+        let average = *total_length as f64 / self.index.len() as f64;
+        Norms { lengths: &columns.lengths, average, k1, b, rest: 1.0 - b }
+    }
+
+    fn add_headings(&self, idf: &[f64], Scored { scores, signals }: &mut Scored) {
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        for (term, lists) in (0..).zip(&self.headings) {
+            for (postings, list) in lists {
+                postings.read(list, |chunk, _| found.push((chunk, term)));
+            }
+        }
+        found.sort_unstable();
+        let mut found = found.chunk_by(|(one, _), (other, _)| one == other).peekable();
+        for part in &self.index.parts {
+            if found.peek().is_none() {
+                break;
+            }
+            let (sizes, first) = (part.sizes(&self.lexical.bm25), part.range().start);
+            while let Some(terms) = found.next_if(|terms| (terms[0].0 as usize) < part.range().end)
+            {
+                let chunk = terms[0].0;
+                let size = (chunk as usize).checked_sub(first).and_then(|at| sizes.get(at));
+                let (Some(&size), Some(score)) = (size, scores.get_mut(chunk as usize)) else {
+                    continue; // as above
+                };
+                let sum = terms.iter().fold(0.0, |sum, &(_, term)| sum + idf[term as usize]);
+                let count = u32::try_from(terms.len()).expect("a query's terms were numbered");
+                let added = sum * (f64::from(count) / f64::from(size));
+                *score += added;
+                signals.push(Signal { chunk, kind: SignalKind::Heading, added });
+            }
+        }
+    }
+
+    fn link(&self, batch: &impl Batch, scored: &mut Scored) {
+        let sources = best(&scored.scores);
+        let before: Vec<f64> = sources.iter().map(|&source| scored.scores[source]).collect();
+        let mut linked: HashMap<u32, Signal> = HashMap::new();
+        for (&place, &score) in sources.iter().zip(&before) {
+            let source = Source::new(batch, place);
+            self.for_each_named(&source, |chunk| {
+                let Some(&own) = scored.scores.get(chunk as usize) else { return };
+                if is_behind((own, chunk as usize), (score, place)) {
+                    let kind = SignalKind::Link(super::capped(place));
+                    linked.entry(chunk).or_insert(Signal { chunk, kind, added: LINK * score });
+                }
+            });
+        }
+        let mut linked: Vec<Signal> = linked.into_values().collect();
+        linked.sort_unstable_by_key(|signal| signal.chunk);
+        for signal in &linked {
+            scored.scores[signal.chunk as usize] += signal.added;
+        }
+        scored.signals.extend(linked);
+    }
+
+    /// Calls `visit` with each chunk that may be linked and whose heading stands
+    /// in the text or title of `source`.
+    fn for_each_named(&self, source: &Source, mut visit: impl FnMut(u32)) {
+        let parts = source.parts.iter();
+        let parts: Vec<Vec<&[u8]>> =
+            parts.map(|part| part.split(|&byte| byte == b' ').collect()).collect();
+        let mut seen = HashSet::new();
+        for terms in &parts {
+            for at in 0..terms.len() {
+                let window = &terms[at..terms.len().min(at + MAX_RUN)];
+                if seen.insert(window) {
+                    self.for_each_beginning(window, source, &mut visit);
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` with each such chunk whose heading begins `terms`.
+    fn for_each_beginning(&self, terms: &[&[u8]], source: &Source, visit: &mut impl FnMut(u32)) {
+        for part in &self.index.parts {
+            let mut run = Vec::new();
+            for term in terms {
+                terms::push(&mut run, term);
+                let Some((heading, list)) = part.runs.entry_from(&run) else { break };
+                if heading == run {
+                    let may =
+                        run != source.heading && may_link(&run, &self.query, &self.lexical.bm25);
+                    if may {
+                        part.runs.read(&list, |chunk, _| visit(chunk));
+                    }
+                } else if !heading.starts_with(&run) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Adds what the strongest words of the best chunk score.
+    fn feed_back(&self, batch: &impl Batch, scored: &mut Scored) -> Option<Feedback> {
+        let Self { index, lexical: Lexical { bm25, .. }, .. } = self;
+        let (best, words) = candidates(batch, &scored.scores, &self.query, bm25)?;
+        if has_unlisted(bm25, |stem| words.binary_search_by(|word| (**word).cmp(stem)).is_ok()) {
+            return Some(Feedback::new((best, words), bm25));
+        }
+        let chunk = super::capped(best);
+        let norm = self.norms().of(chunk);
+        let mut counts: HashMap<Vec<u8>, u32> = HashMap::new();
+        for part in [batch.text(best), batch.title(best)] {
+            for_each_term_of(part, |term| {
+                let Some(stem) = bm25.stem_of(term) else { return };
+                match counts.get_mut(&*stem) {
+                    Some(count) => *count = count.saturating_add(1),
+                    None => drop(counts.insert(stem.into_owned(), 1)),
+                }
+            });
+        }
+        let strength = |word: &[u8], idf: f64| {
+            let count = f64::from(counts.get(word).copied().unwrap_or_default());
+            idf * ((count * (bm25.k1 + 1.0)) / (count + norm))
+        };
+        // Finding all chunks with a common word takes time, so first comes what
+        // may be strongest.
+        let bounds = words.iter().map(|word| {
+            let least = index.least_frequency(word, bm25).max(LEAST_FREQUENCY);
+            strength(word, self.idf(least))
+        });
+        let mut bounds: Vec<_> = bounds.zip(&words).collect();
+        bounds.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let mut strong: Vec<Strong<'_>> = Vec::with_capacity(EXPANSION + 1);
+        for (bound, word) in bounds {
+            if strong.get(EXPANSION - 1).is_some_and(|last| last.strength > bound) {
+                break;
+            }
+            let lists = index.lists_of(WORDS, word, bm25);
+            let frequency = frequency(&lists);
+            if frequency >= LEAST_FREQUENCY {
+                let idf = self.idf(frequency);
+                let found = Strong { strength: strength(word, idf), word, idf, lists };
+                let at = strong.partition_point(|other| other.is_before(&found));
+                strong.insert(at, found);
+                strong.truncate(EXPANSION);
+            }
+        }
+        let largest = strong.first()?.strength;
+        let before = scored.scores.clone();
+        let mut fed = Vec::new();
+        for Strong { strength, idf, lists, .. } in &strong {
+            self.add(lists, (FEEDBACK * (strength / largest)) * idf, &mut scored.scores);
+            for (postings, list) in lists {
+                postings.read(list, |chunk, _| fed.push(chunk));
+            }
+        }
+        fed.sort_unstable();
+        fed.dedup();
+        let kind = SignalKind::Feedback(chunk);
+        scored.signals.extend(fed.into_iter().filter_map(|chunk| {
+            let added = scored.scores.get(chunk as usize)? - before[chunk as usize];
+            Some(Signal { chunk, kind, added })
+        }));
+        None
+    }
+}
+
+/// A word of the best chunk.
+struct Strong<'a> {
+    strength: f64,
+    word: &'a [u8],
+    idf: f64,
+    lists: Lists<'a>,
+}
+
+impl Strong<'_> {
+    fn is_before(&self, other: &Self) -> bool {
+        other.strength.total_cmp(&self.strength).then(self.word.cmp(other.word)).is_lt()
+    }
+}
+
+/// The norms of the lengths of chunks.
+struct Norms<'a> {
+    lengths: &'a [u32],
+    average: f64,
+    k1: f64,
+    b: f64,
+    rest: f64,
+}
+
+impl Norms<'_> {
+    #[inline]
+    fn of(&self, chunk: u32) -> f64 {
+        let length = f64::from(self.lengths[chunk as usize]);
+        self.k1 * (self.rest + self.b * (length / self.average))
+    }
+}

@@ -1,0 +1,109 @@
+//! Feedback: the words that stand out in the best text count a little.
+
+use std::collections::HashSet;
+
+use super::bm25::Bm25Scorer;
+use super::lexical::{QueryTerms, Scored, Signal, SignalKind, index};
+use super::link::best;
+use crate::chunk::Batch;
+use crate::ranking::Bm25;
+use crate::terms::for_each_term_of;
+use crate::text::Text;
+
+/// The number of words taken from the best text.
+pub(crate) const EXPANSION: usize = 10;
+
+/// The weight of the strongest of these words.
+pub(crate) const FEEDBACK: f64 = 0.2;
+
+/// The number of texts that must have such a word.
+pub(crate) const LEAST_FREQUENCY: u64 = 2;
+
+/// Returns the place of the best text, and its stems that may count, in order:
+/// those of the query and numbers do not. None where nothing scored.
+pub(crate) fn candidates(
+    batch: &impl Batch,
+    scores: &[f64],
+    query: &QueryTerms,
+    bm25: &Bm25,
+) -> Option<(usize, Vec<Vec<u8>>)> {
+    let best = *best(scores).first()?;
+    let mut found = HashSet::new();
+    for part in [batch.text(best), batch.title(best)] {
+        for_each_term_of(part, |term| {
+            let Some(stem) = bm25.stem_of(term) else { return };
+            let is_number = stem.first().is_some_and(u8::is_ascii_digit);
+            if !is_number && !query.has(&stem) && !found.contains(&*stem) {
+                found.insert(stem.into_owned());
+            }
+        });
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_unstable();
+    Some((best, found))
+}
+
+/// Counts the words of the best text in all texts.
+#[derive(Debug)]
+pub(crate) struct Feedback {
+    best: usize,
+    scorer: Bm25Scorer,
+}
+
+impl Feedback {
+    /// Returns what counts the words of the text at `best`, as
+    /// [`candidates`] found them.
+    pub(crate) fn new((best, words): (usize, Vec<Vec<u8>>), bm25: &Bm25) -> Self {
+        Self { best, scorer: Bm25Scorer::of_terms(words, bm25) }
+    }
+
+    /// Counts the words in the next text and its title.
+    pub(crate) fn read(&mut self, text: Text<'_>, title: Text<'_>) {
+        self.scorer.read(text, title);
+    }
+
+    /// Adds what the strongest of the words score to the scores of all texts.
+    pub(crate) fn add_to(&self, Scored { scores, signals }: &mut Scored) {
+        let idf = self.scorer.weights();
+        let mut strong = Vec::new();
+        let mut place = 0;
+        self.scorer.for_each(|found, norm| {
+            if place == self.best {
+                let frequent = found
+                    .iter()
+                    .filter(|[term, _]| self.scorer.frequency(*term) >= LEAST_FREQUENCY);
+                strong.extend(frequent.map(|&pair| (self.scorer.part(&idf, pair, norm), pair[0])));
+            }
+            place += 1;
+        });
+        // The terms are numbered in their order.
+        strong.sort_by(|(a, at), (b, bt)| b.total_cmp(a).then(at.cmp(bt)));
+        strong.truncate(EXPANSION);
+        let Some(&(largest, _)) = strong.first() else { return };
+        let mut ranks = vec![u8::MAX; idf.len()];
+        let mut weights = [0.0; EXPANSION];
+        for (rank, &(strength, term)) in (0_u8..).zip(&strong) {
+            ranks[term as usize] = rank;
+            weights[usize::from(rank)] = (FEEDBACK * (strength / largest)) * idf[term as usize];
+        }
+        let kind = SignalKind::Feedback(index(self.best));
+        let mut scores = (0..).zip(scores);
+        self.scorer.for_each(|found, norm| {
+            let (chunk, score) = scores.next().expect("there is one for each text");
+            let mut counts = [0; EXPANSION];
+            let mut any = false;
+            for &[term, count] in found {
+                if let Some(slot) = counts.get_mut(usize::from(ranks[term as usize])) {
+                    (*slot, any) = (count, true);
+                }
+            }
+            if any {
+                let before = *score;
+                for (rank, count) in (0..).zip(counts).filter(|&(_, count)| count > 0) {
+                    *score += self.scorer.part(&weights, [rank, count], norm);
+                }
+                signals.push(Signal { chunk, kind, added: *score - before });
+            }
+        });
+    }
+}

@@ -1,0 +1,173 @@
+//! Links: texts that the best texts name by their headings.
+
+use std::collections::HashSet;
+
+use memchr::memmem;
+
+use super::heading::heading;
+use super::lexical::{QueryTerms, Scored, Signal, SignalKind};
+use crate::chunk::Batch;
+use crate::ranking::Bm25;
+use crate::terms::{first_term, run_of};
+use crate::text::Text;
+
+/// The number of best texts that may name others.
+const SOURCES: usize = 3;
+
+/// The share of its source's score that a linked text gets.
+pub(crate) const LINK: f64 = 0.2;
+
+/// The most terms of a heading that is looked for.
+pub(crate) const MAX_RUN: usize = 32;
+
+/// Returns the places of the best scores above 0, best first; the first of
+/// equal ones comes first.
+pub(crate) fn best(scores: &[f64]) -> Vec<usize> {
+    let mut best: Vec<usize> = Vec::with_capacity(SOURCES + 1);
+    let mut least = 0.0;
+    for (place, &score) in scores.iter().enumerate() {
+        if score > least {
+            let at = best.partition_point(|&better| scores[better] >= score);
+            best.insert(at, place);
+            best.truncate(SOURCES);
+            least = best.get(SOURCES - 1).map_or(0.0, |&last| scores[last]);
+        }
+    }
+    best
+}
+
+/// Returns whether a text ranks behind another, each by its score and place.
+pub(crate) fn is_behind(one: (f64, usize), other: (f64, usize)) -> bool {
+    one.0 < other.0 || (one.0 == other.0 && one.1 > other.1)
+}
+
+/// A text that may name others.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The terms of its heading, with a space between two.
+    pub(crate) heading: Vec<u8>,
+    /// The terms of the text, and those of the title.
+    pub(crate) parts: [Vec<u8>; 2],
+}
+
+impl Source {
+    pub(crate) fn new(batch: &impl Batch, place: usize) -> Self {
+        let (text, title) = (batch.text(place), batch.title(place));
+        Self { heading: run_of(heading(text, title)), parts: [run_of(text), run_of(title)] }
+    }
+
+    /// Returns the terms.
+    fn terms(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().flat_map(|part| part.split(|&byte| byte == b' '))
+    }
+
+    /// Returns whether the text or the title has that run of terms.
+    fn contains(&self, run: &[u8]) -> bool {
+        let finder = memmem::Finder::new(run);
+        let is_space = |byte: Option<&u8>| byte.is_none_or(|&byte| byte == b' ');
+        self.parts.iter().any(|part| {
+            finder.find_iter(part).any(|at| {
+                is_space(at.checked_sub(1).map(|at| &part[at]))
+                    && is_space(part.get(at + run.len()))
+            })
+        })
+    }
+}
+
+/// Returns whether a heading may be linked: whether it has few terms, of which
+/// the query has not all.
+pub(crate) fn may_link(run: &[u8], query: &QueryTerms, bm25: &Bm25) -> bool {
+    let terms = || run.split(|&byte| byte == b' ');
+    let is_new = |term| bm25.stem_of(term).is_some_and(|stem| !query.has(&stem));
+    terms().nth(MAX_RUN).is_none() && terms().any(is_new)
+}
+
+/// Links texts after reading them once.
+#[derive(Debug, Default)]
+pub(crate) struct Linker {
+    /// For each text the key of the first term of its heading; 0 for none.
+    firsts: Vec<u16>,
+    first: Vec<u8>,
+}
+
+impl Linker {
+    /// Notes the heading of the next text.
+    pub(crate) fn read(&mut self, heading: Text<'_>) {
+        let has_first = first_term(heading, &mut self.first);
+        self.firsts.push(if has_first { key(&self.first) } else { 0 });
+    }
+
+    /// Lets the best texts raise those whose headings they name.
+    pub(crate) fn link(
+        &self,
+        batch: &impl Batch,
+        query: &QueryTerms,
+        bm25: &Bm25,
+        scored: &mut Scored,
+    ) {
+        let before = scored.scores.clone();
+        let places = best(&before);
+        let sources: Vec<_> = places.iter().map(|&place| Source::new(batch, place)).collect();
+        let keys: HashSet<u16> = sources.iter().flat_map(Source::terms).map(key).collect();
+        let mut are_keys = vec![0_u64; 1 << 10];
+        for key in keys {
+            are_keys[usize::from(key >> 6)] |= 1 << (key & 63);
+        }
+        for (at, &first) in self.firsts.iter().enumerate() {
+            if first == 0 || are_keys[usize::from(first >> 6)] & 1 << (first & 63) == 0 {
+                continue;
+            }
+            let run = run_of(heading(batch.text(at), batch.title(at)));
+            if !may_link(&run, query, bm25) {
+                continue;
+            }
+            let source = sources.iter().zip(&places).find(|(source, place)| {
+                is_behind((before[at], at), (before[**place], **place))
+                    && run != source.heading
+                    && source.contains(&run)
+            });
+            if let Some((_, &place)) = source {
+                let added = LINK * before[place];
+                scored.scores[at] += added;
+                let kind = SignalKind::Link(super::lexical::index(place));
+                scored.signals.push(Signal { chunk: super::lexical::index(at), kind, added });
+            }
+        }
+    }
+}
+
+/// Returns a number of a term, not 0. Few terms share it.
+fn key(term: &[u8]) -> u16 {
+    let hash = term.iter().fold(0_u32, |hash, &byte| {
+        (hash.rotate_left(5) ^ u32::from(byte)).wrapping_mul(0x9E37_79B9)
+    });
+    #[allow(clippy::cast_possible_truncation)] // the high bits are mixed best
+    let key = (hash >> 16) as u16;
+    key.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_come_first() {
+        assert_eq!(best(&[0.0, 2.0, 1.0, 2.0, 3.0, 0.5, 2.0]), [4, 1, 3]);
+        assert_eq!(best(&[0.0, 0.0, 0.1]), [2]);
+        assert!(best(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_run_stands_between_words() {
+        let source = Source {
+            heading: Vec::new(),
+            parts: [b"in the new york times".to_vec(), b"york".to_vec()],
+        };
+        for run in ["in", "new york", "times", "york", "in the new york times"] {
+            assert!(source.contains(run.as_bytes()), "{run}");
+        }
+        for run in ["n", "ew york", "new yor", "york the", "times york"] {
+            assert!(!source.contains(run.as_bytes()), "{run}");
+        }
+    }
+}
