@@ -66,13 +66,33 @@ impl Short {
         Some(Self(bytes))
     }
 
+    /// Returns the word of a folded text that starts at `at`, in lowercase, if
+    /// it is short and in ASCII; None too near the end of the text.
+    #[inline]
+    pub(crate) fn at(folded: &[u8], at: usize) -> Option<Self> {
+        let bytes: &[u8; 16] = folded.get(at..)?.first_chunk()?;
+        let length = bytes.iter().position(|byte| !byte.is_ascii_alphanumeric())?;
+        if !bytes[length].is_ascii() {
+            return None;
+        }
+        // The bit is set in digits and small letters, and makes capitals small.
+        let lowered = u128::from_le_bytes(*bytes) | u128::from_le_bytes([0x20; 16]);
+        let kept = lowered & !(u128::MAX << (8 * length));
+        Some(Self((kept | (length as u128) << 120).to_le_bytes()))
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0[..usize::from(self.0[15])]
     }
 
+    /// Returns a number that no other word has.
+    pub(crate) fn key(self) -> u128 {
+        u128::from_le_bytes(self.0)
+    }
+
     /// Returns a number of `bits` bits.
     pub(crate) fn hash(self, bits: u32) -> usize {
-        let key = u128::from_le_bytes(self.0);
+        let key = self.key();
         #[allow(clippy::cast_possible_truncation)] // both halves are mixed
         let hash = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         usize::try_from(hash >> (u64::BITS - bits)).expect("a few bits")

@@ -41,25 +41,6 @@ pub(crate) fn for_each_term_of(text: Text<'_>, visit: impl FnMut(&[u8])) {
     for_each_term(text, &folded, &mut Vec::new(), visit);
 }
 
-/// Writes the first term of `text` to `out`, and returns whether there is one.
-pub(crate) fn first_term(text: Text<'_>, out: &mut Vec<u8>) -> bool {
-    out.clear();
-    if let Text::Ascii(bytes) = text {
-        let Some(start) = bytes.iter().position(|&byte| is_word(byte)) else { return false };
-        let term = &bytes[start..end_of(bytes, start, is_word)];
-        out.extend(term.iter().map(u8::to_ascii_lowercase));
-        return true;
-    }
-    let mut any = false;
-    for_each_term_of(text, |term| {
-        if !any {
-            out.extend_from_slice(term);
-            any = true;
-        }
-    });
-    any
-}
-
 /// Returns the terms of `text`, with a space between two: no term has one.
 pub(crate) fn run_of(text: Text<'_>) -> Vec<u8> {
     let mut run = Vec::new();

@@ -8,11 +8,15 @@
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
 use super::Method;
-use super::kernel::{BUCKETS, ByteTable, FIRST, Lanes, MAX_WIDTH};
+use super::kernel::{BUCKETS, ByteTable, Lanes, MAX_WIDTH};
 use crate::text::letters::is_word;
 
 /// The number of terms that a [`TermScanner`] takes at most: one byte each.
 pub(crate) const MAX_TERMS: usize = 256;
+
+/// How many first bytes of a term are looked at before it is compared: the last
+/// of them only where there are many terms.
+const FIRST: usize = 4;
 
 /// The counts of a text.
 #[derive(Debug, Default)]
@@ -80,6 +84,9 @@ pub(crate) struct TermScanner {
     /// For each of the first bytes, the buckets of the terms that have it
     /// there.
     first: [ByteTable; FIRST],
+    /// What lets words pass if there are many terms: the tables of first bytes
+    /// let too many pass.
+    marks: Option<Box<Marks>>,
     /// By the [`head`] of a word, the terms that it may be: where they start in
     /// `listed`, and how many there are.
     heads: Box<[(u16, u16); HEADS]>,
@@ -95,7 +102,7 @@ impl TermScanner {
     }
 
     /// Prepares to find words that have one of `beginnings`, which look like
-    /// terms.
+    /// terms. Some others may be found too.
     pub(crate) fn of_beginnings(beginnings: Vec<Vec<u8>>) -> Self {
         let beginnings = beginnings.into_iter().map(|beginning| (beginning, 0));
         Self::with_method(beginnings.collect(), true, Method::best())
@@ -115,6 +122,7 @@ impl TermScanner {
             is_for_beginnings,
             word: ByteTable::EMPTY,
             first: [ByteTable::EMPTY; FIRST],
+            marks: None,
             heads: Box::new([(0, 0); HEADS]),
             listed: Vec::new(),
             fronts: terms.iter().map(|(term, _)| front(term)).collect(),
@@ -143,6 +151,9 @@ impl TermScanner {
                     }
                 }
             }
+        }
+        if count > FEW {
+            scanner.marks = Some(Marks::new(&scanner.terms));
         }
         let mut heads = Vec::with_capacity(count);
         for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
@@ -231,6 +242,62 @@ impl TermScanner {
     }
 }
 
+/// The most terms of which the tables of first bytes let few other words pass.
+const FEW: usize = 16;
+
+/// The words that many terms let pass, by their first letters.
+#[derive(Debug)]
+struct Marks {
+    /// A bit for each [`head`] of a term with less than three letters.
+    short: [u64; HEADS / 64],
+    /// A bit for each [`mark`] of the others.
+    long: [u64; MARKS / 64],
+}
+
+/// The number of marks.
+const MARKS: usize = 1 << 15;
+
+impl Marks {
+    fn new(terms: &[(Vec<u8>, u32)]) -> Box<Self> {
+        let mut marks = Box::new(Self { short: [0; HEADS / 64], long: [0; MARKS / 64] });
+        // Where a term ends, anything may follow.
+        let all = || 0..32_u8;
+        for (term, _) in terms {
+            match *term.as_slice() {
+                [] => {}
+                [one] => all().for_each(|two| marks.add_head(head(one, two))),
+                [one, two] => marks.add_head(head(one, two)),
+                [one, two, three] => all().for_each(|four| marks.add([one, two, three, four])),
+                [one, two, three, four, ..] => marks.add([one, two, three, four]),
+            }
+        }
+        marks
+    }
+
+    fn add_head(&mut self, head: usize) {
+        self.short[head / 64] |= 1 << (head % 64);
+    }
+
+    fn add(&mut self, letters: [u8; 4]) {
+        let mark = mark(u32::from_le_bytes(letters));
+        self.long[mark / 64] |= 1 << (mark % 64);
+    }
+
+    /// Returns 1 if a word with these first letters may be a term, else 0.
+    #[inline]
+    fn pass(&self, letters: u32) -> u64 {
+        let [one, two, ..] = letters.to_le_bytes();
+        let (head, mark) = (head(one, two), mark(letters));
+        (self.short[head / 64] >> (head % 64) | self.long[mark / 64] >> (mark % 64)) & 1
+    }
+}
+
+/// Returns a number of the first four letters of a word, in any case.
+#[inline]
+fn mark(letters: u32) -> usize {
+    ((letters & 0x1F1F_1F1F).wrapping_mul(0x9E37_79B1) >> 17) as usize
+}
+
 /// The number of [`head`]s.
 const HEADS: usize = 1 << 10;
 
@@ -253,6 +320,20 @@ fn front(term: &[u8]) -> (u32, u32) {
     (u32::from_le_bytes(bytes), u32::from_le_bytes(mask))
 }
 
+/// The places of the bits that are set, ascending.
+struct Places(u64);
+
+impl Iterator for Places {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let place = (self.0 != 0).then(|| self.0.trailing_zeros() as usize)?;
+        self.0 &= self.0 - 1;
+        Some(place)
+    }
+}
+
 /// A scan of one text.
 struct Scan<'s, L: Lanes> {
     scanner: &'s TermScanner,
@@ -271,14 +352,13 @@ impl<'s, L: Lanes> Scan<'s, L> {
     /// The processor must have the instructions of `L`.
     #[inline(always)]
     unsafe fn new(scanner: &'s TermScanner, folded: &'s [u8]) -> Self {
-        let [one, two, three] = &scanner.first;
         // SAFETY: the caller guarantees the instructions.
         unsafe {
             Self {
                 scanner,
                 folded,
                 word: L::table(&scanner.word),
-                first: [L::table(one), L::table(two), L::table(three)],
+                first: scanner.first.each_ref().map(|table| L::table(table)),
                 words: 0,
                 carry: 0,
             }
@@ -290,8 +370,8 @@ impl<'s, L: Lanes> Scan<'s, L> {
     ///
     /// # Safety
     ///
-    /// The processor must have the instructions of `L`, and WIDTH + FIRST - 1
-    /// bytes from `start` on must be readable.
+    /// The processor must have the instructions of `L`, and WIDTH + FIRST - 1 bytes
+    /// from `start` on must be readable.
     #[inline(always)]
     unsafe fn block(&mut self, start: *const u8, at: usize, wanted: u64, tally: &mut Tally) {
         // SAFETY: as this function's contract says.
@@ -301,19 +381,49 @@ impl<'s, L: Lanes> Scan<'s, L> {
             let starts = word & !(word << 1 | self.carry) & wanted;
             self.carry = word >> (L::WIDTH - 1) & 1;
             let look_up = |offset: usize, table| L::look_up(table, L::load(start.add(offset)));
-            let [one, two, three] = self.first;
+            let [one, two, three, four] = self.first;
             let first = L::and(L::and(L::look_up(one, here), look_up(1, two)), look_up(2, three));
+            let first =
+                if self.scanner.marks.is_some() { L::and(first, look_up(3, four)) } else { first };
             (starts, L::both_nonzero(first, first) & starts)
         };
         self.words += u64::from(starts.count_ones());
         if candidates == 0 {
             return;
         }
-        while candidates != 0 {
-            let offset = candidates.trailing_zeros() as usize;
-            candidates &= candidates - 1;
+        if let Some(marks) = &self.scanner.marks {
+            // SAFETY: as this function's contract says.
+            candidates = unsafe { Self::marked(marks, start, candidates) };
+            if self.scanner.is_for_beginnings {
+                // Few others pass, and whoever asks looks at the words anyway.
+                tally.places.extend(Places(candidates).map(|offset| at + offset));
+                return;
+            }
+        }
+        for offset in Places(candidates) {
             self.scanner.confirm(self.folded, at + offset, tally);
         }
+    }
+}
+
+#[allow(clippy::inline_always)] // as above
+impl<L: Lanes> Scan<'_, L> {
+    /// Returns those of `starts`, the places of words behind `start`, that
+    /// have a mark.
+    ///
+    /// # Safety
+    ///
+    /// Four bytes from each of the places on must be readable.
+    #[inline(always)]
+    unsafe fn marked(marks: &Marks, start: *const u8, starts: u64) -> u64 {
+        // Without a branch, as which words pass is hard to guess.
+        let mut marked = 0;
+        for offset in Places(starts) {
+            // SAFETY: as this function's contract says.
+            let letters = unsafe { start.add(offset).cast::<u32>().read_unaligned() };
+            marked |= marks.pass(u32::from_le(letters)) << offset;
+        }
+        marked
     }
 }
 

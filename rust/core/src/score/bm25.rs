@@ -288,6 +288,8 @@ struct Stems {
     stemming: Stemming,
     stopwords: Stopwords,
     wanted: HashMap<Vec<u8>, u32>,
+    /// The short ones of the wanted stems, by their keys.
+    short: Vec<(u128, u32)>,
     /// Finds ASCII words that may have a wanted stem, where that is possible.
     scanner: Option<Box<TermScanner>>,
     /// Short words seen lately, by a part of their hash, each with the number
@@ -310,7 +312,10 @@ impl Stems {
         let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_TERMS);
         let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
         let recent = vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice();
-        Self { stemming, stopwords: stopwords.clone(), wanted, scanner, recent }
+        let key = |(stem, &number): (&Vec<u8>, _)| Some((Short::of(stem)?.key(), number));
+        let mut short: Vec<_> = wanted.iter().filter_map(key).collect();
+        short.sort_unstable();
+        Self { stemming, stopwords: stopwords.clone(), wanted, short, scanner, recent }
     }
 
     /// Counts the ASCII words of `folded` that have a wanted stem, and all of
@@ -319,33 +324,48 @@ impl Stems {
         self.scanner.iter().for_each(|scanner| scanner.scan(folded, tally));
         let mut places = std::mem::take(&mut tally.places);
         for at in places.drain(..) {
-            let word = &folded[at..end_of(folded, at, is_word)];
-            if word.is_ascii() {
-                lowered.clear();
-                lowered.extend(word.iter().map(u8::to_ascii_lowercase));
-                self.number(lowered).into_iter().for_each(|number| tally.add(number));
-            }
+            let number = match Short::at(folded, at) {
+                Some(word) => self.short_number(word),
+                None => {
+                    let word = &folded[at..end_of(folded, at, is_word)];
+                    lowered.clear();
+                    lowered.extend(word.iter().map(u8::to_ascii_lowercase));
+                    if word.is_ascii() { self.number(lowered) } else { None }
+                }
+            };
+            number.into_iter().for_each(|number| tally.add(number));
         }
         tally.places = places;
     }
 
     fn number(&mut self, word: &[u8]) -> Option<u32> {
-        let Some(key) = Short::of(word) else {
-            return self.wanted_number(word, &self.stemming.of_term(word));
-        };
-        let place = key.hash(RECENT_BITS);
-        if self.recent[place].0 != key {
-            let number = match self.stemming.of_short(key) {
-                Some(stem) => self.wanted_number(word, stem.bytes()),
-                None => self.wanted_number(word, &self.stemming.of_term(word)),
+        match Short::of(word) {
+            Some(word) => self.short_number(word),
+            None => self.long_number(word),
+        }
+    }
+
+    fn short_number(&mut self, word: Short) -> Option<u32> {
+        let place = word.hash(RECENT_BITS);
+        if self.recent[place].0 != word {
+            let number = match self.stemming.of_short(word) {
+                Some(stem) => {
+                    let at = self.short.binary_search_by_key(&stem.key(), |(key, _)| *key);
+                    at.ok().and_then(|at| self.unless_stopword(word.bytes(), self.short[at].1))
+                }
+                None => self.long_number(word.bytes()),
             };
-            self.recent[place] = (key, number);
+            self.recent[place] = (word, number);
         }
         self.recent[place].1
     }
 
-    fn wanted_number(&self, word: &[u8], stem: &[u8]) -> Option<u32> {
-        let number = *self.wanted.get(stem)?;
+    fn long_number(&self, word: &[u8]) -> Option<u32> {
+        let number = *self.wanted.get(&*self.stemming.of_term(word))?;
+        self.unless_stopword(word, number)
+    }
+
+    fn unless_stopword(&self, word: &[u8], number: u32) -> Option<u32> {
         (!self.stopwords.contains(word)).then_some(number)
     }
 }

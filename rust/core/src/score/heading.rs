@@ -57,16 +57,14 @@ fn is_blank(text: Text<'_>, mut at: usize) -> bool {
 }
 
 fn without_parentheses(heading: Text<'_>) -> Text<'_> {
-    let mut codes = Vec::new();
-    let may_have = match heading {
-        Text::Ascii(units) | Text::Latin1(units) | Text::Utf8(units) => {
-            memchr::memrchr(b')', units).is_some()
+    if let Text::Ascii(bytes) = heading {
+        let end = bytes.iter().rposition(|&byte| !is_space(byte.into()));
+        if end.is_none_or(|end| bytes[end] != b')') {
+            return heading; // as most are
         }
-        _ => true,
-    };
-    if may_have {
-        heading.for_each(|code| codes.push(code));
     }
+    let mut codes = Vec::new();
+    heading.for_each(|code| codes.push(code));
     while codes.last().is_some_and(|&code| is_space(code)) {
         codes.pop();
     }

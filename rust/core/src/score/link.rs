@@ -1,15 +1,14 @@
 //! Links: texts that the best texts name by their headings.
 
-use std::collections::HashSet;
-
 use memchr::memmem;
 
 use super::heading::heading;
-use super::lexical::{QueryTerms, Scored, Signal, SignalKind};
+use super::lexical::{QueryTerms, Scored, Signal, SignalKind, index};
 use crate::chunk::Batch;
 use crate::ranking::Bm25;
-use crate::terms::{first_term, run_of};
+use crate::terms::{end_of, for_each_term_of, run_of};
 use crate::text::Text;
+use crate::text::letters::is_word;
 
 /// The number of best texts that may name others.
 const SOURCES: usize = 3;
@@ -56,11 +55,6 @@ impl Source {
         Self { heading: run_of(heading(text, title)), parts: [run_of(text), run_of(title)] }
     }
 
-    /// Returns the terms.
-    fn terms(&self) -> impl Iterator<Item = &[u8]> {
-        self.parts.iter().flat_map(|part| part.split(|&byte| byte == b' '))
-    }
-
     /// Returns whether the text or the title has that run of terms.
     fn contains(&self, run: &[u8]) -> bool {
         let finder = memmem::Finder::new(run);
@@ -85,16 +79,29 @@ pub(crate) fn may_link(run: &[u8], query: &QueryTerms, bm25: &Bm25) -> bool {
 /// Links texts after reading them once.
 #[derive(Debug, Default)]
 pub(crate) struct Linker {
-    /// For each text the key of the first term of its heading; 0 for none.
-    firsts: Vec<u16>,
-    first: Vec<u8>,
+    /// For each text the [`Key`] of its heading.
+    keys: Vec<u16>,
 }
 
 impl Linker {
     /// Notes the heading of the next text.
     pub(crate) fn read(&mut self, heading: Text<'_>) {
-        let has_first = first_term(heading, &mut self.first);
-        self.firsts.push(if has_first { key(&self.first) } else { 0 });
+        let mut key = Key::default();
+        match heading {
+            Text::Ascii(bytes) => {
+                let mut at = 0;
+                while let Some(start) = bytes[at..].iter().position(|&byte| is_word(byte)) {
+                    let end = end_of(bytes, at + start, is_word);
+                    key.push(&bytes[at + start..end]);
+                    if key.is_full() {
+                        break;
+                    }
+                    at = end;
+                }
+            }
+            _ => for_each_term_of(heading, |term| key.push(term)),
+        }
+        self.keys.push(key.number());
     }
 
     /// Lets the best texts raise those whose headings they name.
@@ -105,45 +112,69 @@ impl Linker {
         bm25: &Bm25,
         scored: &mut Scored,
     ) {
-        let before = scored.scores.clone();
-        let places = best(&before);
-        let sources: Vec<_> = places.iter().map(|&place| Source::new(batch, place)).collect();
-        let keys: HashSet<u16> = sources.iter().flat_map(Source::terms).map(key).collect();
-        let mut are_keys = vec![0_u64; 1 << 10];
-        for key in keys {
-            are_keys[usize::from(key >> 6)] |= 1 << (key & 63);
+        let places = best(&scored.scores);
+        let sources: Vec<_> = places
+            .iter()
+            .map(|&place| (place, scored.scores[place], Source::new(batch, place)))
+            .collect();
+        let mut keys = vec![0_u64; 1 << 10];
+        for run in sources.iter().flat_map(|(_, _, source)| &source.parts) {
+            let mut before = Key::default();
+            for term in run.split(|&byte| byte == b' ') {
+                let mut own = Key::default();
+                own.push(term);
+                before.push(term);
+                for key in [own, before].map(Key::number) {
+                    keys[usize::from(key >> 6)] |= 1 << (key & 63);
+                }
+                before = own;
+            }
         }
-        for (at, &first) in self.firsts.iter().enumerate() {
-            if first == 0 || are_keys[usize::from(first >> 6)] & 1 << (first & 63) == 0 {
+        for (at, &key) in self.keys.iter().enumerate() {
+            if key == 0 || keys[usize::from(key >> 6)] & 1 << (key & 63) == 0 {
                 continue;
             }
             let run = run_of(heading(batch.text(at), batch.title(at)));
-            if !may_link(&run, query, bm25) {
-                continue;
-            }
-            let source = sources.iter().zip(&places).find(|(source, place)| {
-                is_behind((before[at], at), (before[**place], **place))
-                    && run != source.heading
-                    && source.contains(&run)
+            let own = (scored.scores[at], at);
+            let source = sources.iter().find(|(place, score, source)| {
+                is_behind(own, (*score, *place)) && run != source.heading && source.contains(&run)
             });
-            if let Some((_, &place)) = source {
-                let added = LINK * before[place];
-                scored.scores[at] += added;
-                let kind = SignalKind::Link(super::lexical::index(place));
-                scored.signals.push(Signal { chunk: super::lexical::index(at), kind, added });
+            if let Some(&(place, score, _)) = source.filter(|_| may_link(&run, query, bm25)) {
+                let kind = SignalKind::Link(index(place));
+                scored.signals.push(Signal { chunk: index(at), kind, added: LINK * score });
             }
         }
+        let links = scored.signals.iter().filter(|link| matches!(link.kind, SignalKind::Link(_)));
+        links.for_each(|link| scored.scores[link.chunk as usize] += link.added);
     }
 }
 
-/// Returns a number of a term, not 0. Few terms share it.
-fn key(term: &[u8]) -> u16 {
-    let hash = term.iter().fold(0_u32, |hash, &byte| {
-        (hash.rotate_left(5) ^ u32::from(byte)).wrapping_mul(0x9E37_79B9)
-    });
+/// A number of the first two terms of a run, in any case. Few runs share it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Key {
+    hash: u32,
+    terms: u32,
+}
+
+impl Key {
+    fn push(&mut self, term: &[u8]) {
+        if !self.is_full() {
+            self.hash = term.iter().fold(self.hash ^ self.terms, |hash, &byte| {
+                (hash.rotate_left(5) ^ u32::from(byte | 0x20)).wrapping_mul(0x9E37_79B9)
+            });
+            self.terms += 1;
+        }
+    }
+
+    fn is_full(self) -> bool {
+        self.terms == 2
+    }
+
+    /// Returns the number; 0 without any term.
     #[allow(clippy::cast_possible_truncation)] // the high bits are mixed best
-    let key = (hash >> 16) as u16;
-    key.max(1)
+    fn number(self) -> u16 {
+        if self.terms == 0 { 0 } else { ((self.hash >> 16) as u16).max(1) }
+    }
 }
 
 #[cfg(test)]
