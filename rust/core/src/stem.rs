@@ -201,7 +201,8 @@ impl Stemming {
         let ascii = stem.iter().take_while(|byte| byte.is_ascii()).count();
         let kept = kept.min(ascii);
         let mut beginnings = vec![stem[..kept].to_vec()];
-        if let (&[.., b'i', b'e'], "english") = (stem, language) {
+        let is_ascii = ascii == stem.len();
+        if let (&[.., b'i', b'e'], "english", true) = (stem, language, is_ascii) {
             beginnings.push([&stem[..stem.len() - 2], b"y"].concat()); // dying is die
         }
         Some(beginnings)

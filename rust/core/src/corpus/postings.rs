@@ -4,7 +4,6 @@
 //! the number of chunks that were passed over since the one before, times two,
 //! plus one if the term occurs more than once; then the count less two follows.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,7 +35,14 @@ pub(crate) struct Postings {
 #[derive(Clone, Debug)]
 pub(crate) struct List<'a> {
     pub(super) frequency: u32,
-    bytes: Cow<'a, [u8]>,
+    entries: Entries<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Entries<'a> {
+    Written(&'a [u8]),
+    /// Each chunk and how often it has the term.
+    Read(Vec<(u32, u32)>),
 }
 
 impl Postings {
@@ -68,7 +74,7 @@ impl Postings {
         let (term_end, list_end, frequency) = self.row(at);
         let term = self.terms.get(term_start..term_end).unwrap_or_default();
         let bytes = self.lists.get(list_start..list_end).unwrap_or_default();
-        (term, List { frequency, bytes: bytes.into() })
+        (term, List { frequency, entries: Entries::Written(bytes) })
     }
 
     /// Returns whether the rows are sorted and within bounds, and no term is in
@@ -176,12 +182,14 @@ impl Postings {
             self.read(list, |chunk, count| counts.push((chunk, count)));
         }
         counts.sort_by_key(|(chunk, _)| *chunk); // the lists are sorted, so this sort merges them
-        let mut merged = Pending::new(self.first);
-        for of_chunk in counts.chunk_by(|(one, _), (other, _)| one == other) {
-            let sum = of_chunk.iter().fold(0_u32, |sum, (_, count)| sum.saturating_add(*count));
-            merged.push(of_chunk[0].0, sum);
-        }
-        Some(List { frequency: merged.frequency, bytes: merged.bytes.into() })
+        counts.dedup_by(|(chunk, count), (kept, sum)| {
+            if chunk == kept {
+                *sum = sum.saturating_add(*count);
+            }
+            chunk == kept
+        });
+        let frequency = u32::try_from(counts.len()).expect("no corpus has 2^32 chunks");
+        Some(List { frequency, entries: Entries::Read(counts) })
     }
 
     /// Returns the rows, sorted by the stems of their terms. Those of a
@@ -218,7 +226,12 @@ impl Postings {
     /// Calls `visit` with each chunk of a list and how often it has the term.
     #[inline]
     pub(crate) fn read(&self, list: &List<'_>, mut visit: impl FnMut(u32, u32)) {
-        let mut bytes = &*list.bytes;
+        let mut bytes = match &list.entries {
+            Entries::Written(bytes) => *bytes,
+            Entries::Read(counts) => {
+                return counts.iter().for_each(|&(chunk, count)| visit(chunk, count));
+            }
+        };
         let mut chunk = self.first;
         while let Some(head) = take(&mut bytes) {
             let count = if head & 1 == 0 { Some(1) } else { take(&mut bytes) };

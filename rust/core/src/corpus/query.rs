@@ -1,6 +1,7 @@
 //! Scoring a corpus by its postings: the same scores as by reading the texts,
 //! to the bit.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::Index;
@@ -131,11 +132,19 @@ impl Query<'_> {
             self.add(lists, idf * repeated, &mut scored.scores);
         }
         self.add_headings(&idf, &mut scored);
-        if self.lexical.links {
-            self.link(batch, &mut scored);
+        let Lexical { links, feedback, .. } = *self.lexical;
+        let mut best = if links || feedback { best(&scored.scores) } else { Vec::new() };
+        if links {
+            best.extend(self.link(batch, &best, &mut scored));
         }
-        let feedback =
-            if self.lexical.feedback { self.feed_back(batch, &mut scored) } else { None };
+        // Links raise some scores, and the first of equal ones is the best.
+        let key = |place: usize| (scored.scores[place], Reverse(place));
+        let best = best.into_iter().max_by(|&one, &other| {
+            let ((one, place), (other, at)) = (key(one), key(other));
+            one.total_cmp(&other).then(place.cmp(&at))
+        });
+        let best = best.filter(|_| feedback);
+        let feedback = best.and_then(|best| self.feed_back(batch, best, &mut scored));
         (scored, feedback)
     }
 
@@ -196,8 +205,9 @@ impl Query<'_> {
         }
     }
 
-    fn link(&self, batch: &impl Batch, scored: &mut Scored) {
-        let sources = best(&scored.scores);
+    /// Lets `sources` raise the chunks whose headings they name, and returns
+    /// these.
+    fn link(&self, batch: &impl Batch, sources: &[usize], scored: &mut Scored) -> Vec<usize> {
         let before: Vec<f64> = sources.iter().map(|&source| scored.scores[source]).collect();
         let mut linked: HashMap<u32, Signal> = HashMap::new();
         for (&place, &score) in sources.iter().zip(&before) {
@@ -215,7 +225,9 @@ impl Query<'_> {
         for signal in &linked {
             scored.scores[signal.chunk as usize] += signal.added;
         }
+        let places = linked.iter().map(|signal| signal.chunk as usize).collect();
         scored.signals.extend(linked);
+        places
     }
 
     /// Calls `visit` with each chunk that may be linked and whose heading stands
@@ -256,11 +268,11 @@ impl Query<'_> {
     }
 
     /// Adds what the strongest words of the best chunk score.
-    fn feed_back(&self, batch: &impl Batch, scored: &mut Scored) -> Option<Feedback> {
+    fn feed_back(&self, batch: &impl Batch, best: usize, scored: &mut Scored) -> Option<Feedback> {
         let Self { index, lexical: Lexical { bm25, .. }, .. } = self;
-        let (best, words) = candidates(batch, &scored.scores, &self.query, bm25)?;
+        let words = candidates(batch, best, &self.query, bm25);
         if has_unlisted(bm25, |stem| words.binary_search_by(|word| (**word).cmp(stem)).is_ok()) {
-            return Some(Feedback::new((best, words), bm25));
+            return Some(Feedback::new(best, words, bm25));
         }
         let chunk = super::capped(best);
         let norm = self.norms().of(chunk);
@@ -302,21 +314,24 @@ impl Query<'_> {
             }
         }
         let largest = strong.first()?.strength;
-        let before = scored.scores.clone();
         let mut fed = Vec::new();
-        for Strong { strength, idf, lists, .. } in &strong {
-            self.add(lists, (FEEDBACK * (strength / largest)) * idf, &mut scored.scores);
-            for (postings, list) in lists {
-                postings.read(list, |chunk, _| fed.push(chunk));
-            }
+        for (postings, list) in strong.iter().flat_map(|strong| &strong.lists) {
+            postings.read(list, |chunk, _| fed.push(chunk));
         }
         fed.sort_unstable();
         fed.dedup();
         let kind = SignalKind::Feedback(chunk);
-        scored.signals.extend(fed.into_iter().filter_map(|chunk| {
-            let added = scored.scores.get(chunk as usize)? - before[chunk as usize];
-            Some(Signal { chunk, kind, added })
-        }));
+        let before = fed.into_iter().filter_map(|chunk| {
+            Some(Signal { chunk, kind, added: *scored.scores.get(chunk as usize)? })
+        });
+        let mut fed: Vec<Signal> = before.collect();
+        for Strong { strength, idf, lists, .. } in &strong {
+            self.add(lists, (FEEDBACK * (strength / largest)) * idf, &mut scored.scores);
+        }
+        for signal in &mut fed {
+            signal.added = scored.scores[signal.chunk as usize] - signal.added;
+        }
+        scored.signals.extend(fed);
         None
     }
 }

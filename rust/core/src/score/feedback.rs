@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::bm25::Bm25Scorer;
 use super::lexical::{QueryTerms, Scored, Signal, SignalKind, index};
-use super::link::best;
 use crate::chunk::Batch;
 use crate::ranking::Bm25;
 use crate::terms::for_each_term_of;
@@ -19,15 +18,14 @@ pub(crate) const FEEDBACK: f64 = 0.2;
 /// The number of texts that must have such a word.
 pub(crate) const LEAST_FREQUENCY: u64 = 2;
 
-/// Returns the place of the best text, and its stems that may count, in order:
-/// those of the query and numbers do not. None where nothing scored.
+/// Returns the stems of the text at `best` that may count, in order: those of
+/// the query and numbers do not.
 pub(crate) fn candidates(
     batch: &impl Batch,
-    scores: &[f64],
+    best: usize,
     query: &QueryTerms,
     bm25: &Bm25,
-) -> Option<(usize, Vec<Vec<u8>>)> {
-    let best = *best(scores).first()?;
+) -> Vec<Vec<u8>> {
     let mut found = HashSet::new();
     for part in [batch.text(best), batch.title(best)] {
         for_each_term_of(part, |term| {
@@ -40,7 +38,7 @@ pub(crate) fn candidates(
     }
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_unstable();
-    Some((best, found))
+    found
 }
 
 /// Counts the words of the best text in all texts.
@@ -53,7 +51,7 @@ pub(crate) struct Feedback {
 impl Feedback {
     /// Returns what counts the words of the text at `best`, as
     /// [`candidates`] found them.
-    pub(crate) fn new((best, words): (usize, Vec<Vec<u8>>), bm25: &Bm25) -> Self {
+    pub(crate) fn new(best: usize, words: Vec<Vec<u8>>, bm25: &Bm25) -> Self {
         Self { best, scorer: Bm25Scorer::of_terms(words, bm25) }
     }
 

@@ -8,7 +8,7 @@
 use super::bm25::Bm25Scorer;
 use super::feedback::{Feedback, candidates};
 use super::heading::heading;
-use super::link::Linker;
+use super::link::{Linker, best};
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Lexical;
@@ -151,8 +151,9 @@ impl<'a> LexicalScorer<'a> {
             return None;
         }
         let bm25 = &self.lexical.bm25;
-        let found = candidates(batch, &scored.scores, &self.query, bm25)?;
-        (!found.1.is_empty()).then(|| Feedback::new(found, bm25))
+        let best = *best(&scored.scores).first()?;
+        let words = candidates(batch, best, &self.query, bm25);
+        (!words.is_empty()).then(|| Feedback::new(best, words, bm25))
     }
 }
 
