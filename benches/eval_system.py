@@ -25,12 +25,15 @@ RANKER = Packer(0, counter="chars_div4", dedupe=None)
 """Nothing fits, and chunks are dropped for the budget in ranked order."""
 
 
+def ranked(packer: Packer, query: str, chunks: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the indices of all chunks, best first, by a packer into 0 tokens; empty ones last."""
+    dropped = sorted(packer.pack(query, chunks).dropped, key=lambda one: one.reason == "empty")
+    return [one.index for one in dropped]
+
+
 def rank(query: str, chunks: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return the ids of all chunks, best first; empty ones last."""
-    dropped = RANKER.pack(query, chunks).dropped
-    ranked = [chunk for chunk in dropped if chunk.reason != "empty"]
-    empty = [chunk for chunk in dropped if chunk.reason == "empty"]
-    return [chunk.chunk["id"] for chunk in ranked + empty]
+    return [chunks[index]["id"] for index in ranked(RANKER, query, chunks)]
 
 
 def pack(query: str, chunks: Sequence[Mapping[str, Any]], budget: int) -> list[Any]:
