@@ -30,7 +30,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from questions import answer_in, charged, evidence_in, folded, interval, ndcg, records_of
+from eval_system import charged
+from questions import answer_in, evidence_in, folded, interval, ndcg, records_of
 from texts import QUERY, fresh, real_text
 
 from budgeteer import Packer

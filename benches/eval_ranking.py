@@ -24,6 +24,7 @@ that excludes 0. In the rows of other packages' rankers, with their own defaults
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +32,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from eval_system import ranked
-from questions import MADE, answer_in, charged, evidence_in, folded, interval, ndcg, records_of
+from eval_system import charged, ranked
+from questions import MADE, answer_in, evidence_in, folded, interval, ndcg, records_of
 
 from budgeteer import Packer
 from budgeteer.ranking import Bm25, Lexical
@@ -50,6 +51,8 @@ RANKINGS: dict[str, Any] = {
     "no repetitions": Lexical(k3=0),
 }
 """The rankings; under ``lexical``, those with one part off."""
+
+cost_of = functools.cache(charged)
 
 Ranker = Callable[[str], Sequence[int]]
 """Returns the indices of chunks, best first, for a query."""
@@ -106,6 +109,19 @@ PEERS = {
 }
 
 
+def taken(
+    chunks: Sequence[Mapping[str, Any]], order: Sequence[int], budget: int
+) -> list[Mapping[str, Any]]:
+    """Return the chunks that go into the budget, in that order; what does not fit is skipped."""
+    packed = []
+    for place in order:
+        cost = cost_of(chunks[place]["text"])
+        if cost <= budget:
+            budget -= cost
+            packed.append(chunks[place])
+    return packed
+
+
 def measures(
     record: Mapping[str, Any], order: Sequence[int], budgets: Sequence[int]
 ) -> dict[str, float]:
@@ -113,12 +129,7 @@ def measures(
     chunks, gold = record["chunks"], set(record["gold_ids"])
     row = {"nDCG@10": ndcg([chunks[place]["id"] for place in order[:10]], gold)}
     for budget in budgets:
-        left, packed = budget, []
-        for place in order:
-            cost = charged_once(chunks[place])
-            if cost <= left:
-                left -= cost
-                packed.append(chunks[place])
+        packed = taken(chunks, order, budget)
         inside = gold.intersection(chunk["id"] for chunk in packed)
         context = folded("\n".join(chunk["text"] for chunk in packed))
         row[f"R@{budget}"] = len(inside) / len(gold)
@@ -130,14 +141,6 @@ def measures(
             if share is not None:
                 row[f"{name}@{budget}"] = share
     return row
-
-
-def charged_once(chunk: dict[str, Any]) -> int:
-    """Return the cost of a chunk, which is kept in it."""
-    if "cost" not in chunk:
-        chunk["cost"] = charged(chunk["text"])
-    cost: int = chunk["cost"]
-    return cost
 
 
 def pooled(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -210,7 +213,7 @@ def report(
                 ones, others = (
                     (tables["lexical"], rows) if ranker in peers else (rows, tables["bm25"])
                 )
-                pairs = [
+                pairs = [  # none for BM25 and itself
                     (one[name], other[name])
                     for one, other in zip(ones, others, strict=True)
                     if name in one and name in other and one is not other

@@ -24,7 +24,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from questions import MADE, answer_in, charged, evidence_in, folded, interval, records_of
+from eval_system import charged
+from questions import MADE, answer_in, evidence_in, folded, interval, records_of
 
 from budgeteer import Packer
 

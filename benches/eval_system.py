@@ -20,9 +20,17 @@ from budgeteer import Packer
 
 ENVELOPE = 12
 CHARS_PER_TOKEN = 4
+SEPARATOR = "\n\n"
+"""The separator between two chunks; a chunk that contains it costs a little more."""
 
 RANKER = Packer(0, counter="chars_div4", dedupe=None)
 """Nothing fits, and chunks are dropped for the budget in ranked order."""
+
+
+def charged(text: str) -> int:
+    """Count a chunk with its envelope, and an assembled text with all of them."""
+    parts = text.split(SEPARATOR)
+    return sum(max(1, -(-len(part) // CHARS_PER_TOKEN)) + ENVELOPE for part in parts)
 
 
 def ranked(packer: Packer, query: str, chunks: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -38,15 +46,5 @@ def rank(query: str, chunks: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 def pack(query: str, chunks: Sequence[Mapping[str, Any]], budget: int) -> list[Any]:
     """Return the ids of the chunks in the context, each counted with its envelope."""
-
-    def count(text: str) -> int:
-        """Count a chunk with its envelope, and an assembled text with all of them."""
-        parts = text.split(SEPARATOR)
-        return sum(max(1, -(-len(part) // CHARS_PER_TOKEN)) + ENVELOPE for part in parts)
-
-    packing = Packer(budget, counter=count, dedupe=None).pack(query, chunks)
+    packing = Packer(budget, counter=charged, dedupe=None).pack(query, chunks)
     return [kept.chunk["id"] for kept in packing.kept]
-
-
-SEPARATOR = "\n\n"
-"""The separator between two chunks; a chunk that contains it costs a little more."""

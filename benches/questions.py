@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_system import CHARS_PER_TOKEN, ENVELOPE, SEPARATOR
 
 __all__ = [
     "MADE",
     "answer_in",
-    "charged",
     "evidence_in",
     "folded",
     "interval",
@@ -66,12 +64,6 @@ def records_of(path: Path) -> Iterator[dict[str, Any]]:
                 corpus = record["corpus"]
             else:
                 yield record if corpus is None else {**record, "chunks": corpus}
-
-
-def charged(text: str) -> int:
-    """Count a chunk with its envelope, and an assembled text with all of them."""
-    parts = text.split(SEPARATOR)
-    return sum(max(1, -(-len(part) // CHARS_PER_TOKEN)) + ENVELOPE for part in parts)
 
 
 def folded(text: str) -> str:
