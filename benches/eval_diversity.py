@@ -13,7 +13,7 @@ by half; and with near-duplicates (up to two words changed) of three chunks in t
     sentences, or whether an answer, stands in the text nDCG   of the order of admission, at 10
     documents, if everything fits
 
-Tokens are characters divided by four, and each chunk is charged ENVELOPE more. After each figure
+Tokens are characters divided by four, and each chunk is charged 12 more. After each figure
 is its difference from ``rank``, with a star if the 95 % interval of a paired bootstrap excludes 0.
 Times are medians over real texts, counted by o200k_base. The formula of coverage was chosen among
 others on the even queries of HotpotQA, NQ (of the first 240) and Cranfield: ``--odd`` leaves these
@@ -23,17 +23,15 @@ out.
 from __future__ import annotations
 
 import argparse
-import math
 import random
-import re
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_system import CHARS_PER_TOKEN, ENVELOPE, SEPARATOR
-from questions import records_of
+from eval_system import charged
+from questions import answer_in, evidence_in, folded, interval, ndcg, records_of
 from texts import QUERY, fresh, real_text
 
 from budgeteer import Packer
@@ -46,15 +44,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 WINDOW, STEP = 40, 20
 REPEATED = 0.3
 PLENTY = 10**9
-WORD = re.compile(r"[^\W_]+")
 
 Rows = list[dict[str, float]]
-
-
-def charged(text: str) -> int:
-    """Count a chunk with its envelope, and an assembled text with all of them."""
-    parts = text.split(SEPARATOR)
-    return sum(max(1, -(-len(part) // CHARS_PER_TOKEN)) + ENVELOPE for part in parts)
 
 
 def as_is(chunks: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
@@ -89,27 +80,11 @@ def repeated(chunks: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
 VARIANTS = {"as they are": as_is, "windows": windows, "repeated": repeated}
 
 
-def folded(text: str) -> str:
-    """Return the normalised words of a text, to look one text up in another."""
-    return f" {' '.join(WORD.findall(text.lower()))} "
-
-
 def evidence(record: Mapping[str, Any], text: str) -> float | None:
     """Return the share of the evidence that stands in *text*; None if none is known."""
     context = folded(text)
-    if record.get("gold_sents"):
-        sentences = record["gold_sents"]
-        return sum(folded(sentence).strip() in context for sentence in sentences) / len(sentences)
-    answers = [folded(answer) for answer in record.get("answers", [])]
-    answers = [answer for answer in answers if answer.strip() not in ("", "yes", "no")]
-    return float(any(answer in context for answer in answers)) if answers else None
-
-
-def ndcg(sources: Sequence[str], gold: set[str]) -> float:
-    """Return the nDCG of the first ten documents, each at its first occurrence."""
-    first = list(dict.fromkeys(sources))[:10]
-    gain = sum(1 / math.log2(place + 2) for place, source in enumerate(first) if source in gold)
-    return gain / sum(1 / math.log2(place + 2) for place in range(min(10, len(gold))))
+    share = evidence_in(record, context)
+    return answer_in(record, context) if share is None else share
 
 
 def measured(
@@ -123,13 +98,15 @@ def measured(
     row = {}
     for budget in budgets:
         packing = Packer(budget, counter=charged, **options).pack(record["query"], chunks)
-        sources = {kept.chunk["source"] for kept in packing.kept}
-        row[f"R@{budget}"] = len(sources & gold) / len(gold)
+        inside = gold.intersection(kept.chunk["source"] for kept in packing.kept)
+        row[f"R@{budget}"] = len(inside) / len(gold)
         share = evidence(record, packing.text)
         if share is not None:
             row[f"Ev@{budget}"] = share
     packing = Packer(PLENTY, counter="chars_div4", **options).pack(record["query"], chunks)
-    row["nDCG"] = ndcg([kept.chunk["source"] for kept in packing.kept], gold)
+    # Each document at its first occurrence.
+    sources = dict.fromkeys(kept.chunk["source"] for kept in packing.kept)
+    row["nDCG"] = ndcg([*sources], gold)
     return row
 
 
@@ -142,10 +119,8 @@ def difference(rows: Rows, base: Rows, name: str) -> str:
     """Return the difference of means, and a star if it is significant."""
     pairs = zip(rows, base, strict=True)
     apart = [row[name] - other[name] for row, other in pairs if name in row]
-    rng = random.Random(0)
-    means = sorted(statistics.fmean(rng.choices(apart, k=len(apart))) for _ in range(1_000))
-    is_clear = means[25] > 0 or means[974] < 0
-    return f"{statistics.fmean(apart):+.3f}{'*' if is_clear else ' '}"
+    gain, low, high = interval(apart)
+    return f"{gain:+.3f}{'*' if low > 0 or high < 0 else ' '}"
 
 
 def report(path: Path, budgets: Sequence[int], queries: slice) -> None:
