@@ -1,11 +1,11 @@
 """
 The gains and losses of packing sentences on questions with known evidence.
 
-    python benches/eval_sentences.py FILE... [--budgets 128,256,512] [--max N] [--stemming NAME]
+    python benches/eval_sentences.py FILE... [--budgets 128,256,512] [--max N]
 
 FILE is JSONL like the evaluation data: records of ``query``, ``chunks``, ``gold_ids`` and, if
 known, ``gold_sents`` and ``answers``; or a first line ``{"corpus": [...]}`` with the chunks of
-all. A token is four characters, and each chunk counts 12 more.
+all. The ranking is the default one. A token is four characters, and each chunk counts 12 more.
 
 "whole" is the share of gold chunks that are in the context whole, which packing sentences gives
 up. "evidence" is the share of gold sentences in it, "answer" the share of questions with an answer
@@ -27,7 +27,6 @@ from typing import Any
 from questions import records_of
 
 from budgeteer import Packer
-from budgeteer.ranking import Bm25
 
 ENVELOPE = 12
 SEPARATOR = "\n\n"
@@ -69,7 +68,6 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--budgets", default="128,256,512")
     parser.add_argument("--max", type=int, help="the most questions of each file")
-    parser.add_argument("--stemming")
     arguments = parser.parse_args()
     for path in arguments.files:
         records = [*records_of(path)][: arguments.max]
@@ -77,8 +75,7 @@ def main() -> None:
         for budget in map(int, arguments.budgets.split(",")):
             rows = {}
             for units in ("chunk", "sentence"):
-                bm25 = Bm25(stemming=arguments.stemming)
-                packer = Packer(budget, counter=count, units=units, dedupe=None, ranking=bm25)
+                packer = Packer(budget, counter=count, units=units, dedupe=None)
                 start = time.perf_counter()
                 rows[units] = [measures(record, packer) for record in records]
                 taken = (time.perf_counter() - start) / len(records)
