@@ -53,7 +53,7 @@ def packings():
         chunks = [
             {
                 "text": " ".join(rng.choices(WORDS, k=rng.randrange(25))),
-                "title": rng.choice(["", "green", "rye works"]),
+                "title": rng.choice(["", "green", "rye works", "Tea (green)"]),
                 "id": rng.choice([None, "a", "longer id"]),
             }
             for _ in range(rng.randrange(1, 9))
