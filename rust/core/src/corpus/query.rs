@@ -23,6 +23,9 @@ const SCORING: usize = 8;
 /// Stemming a term takes as long as reading this many code points.
 const STEMMING: usize = 1_000;
 
+/// Counting the words of a heading takes as long as reading this many.
+const COUNTING: usize = 100;
+
 /// The lists of a term, each with its postings.
 pub(super) type Lists<'a> = Vec<(&'a Postings, List<'a>)>;
 
@@ -51,9 +54,11 @@ impl Index {
     /// Returns how many code points are read in the time that finding the lists
     /// of a query takes.
     pub(crate) fn query_cost(&self, lexical: &Lexical) -> usize {
-        let Some(stemming) = lexical.bm25.stemming else { return 0 };
-        let parts = self.parts.iter().map(|part| part.unstemmed(stemming, lexical.headings));
-        STEMMING * parts.sum::<usize>()
+        let costs = self.parts.iter().map(|part| {
+            let (unstemmed, uncounted) = part.unknown(&lexical.bm25, lexical.headings);
+            STEMMING * unstemmed + COUNTING * uncounted
+        });
+        costs.sum()
     }
 
     /// Returns the lists for scoring `query`; None if it asks for a word that
