@@ -3,8 +3,7 @@ Write docs/packing.svg: what the README's first command does, drawn from its ans
 
     python scripts/generate_picture.py [--check]
 
-The bars are the parts of examples/handbook that share a word with the question, best first, each
-as long as its tokens. `--check` writes nothing and fails if the file is another.
+The bars are the six best parts of examples/handbook, best first, each as long as its tokens. `--check` writes nothing and fails if the file is another.
 """
 
 import json
@@ -19,7 +18,10 @@ FILE = ROOT / "docs" / "packing.svg"
 QUESTION = "What is the remote work policy?"
 BUDGET = 150
 ENOUGH = 8_000
-"""A budget that drops nothing but what has no word of the question."""
+"""A budget that drops nothing but what scores 0."""
+
+ROWS = 6
+"""How many parts are drawn."""
 
 LEFT, SCALE, ROW, TOP = 250, 1.6, 26, 62
 """Where the bars begin, pixels for a token, the height of a row, and where the rows begin."""
@@ -63,12 +65,11 @@ def picture() -> str:
     """Return the picture as SVG."""
     packed, everything = ask(BUDGET), ask(ENOUGH)
     kept = {chunk["id"] for chunk in packed["kept"]}
-    found = everything["kept"]
-    others = len(everything["dropped"])
-    total = len(found) + others
+    found = everything["kept"][:ROWS]
+    total = len(everything["kept"]) + len(everything["dropped"])
     lines = [
         text(12, 24, f"\u201c{QUESTION}\u201d, asked of {total} parts of examples/handbook"),
-        text(12, 46, f"{others} share no word with it. The others, best first:", "quiet"),
+        text(12, 46, f"The best {ROWS} by the default ranking:", "quiet"),
     ]
     for row, chunk in enumerate(found):
         y = TOP + row * ROW
