@@ -15,7 +15,7 @@ from budgeteer._codes import (
 )
 
 HybridWire = tuple[float, float, float, float | None]
-"""The weights of the score by words, cosine and own score, and the k of reciprocal ranks or None."""
+"""The weights of words, cosine and own score, and the k of reciprocal ranks or None."""
 
 
 class Needs(NamedTuple):

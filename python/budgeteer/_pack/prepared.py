@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from budgeteer import _codes, _validate
+from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._codes import BY_RANK, CITE, EXACT, GATE, NO_POLICY, REPEATS, SKIP
 from budgeteer._count.counter import TokenCounter, get_counter

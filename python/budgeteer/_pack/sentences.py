@@ -86,6 +86,7 @@ class Sentences:
     budget: int
     prepared: Prepared = field(init=False)
     scores: memoryview[float] = field(init=False)
+    signals: bytes = field(init=False)
     order: list[int] = field(init=False)
     """All chunks, best first."""
 

@@ -31,8 +31,8 @@ from budgeteer._reference._pack.packer import Packer
 from budgeteer._reference._pack.selection import by_coverage
 from budgeteer._reference._pack.sum_of_parts import pack_sum_of_parts
 from budgeteer._reference._pack.template import Template
-from budgeteer._reference._rank.hybrid import fuse
 from budgeteer._reference._rank import lexical
+from budgeteer._reference._rank.hybrid import fuse
 from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.score import overlap
 
