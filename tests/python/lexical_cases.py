@@ -52,7 +52,9 @@ def rankings():
     rng = Random(17)
     cases = []
     for _ in range(150):
-        chunks = [{"text": _text(rng), "title": rng.choice(TITLES)} for _ in range(rng.randrange(9))]
+        chunks = [
+            {"text": _text(rng), "title": rng.choice(TITLES)} for _ in range(rng.randrange(9))
+        ]
         query = " ".join(rng.choices(WORDS, k=rng.randrange(7)))
         options = rng.choice(CHANGES)
         texts, titles = ([chunk[name] for chunk in chunks] for name in ("text", "title"))
