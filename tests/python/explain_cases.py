@@ -80,7 +80,7 @@ def _packer(case):
 
 def packings():
     """Return packings as plain data, what is said of each chunk, and of all."""
-    rng = Random(5)
+    rng = Random(1)
     cases = []
     for _ in range(200):
         preset = rng.choice(

@@ -538,16 +538,18 @@ def test_packing_pickles(name, call):
 @on_both
 @given(call=any_call)
 def test_explain(name, call):
-    """explain answers one sentence for every chunk, which quotes no text, and none beyond."""
+    """explain says what became of every chunk, and what brought it in, and quotes no text."""
     with using(name):
         packing = call()
 
     for index in range(len(call.chunks)):
-        sentence = packing.explain(index)
-        assert sentence.startswith(f"Chunk {index} ")
-        assert sentence.endswith(".")
-        assert ". " not in sentence
-        assert "\n" not in sentence
+        said = packing.explain(index)
+        assert said.startswith(f"Chunk {index} ")
+        assert said.endswith(".")
+        became, _, parts = said.partition(" Part of its score by words: ")
+        for sentence in (became, parts):
+            assert ". " not in sentence
+        assert "\n" not in said
     for beyond in (len(call.chunks), -1, 2**63):
         with pytest.raises(InvalidArgumentError):
             packing.explain(beyond)
