@@ -60,9 +60,10 @@ fn lexical() -> impl Strategy<Value = RankBy> {
         let bm25 = if has_stems { default.bm25 } else { Bm25::default() };
         let lexical = Lexical { bm25, k3, headings, links, feedback };
         let weights = Weights { bm25: 0.7, embedding: 0.0, score: 0.3 };
-        match is_hybrid {
-            true => Hybrid { weights, bm25: lexical, ..Hybrid::default() }.into(),
-            false => lexical.into(),
+        if is_hybrid {
+            Hybrid { weights, bm25: lexical, ..Hybrid::default() }.into()
+        } else {
+            lexical.into()
         }
     })
 }
@@ -70,7 +71,7 @@ fn lexical() -> impl Strategy<Value = RankBy> {
 /// Returns what a packing says of its first chunks.
 fn explained(packing: &Packing) -> Vec<String> {
     let count = packing.kept.len() + packing.dropped_count();
-    (0..count.min(40)).map(|index| packing.explain(Some(index)).unwrap()).collect()
+    (0..count.min(40)).map(|index| packing.explain(Some(index)).expect("a place")).collect()
 }
 
 fn packer(counter: usize, budget: usize) -> Packer {

@@ -151,14 +151,14 @@ fn each_option_changes_its_own_part() {
     let off = Lexical { bm25: Lexical::default().bm25, ..Bm25::default().into() };
     let score = |lexical: &Lexical| lexical_scores(QUERY, &library(), lexical).unwrap();
     let plain = score(&off);
-    assert_eq!([0.0; 3], plain[..3]);
+    assert_eq!(vec![0.0; 3], plain[..3].to_vec());
 
     let linked = score(&Lexical { links: true, ..off.clone() });
     assert_eq!(vec![0.0, 0.2 * plain[3], 0.0, plain[3]], linked);
 
     let fed = score(&Lexical { feedback: true, ..off.clone() });
     assert!(fed[1] > 0.0 && fed[3] > plain[3]);
-    assert_eq!([0.0, 0.0], [fed[0], fed[2]]);
+    assert_eq!(vec![0.0, 0.0], vec![fed[0], fed[2]]);
 
     let headed = score(&Lexical { headings: true, ..off.clone() });
     assert_eq!(plain, headed);
