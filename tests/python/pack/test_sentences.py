@@ -252,8 +252,7 @@ def test_duplicates(backend):
 def test_min_score_and_cap(backend):
     """Chunks out of scope are not split, and the cap counts chunks."""
     chunks = [TEA, "Rye is dark. It keeps.", "", "Tea of rye. Or not."]
-    options = {"units": "sentence", "min_score": 0.01, "max_chunks": 1}
-    packing = Packer(40, ranking="bm25", **options).pack("tea", chunks)
+    packing = Packer(40, units="sentence", min_score=0.01, max_chunks=1).pack("tea", chunks)
     reasons = {dropped.index: dropped.reason for dropped in packing.dropped}
 
     assert "out_of_scope" == reasons[1]
