@@ -7,7 +7,7 @@ The YAML configuration: a budget and the sources of its chunks.
       max_tokens: 8000        # from 1 on
       reserve_tokens: 0       # taken off max_tokens
       counter: o200k_base     # or any other name that get_counter knows
-      ranking: bm25           # or keyword, recency, input, score, embedding, hybrid
+      ranking: lexical        # or bm25, keyword, recency, input, score, embedding, hybrid
       min_score: null
       overflow: skip          # or stop, truncate_end, truncate_middle
       max_chunks: null
@@ -33,9 +33,10 @@ name to them, and a template with options is a mapping of them:
 .. code-block:: yaml
 
     budget:
-      ranking: {bm25: {stemming: english, k1: 1.5}}
-      # ranking: {embedding: {fallback: bm25}}
-      # ranking: {hybrid: {weights: {bm25: 0.3, embedding: 0.7}, fusion: rrf}}
+      ranking: {lexical: {stemming: german, feedback: false}}
+      # ranking: {bm25: {stemming: english, k1: 1.5}}
+      # ranking: {embedding: {fallback: lexical}}
+      # ranking: {hybrid: {bm25: lexical, weights: {bm25: 0.3, embedding: 0.7}, fusion: rrf}}
       template: {format: "<{id}> {text}", separator: "\n", header: "Sources:\n"}
 
 Older files have other spellings, which stay valid: ``estimator`` for ``counter``, ``truncation``

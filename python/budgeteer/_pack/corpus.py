@@ -207,10 +207,10 @@ class Corpus(Indexed[T]):
 
     def retrieve(self, query: str, limit: int) -> list[Chunk]:
         """
-        Return the best chunks by BM25 as `Chunk` with their scores, at most *limit*, best first.
+        Return the *limit* best chunks by the default ranking as scored `Chunk`, best first.
 
         With this method a corpus is a retriever for `budgeteer.service.RetrievalService`. Empty
-        chunks are left out; chunks without a word of the query come last.
+        chunks are left out; those that score 0 come last.
 
         Raises:
             InvalidArgumentError: *query* is not a str, or *limit* is not an int from 0 on.

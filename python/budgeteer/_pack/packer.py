@@ -61,13 +61,13 @@ class Packer:
             `TokenCounter`, or a function from str to int. The default is exact for GPT-4o and
             later models. A function is called once for each chunk considered, each assembled text,
             and the pieces of a cut chunk.
-        ranking: What comes first; ties keep the input order. ``"bm25"`` (the default),
-            ``"embedding"`` and ``"hybrid"`` are short for `budgeteer.ranking.Bm25`, `Embedding`
-            and `Hybrid`, which have options. ``"keyword"`` ranks by the share of the query's
+        ranking: What comes first; ties keep the input order. ``"lexical"`` (the default),
+            ``"bm25"``, ``"embedding"`` and ``"hybrid"`` are short for `Lexical`, `Bm25`,
+            `Embedding` and `Hybrid` of `budgeteer.ranking`, which have options. ``"keyword"`` ranks by the share of the query's
             keywords in the chunk or its title, ``"recency"`` by the metadata ``mtime``,
             ``"input"`` by input order, ``"score"`` by the chunk's own score.
-        min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all. BM25
-            scores compare within one call only.
+        min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all. Scores
+            by words compare within one call only.
         overflow: What happens to a chunk that does not fit. ``"skip"`` drops it, ``"stop"`` drops
             it and all after it. ``"truncate_end"`` cuts the first such chunk at its end,
             ``"truncate_middle"`` in its middle; both leave a marker and then skip.

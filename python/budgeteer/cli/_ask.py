@@ -27,7 +27,7 @@ Tokens that a chunk may have: half of the budget, from the second bound to the t
 Of a small budget it is two thirds, so that a chunk fits with its frame, down to the first bound.
 """
 _ABOVE_ZERO = math.ulp(0.0)
-"""What shares no word with the query scores 0, and is not packed where words rank."""
+"""What has nothing to do with the query scores 0, and is not packed where words rank."""
 
 
 def add(commands: Commands) -> None:
@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
     ask = commands.add_parser(
         "ask",
         help="pack what folders and files say about a question",
-        description="Packs the parts of text files that share words with a question, best first. "
+        description="Packs the parts of text files that have to do with a question, best first. "
         "Exit status 1 says\nthat there are none, or that none fits; -o json is the document of "
         "a packing then too.",
         epilog=examples(

@@ -31,7 +31,7 @@ from budgeteer.cli._streams import Answer, line_end
 from budgeteer.errors import InvalidArgumentError
 
 BY_WORDS = ("lexical", "bm25", "keyword")
-"""The rankings that score what has no word of the query 0."""
+"""The rankings that score what has nothing to do with the query 0."""
 _TOKENS = 8_000
 _NOTHING = 1
 """The exit status where nothing was packed."""
@@ -187,7 +187,7 @@ def _why_nothing(
     reasons = {dropped.reason for dropped in packing.dropped} - {"empty"}
     if not reasons:
         return f"there is no text in {where}"
-    # `ask` alone leaves out what has no word of the question, unless told from which score on.
+    # `ask` alone leaves out what scores 0, unless told from which score on.
     has_word = packer.min_score is not None and arguments.min_score is None
     if reasons == {"out_of_scope"} and not has_word:
         return f"nothing in {where} scores {arguments.min_score!r} or more"
