@@ -29,7 +29,15 @@ from budgeteer.presets import (
     retrieval_service,
     sources_footer,
 )
-from budgeteer.ranking import Bm25, Embedding, Hybrid, bm25_scores, keyword_scores
+from budgeteer.ranking import (
+    Bm25,
+    Embedding,
+    Hybrid,
+    Lexical,
+    bm25_scores,
+    keyword_scores,
+    lexical_scores,
+)
 from budgeteer.service import (
     ChunkRetriever,
     LlmSettings,
@@ -90,6 +98,8 @@ stemmed = pack("query", ["a"], 10, ranking=Bm25(stemming="english", stopwords={"
 own_words = Bm25(stopwords=["the"]), Bm25(stopwords=("the",)), Bm25(stopwords=None)
 indexed: Packing[Chunk] = pack("query", Corpus([Chunk("a")]), 10, template=Template("{text}"))
 sentences: Packing[Chunk] = Packer(9, units="sentence").pack("query", [Chunk("a")])
+lexical = pack("query", ["a"], 10, ranking=Lexical(links=False, stemming=None, k3=0))
+lexical_score: float = float(lexical_scores("query", ["a"], titles=["b"], feedback=False).max())
 score: float = float(bm25_scores("query", ["a"], titles=["b"], k1=1.5, b=0.5).max())
 
 limits: ModelLimits = model_limits("gpt-4o")
@@ -157,5 +167,7 @@ async def embed(texts: list[str]) -> int:
 with OpenAIEmbedder(url="http://localhost:8080/v1/embeddings", api_key_env=None) as local:
     similarity = float(local.embed(["a"])[0] @ local.embed_query("a"))
     embedding = Embedding(local, fallback=Bm25(k1=1.5))
+    lexical_fallback = Embedding(local, fallback="lexical"), Embedding(local, fallback=Lexical())
+    Hybrid(bm25=Lexical(k1=1.5))
     hybrid = Hybrid({"bm25": 0.3, "embedding": 0.7}, fusion="rrf", k=20, embedding=embedding)
     near: Packing[str] = Packer(9, ranking=hybrid, dedupe=None).pack("query", ["a"])

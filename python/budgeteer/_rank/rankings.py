@@ -385,8 +385,7 @@ def ranked(value: object) -> Ranked:
         )
     raise InvalidArgumentError(
         f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Lexical, Bm25, Embedding or "
-        f"Hybrid, "
-        f"not {_validate.type_name(value)}"
+        f"Hybrid, not {_validate.type_name(value)}"
     )
 
 

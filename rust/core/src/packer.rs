@@ -117,8 +117,9 @@ impl Packer {
     }
 
     /// Sets the ranking: a [`Ranking`](crate::Ranking), or a
-    /// [`Bm25`](crate::Bm25) or a [`Hybrid`](crate::Hybrid) with options.
-    /// [`Ranking::Bm25`](crate::Ranking::Bm25) by default.
+    /// [`Lexical`](crate::Lexical), a [`Bm25`](crate::Bm25) or a
+    /// [`Hybrid`](crate::Hybrid) with options.
+    /// [`Ranking::Lexical`](crate::Ranking::Lexical) by default.
     ///
     /// ```
     /// # #[cfg(feature = "stemming")] {

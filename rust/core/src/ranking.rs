@@ -306,8 +306,8 @@ impl Bm25 {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lexical {
-    /// Words, stems and lengths. By default with English stems, if there is
-    /// the feature `stemming`.
+    /// Words, stems and lengths. By default with English stems; with none where
+    /// the feature `stemming` is off.
     pub bm25: Bm25,
     /// How soon repetitions of a word in the query stop counting, from 0,
     /// where one occurrence is enough, to 1000000.

@@ -110,7 +110,7 @@ thread_local! {
     static RECENT: RefCell<Vec<(u8, Short, Short)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Stems the words of a language. Needs the feature `stemming`.
+/// Stems the words of a language, by the feature `stemming`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stemming {
     #[cfg_attr(not(feature = "stemming"), allow(dead_code))]
