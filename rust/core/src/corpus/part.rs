@@ -36,7 +36,7 @@ pub(crate) struct Part {
 struct Sizes {
     stemming: Option<Stemming>,
     stopwords: Stopwords,
-    sizes: Arc<[u32]>,
+    of_chunks: Arc<[u32]>,
 }
 
 impl Part {
@@ -113,7 +113,7 @@ impl Part {
     fn known_sizes(&self, Bm25 { stemming, stopwords, .. }: &Bm25) -> Option<Arc<[u32]>> {
         let known = self.sizes.get()?;
         let same = |known: &&Sizes| known.stemming == *stemming && known.stopwords == *stopwords;
-        known.iter().find(same).map(|known| Arc::clone(&known.sizes))
+        known.iter().find(same).map(|known| Arc::clone(&known.of_chunks))
     }
 
     /// Returns the number of different stems in the heading of each chunk,
@@ -137,8 +137,8 @@ impl Part {
         self.sizes.update(|known| {
             let mut known = known.cloned().unwrap_or_default();
             known.truncate(KINDS - 1);
-            let (stopwords, sizes) = (stopwords.clone(), Arc::clone(&sizes));
-            known.insert(0, Sizes { stemming: *stemming, stopwords, sizes });
+            let (stopwords, of_chunks) = (stopwords.clone(), Arc::clone(&sizes));
+            known.insert(0, Sizes { stemming: *stemming, stopwords, of_chunks });
             known
         });
         sizes
