@@ -55,21 +55,21 @@ class Packer:
     most ``max_tokens - reserve_tokens``.
 
     Args:
-        max_tokens: The most tokens that the text may have, from 0 on.
+        max_tokens: The most tokens of the text, from 0 on.
         reserve_tokens: How many of them to leave free, from 0 on.
         counter: A name known to `get_counter` (an encoding, an estimate or a model), a
             `TokenCounter`, or a function from str to int. The default is exact for GPT-4o and
             later models. A function is called once for each chunk considered, each assembled text,
             and the pieces of a cut chunk.
-        ranking: What comes first; ties keep the input order. ``"lexical"`` (the default),
-            ``"bm25"``, ``"embedding"`` and ``"hybrid"`` are short for `Lexical`, `Bm25`,
-            `Embedding` and `Hybrid` of `budgeteer.ranking`, which have options. ``"keyword"`` ranks by the share of the query's
-            keywords in the chunk or its title, ``"recency"`` by the metadata ``mtime``,
+        ranking: What comes first; ties by input order. ``"lexical"`` (the default),
+            ``"bm25"``, ``"embedding"`` and ``"hybrid"`` are short for the classes of
+            `budgeteer.ranking`, which have options. ``"keyword"`` ranks by the share of the
+            query's keywords in the chunk or its title, ``"recency"`` by the metadata ``mtime``,
             ``"input"`` by input order, ``"score"`` by the chunk's own score.
         min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all. Scores
             by words compare within one call only.
-        overflow: What happens to a chunk that does not fit. ``"skip"`` drops it, ``"stop"`` drops
-            it and all after it. ``"truncate_end"`` cuts the first such chunk at its end,
+        overflow: What happens to a chunk that does not fit. ``"skip"`` drops it, ``"stop"`` also
+            all after it. ``"truncate_end"`` cuts the first such chunk at its end,
             ``"truncate_middle"`` in its middle; both leave a marker and then skip.
         max_chunks: The most chunks to keep, from 0 on; None for no limit.
         dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one. ``"near"`` also
