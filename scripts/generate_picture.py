@@ -69,7 +69,7 @@ def picture() -> str:
     total = len(everything["kept"]) + len(everything["dropped"])
     lines = [
         text(12, 24, f"\u201c{QUESTION}\u201d, asked of {total} parts of examples/handbook"),
-        text(12, 46, f"The best {ROWS} by the default ranking:", "quiet"),
+        text(12, 46, f"The best {ROWS}:", "quiet"),
     ]
     for row, chunk in enumerate(found):
         y = TOP + row * ROW

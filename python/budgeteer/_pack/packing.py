@@ -193,6 +193,7 @@ class Packing(Generic[T]):
 
     @cached_property
     def _signals_of(self) -> dict[int, list[tuple[int, int, float]]]:
+        """What the score of each chunk has besides that of the query's words in the text."""
         found: dict[int, list[tuple[int, int, float]]] = {}
         for chunk, *signal in _SIGNAL.iter_unpack(self._signals):
             found.setdefault(chunk, []).append(tuple(signal))  # type: ignore[arg-type]

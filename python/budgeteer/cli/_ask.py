@@ -28,7 +28,7 @@ Tokens that a chunk may have: half of the budget, from the second bound to the t
 Of a small budget it is two thirds, so that a chunk fits with its frame, down to the first bound.
 """
 _ABOVE_ZERO = math.ulp(0.0)
-"""What has nothing to do with the query scores 0, and is not packed where words rank."""
+"""What shares no word with the query and is not linked scores 0: not packed where words rank."""
 
 
 def add(commands: Commands) -> None:
