@@ -3,7 +3,8 @@ Write docs/packing.svg: what the README's first command does, drawn from its ans
 
     python scripts/generate_picture.py [--check]
 
-The bars are the six best parts of examples/handbook, best first, each as long as its tokens. `--check` writes nothing and fails if the file is another.
+The bars are the six best parts of examples/handbook, best first, each as long as its tokens.
+`--check` writes nothing and fails if the file is another.
 """
 
 import json

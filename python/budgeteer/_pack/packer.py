@@ -66,8 +66,8 @@ class Packer:
             `budgeteer.ranking`, which have options. ``"keyword"`` ranks by the share of the
             query's keywords in the chunk or its title, ``"recency"`` by the metadata ``mtime``,
             ``"input"`` by input order, ``"score"`` by the chunk's own score.
-        min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all. Scores
-            by words compare within one call only.
+        min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all.
+            Scores by words compare within one call only.
         overflow: What happens to a chunk that does not fit. ``"skip"`` drops it, ``"stop"`` also
             all after it. ``"truncate_end"`` cuts the first such chunk at its end,
             ``"truncate_middle"`` in its middle; both leave a marker and then skip.
