@@ -196,7 +196,7 @@ class Packing(Generic[T]):
         """What the score of each chunk has besides that of the query's words in the text."""
         found: dict[int, list[tuple[int, int, float]]] = {}
         for chunk, *signal in _SIGNAL.iter_unpack(self._signals):
-            found.setdefault(chunk, []).append(tuple(signal))  # type: ignore[arg-type]
+            found.setdefault(chunk, []).append(tuple(signal))
         return found
 
     if not TYPE_CHECKING:  # a type checker knows the attributes, and no others
