@@ -85,9 +85,10 @@ def test_feedback_is_on_request(run, docs):
     plain = run("ask", "docs", QUESTION)[1]
     assert plain == run("ask", "docs", QUESTION, "--no-feedback")[1]
     assert "Lunch" not in plain
-    assert f"{plain}\n\n## Lunch\n\nLunch is at noon." == run(
-        "ask", "docs", QUESTION, "--feedback"
-    )[1]
+    assert (
+        f"{plain}\n\n## Lunch\n\nLunch is at noon."
+        == run("ask", "docs", QUESTION, "--feedback")[1]
+    )
 
 
 def test_ask_answers_in_json(run, docs):

@@ -176,7 +176,8 @@ def chunks():
             if (name, value) not in MISSING_IN["ask"] and name not in ("stemming", "stopwords")
         ),
         {"stemming": None}, {"stemming": "german"}, {"stopwords": None}, {"k1": 0.0}, {"b": 0.0},
-        {"k3": 0.0}, *({name: False} for name in FLAGS), {"feedback": True}, {**dict.fromkeys(FLAGS, False), "k3": 1},
+        {"k3": 0.0}, *({name: False} for name in FLAGS), {"feedback": True},
+        {**dict.fromkeys(FLAGS, False), "k3": 1},
         {"ranking": "lexical", "stemming": None, "k3": 0.5},
         {"ranking": "bm25", "stemming": "english"}, {"ranking": "bm25", "k1": 0.0, "b": 0.0},
     ],

@@ -9,8 +9,8 @@ use super::file::Stored;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
-use crate::ranking::{Bm25, Lexical};
-use crate::score::bm25::batch_bm25_scores;
+use crate::ranking::Lexical;
+use crate::score::lexical::batch_lexical_scores;
 use crate::text::Text;
 
 /// How many identifiers an error names, and how much of each.
@@ -29,7 +29,7 @@ const ID_SHOWN: usize = 80;
 /// The chunks must not change while they are in a corpus.
 ///
 /// A corpus is also a [`Retriever`](crate::service::Retriever), which returns
-/// the best chunks by BM25.
+/// the best chunks by words.
 ///
 /// # Examples
 ///
@@ -350,12 +350,14 @@ impl<D: Document + Sync> Corpus<D> {
         self.scores.get_or_init(|| self.chunks().iter().map(Document::score).collect())
     }
 
-    /// Returns the chunks' BM25 scores for `query`, as packing computes them.
-    pub(crate) fn bm25(&self, query: &str) -> Vec<f64> {
-        let (query, bm25) = (query.into(), Lexical::from(Bm25::default()));
-        match self.index.query(query, &bm25) {
+    /// Returns the chunks' scores for `query`, as packing computes them by
+    /// default.
+    pub(crate) fn found(&self, query: &str) -> Vec<f64> {
+        let (query, lexical) = (query.into(), Lexical::default());
+        // English stopwords are left out, and all other words have lists.
+        match self.index.query(query, &lexical) {
             Some(query) => query.scored(&self.batch()).0.scores,
-            None => batch_bm25_scores(query, &self.batch(), &bm25.bm25),
+            None => batch_lexical_scores(query, &self.batch(), &lexical),
         }
     }
 

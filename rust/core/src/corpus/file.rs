@@ -443,8 +443,8 @@ mod tests {
                 for query in ["tea green", "\u{8336}\u{8336} caf\u{e9} black"] {
                     let lexical = crate::Lexical::default();
                     let query = stored.index().query(query.into(), &lexical).expect("it has lists");
-                    let (scored, _) = query.scored(&stored);
-                    assert_eq!(stored.len(), scored.scores.len());
+                    let (found, _) = query.scored(&stored);
+                    assert_eq!(stored.len(), found.scores.len());
                 }
                 for index in 0..stored.len() {
                     let _ = (stored.text(index).chars(), stored.title(index).chars());

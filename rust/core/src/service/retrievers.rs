@@ -250,10 +250,10 @@ impl fmt::Debug for ChunkRetriever {
     }
 }
 
-/// Finds the best chunks of a corpus by BM25, from its index. Their scores
-/// replace those that the chunks had; ties keep their order. The order is that
-/// of [`Packer::pack_corpus`](crate::Packer::pack_corpus) with
-/// [`Ranking::Bm25`](crate::Ranking::Bm25).
+/// Finds the best chunks of a corpus by the default ranking, from its index.
+/// Their scores replace those that the chunks had; ties keep their order. The
+/// order is that of [`Packer::pack_corpus`](crate::Packer::pack_corpus) with
+/// [`Ranking::Lexical`](crate::Ranking::Lexical).
 ///
 /// To add chunks while others ask, use a closure that clones an `Arc` of the
 /// current corpus.
@@ -275,7 +275,7 @@ impl fmt::Debug for ChunkRetriever {
 /// ```
 impl<D: Document + Send + Sync> Retriever for Corpus<D> {
     fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
-        let scores = self.bm25(query);
+        let scores = self.found(query);
         let ranks = scores.iter().zip(0_usize..).map(|(&score, at)| (Reverse(sortable(score)), at));
         let mut order: Vec<_> = ranks.collect();
         if limit < order.len() {
