@@ -88,7 +88,7 @@ proptest! {
             Just(Overflow::TruncateMiddle),
         ],
         max_chunks in prop_oneof![Just(None), (0_u64..200).prop_map(Some)],
-        min_score in prop_oneof![Just(None), Just(Some(0.5))],
+        min_score in prop_oneof![Just(None), Just(Some(MinScore::At(0.5))), Just(Some(MinScore::Auto))],
         is_hybrid in prop::bool::weighted(0.25),
         (k1, b) in prop_oneof![2 => Just((K1, B)), 1 => (0.0..5.0, 0.0..=1.0)],
         order in prop_oneof![

@@ -10,7 +10,7 @@ from budgeteer._chunk.chunk import refusal
 from budgeteer._codes import NO_POLICY
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.call import Call, begun, in_thread
-from budgeteer._pack.options import Dedupe, Order, Overflow, Selection, Style, Units
+from budgeteer._pack.options import Dedupe, MinScore, Order, Overflow, Selection, Style, Units
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
 from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, raising
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         reserve_tokens: int
         counter: str | Callable[[str], int] | TokenCounter
         ranking: Ranking
-        min_score: float | None
+        min_score: MinScore | None
         overflow: Overflow
         max_chunks: int | None
         dedupe: Dedupe | None
@@ -66,8 +66,12 @@ class Packer:
             and `Hybrid`, which have options. ``"keyword"`` ranks by the share of the query's
             keywords in the chunk or its title, ``"recency"`` by the metadata ``mtime``,
             ``"input"`` by input order, ``"score"`` by the chunk's own score.
-        min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all. BM25
-            scores compare within one call only.
+        min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all.
+            Scores by words compare within one call only: ``"auto"``, for ``ranking="lexical"`` and
+            ``"bm25"``, is 0.35 times the mean of the three best scores of the call (of all if
+            there are fewer), and drops none if that is 0. It keeps, with any score, a chunk that a
+            link raised and one whose whole heading is in the query. For questions that one chunk
+            answers; those in several steps may lose evidence.
         overflow: What happens to a chunk that does not fit. ``"skip"`` drops it, ``"stop"`` drops
             it and all after it. ``"truncate_end"`` cuts the first such chunk at its end,
             ``"truncate_middle"`` in its middle; both leave a marker and then skip.
@@ -106,7 +110,7 @@ class Packer:
     reserve_tokens: int = 0
     counter: str | Callable[[str], int] | TokenCounter = "o200k_base"
     ranking: Ranking = "lexical"
-    min_score: float | None = None
+    min_score: MinScore | None = None
     overflow: Overflow = "skip"
     max_chunks: int | None = None
     dedupe: Dedupe | None = "exact"
