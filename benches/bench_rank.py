@@ -1,5 +1,5 @@
 """
-BM25 beside keyword overlap, bm25s and rank_bm25, interleaved in one run.
+BM25 and the lexical ranking beside keyword overlap, bm25s and rank_bm25, interleaved in one run.
 
     python benches/bench_rank.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE] [--smoke]
 
@@ -69,7 +69,9 @@ def packed(by: str) -> Callable[[list[str]], Any]:
 
 CASES: dict[str, Callable[[list[str]], Any]] = {
     "bm25_scores": lambda texts: ranking.bm25_scores(QUERY, texts),
+    "lexical_scores": lambda texts: ranking.lexical_scores(QUERY, texts),
     "keyword_scores": lambda texts: ranking.keyword_scores(QUERY, texts),
+    "pack, lexical": packed("lexical"),
     "pack, bm25": packed("bm25"),
     "pack, keyword": packed("keyword"),
     "reference": run_reference,

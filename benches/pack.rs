@@ -3,7 +3,9 @@
 //!
 //! Run with `cargo bench --bench pack`.
 
-use budgeteer::{Bm25, Corpus, Estimate, Overflow, Packer, bm25_scores, keyword_scores};
+use budgeteer::{
+    Bm25, Corpus, Estimate, Lexical, Overflow, Packer, bm25_scores, keyword_scores, lexical_scores,
+};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 
@@ -84,6 +86,13 @@ fn pack_words_and_truncate(bencher: Bencher<'_, '_>, chunks: usize) {
 fn score_bm25(bencher: Bencher<'_, '_>, chunks: usize) {
     let texts = texts(chunks);
     let score = || bm25_scores(black_box(QUERY), black_box(&texts), &Bm25::default());
+    bencher.counter(bytes(&texts)).bench(score);
+}
+
+#[divan::bench(args = CHUNKS)]
+fn score_lexical(bencher: Bencher<'_, '_>, chunks: usize) {
+    let texts = texts(chunks);
+    let score = || lexical_scores(black_box(QUERY), black_box(&texts), &Lexical::default());
     bencher.counter(bytes(&texts)).bench(score);
 }
 

@@ -168,7 +168,7 @@ def lexical_scores(
         >>> texts = ["Ada gave her books to the Blue Library.", "It is in Lyon.", "It rains."]
         >>> titles = ["Ada", "Blue Library", "Weather"]
         >>> lexical_scores("Where are Ada's books?", texts, titles=titles)
-        array([3.04034986, 0.60806997, 0.        ])
+        array([3.13354878, 0.78349587, 0.        ])
 
     """
     lexical = Lexical(

@@ -14,7 +14,7 @@ from cases import write
 
 from budgeteer import Packer
 from budgeteer._backend import backend
-from budgeteer.ranking import Bm25
+from budgeteer.ranking import Bm25, Lexical
 
 FILE = Path(__file__).parents[1] / "cases/sentences.json"
 
@@ -53,14 +53,14 @@ def packings():
         chunks = [
             {
                 "text": " ".join(rng.choices(WORDS, k=rng.randrange(25))),
-                "title": rng.choice(["", "green", "rye works"]),
+                "title": rng.choice(["", "green", "rye works", "Tea (green)"]),
                 "id": rng.choice([None, "a", "longer id"]),
             }
             for _ in range(rng.randrange(1, 9))
         ]
         chunks += chunks[: rng.randrange(2)]
         case = {
-            "query": rng.choice(["green tea", "work of rye", "", "\u8336 the"]),
+            "query": rng.choice(["green tea", "work of rye", "rye, tea, rye", "", "\u8336 the"]),
             "chunks": chunks,
             "max_tokens": rng.choice([0, 4, 9, 20, 40, 90]),
             "counter": rng.choice(["chars_div4", "words", "o200k_base", "cl100k_base"]),
@@ -72,11 +72,17 @@ def packings():
             "dedupe": rng.choice(["exact", None]),
             "stemming": rng.choice([None, "english", "german"]),
             "stopwords": rng.choice([None, "english", "french", ["Tea", "e.g"]]),
+            "ranking": rng.choice(["lexical", "bm25", "keyword", "input"]),
+            "k3": rng.choice([0, 3]),
             "units": rng.choice(["sentence", "sentence", "sentence", "chunk"]),
         }
         words = {name: case[name] for name in ("stemming", "stopwords")}
-        others = {name: case[name] for name in case if name not in ("query", "chunks", *words)}
-        packing = Packer(**others, ranking=Bm25(**words)).pack(case["query"], chunks)
+        ranking = {"lexical": Lexical(**words, k3=case["k3"]), "bm25": Bm25(**words)}.get(
+            case["ranking"], case["ranking"]
+        )
+        used = ("query", "chunks", "ranking", "k3", *words)
+        others = {name: case[name] for name in case if name not in used}
+        packing = Packer(**others, ranking=ranking).pack(case["query"], chunks)
         case["answer"] = {
             "text": packing.text,
             "total_tokens": packing.total_tokens,

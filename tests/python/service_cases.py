@@ -31,6 +31,7 @@ PACKERS = [
     {"max_tokens": 10_000, "ranking": "score", "overflow": "truncate_middle", "max_chunks": 3},
     {"max_tokens": 10_000, "ranking": "score", "overflow": "skip", "template": "tagged"},
     {"max_tokens": 90, "ranking": "bm25", "overflow": "skip", "template": "xml"},
+    {"max_tokens": 90, "ranking": "lexical", "overflow": "skip", "template": "markdown"},
 ]
 REQUEST = {
     "settings": {"model": "gpt-4", "context_window": 4096, "max_output_tokens": 500},

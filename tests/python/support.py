@@ -17,6 +17,7 @@ from budgeteer._count import counter
 from budgeteer._layout import layout
 from budgeteer._pack import corpus, packer, prepared, sentences
 from budgeteer._rank import similarity
+from budgeteer.ranking import Lexical
 from budgeteer.service import _service
 
 ONLY_REFERENCE = os.environ.get("BUDGETEER_BACKEND") == "reference"
@@ -314,11 +315,25 @@ templates = st.sampled_from(["plain", "tagged", "markdown", "xml", "json"]) | (
 )
 orders = st.sampled_from(["rank", "input", "document", "edges", "sticky"])
 notices = st.sampled_from([None, True, "{count}", "left out {count}\n[a:b] of {count}"])
+lexicals = st.builds(
+    Lexical,
+    stemming=st.sampled_from(["english", None, "german", "russian"]),
+    stopwords=st.sampled_from(["english", None, ("tea", "of"), "french"]),
+    headings=st.booleans(),
+    links=st.booleans(),
+    feedback=st.booleans(),
+    k1=st.sampled_from([1.2, 0.0, 1e6]) | st.floats(0, 3),
+    b=st.sampled_from([0.75, 0.0, 1.0]) | st.floats(0, 1),
+    k3=st.sampled_from([3.0, 0.0, 1e6]) | st.floats(0, 9),
+)
+RANKINGS = ["lexical", "bm25", "keyword", "recency", "input", "score"]
+"""The rankings that need no vectors."""
+
 options = st.fixed_dictionaries(
     {},
     optional={
         "reserve_tokens": st.integers(0, 10),
-        "ranking": st.sampled_from(["bm25", "keyword", "recency", "input", "score"]),
+        "ranking": st.sampled_from(RANKINGS) | lexicals,
         "min_score": st.none() | st.sampled_from([0.0, 0.5, 1.0, float("-inf"), float("inf")]),
         "overflow": st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": st.none() | st.integers(0, 6),

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Bm25, Chunk, Corpus, Document, Documents, ErrorKind, Estimate, Hybrid, Index, Order, Overflow,
-    Packer, RankBy, Ranking, Saved, Template, Vectors, Weights,
+    Bm25, Chunk, Corpus, Document, Documents, ErrorKind, Estimate, Hybrid, Index, Lexical,
+    MinScore, Order, Overflow, Packer, Packing, RankBy, Ranking, Saved, Template, Vectors, Weights,
 };
 use proptest::prelude::*;
 
@@ -52,6 +52,28 @@ fn hybrid() -> RankBy {
     Hybrid { weights, ..Hybrid::default() }.into()
 }
 
+/// The lexical ranking with any of its signals, alone or in a hybrid one.
+fn lexical() -> impl Strategy<Value = RankBy> {
+    let signals = any::<(bool, bool, bool, bool, bool)>();
+    (signals, 0.0..5.0).prop_map(|((headings, links, feedback, has_stems, is_hybrid), k3)| {
+        let default = Lexical::default();
+        let bm25 = if has_stems { default.bm25 } else { Bm25::default() };
+        let lexical = Lexical { bm25, k3, headings, links, feedback };
+        let weights = Weights { bm25: 0.7, embedding: 0.0, score: 0.3 };
+        if is_hybrid {
+            Hybrid { weights, bm25: lexical, ..Hybrid::default() }.into()
+        } else {
+            lexical.into()
+        }
+    })
+}
+
+/// Returns what a packing says of its first chunks.
+fn explained(packing: &Packing) -> Vec<String> {
+    let count = packing.kept.len() + packing.dropped_count();
+    (0..count.min(40)).map(|index| packing.explain(Some(index)).expect("a place")).collect()
+}
+
 fn packer(counter: usize, budget: usize) -> Packer {
     let packer = Packer::new(budget).reserve_tokens(1);
     match counter {
@@ -74,13 +96,15 @@ proptest! {
         budget in prop_oneof![0_usize..40, 0_usize..2_000],
         counter in 0_usize..5,
         ranking in prop_oneof![
-            3 => Just(RankBy::from(Ranking::Bm25)),
+            3 => Just(RankBy::default()),
+            1 => Just(Ranking::Bm25.into()),
             1 => Just(Ranking::Keyword.into()),
             1 => Just(Ranking::Recency.into()),
             1 => Just(Ranking::Input.into()),
             1 => Just(Ranking::Score.into()),
             1 => Just(hybrid()),
             1 => (0.0..5.0, 0.0..=1.0).prop_map(|(k1, b)| Bm25 { k1, b, ..Bm25::default() }.into()),
+            2 => lexical(),
         ],
         overflow in prop_oneof![
             Just(Overflow::Skip),
@@ -89,7 +113,11 @@ proptest! {
             Just(Overflow::TruncateMiddle),
         ],
         max_chunks in prop_oneof![Just(None), (0_usize..50).prop_map(Some)],
-        min_score in prop_oneof![Just(None), Just(Some(0.5))],
+        min_score in prop_oneof![
+            Just(None),
+            Just(Some(MinScore::At(0.5))),
+            Just(Some(MinScore::Auto)),
+        ],
         order in prop_oneof![
             Just(Order::Rank),
             Just(Order::Input),
@@ -104,6 +132,8 @@ proptest! {
         let mut corpus: Corpus<Chunk> = chunks[..split.min(size)].iter().cloned().collect();
         corpus.extend(chunks[split.min(size)..].to_vec());
         let opened = reopened(&corpus, "packs");
+        let has_auto = matches!(ranking, RankBy::Lexical(_));
+        let min_score = min_score.filter(|least| has_auto || *least != MinScore::Auto);
         let mut packer = packer(counter, budget)
             .ranking(ranking)
             .overflow(overflow)
@@ -120,8 +150,13 @@ proptest! {
             packer = packer.notice("Left out: {count}.");
         }
         let expected = packer.pack("green tea \u{8336}", &chunks).unwrap();
-        prop_assert_eq!(&expected, &packer.pack_corpus("green tea \u{8336}", &corpus).unwrap());
-        prop_assert_eq!(&expected, &packer.pack_corpus("green tea \u{8336}", &opened).unwrap());
+        for found in [
+            packer.pack_corpus("green tea \u{8336}", &corpus).unwrap(),
+            packer.pack_corpus("green tea \u{8336}", &opened).unwrap(),
+        ] {
+            prop_assert_eq!(&expected, &found);
+            prop_assert_eq!(explained(&expected), explained(&found));
+        }
         let next = packer.pack_after(&expected, "rye policy", &chunks).unwrap();
         let found = packer.pack_corpus_after(&expected, "rye policy", &corpus).unwrap();
         prop_assert_eq!(next, found);
@@ -192,10 +227,12 @@ proptest! {
         budget in prop_oneof![0_usize..40, 0_usize..2_000],
         counter in 0_usize..5,
         ranking in prop_oneof![
-            Just(Ranking::Bm25),
-            Just(Ranking::Keyword),
-            Just(Ranking::Recency),
-            Just(Ranking::Score),
+            Just(RankBy::default()),
+            lexical(),
+            Just(Ranking::Bm25.into()),
+            Just(Ranking::Keyword.into()),
+            Just(Ranking::Recency.into()),
+            Just(Ranking::Score.into()),
         ],
     ) {
         let tagged = |from: usize, count: usize, seed: usize| {
@@ -245,8 +282,11 @@ proptest! {
         let packer = packer(counter, budget).ranking(ranking);
         let query = "green tea \u{8336}";
         let packing = packer.pack(query, &expected).unwrap();
-        prop_assert_eq!(&packing, &packer.pack_corpus(query, &corpus).unwrap());
-        prop_assert_eq!(&packing, &packer.pack_corpus(query, &Corpus::new(expected)).unwrap());
+        for corpus in [corpus, Corpus::new(expected.into_iter().map(Saved::from))] {
+            let found = packer.pack_corpus(query, &corpus).unwrap();
+            prop_assert_eq!(&packing, &found);
+            prop_assert_eq!(explained(&packing), explained(&found));
+        }
     }
 }
 

@@ -56,6 +56,7 @@ fn with_options(packer: Packer, options: &Value) -> Packer {
     let mut packer = packer
         .reserve_tokens(number(&options["reserve_tokens"]))
         .ranking(match name("ranking").unwrap() {
+            "lexical" => Ranking::Lexical,
             "bm25" => Ranking::Bm25,
             "keyword" => Ranking::Keyword,
             "input" => Ranking::Input,

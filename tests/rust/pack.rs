@@ -1,8 +1,8 @@
 //! Laws of packing that hold for every input.
 
 use budgeteer::{
-    Bm25, Chunk, Dedupe, ErrorKind, Estimate, Hybrid, Order, Overflow, Packer, Packing, RankBy,
-    Ranking, Reason, Selection, Stopwords, Template, TokenCounter, Weights, bm25_scores,
+    Bm25, Chunk, Dedupe, ErrorKind, Estimate, Hybrid, Lexical, Order, Overflow, Packer, Packing,
+    RankBy, Ranking, Reason, Selection, Stopwords, Template, TokenCounter, Weights, bm25_scores,
 };
 use proptest::prelude::*;
 
@@ -153,11 +153,11 @@ fn scores_rank_and_filter() -> Result<(), budgeteer::Error> {
 /// A rare term ranks above a common one, a title counts, ties keep the input
 /// order, and the scores are those of the function.
 #[test]
-fn bm25_ranks_by_default() -> Result<(), budgeteer::Error> {
+fn a_packing_has_the_scores_of_bm25() -> Result<(), budgeteer::Error> {
     let chunks =
         ["rye", "tea", "black tea", "oolong", "oat"].map(|text| Chunk::new(text).title("Tea?"));
     let query = "What is oolong tea?";
-    let packing = Packer::new(100).pack(query, &chunks)?;
+    let packing = Packer::new(100).ranking(Ranking::Bm25).pack(query, &chunks)?;
     let scores = bm25_scores(query, &chunks, &Bm25::default())?;
     let order: Vec<_> = packing.kept.iter().map(|kept| kept.index).collect();
     assert_eq!([3, 1, 2, 0, 4], *order);
@@ -177,7 +177,7 @@ fn a_packing_honours_the_options_of_bm25() -> Result<(), budgeteer::Error> {
         let packing = Packer::new(100).ranking(bm25.clone()).pack("the tea", &chunks)?;
         assert!(packing.kept.iter().all(|kept| kept.score == Some(scores[kept.index])));
         let weights = Weights { bm25: 1.0, embedding: 0.0, score: 0.0 };
-        let hybrid = Hybrid { weights, bm25, ..Hybrid::default() };
+        let hybrid = Hybrid { weights, bm25: bm25.into(), ..Hybrid::default() };
         let fused = Packer::new(100).ranking(hybrid).pack("the tea", &chunks)?;
         let order = |packing: &Packing| -> Vec<usize> {
             packing.kept.iter().map(|kept| kept.index).collect()
@@ -193,7 +193,8 @@ fn a_packing_honours_the_options_of_bm25() -> Result<(), budgeteer::Error> {
 /// A ranking by name is the same as with default options.
 #[test]
 fn short_forms_are_the_defaults() {
-    assert_eq!(RankBy::default(), Ranking::Bm25.into());
+    assert_eq!(RankBy::default(), Ranking::Lexical.into());
+    assert_eq!(RankBy::from(Lexical::default()), Ranking::Lexical.into());
     assert_eq!(RankBy::from(Bm25::default()), Ranking::Bm25.into());
     assert_eq!(RankBy::from(Hybrid::default()), Ranking::Hybrid.into());
 }
@@ -206,7 +207,7 @@ fn parameters_of_bm25_are_checked() {
         (1.2, 1.5, "b must be from 0 to 1, not 1.5"),
     ] {
         let bm25 = Bm25 { k1, b, ..Bm25::default() };
-        let hybrid = Hybrid { bm25: bm25.clone(), ..Hybrid::default() };
+        let hybrid = Hybrid { bm25: bm25.clone().into(), ..Hybrid::default() };
         for error in [
             bm25_scores("tea", &["tea"], &bm25).unwrap_err(),
             Packer::new(9).ranking(bm25).pack("tea", &["tea"]).unwrap_err(),

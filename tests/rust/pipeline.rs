@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use budgeteer::pipeline::{self, Call, Counting, Host, Plan, Policy, Subject, Tag};
 use budgeteer::{
     B, Bm25, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, K1,
-    Order, Overflow, RankBy, Stored, Template, Weights,
+    K3, Lexical, MinScore, Order, Overflow, RankBy, Stemming, Stored, Template, Weights,
 };
 use proptest::prelude::*;
 
@@ -57,6 +57,7 @@ fn assert_same(
     assert_eq!(expected.text(call, batch), found.text(call, batch));
     assert_eq!(expected.total_tokens, found.total_tokens);
     assert_eq!(expected.scores, found.scores);
+    assert_eq!(expected.signals, found.signals);
     assert_eq!(expected.duplicates(), found.duplicates());
     let measures = index.measures(plan.counting);
     let dropped = found.dropped_of(measures);
@@ -88,9 +89,18 @@ proptest! {
             Just(Overflow::TruncateMiddle),
         ],
         max_chunks in prop_oneof![Just(None), (0_u64..200).prop_map(Some)],
-        min_score in prop_oneof![Just(None), Just(Some(MinScore::At(0.5))), Just(Some(MinScore::Auto))],
+        min_score in prop_oneof![
+            Just(None),
+            Just(Some(MinScore::At(0.5))),
+            Just(Some(MinScore::Auto)),
+        ],
         is_hybrid in prop::bool::weighted(0.25),
         (k1, b) in prop_oneof![2 => Just((K1, B)), 1 => (0.0..5.0, 0.0..=1.0)],
+        (stemming, k3, signals) in (
+            prop_oneof![2 => Just(Some("english")), 1 => Just(None), 1 => Just(Some("german"))],
+            prop_oneof![2 => Just(K3), 1 => Just(0.0), 1 => 0.0..9.0],
+            any::<(bool, bool, bool)>(),
+        ),
         order in prop_oneof![
             Just(Order::Rank),
             Just(Order::Input),
@@ -112,11 +122,14 @@ proptest! {
         let first = Index::new(&Documents::new(&texts[..split.min(size)]));
         let index = first.extended(&batch);
         let notice = vec!["Left out: ".to_owned(), ".".to_owned()];
-        let bm25 = Bm25 { k1, b, ..Bm25::default() };
+        let bm25 = Bm25 { k1, b, stemming: stemming.and_then(Stemming::of), ..Bm25::default() };
+        let (headings, links, feedback) = signals;
+        let lexical = Lexical { bm25, k3, headings, links, feedback };
         let ranking = if is_hybrid {
-            Hybrid { weights: Weights { bm25: 1.0, embedding: 0.0, score: 0.0 }, bm25, ..Hybrid::default() }.into()
+            let weights = Weights { bm25: 1.0, embedding: 0.0, score: 0.0 };
+            Hybrid { weights, bm25: lexical, ..Hybrid::default() }.into()
         } else {
-            RankBy::from(bm25)
+            RankBy::from(lexical)
         };
         let plan = Plan {
             max_chunks,

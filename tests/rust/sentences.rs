@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use budgeteer::{
-    Bm25, Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Overflow, Packer, Ranking, Reason,
-    Selection, Stemming, Stopwords, Template, Text, Units, sentence_spans,
+    Bm25, Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Lexical, Overflow, Packer, RankBy,
+    Ranking, Reason, Selection, Stemming, Stopwords, Template, Text, Units, sentence_spans,
 };
 use serde_json::Value;
 
@@ -57,7 +57,14 @@ fn packer(case: &Value) -> Packer {
             Some("truncate_end") => Overflow::TruncateEnd,
             _ => Overflow::TruncateMiddle,
         })
-        .ranking(bm25);
+        .ranking(match name("ranking") {
+            Some("lexical") => {
+                Lexical { bm25, k3: case["k3"].as_f64().unwrap(), ..Lexical::default() }.into()
+            }
+            Some("bm25") => RankBy::from(bm25),
+            Some("keyword") => Ranking::Keyword.into(),
+            _ => Ranking::Input.into(),
+        });
     packer = match name("counter") {
         Some("chars_div4") => packer.estimate(Estimate::CharsDiv4),
         Some("words") => packer.estimate(Estimate::Words),

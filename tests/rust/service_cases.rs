@@ -49,6 +49,7 @@ fn packer(options: &Value) -> Packer {
     let mut packer = Packer::new(number(&options["max_tokens"]));
     packer = packer.ranking(match options["ranking"].as_str().unwrap() {
         "input" => Ranking::Input,
+        "lexical" => Ranking::Lexical,
         "bm25" => Ranking::Bm25,
         "keyword" => Ranking::Keyword,
         "score" => Ranking::Score,
@@ -64,6 +65,7 @@ fn packer(options: &Value) -> Packer {
     packer = match options["template"].as_str() {
         Some("tagged") => packer.template(Template::tagged()),
         Some("xml") => packer.template(Template::xml()),
+        Some("markdown") => packer.template(Template::markdown()),
         _ => packer,
     };
     if let Some(count) = options["max_chunks"].as_u64() {

@@ -29,7 +29,15 @@ from budgeteer.presets import (
     retrieval_service,
     sources_footer,
 )
-from budgeteer.ranking import Bm25, Embedding, Hybrid, bm25_scores, keyword_scores
+from budgeteer.ranking import (
+    Bm25,
+    Embedding,
+    Hybrid,
+    Lexical,
+    bm25_scores,
+    keyword_scores,
+    lexical_scores,
+)
 from budgeteer.service import (
     ChunkRetriever,
     LlmSettings,
@@ -62,6 +70,7 @@ for row in Packer(9).pack_batch([{"query": "q", "chunks": ["a"]}], on_error="yie
     said: str = str(row) if isinstance(row, Exception) else row.text
 
 packer = Packer(8_000, reserve_tokens=500, counter=len, ranking="recency", min_score=0.1)
+choosy = Packer(8_000, min_score="auto")
 documents: Packing[Document] = packer.pack("query", (Document("a"), Document("b")))
 content: str = documents.kept[0].chunk.page_content
 chunks: Packing[Chunk] = context_router(100, truncation="drop").pack("", [Chunk("a")])
@@ -90,6 +99,8 @@ stemmed = pack("query", ["a"], 10, ranking=Bm25(stemming="english", stopwords={"
 own_words = Bm25(stopwords=["the"]), Bm25(stopwords=("the",)), Bm25(stopwords=None)
 indexed: Packing[Chunk] = pack("query", Corpus([Chunk("a")]), 10, template=Template("{text}"))
 sentences: Packing[Chunk] = Packer(9, units="sentence").pack("query", [Chunk("a")])
+lexical = pack("query", ["a"], 10, ranking=Lexical(links=False, stemming=None, k3=0))
+lexical_score: float = float(lexical_scores("query", ["a"], titles=["b"], feedback=False).max())
 score: float = float(bm25_scores("query", ["a"], titles=["b"], k1=1.5, b=0.5).max())
 
 limits: ModelLimits = model_limits("gpt-4o")
@@ -157,5 +168,7 @@ async def embed(texts: list[str]) -> int:
 with OpenAIEmbedder(url="http://localhost:8080/v1/embeddings", api_key_env=None) as local:
     similarity = float(local.embed(["a"])[0] @ local.embed_query("a"))
     embedding = Embedding(local, fallback=Bm25(k1=1.5))
+    lexical_fallback = Embedding(local, fallback="lexical"), Embedding(local, fallback=Lexical())
+    Hybrid(bm25=Lexical(k1=1.5))
     hybrid = Hybrid({"bm25": 0.3, "embedding": 0.7}, fusion="rrf", k=20, embedding=embedding)
     near: Packing[str] = Packer(9, ranking=hybrid, dedupe=None).pack("query", ["a"])

@@ -15,12 +15,13 @@ from budgeteer import (
 from budgeteer.config import Config
 from budgeteer.embedding import OpenAIEmbedder
 from budgeteer.presets import agentic_rag, context_router
-from budgeteer.ranking import Bm25, Embedding, Hybrid, bm25_scores
+from budgeteer.ranking import Bm25, Embedding, Hybrid, Lexical, bm25_scores
 from budgeteer.service import LlmSettings, QdrantRetriever, RetrievalService
 from budgeteer.window import count_messages, count_tools, negotiate, safe_message_count
 
 # Words of a packer.
 Packer(9, ranking="bm52")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Packer(9, min_score="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Packer(9, overflow="truncate")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Packer(9, dedupe="nearly")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Packer(9, selection="cover")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -42,6 +43,9 @@ Packer(9, ranking=OpenAIEmbedder())  # type: ignore[arg-type]  # pyright: ignore
 Packer(9, ranking=Bm25)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Bm25(stemming="englisch")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Bm25(stopwords="klingon")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Lexical(stemming="englisch")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Lexical(links="yes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Bm25(k3=1.2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 Bm25(k2=1.2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 Embedding("text-embedding-3-small")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Embedding(fallback="keyword")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

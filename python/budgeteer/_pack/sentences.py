@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import label_of, tagger, texts_of
-from budgeteer._codes import DUPLICATE, OUT_OF_SCOPE, REPEATS
+from budgeteer._codes import DUPLICATE, LEXICAL, OUT_OF_SCOPE, REPEATS
 
 if TYPE_CHECKING:
     from budgeteer._pack.call import Call
@@ -213,27 +213,49 @@ class Sentences:
         """
         Return the sentences, best first.
 
-        A sentence scores its BM25 score, title included, as a share of the highest, plus the
-        reciprocal of its chunk's place.
+        The value of a sentence is its share of the highest score over all of them, plus that of
+        its chunk. It is scored by words as the ranking says, but without headings, links and
+        feedback, which find no more evidence here. The words of the chunk's heading count in every
+        sentence, but not once more in the line that is the heading.
+
+        The order of the operations is part of the result.
         """
-        sentences = [
-            (place, number)
-            for place, split in enumerate(self.split)
-            for number in range(split.sentences)
-        ]
-        texts = [self.split[place].sentence(number) for place, number in sentences]
-        titles = [_title(self.call.items[split.index]) for split in self.split]
-        k1, b, *words = self.prepared.ranking.wire[1][:4]
-        found = backend.bm25_scores(
-            self.call.query, texts, [titles[place] for place, _ in sentences], k1, b, tuple(words)
-        )
+        sentences: list[tuple[int, int]] = []
+        texts: list[str] = []
+        headings: list[str] = []
+        for place, split in enumerate(self.split):
+            title = _title(self.call.items[split.index])
+            heading = backend.heading(split.text, title)
+            for number in range(split.sentences):
+                sentences.append((place, number))
+                texts.append(split.sentence(number))
+                headings.append("" if number == 0 and not title else heading)
+        options = (*self.prepared.ranking.by_words._wire[:5], False, False, False)
+        found = backend.lexical_scores(self.call.query, texts, headings, options)
         scores = memoryview(found).cast("d").tolist()
         highest = max(scores, default=0.0)
+        shares = self._shares()
         values = [
-            (score / highest if highest > 0.0 else 0.0) + 1.0 / (1.0 + place)
+            (score / highest if highest > 0.0 else 0.0) + shares[place]
             for (place, _), score in zip(sentences, scores, strict=True)
         ]
         return [sentences[at] for at in sorted(range(len(values)), key=lambda at: -values[at])]
+
+    def _shares(self) -> list[float]:
+        """
+        Return what each chunk that was split adds to its sentences.
+
+        Under a ranking by words it is twice the share of the highest score, under any other the
+        reciprocal of the chunk's place. The scores that callers bring may be below 0 or missing,
+        cosines have no zero that says that there is nothing, and times and the input order are no
+        scores. The shares of keyword overlaps find less evidence than places, those of hybrid
+        scores no more.
+        """
+        if self.prepared.ranking.code != LEXICAL:
+            return [1.0 / (1.0 + place) for place in range(len(self.split))]
+        scores = [self.scores[split.index] for split in self.split]
+        highest = max(scores, default=0.0)
+        return [2.0 * (score / highest) if highest > 0.0 else 0.0 for score in scores]
 
     def _fits(self, sentences: Sequence[tuple[int, int]]) -> bool:
         """

@@ -171,8 +171,9 @@ class Embedding:
             embeds the title on a line of its own and then the text. For an empty query it is not
             called, and all cosines are 0.
         fallback: The ranking, ``"lexical"``, ``"bm25"``, a `Lexical` or a `Bm25`, to use without
-            ``min_score`` when the embedder raises an `EmbeddingError`. ``Packing.fallback`` then names it, and the logger
-            ``budgeteer`` warns with the reason. None, the default, lets the error pass.
+            ``min_score`` when the embedder raises an `EmbeddingError`. ``Packing.fallback`` then
+            names it, and the logger ``budgeteer`` warns with the reason. None, the default, lets
+            the error pass.
 
     Raises:
         InvalidArgumentError: *embedder* has no method ``embed``, or a fallback is given without an
@@ -384,8 +385,7 @@ def ranked(value: object) -> Ranked:
         )
     raise InvalidArgumentError(
         f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Lexical, Bm25, Embedding or "
-        f"Hybrid, "
-        f"not {_validate.type_name(value)}"
+        f"Hybrid, not {_validate.type_name(value)}"
     )
 
 

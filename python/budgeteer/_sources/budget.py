@@ -145,7 +145,7 @@ def _ranking(key: str, value: object, embedder: OpenAIEmbedder | None) -> Rankin
             raise InvalidArgumentError(f"{key} must have one ranking, not {len(value)}")
         ((name, options),) = mapping(key, value, _WITH_OPTIONS).items()
         if name in _BY_WORDS:
-            return _by_words(f"{key}.{name}", _BY_WORDS[name], options)
+            return _by_words(f"{key}.{name}", _BY_WORDS[name], options)  # type: ignore[no-any-return]
     elif isinstance(value, str):
         name, options = _validate.choice(key, value, names), {}
     else:

@@ -54,7 +54,10 @@ enum Repr {
     Format,
     #[error("the file is no corpus")]
     Foreign,
-    #[error("the file has version {found} of the layout, and only {known} is known")]
+    #[error(
+        "the file has version {found} of the layout, and only {known} is known: save the corpus \
+            again from its chunks"
+    )]
     Version { found: u32, known: u32 },
     #[error("the file {what}")]
     Damaged { what: &'static str },

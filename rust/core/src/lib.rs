@@ -65,6 +65,8 @@ pub use packing::{KeptChunk, Packing};
 pub use plan::{Dedupe, MinScore, Order, Overflow, Selection, Units};
 pub use ranking::{B, Bm25, Fusion, Hybrid, K1, K3, Lexical, RankBy, Ranking, Weights};
 pub use score::bm25::{batch_bm25_scores, bm25_scores};
+#[doc(hidden)]
+pub use score::heading::heading;
 pub use score::lexical::{batch_lexical_scores, lexical_scores};
 pub use score::{batch_keyword_scores, keyword_scores};
 pub use sentences::sentence_spans;

@@ -122,8 +122,9 @@ impl Packer {
     }
 
     /// Sets the ranking: a [`Ranking`](crate::Ranking), or a
-    /// [`Bm25`](crate::Bm25) or a [`Hybrid`](crate::Hybrid) with options.
-    /// [`Ranking::Bm25`](crate::Ranking::Bm25) by default.
+    /// [`Lexical`](crate::Lexical), a [`Bm25`](crate::Bm25) or a
+    /// [`Hybrid`](crate::Hybrid) with options.
+    /// [`Ranking::Lexical`](crate::Ranking::Lexical) by default.
     ///
     /// ```
     /// # #[cfg(feature = "stemming")] {
@@ -236,13 +237,17 @@ impl Packer {
     /// chunks by default.
     ///
     /// The best chunks are split: those that together have four times the
-    /// tokens of the budget, and at most 256. The score of a sentence is its
-    /// share of the highest score by BM25 over all of them, title included,
-    /// plus the reciprocal of its chunk's place. The chosen sentences of a
-    /// chunk stand in their order, with `" [...] "` where others were between;
-    /// such a chunk was cut. The caller's own counter is asked some more
-    /// questions. It is an error in a preset, with [`Dedupe::Near`], and under
-    /// a [`Selection`] other than by rank.
+    /// tokens of the budget, and at most 256. The value of a sentence is its
+    /// share of the highest score over all of them, plus twice its chunk's
+    /// share of the highest score. Sentences are scored by BM25, with `k3` if
+    /// the ranking has it, and the words of the chunk's heading count in each.
+    /// Under a ranking other than [`Lexical`](crate::Lexical) and
+    /// [`Bm25`](crate::Bm25) the reciprocal of the chunk's place stands for
+    /// that. The chosen sentences of a chunk stand in their order, with
+    /// `" [...] "` where others were between; such a chunk was cut. The
+    /// caller's own counter is asked some more questions. It is an error in a
+    /// preset, with [`Dedupe::Near`], and under a [`Selection`] other than by
+    /// rank.
     ///
     /// ```
     /// use budgeteer::{Packer, Units};

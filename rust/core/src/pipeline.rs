@@ -319,9 +319,9 @@ fn pack_all<B: Batch, H: Host>(
         let candidates = &order[..order.len().min(selection::CANDIDATES)];
         let chars = candidates.iter().map(|&index| batch.text(index as usize).chars()).sum();
         let with_titles = plan.needs().has_titles;
-        let bm25 = plan.ranking.bm25();
+        let bm25 = &plan.ranking.lexical().bm25;
         order =
-            host.work(chars, |_| selection::by_coverage(query, &bm25, batch, with_titles, &order))?;
+            host.work(chars, |_| selection::by_coverage(query, bm25, batch, with_titles, &order))?;
     }
 
     let packer = pack::Packer::new(call, batch, reading, host, dropped);

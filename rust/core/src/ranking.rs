@@ -131,14 +131,14 @@ impl RankBy {
         Needs { words, has_titles: words != Words::None, has_vectors, own, sorting }
     }
 
-    /// Returns the options of BM25 for uses beside the ranking: the ranking's
-    /// own, else the default.
-    pub(crate) fn bm25(&self) -> Cow<'_, Bm25> {
+    /// Returns the options of a ranking by words for uses beside the ranking:
+    /// its own, else those of the default [`Bm25`].
+    pub(crate) fn lexical(&self) -> Cow<'_, Lexical> {
         match self {
             Self::Lexical(lexical) | Self::Hybrid(Hybrid { bm25: lexical, .. }) => {
-                Cow::Borrowed(&lexical.bm25)
+                Cow::Borrowed(lexical)
             }
-            _ => Cow::Owned(Bm25::default()),
+            _ => Cow::Owned(Bm25::default().into()),
         }
     }
 
@@ -306,8 +306,8 @@ impl Bm25 {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lexical {
-    /// Words, stems and lengths. By default with English stems, if there is
-    /// the feature `stemming`.
+    /// Words, stems and lengths. By default with English stems; with none where
+    /// the feature `stemming` is off.
     pub bm25: Bm25,
     /// How soon repetitions of a word in the query stop counting, from 0,
     /// where one occurrence is enough, to 1000000.

@@ -110,7 +110,7 @@ thread_local! {
     static RECENT: RefCell<Vec<(u8, Short, Short)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Stems the words of a language. Needs the feature `stemming`.
+/// Stems the words of a language, by the feature `stemming`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stemming {
     #[cfg_attr(not(feature = "stemming"), allow(dead_code))]
@@ -192,21 +192,36 @@ impl Stemming {
         if !first.is_ascii() {
             return Some(Vec::new()); // such a language has no ASCII words
         }
+        let ascii = stem.iter().take_while(|byte| byte.is_ascii()).count();
         let kept = match language {
-            "german" => 1, // ae is a
+            "german" => 3,
             // An ending may become one letter: happy is happi, hoping is hope.
             "english" => 2.max(stem.len() - 1),
-            _ => 2,
+            // Or two, as in chevaux, which is cheval.
+            _ => 2.max(stem.len().saturating_sub(2)),
         };
-        let ascii = stem.iter().take_while(|byte| byte.is_ascii()).count();
-        let kept = kept.min(ascii);
-        let mut beginnings = vec![stem[..kept].to_vec()];
+        let kept = &stem[..kept.min(ascii)];
+        let mut beginnings =
+            if language == "german" { spellings(kept) } else { vec![kept.to_vec()] };
         let is_ascii = ascii == stem.len();
         if let (&[.., b'i', b'e'], "english", true) = (stem, language, is_ascii) {
             beginnings.push([&stem[..stem.len() - 2], b"y"].concat()); // dying is die
         }
         Some(beginnings)
     }
+}
+
+/// Returns how German words may spell the beginning of a stem: ae is a there.
+fn spellings(beginning: &[u8]) -> Vec<Vec<u8>> {
+    let mut spellings = vec![Vec::new()];
+    for letter in beginning {
+        let both = [&[*letter][..], &[*letter, b'e'][..]];
+        let ways = if b"aou".contains(letter) { &both[..] } else { &both[..1] };
+        let longer =
+            spellings.iter().flat_map(|before| ways.iter().map(|way| [before, *way].concat()));
+        spellings = longer.collect();
+    }
+    spellings
 }
 
 #[cfg(feature = "stemming")]

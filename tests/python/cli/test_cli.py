@@ -13,7 +13,7 @@ import budgeteer
 from budgeteer._pack.options import ORDERS, OVERFLOWS, SELECTIONS, UNITS
 from budgeteer._pack.template import STYLES
 from budgeteer._rank.rankings import NAMES
-from budgeteer.ranking import Bm25
+from budgeteer.ranking import Bm25, Lexical
 
 CHUNKS = [
     {"text": "Rye bread.", "source": "kitchen", "title": "Bread", "metadata": {"path": "b.md"}},
@@ -87,6 +87,7 @@ def contents(answer):
         {"max_chunks": 1}, {"dedupe": "exact"}, {"dedupe": "near"}, {"dedupe": None},
         *({"selection": name} for name in SELECTIONS),
         {"ranking": "bm25", "stemming": "english"}, {"stemming": None}, {"k1": 0.0}, {"b": 0.5},
+        {"ranking": "lexical", "stemming": None}, {"k3": 0.5, "b": 0.25},
         {"ranking": "bm25", "stopwords": None},
         {"ranking": "bm25", "stopwords": "german"},
         {"ranking": "bm25", "stemming": "german", "stopwords": None},
@@ -100,14 +101,18 @@ def test_each_option_of_pack_is_packers_own(packed, options):
     arguments = []
     for name, value in options.items():
         arguments += [f"--{name.replace('_', '-')}", "none" if value is None else str(value)]
-    bm25 = {
-        name: options[name] for name in ("stemming", "stopwords", "k1", "b") if name in options
+    own = {
+        name: options[name]
+        for name in ("stemming", "stopwords", "k1", "b", "k3")
+        if name in options
     }
-    arguments += ["--ranking", "bm25"] if bm25 else []
+    if own and "ranking" not in options:
+        arguments += ["--ranking", "lexical"]  # in place of the one of all these tests
+    kind = Bm25 if options.get("ranking") == "bm25" else Lexical
     options = {"counter": "chars_div4", "ranking": "keyword", **options}
-    options = {name: value for name, value in options.items() if name not in bm25}
-    if bm25:
-        options["ranking"] = Bm25(**bm25)
+    options = {name: value for name, value in options.items() if name not in own}
+    if own:
+        options["ranking"] = kind(**own)
     for max_tokens in (5, 9, 40):
         expected = budgeteer.pack("tea", CHUNKS, max_tokens, **options)
         answer = packed("--max-tokens", str(max_tokens), *arguments)
@@ -122,15 +127,43 @@ def test_options_of_bm25_need_it(refused, name):
     arguments = ("pack", "--query", "tea", "--max-tokens", 9, "--ranking", name)
     for option, value in (("stemming", "english"), ("stopwords", "none"), ("stopwords", "dutch")):
         message = refused(*arguments, f"--{option}", value, stdin='["tea"]')
-        assert f"--{option} is for --ranking bm25, not {name}" == message
+        assert f"--{option} is for --ranking lexical or bm25, not {name}" == message
 
 
-def test_bm25_is_the_ranking_of_its_options(run):
-    """--stemming alone ranks by BM25, the default, with stems."""
-    arguments = ("pack", "--query", "working", "--max-tokens", 5, "--stemming", "english")
+def test_options_by_themselves_are_those_of_the_default(run):
+    """Without --ranking stems are those of the lexical one, which has English ones by default."""
+    arguments = ("pack", "--query", "working", "--max-tokens", 5)
     chunks = '["Lunch is at noon.", "We work remotely."]'
-    assert (0, "We work remotely.", "") == run(*arguments, stdin=chunks)
-    assert "Lunch is at noon." == run(*arguments[:-2], stdin=chunks)[1]
+    stemmed, unstemmed = "We work remotely.", "Lunch is at noon."
+    for options, expected in (
+        ((), stemmed),
+        (("--stemming", "english"), stemmed),
+        (("--stemming", "none"), unstemmed),
+        (("--ranking", "bm25"), unstemmed),
+        (("--ranking", "bm25", "--stemming", "english"), stemmed),
+        (("--k3", "0", "--no-links", "--no-headings", "--no-feedback"), stemmed),
+    ):
+        assert (0, expected, "") == run(*arguments, *options, stdin=chunks)
+
+
+def test_signals_can_be_turned_off(packed):
+    """--no-headings, --no-links and --no-feedback leave each its part of the scores out."""
+    chunks = [
+        {"title": "Weather", "text": "Rain in Lyon."},
+        {"title": "Blue Library", "text": "It is in Lyon."},
+        {"title": "Books of Ada", "text": "Ada's are in the Blue Library in Lyon."},
+    ]
+    seen = set()
+    for off in ((), ("headings",), ("links",), ("feedback",), ("headings", "links", "feedback")):
+        arguments = [f"--no-{name}" for name in off] + ["--ranking", "lexical"]
+        answer = packed(*arguments, "--max-tokens", "99", chunks=chunks, query="Ada's books")
+        ranking = Lexical(**dict.fromkeys(off, False))
+        expected = budgeteer.pack("Ada's books", chunks, 99, ranking=ranking, counter="chars_div4")
+        found = [(kept["index"], kept["score"]) for kept in answer["kept"]]
+        assert [(kept.index, kept.score) for kept in expected.kept] == found
+        seen.add(tuple(sorted(found)))
+
+    assert 5 == len(seen)
 
 
 def test_the_notice_is_an_option(run):

@@ -52,7 +52,7 @@ def test_bash_completes_options(completed):
     ("words", "expected"),
     [
         (["pack", "--overflow", "truncate_e"], ["truncate_end"]),
-        (["ask", "--ranking", ""], ["bm25", "keyword", "recency", "input"]),
+        (["ask", "--ranking", ""], ["lexical", "bm25", "keyword", "recency", "input"]),
         (["count", "-m", "o200"], ["o200k_base"]),
         (["cut", "--counter", "gpt-4o-m"], ["gpt-4o-mini"]),
         (["completion", "b"], ["bash"]),

@@ -11,7 +11,7 @@ import pytest
 import budgeteer
 from budgeteer import Chunk, Packer
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
-from budgeteer._rank.rankings import NAMES, Bm25
+from budgeteer._rank.rankings import NAMES, Bm25, Lexical
 from budgeteer._rank.terms import LISTED, STEMMED
 from budgeteer.cli._main import _parser
 
@@ -34,7 +34,9 @@ VALUES = {
     "stopwords": (*LISTED, None),
 }
 """The options that have a fixed set of values."""
-BM25 = ("stemming", "stopwords", "k1", "b")
+FLAGS = ("headings", "links", "feedback")
+"""The options of the lexical ranking that can be turned off."""
+LEXICAL = ("stemming", "stopwords", "k1", "b", "k3", *FLAGS)
 MISSING = {
     ("ranking", "embedding"): "needs vectors",
     ("ranking", "hybrid"): "needs vectors",
@@ -82,12 +84,15 @@ def options_of(command):
 
 @pytest.mark.parametrize("command", ["ask", "pack"])
 def test_every_option_of_packer_has_a_flag(command):
-    """A new option of Packer, or of BM25, is one of both commands, by its own name."""
+    """A new option of Packer, or of a ranking by words, is one of both, by its own name."""
     flags = options_of(command)
-    for kind in (Packer, Bm25):
+    for kind in (Packer, Lexical, Bm25):
         for option in dataclasses.fields(kind):
             if option.init:
-                assert f"--{option.name.replace('_', '-')}" in flags[option.name].option_strings
+                no = "no-" if option.name in FLAGS else ""
+                expected = f"--{no}{option.name.replace('_', '-')}"
+                assert expected in flags[option.name].option_strings
+    assert {*LEXICAL} == {option.name for option in dataclasses.fields(Lexical) if option.init}
 
 
 @pytest.mark.parametrize("command", ["ask", "pack"])
@@ -169,7 +174,10 @@ def chunks():
             for value in values
             if (name, value) not in MISSING_IN["ask"] and name not in ("stemming", "stopwords")
         ),
-        {"stemming": "english"}, {"stopwords": None}, {"k1": 0.0}, {"b": 0.0},
+        {"stemming": None}, {"stemming": "german"}, {"stopwords": None}, {"k1": 0.0}, {"b": 0.0},
+        {"k3": 0.0}, *({name: False} for name in FLAGS), {**dict.fromkeys(FLAGS, False), "k3": 1},
+        {"ranking": "lexical", "stemming": None, "k3": 0.5},
+        {"ranking": "bm25", "stemming": "english"}, {"ranking": "bm25", "k1": 0.0, "b": 0.0},
     ],
     ids=str,
 )  # fmt: skip
@@ -178,11 +186,14 @@ def test_each_option_of_ask_is_packers_own(asked, docs, options):
     arguments = []
     for name, value in options.items():
         flag, given = f"--{name.replace('_', '-')}", "none" if value is None else value
-        arguments.append(flag if value is True else f"{flag}={given}")
+        arguments.append(
+            f"--no-{name}" if value is False else flag if value is True else f"{flag}={given}"
+        )
     options = dict(options)
-    bm25 = {name: options.pop(name) for name in [*options] if name in BM25}
-    if bm25:
-        options["ranking"] = Bm25(**bm25)
+    own = {name: options.pop(name) for name in [*options] if name in LEXICAL}
+    if own:
+        kind = Bm25 if options.get("ranking") == "bm25" else Lexical
+        options["ranking"] = kind(**own)
     if options.get("ranking") not in ("recency", "input"):
         options = {"min_score": 1e-300, **options}
     for max_tokens in (44, 55, 8_000):  # the parts of files are whole
@@ -284,9 +295,22 @@ PYTHON = re.compile(
         (["--b=nan"], "b must be a number"),
         (["--b=x"], "argument --b: must be a number from 0 to 1, not 'x'"),
         (["--k1=x"], "argument --k1: must be a number from 0 to 1000000, not 'x'"),
-        (["--ranking=keyword", "--b=0.5"], "--b is for --ranking bm25, not keyword"),
-        (["--ranking=embedding"], "argument --ranking: must be one of 'bm25', 'keyword', "),
-        (["--ranking=hybrid"], "argument --ranking: must be one of 'bm25', 'keyword', "),
+        (["--ranking=keyword", "--b=0.5"], "--b is for --ranking lexical or bm25, not keyword"),
+        (["--ranking=bm25", "--k3=2"], "--k3 is for --ranking lexical, not bm25"),
+        (["--ranking=input", "--k3=2"], "--k3 is for --ranking lexical, not input"),
+        *(
+            (
+                [f"--ranking={name}", f"--no-{flag}"],
+                f"--no-{flag} is for --ranking lexical, not {name}",
+            )
+            for flag in FLAGS
+            for name in ("bm25", "recency")
+        ),
+        (["--ranking=bm25", "--b=0.5", "--no-links"], "--no-links is for --ranking lexical, not "),
+        (["--k3=-1"], "k3 must be from 0 to 1000000"),
+        (["--k3=x"], "argument --k3: must be a number from 0 to 1000000, not 'x'"),
+        (["--ranking=embedding"], "argument --ranking: must be one of 'lexical', 'bm25', "),
+        (["--ranking=hybrid"], "argument --ranking: must be one of 'lexical', 'bm25', "),
         (["--order=sticky"], "argument --order: must be one of 'rank', "),
         (["--notice={x}"], "notice must have no other fields than {count}"),
         (["--max-chunks=-1"], "max_chunks must be from 0 to "),
@@ -311,7 +335,9 @@ def test_errors_name_what_the_program_has(refused, docs, command, options, messa
 def test_ask_does_not_rank_by_scores(refused, docs):
     """Files have none."""
     said = refused("ask", "docs", QUERY, "--ranking", "score")
-    assert said.startswith("argument --ranking: must be one of 'bm25', 'keyword', 'recency', ")
+    assert said.startswith(
+        "argument --ranking: must be one of 'lexical', 'bm25', 'keyword', 'recency', "
+    )
 
 
 def test_a_query_lists_dropped_chunks_in_json_alone(refused, docs):

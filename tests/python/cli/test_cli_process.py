@@ -128,7 +128,7 @@ def test_the_module_runs():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = process("query", "-c", EXAMPLE, "-t", POLICY, env=environment)
     assert (0, b"") == (done.returncode, done.stderr)
-    assert b"  [handbook] Remote Work Policy: score=8.77, tokens=64" in done.stdout
+    assert b"  [handbook] Remote Work Policy: score=17.02, tokens=64" in done.stdout
     arguments = ("pack", "--query", "", "--max-tokens", "9")
     done = process(*arguments, input='["Grün 茶"]'.encode(), env=environment)
     assert (0, "Grün 茶".encode(), b"") == (done.returncode, done.stdout, done.stderr)

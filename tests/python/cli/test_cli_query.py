@@ -37,8 +37,8 @@ def test_query_reports_what_is_in_and_then_the_context(run):
         f"{len(packing.kept)} kept, {packing.dropped_count} dropped "
         f"(budget: {packing.dropped_count})"
     )
-    assert "  [handbook] Remote Work Policy: score=8.77, tokens=64" == listed[0]
-    assert [f"  [{k.chunk.source}] {k.chunk.title}" for k in packing.kept] == [
+    assert "  [handbook] Remote Work Policy: score=17.02, tokens=64" == listed[0]
+    assert [f"  [{k.chunk.source}] {k.chunk.title or 'untitled'}" for k in packing.kept] == [
         line.rsplit(":", 1)[0] for line in listed
     ]
     assert out.endswith(f"\n\n{packing.text}\n")
@@ -58,7 +58,7 @@ def test_query_answers_in_json(run):
     assert packing.budget_tokens == answer["budget_tokens"]
     assert packing.text == "\n\n".join(chunk["content"] for chunk in answer["chunks"])
     assert packing.dropped_count == answer["dropped_count"] == len(answer["dropped"])
-    assert [8.768, 5.2085] == [chunk["relevance_score"] for chunk in answer["chunks"][:2]]
+    assert [17.0163, 5.5896] == [chunk["relevance_score"] for chunk in answer["chunks"][:2]]
     first = answer["chunks"][0]
     assert ("remote-work.md", first["metadata"]["path"]) == (first["path"], "remote-work.md")
     assert 0 <= answer["elapsed_ms"] == round(answer["elapsed_ms"], 3)

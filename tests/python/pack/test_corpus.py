@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import (
     BACKENDS,
+    RANKINGS,
     VOCABULARY,
     Pure,
     budgets,
@@ -40,8 +41,6 @@ from budgeteer import (
 from budgeteer.errors import EmbeddingError
 from budgeteer.presets import agentic_rag, context_gate, context_router, retrieval_service
 from budgeteer.ranking import Embedding, Hybrid
-
-RANKINGS = ["bm25", "keyword", "recency", "input", "score"]
 
 
 def seen(packing):

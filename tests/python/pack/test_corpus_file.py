@@ -191,14 +191,21 @@ def test_foreign(path, content):
 
 
 @native
-def test_other_version(path):
-    """A later layout is named."""
+@pytest.mark.parametrize("version", [0, 1, 3, 2**32 - 1])
+def test_other_version(path, version):
+    """Another layout is named, with the one that is known and what to do, whatever its size."""
     Corpus(["tea"]).save(path)
     data = bytearray(path.read_bytes())
-    data[16:20] = struct.pack("<I", 2)
-    path.write_bytes(data)
-    with pytest.raises(CorpusError, match="has version 2 of the layout, and only 1 is known"):
-        Corpus.open(path)
+    data[16:20] = struct.pack("<I", version)
+    # An empty corpus of the first version is shorter than a header of the second.
+    for size in (len(data), 288, 20):
+        path.write_bytes(data[:size])
+        with pytest.raises(
+            CorpusError,
+            match=f"has version {version} of the layout, and only 2 is known: save the corpus "
+            "again from its chunks$",
+        ):
+            Corpus.open(path)
 
 
 @native
@@ -230,10 +237,11 @@ def test_layout(path):
     data = path.read_bytes()
 
     assert b"budgeteer corpus" == data[:16]
-    assert (1, 1, len(data)) == struct.unpack("<IIQ", data[16:32])
-    sizes = [struct.unpack("<Q", data[32 + 24 * i :][:8])[0] for i in range(10)]
-    assert len(data) == 32 + 240 + 16 + sum(sizes)
-    assert [24, 20, 3, 1, 8, 3, 8, 0, 8, 0] == sizes
+    assert (2, 1, len(data)) == struct.unpack("<IIQ", data[16:32])
+    sizes = [struct.unpack("<Q", data[32 + 24 * i :][:8])[0] for i in range(16)]
+    assert len(data) == 32 + 384 + 16 + sum(sizes)
+    words, headings, runs = [20, 3, 1], [0, 0, 0], [0, 0, 0]
+    assert [24, *words, *headings, *runs, 8, 3, 8, 0, 8, 0] == sizes
 
 
 @native

@@ -38,6 +38,7 @@ def test_cases_say_everything():
         ),
         *("packing had stopped before its turn came", "was dropped: it needs at least"),
         *("was dropped: with its citation it needs at least", "was dropped: it needs 3 tokens"),
+        *("for its heading", "linked from chunk", "for words of chunk 0, the best."),
         *("Kept 0 of 0 chunks", "Cut 1 of them.", "1 out_of_scope", "1 empty", "1 cap"),
     ]:
         assert words in said

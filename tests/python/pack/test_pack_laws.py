@@ -47,6 +47,7 @@ from budgeteer import (
     parse_context,
 )
 from budgeteer._pack.template import STYLES
+from budgeteer.ranking import Lexical
 
 
 @dataclass
@@ -229,7 +230,7 @@ def test_kept_in_the_order_asked_for(name, call):
         front, back = kept[:half], kept[half:][::-1]
         kept = [pair for pairs in zip_longest(front, back) for pair in pairs if pair is not None]
     found = [one.index for one in kept]
-    ranking = call.options.get("ranking", "bm25")
+    ranking = call.options.get("ranking", "lexical")
     if order == "document":
         sources = [tag_of(one.chunk, one.index)["source"] for one in kept]
         assert len({*sources}) == len([*groupby(sources)])
@@ -243,7 +244,7 @@ def test_kept_in_the_order_asked_for(name, call):
         assert len({*found}) == len(found)
     elif ranking == "input":
         assert sorted(found) == found
-    elif ranking in ("bm25", "keyword"):
+    elif ranking in ("lexical", "bm25", "keyword") or isinstance(ranking, Lexical):
         keys = [(-one.score, one.index) for one in kept]
         assert sorted(keys) == keys
 
@@ -537,16 +538,18 @@ def test_packing_pickles(name, call):
 @on_both
 @given(call=any_call)
 def test_explain(name, call):
-    """explain answers one sentence for every chunk, which quotes no text, and none beyond."""
+    """explain says what became of every chunk, and what brought it in, and quotes no text."""
     with using(name):
         packing = call()
 
     for index in range(len(call.chunks)):
-        sentence = packing.explain(index)
-        assert sentence.startswith(f"Chunk {index} ")
-        assert sentence.endswith(".")
-        assert ". " not in sentence
-        assert "\n" not in sentence
+        said = packing.explain(index)
+        assert said.startswith(f"Chunk {index} ")
+        assert said.endswith(".")
+        became, _, parts = said.partition(" Part of its score by words: ")
+        for sentence in (became, parts):
+            assert ". " not in sentence
+        assert "\n" not in said
     for beyond in (len(call.chunks), -1, 2**63):
         with pytest.raises(InvalidArgumentError):
             packing.explain(beyond)

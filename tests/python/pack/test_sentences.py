@@ -1,5 +1,6 @@
 """Sentences: where they start and end, and that packing them keeps every promise."""
 
+import dataclasses
 import json
 import pickle
 import time
@@ -252,7 +253,8 @@ def test_duplicates(backend):
 def test_min_score_and_cap(backend):
     """Chunks out of scope are not split, and the cap counts chunks."""
     chunks = [TEA, "Rye is dark. It keeps.", "", "Tea of rye. Or not."]
-    packing = Packer(40, units="sentence", min_score=0.01, max_chunks=1).pack("tea", chunks)
+    packer = Packer(40, units="sentence", ranking="bm25", min_score=0.01, max_chunks=1)
+    packing = packer.pack("tea", chunks)
     reasons = {dropped.index: dropped.reason for dropped in packing.dropped}
 
     assert "out_of_scope" == reasons[1]
@@ -327,6 +329,63 @@ def test_sticky(backend):
     assert second.stable_prefix_tokens == second.total_tokens
 
 
+def test_a_sentence_counts_with_its_chunk(backend):
+    """A chunk adds its share of the best score where words rank; elsewhere its place counts."""
+    chunks = ["Green tea, green tea. Oat is pale.", "Green hill. Tea hill. Green pot. Tea pot."]
+    by_words = Packer(7, units="sentence", counter="words", ranking=Bm25(b=0))
+    by_place = dataclasses.replace(by_words, ranking="input")
+
+    assert "Green tea, green tea.\n\nGreen hill." == by_words.pack("green tea", chunks).text
+    assert chunks[0] == by_place.pack("green tea", chunks).text
+
+
+@pytest.mark.parametrize("ranking", ["lexical", "bm25", "keyword", "input"])
+@pytest.mark.parametrize("title", ["Ruby tea", "Ruby tea (Assam)", ""])
+def test_headings_count_in_each_sentence(backend, ranking, title):
+    """The words of a chunk's title, or of its first line, count in each of its sentences."""
+    line = "" if title else "Ruby tea\n"
+    chunks = [
+        Chunk(f"{line}It is dark. It is from Taiwan.", title=title),
+        "Pots\nTaiwan has pots. Jars are old.",
+    ]
+    packer = Packer(4, units="sentence", counter="words", ranking=ranking)
+
+    assert "It is from Taiwan." == packer.pack("ruby in taiwan", chunks).text
+
+
+def test_a_heading_counts_once(backend):
+    """The line that is the heading has its words once, as every other sentence."""
+    rest = "Stones are red, blue or green, and some of them are quite old."
+    packing = Packer(2, units="sentence", counter="words").pack(
+        "ruby", [f"Ruby\nA ruby. {rest} {rest}"]
+    )
+
+    assert "A ruby." == packing.text
+
+
+@pytest.mark.parametrize(
+    ("ranking", "scores"),
+    [
+        ("lexical", [None, None]),
+        ("keyword", [None, None]),
+        ("score", [-1.0, -5.0]),
+        ("score", [0.0, 0.0]),
+        ("score", [-1.0, None]),
+        ("score", [None, None]),
+        ("score", [1e-320, -1e308]),
+    ],
+)
+def test_where_nothing_scores(backend, ranking, scores):
+    """Without a word of the query sentences come in the order of chunks, then in their own."""
+    chunks = [
+        Chunk(text, score=score)
+        for text, score in zip(["One. Two.", "Six. Ten."], scores, strict=True)
+    ]
+    packer = Packer(3, units="sentence", counter="words", ranking=ranking)
+
+    assert "One. Two.\n\nSix." == packer.pack("tea", chunks).text
+
+
 def test_stemming_goes_for_sentences(backend):
     """Sentences are found by stems too, where the chunks are."""
     chunks = ["Nothing here. We work remotely. Lunch is at noon."]
@@ -375,8 +434,6 @@ def test_bad_units(units, message):
 
 def test_presets_pack_chunks():
     """A preset's own admission goes by whole chunks."""
-    import dataclasses
-
     with pytest.raises(InvalidArgumentError, match="units must be 'chunk' in a preset"):
         dataclasses.replace(agentic_rag(99), units="sentence")
 

@@ -228,8 +228,8 @@ def test_titles(backend):
         ({"k": -1}, "k must be from 0 to 1000000, not -1.0"),
         ({"k": None}, "k must be a float, not None"),
         ({"k": 61}, "k must be 60 under fusion='minmax': it has none"),
-        ({"bm25": "bm25"}, "bm25 must be a Bm25, not str"),
-        ({"bm25": None}, "bm25 must be a Bm25, not None"),
+        ({"bm25": "bm25"}, "bm25 must be a Bm25 or a Lexical, not str"),
+        ({"bm25": None}, "bm25 must be a Bm25 or a Lexical, not None"),
         ({"embedding": None}, "embedding must be an Embedding, not None"),
         ({"embedding": Bm25()}, "embedding must be an Embedding, not Bm25"),
         (

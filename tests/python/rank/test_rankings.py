@@ -15,7 +15,7 @@ from budgeteer._chunk.chunk import label_of
 from budgeteer._codes import CITE, GATE, NO_POLICY, SUM_OF_PARTS
 from budgeteer.errors import EmbeddingError
 from budgeteer.presets import agentic_rag, context_gate, context_router, retrieval_service
-from budgeteer.ranking import Bm25, Embedding, Hybrid, bm25_scores
+from budgeteer.ranking import Bm25, Embedding, Hybrid, Lexical, bm25_scores
 
 CHUNKS = ["Green tea, green tea.", "Rye bread is dark.", "Tea.", "We work on a green."]
 
@@ -47,14 +47,20 @@ RANKINGS = [
     Bm25(),
     Bm25(stemming="english", stopwords=["Tea", "rye"], k1=0, b=1),
     Bm25(stopwords=None, k1=2),
+    Lexical(),
+    Lexical(stemming="german", stopwords=["Tea", "rye"], k1=0, b=1, k3=0),
+    Lexical(headings=False, links=False, feedback=False),
     Embedding(),
     Embedding(Letters(), fallback="bm25"),
+    Embedding(Letters(), fallback="lexical"),
+    Embedding(Letters(), fallback=Lexical(links=False)),
     Embedding(Letters(), fallback=Bm25(stopwords="german")),
     Hybrid(),
     Hybrid({"bm25": 1, "score": 0.5}, fusion="rrf", k=3, bm25=Bm25(b=0)),
     Hybrid({"embedding": 1}, embedding=Embedding(Letters(), fallback="bm25")),
+    Hybrid({"bm25": 1, "score": 0.5}, bm25=Lexical(feedback=False)),
 ]
-NAMES = ["bm25", "keyword", "recency", "input", "score", "embedding", "hybrid"]
+NAMES = ["lexical", "bm25", "keyword", "recency", "input", "score", "embedding", "hybrid"]
 each_ranking = pytest.mark.parametrize("ranking", RANKINGS + NAMES, ids=str)
 
 
@@ -100,16 +106,22 @@ def test_copies(ranking):
 def test_numbers_are_floats():
     """1 and 1.0 make the same ranking."""
     assert repr(Bm25(k1=1, b=1)) == repr(Bm25(k1=1.0, b=1.0))
+    assert repr(Lexical(k3=1)) == repr(Lexical(k3=1.0))
     assert repr(Hybrid({"score": 1}, fusion="rrf", k=2)) == repr(
         Hybrid({"score": 1.0}, fusion="rrf", k=2.0)
     )
 
 
 def test_the_names_are_short_forms(backend):
-    """``"bm25"``, ``"embedding"`` and ``"hybrid"`` rank as their objects without options do."""
+    """The names of rankings with options rank as their objects without options do."""
     vectors = [1, 0.5, 0], Letters().embed(CHUNKS)
-    for name, ranking in (("bm25", Bm25()), ("embedding", Embedding()), ("hybrid", Hybrid())):
-        given_vectors = None if name == "bm25" else vectors
+    for name, ranking in (
+        ("lexical", Lexical()),
+        ("bm25", Bm25()),
+        ("embedding", Embedding()),
+        ("hybrid", Hybrid()),
+    ):
+        given_vectors = vectors if name in ("embedding", "hybrid") else None
         by_name, by_object = (
             Packer(9, ranking=it).pack("green tea", CHUNKS, vectors=given_vectors).to_dict()
             for it in (name, ranking)
@@ -132,6 +144,15 @@ def test_the_names_are_short_forms(backend):
         (Bm25, {"b": True}, "b must be a float, not bool"),
         (Bm25, {"stopwords": 3}, "stopwords must be the name of a language, .*, not int"),
         (Bm25, {"stemming": 3}, "stemming must be one of 'arabic', .*, not int"),
+        (Lexical, {"k3": -1}, "k3 must be from 0 to 1000000, not -1.0"),
+        (Lexical, {"k3": None}, "k3 must be a float, not None"),
+        (Lexical, {"k1": 2e6}, "k1 must be from 0 to 1000000, not 2000000.0"),
+        (Lexical, {"b": -0.01}, "b must be from 0 to 1, not -0.01"),
+        (Lexical, {"headings": 1}, "headings must be a bool, not int"),
+        (Lexical, {"links": None}, "links must be a bool, not None"),
+        (Lexical, {"feedback": "yes"}, "feedback must be a bool, not str"),
+        (Lexical, {"stemming": "danish"}, "stemming must be one of 'arabic', .*"),
+        (Lexical, {"stopwords": 3}, "stopwords must be the name of a language, .*, not int"),
         (Embedding, {"embedder": 3}, "embedder must have a method embed, not int"),
         (Embedding, {"embedder": "e5"}, "embedder must have a method embed, not str"),
         (Embedding, {"fallback": "bm25"}, "fallback must be None where there is no embedder"),
@@ -139,12 +160,12 @@ def test_the_names_are_short_forms(backend):
         (
             Embedding,
             {"embedder": Letters(), "fallback": "keyword"},
-            "fallback must be 'bm25', a Bm25 or None, not 'keyword'",
+            "fallback must be 'lexical', 'bm25', a Lexical, a Bm25 or None, not 'keyword'",
         ),
         (
             Embedding,
             {"embedder": Letters(), "fallback": Hybrid()},
-            "fallback must be 'bm25', a Bm25 or None, not Hybrid",
+            "fallback must be 'lexical', 'bm25', a Lexical, a Bm25 or None, not Hybrid",
         ),
     ],
 )
@@ -154,7 +175,7 @@ def test_refused(kind, options, message):
         kind(**options)
 
 
-@pytest.mark.parametrize("kind", [Bm25, Embedding, Hybrid])
+@pytest.mark.parametrize("kind", [Bm25, Lexical, Embedding, Hybrid])
 def test_options_have_names(kind):
     """Only what a ranking is about may be given by its place; no other option is taken."""
     with pytest.raises(TypeError):
@@ -178,7 +199,8 @@ def test_no_ranking(ranking, shown):
     """A packer says what a ranking may be; a misspelt name brings the one that was meant."""
     with pytest.raises(
         InvalidArgumentError,
-        match=f"^ranking must be one of 'bm25', .*, or a Bm25, Embedding or Hybrid, not {shown}$",
+        match=f"^ranking must be one of 'lexical', .*, or a Lexical, Bm25, Embedding or Hybrid, "
+        f"not {shown}$",
     ):
         Packer(9, ranking=ranking)
     with pytest.raises(InvalidArgumentError, match=r"^ranking must be one of .*; did you mean "):

@@ -445,7 +445,7 @@ def test_options_of_embedders(backend):
     with pytest.raises(InvalidArgumentError, match=r"^fallback must be None where there is no"):
         Embedding(fallback="bm25")
     for bad, shown in (("bm26", "'bm26'"), (3, "int"), (ranking.Hybrid(), "Hybrid")):
-        message = f"^fallback must be 'bm25', a Bm25 or None, not {shown}$"
+        message = f"^fallback must be 'lexical', 'bm25', a Lexical, a Bm25 or None, not {shown}$"
         with pytest.raises(InvalidArgumentError, match=message):
             Embedding(Table(), fallback=bad)
 

@@ -368,7 +368,7 @@ def test_codes_of_the_binding():
         assert str(getattr(_codes, constant)) == re.search(rf"\b{name} = (\d)", rust)[1]
     for kinds in (
         ["Estimate::CharsDiv4", "Estimate::Words", "Estimate::CharsPerToken", "Counting::Host"],
-        ["bm25.into()", *(f"RankBy::{name.capitalize()}" for name in NAMES[1:-1]), "hybrid"],
+        ["lexical.into()", *(f"RankBy::{name.capitalize()}" for name in NAMES[2:-1]), "hybrid"],
         variants("Overflow", OVERFLOWS),
         ["Dedupe::Off", *variants("Dedupe", DEDUPES[1:])],
         variants("Selection", SELECTIONS),

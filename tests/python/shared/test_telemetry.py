@@ -44,7 +44,7 @@ def test_given_packing_when_traced_then_the_span_has_the_figures(backend, told):
         "budgeteer.truncated": True,
         "budgeteer.is_exact": True,
         "budgeteer.counter": "o200k_base",
-        "budgeteer.ranking": "bm25",
+        "budgeteer.ranking": "lexical",
     } == dict(span.attributes)
     assert 0 < packing.dropped_count
     assert trace.SpanKind.INTERNAL is span.kind
@@ -96,7 +96,7 @@ def test_histograms(told):
     assert (by_ranking, packing.total_tokens) in told.points("budgeteer.pack.tokens")
     durations = told.points("budgeteer.pack.duration")
     assert all(0 < seconds < 60 for _, seconds in durations)
-    failed = {**by_ranking, "budgeteer.ranking": "bm25", "error.type": "InvalidArgumentError"}
+    failed = {**by_ranking, "budgeteer.ranking": "lexical", "error.type": "InvalidArgumentError"}
     assert failed in [labels for labels, _ in durations]
     bounds = {metric.name: metric.data.data_points[0].explicit_bounds for metric in data.metrics}
     assert 1e-5 == bounds["budgeteer.pack.duration"][0]

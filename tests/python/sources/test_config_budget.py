@@ -7,7 +7,7 @@ from test_config import NOTE
 
 from budgeteer import Packer, Template, pack
 from budgeteer._sources import budget
-from budgeteer.ranking import Bm25, Embedding, Hybrid
+from budgeteer.ranking import Bm25, Embedding, Hybrid, Lexical
 
 OPTIONS = {
     "max_tokens": ("7", 7),
@@ -48,6 +48,16 @@ def test_every_option_of_packer_has_a_key():
     assert {*names_of(Packer)} == {*OPTIONS} == {*budget.OLDER_DEFAULTS}
     assert {*budget.KEYS} == {*OPTIONS, "embedding", "estimator", "truncation"}
     assert not [name for name, (_, value) in OPTIONS.items() if value == names_of(Packer)[name]]
+
+
+@pytest.mark.parametrize("ranking", ["lexical", "{bm25: {k1: 2}}"])
+def test_the_cut_off_that_is_found(configured, ranking):
+    """The word of Python is the word of YAML, and what scores far below the best is left out."""
+    config = configured(f"budget: {{min_score: auto, ranking: {ranking}}}\n{NOTE}")
+    assert "auto" == config.packer.min_score
+    packing = config.packer.pack("mild green tea", TEA)
+    reasons = {one.index: one.reason for one in packing.dropped}
+    assert {2: "duplicate", 3: "out_of_scope"}.items() <= reasons.items()
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -142,6 +152,12 @@ def test_duplicates(configured):
 
 BM25 = {"stemming": "english", "stopwords": ["tea"], "k1": 1.5, "b": 0.5}
 SAID_BM25 = "{stemming: english, stopwords: [tea], k1: 1.5, b: 0.5}"
+OFF = {"headings": False, "links": False, "feedback": False}
+LEXICAL = {**BM25, "stemming": "german", **OFF, "k3": 0.5}
+SAID_LEXICAL = (
+    "{stemming: german, stopwords: [tea], k1: 1.5, b: 0.5, headings: false, links: false, "
+    "feedback: no, k3: 0.5}"
+)
 TEMPLATE = {
     "format": "<{id}-{nonce}> {text}",
     "separator": "\n",
@@ -164,16 +180,33 @@ HYBRID = {
 def test_the_values_below_are_of_every_option():
     """Each option of an object in a file is tried below, with another value than its default."""
     assert {*names_of(Bm25)} == {*BM25}
+    assert {*names_of(Lexical)} == {*LEXICAL}
     assert {*names_of(Template)} == {*TEMPLATE}
     assert {*names_of(Hybrid)} == {*HYBRID, "embedding"}
     assert {*names_of(Embedding)} == {"embedder", "fallback"}
-    for kind, options in ((Bm25, BM25), (Template, TEMPLATE), (Hybrid, HYBRID)):
+    for kind, options in (
+        (Bm25, BM25),
+        (Lexical, LEXICAL),
+        (Template, TEMPLATE),
+        (Hybrid, HYBRID),
+    ):
         assert not [name for name, value in options.items() if value == names_of(kind)[name]]
 
 
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
+        ("ranking: lexical", "lexical"),
+        ("ranking: {lexical: {}}", Lexical()),
+        (f"ranking: {{lexical: {SAID_LEXICAL}}}", Lexical(**LEXICAL)),
+        ("ranking: {hybrid: {weights: {bm25: 2}, bm25: lexical}}",
+         Hybrid({"bm25": 2}, bm25=Lexical())),
+        ("ranking: {hybrid: {weights: {bm25: 2}, bm25: bm25}}", Hybrid({"bm25": 2})),
+        (f"ranking: {{hybrid: {{weights: {{bm25: 2}}, bm25: {{lexical: {SAID_LEXICAL}}}}}}}",
+         Hybrid({"bm25": 2}, bm25=Lexical(**LEXICAL))),
+        (f"ranking: {{hybrid: {{weights: {{bm25: 2}}, bm25: {{bm25: {SAID_BM25}}}}}}}",
+         Hybrid({"bm25": 2}, bm25=Bm25(**BM25))),
+        ("ranking: bm25", "bm25"),
         ("ranking: {bm25: {}}", Bm25()),
         (f"ranking: {{bm25: {SAID_BM25}}}", Bm25(**BM25)),
         (f"ranking: {{hybrid: {{weights: {{bm25: 2}}, bm25: {SAID_BM25}}}}}",
@@ -200,6 +233,11 @@ def test_rankings_by_embeddings_are_mappings(configured):
         ("{embedding: {}}", Embedding),
         ("{embedding: {fallback: null}}", Embedding),
         ("{embedding: {fallback: bm25}}", lambda own: Embedding(own, fallback="bm25")),
+        ("{embedding: {fallback: lexical}}", lambda own: Embedding(own, fallback="lexical")),
+        (
+            f"{{embedding: {{fallback: {{lexical: {SAID_LEXICAL}}}}}}}",
+            lambda own: Embedding(own, fallback=Lexical(**LEXICAL)),
+        ),
         (
             f"{{embedding: {{fallback: {SAID_BM25}}}}}",
             lambda own: Embedding(own, fallback=Bm25(**BM25)),

@@ -47,10 +47,11 @@ EMBEDDING = (
 )
 STYLES = "'plain', 'tagged', 'markdown', 'xml', 'json'"
 BM25 = "stemming stopwords k1 b"
+LEXICAL = "stemming stopwords headings links feedback k1 b k3"
 TEMPLATE = "format separator header footer nonce"
 JSONL = "type path name priority"
 INLINE = "type text name priority"
-RANKINGS = "bm25 keyword recency input score embedding hybrid relevance manual"
+RANKINGS = "lexical bm25 keyword recency input score embedding hybrid relevance manual"
 OVERFLOWS = "skip stop truncate_end truncate_middle"
 TRUNCATIONS = "drop truncate_end truncate_middle"
 ESTIMATORS = (
@@ -117,7 +118,7 @@ WRONG_BUDGETS = [
     (
         "{ranking: [a]}",
         one_of("budget.ranking", RANKINGS, "list").replace(
-            ", not", ", or a mapping such as {bm25: {stemming: english}}, not"
+            ", not", ", or a mapping such as {bm25: {stemming: german}}, not"
         ),
     ),
     ('{ranking: "a\\nb"}', one_of("budget.ranking", RANKINGS, r"'a\nb'")),
@@ -234,9 +235,31 @@ WRONG_BUDGETS = [
     ),
     ("{ranking: {}}", "budget.ranking must have one ranking, not 0"),
     ("{ranking: {bm25: {}, hybrid: {}}}", "budget.ranking must have one ranking, not 2"),
-    ("{ranking: {recency: {}}}", unknown("budget.ranking.recency", "bm25 embedding hybrid")),
+    (
+        "{ranking: {recency: {}}}",
+        unknown("budget.ranking.recency", "lexical bm25 embedding hybrid"),
+    ),
     ("{ranking: {bm25: 5}}", "budget.ranking.bm25 must be a mapping, not int"),
     ("{ranking: {bm25: {stem: x}}}", unknown("budget.ranking.bm25.stem", BM25, "stemming")),
+    ("{ranking: {bm25: {k3: 2}}}", unknown("budget.ranking.bm25.k3", BM25)),
+    (
+        "{ranking: {lexical: {link: no}}}",
+        unknown("budget.ranking.lexical.link", LEXICAL, "links"),
+    ),
+    (
+        "{ranking: {lexical: {k3: -1}}}",
+        "budget.ranking.lexical.k3 must be from 0 to 1000000, not -1.0",
+    ),
+    ("{ranking: {lexical: {links: 1}}}", "budget.ranking.lexical.links must be a bool, not int"),
+    ("{ranking: {lexical: 5}}", "budget.ranking.lexical must be a mapping, not int"),
+    (
+        "{ranking: {hybrid: {weights: {bm25: 1}, bm25: bm52}}}",
+        one_of("budget.ranking.hybrid.bm25", "lexical bm25", "'bm52'", "bm25"),
+    ),
+    (
+        "{ranking: {hybrid: {weights: {bm25: 1}, bm25: {lexical: {k1: x}}}}}",
+        "budget.ranking.hybrid.bm25.lexical.k1 must be a float, not str",
+    ),
     ("{ranking: {bm25: {b: 2}}}", "budget.ranking.bm25.b must be from 0 to 1, not 2.0"),
     (
         "{ranking: {bm25: {stopwords: 5}}}",
@@ -255,7 +278,7 @@ WRONG_BUDGETS = [
     ),
     (
         "{ranking: {embedding: {fallback: bm}}, embedding: {}}",
-        "budget.ranking.embedding.fallback must be 'bm25', a mapping or null, not 'bm'",
+        "budget.ranking.embedding.fallback must be 'lexical', 'bm25', a mapping or null, not 'bm'",
     ),
     (
         "{ranking: {embedding: {fallback: {b: x}}}, embedding: {}}",

@@ -116,14 +116,17 @@ impl Stored {
         if !file.starts_with(MAGIC) {
             return Err(Error::foreign());
         }
+        if let Some(found) = file.get(16..20)
+            && *found != VERSION.to_le_bytes()
+        {
+            let found = u32::from_le_bytes(found.try_into().expect("four bytes"));
+            return Err(Error::version(found, VERSION));
+        }
         let Some(header) = file.get(..HEADER) else { return Err(Error::damaged("is cut off")) };
         let short =
             |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
         let long =
             |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-        if short(16) != VERSION {
-            return Err(Error::version(short(16), VERSION));
-        }
         if hash(&header[..HEADER - HASH]) != header[HEADER - HASH..] {
             return Err(Error::damaged("has a damaged header"));
         }

@@ -36,7 +36,7 @@ pub(crate) struct Part {
 struct Sizes {
     stemming: Option<Stemming>,
     stopwords: Stopwords,
-    sizes: Arc<[u32]>,
+    of_chunks: Arc<[u32]>,
 }
 
 impl Part {
@@ -97,21 +97,32 @@ impl Part {
         )
     }
 
-    /// Returns how many terms must still be stemmed when stems are asked for.
-    pub(super) fn unstemmed(&self, stemming: Stemming, has_headings: bool) -> usize {
-        let headings = if has_headings { self.headings.unstemmed(stemming) } else { 0 };
-        self.words.unstemmed(stemming) + headings
+    /// Returns how many terms must still be stemmed for a query, and how many
+    /// headings must still be counted.
+    pub(super) fn unknown(&self, bm25: &Bm25, has_headings: bool) -> (usize, usize) {
+        let unstemmed =
+            |postings: &Postings| bm25.stemming.map_or(0, |stemming| postings.unstemmed(stemming));
+        let words = unstemmed(&self.words);
+        if !has_headings {
+            return (words, 0);
+        }
+        let uncounted = if self.known_sizes(bm25).is_some() { 0 } else { self.chunks() as usize };
+        (words + unstemmed(&self.headings), uncounted)
+    }
+
+    fn known_sizes(&self, Bm25 { stemming, stopwords, .. }: &Bm25) -> Option<Arc<[u32]>> {
+        let known = self.sizes.get()?;
+        let same = |known: &&Sizes| known.stemming == *stemming && known.stopwords == *stopwords;
+        known.iter().find(same).map(|known| Arc::clone(&known.of_chunks))
     }
 
     /// Returns the number of different stems in the heading of each chunk,
     /// without stopwords.
     pub(super) fn sizes(&self, bm25: &Bm25) -> Arc<[u32]> {
-        let Bm25 { stemming, stopwords, .. } = bm25;
-        let known = self.sizes.get();
-        let same = |known: &&Sizes| known.stemming == *stemming && known.stopwords == *stopwords;
-        if let Some(known) = known.as_ref().and_then(|known| known.iter().find(same)) {
-            return Arc::clone(&known.sizes);
+        if let Some(sizes) = self.known_sizes(bm25) {
+            return sizes;
         }
+        let Bm25 { stemming, stopwords, .. } = bm25;
         let mut sizes = vec![0_u32; self.chunks() as usize];
         let first = self.first();
         self.headings.for_each_stem(*stemming, stopwords, |list| {
@@ -126,8 +137,8 @@ impl Part {
         self.sizes.update(|known| {
             let mut known = known.cloned().unwrap_or_default();
             known.truncate(KINDS - 1);
-            let (stopwords, sizes) = (stopwords.clone(), Arc::clone(&sizes));
-            known.insert(0, Sizes { stemming: *stemming, stopwords, sizes });
+            let (stopwords, of_chunks) = (stopwords.clone(), Arc::clone(&sizes));
+            known.insert(0, Sizes { stemming: *stemming, stopwords, of_chunks });
             known
         });
         sizes

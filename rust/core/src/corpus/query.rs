@@ -23,6 +23,9 @@ const SCORING: usize = 8;
 /// Stemming a term takes as long as reading this many code points.
 const STEMMING: usize = 1_000;
 
+/// Counting the words of a heading takes as long as reading this many.
+const COUNTING: usize = 100;
+
 /// The lists of a term, each with its postings.
 pub(super) type Lists<'a> = Vec<(&'a Postings, List<'a>)>;
 
@@ -41,7 +44,7 @@ const HEADINGS: Select = |part| &part.headings;
 pub(crate) struct Query<'a> {
     index: &'a Index,
     lexical: &'a Lexical,
-    query: QueryTerms,
+    wanted: QueryTerms,
     terms: Vec<Lists<'a>>,
     /// The lists of the headings with each term.
     headings: Vec<Lists<'a>>,
@@ -51,9 +54,11 @@ impl Index {
     /// Returns how many code points are read in the time that finding the lists
     /// of a query takes.
     pub(crate) fn query_cost(&self, lexical: &Lexical) -> usize {
-        let Some(stemming) = lexical.bm25.stemming else { return 0 };
-        let parts = self.parts.iter().map(|part| part.unstemmed(stemming, lexical.headings));
-        STEMMING * parts.sum::<usize>()
+        let costs = self.parts.iter().map(|part| {
+            let (unstemmed, uncounted) = part.unknown(&lexical.bm25, lexical.headings);
+            STEMMING * unstemmed + COUNTING * uncounted
+        });
+        costs.sum()
     }
 
     /// Returns the lists for scoring `query`; None if it asks for a word that
@@ -72,7 +77,7 @@ impl Index {
         if lexical.headings {
             self.parts.iter().for_each(|part| drop(part.sizes(&lexical.bm25)));
         }
-        Some(Query { index: self, lexical, query, terms, headings })
+        Some(Query { index: self, lexical, wanted: query, terms, headings })
     }
 
     /// Returns the lists of a stem or, without stemming, of a term.
@@ -128,7 +133,7 @@ impl Query<'_> {
     pub(crate) fn scored(&self, batch: &impl Batch) -> (Scored, Option<Feedback>) {
         let mut scored = Scored::from(vec![0.0; self.index.len()]);
         let idf: Vec<f64> = self.terms.iter().map(|lists| self.idf(frequency(lists))).collect();
-        for ((lists, idf), repeated) in self.terms.iter().zip(&idf).zip(&self.query.repeated) {
+        for ((lists, idf), repeated) in self.terms.iter().zip(&idf).zip(&self.wanted.repeated) {
             self.add(lists, idf * repeated, &mut scored.scores);
         }
         self.add_headings(&idf, &mut scored);
@@ -234,14 +239,17 @@ impl Query<'_> {
     /// Calls `visit` with each chunk that may be linked and whose heading stands
     /// in the text or title of `source`.
     fn for_each_named(&self, source: &Source, mut visit: impl FnMut(u32)) {
-        let parts = source.parts.iter();
-        let parts: Vec<Vec<&[u8]>> =
-            parts.map(|part| part.split(|&byte| byte == b' ').collect()).collect();
-        let mut seen = HashSet::new();
+        let parts = source.terms();
+        // Most words begin no heading, and no run is looked for twice.
+        let (mut begins, mut seen) = (HashMap::new(), HashSet::new());
         for terms in &parts {
-            for at in 0..terms.len() {
+            for (at, &term) in terms.iter().enumerate() {
                 let window = &terms[at..terms.len().min(at + MAX_RUN)];
-                if seen.insert(window) {
+                let parts = &self.index.parts;
+                let begins = begins
+                    .entry(term)
+                    .or_insert_with(|| parts.iter().any(|part| next_run(part, term).is_some()));
+                if *begins && seen.insert(window) {
                     self.for_each_beginning(window, source, &mut visit);
                 }
             }
@@ -254,15 +262,10 @@ impl Query<'_> {
             let mut run = Vec::new();
             for term in terms {
                 terms::push(&mut run, term);
-                let Some((heading, list)) = part.runs.entry_from(&run) else { break };
-                if heading == run {
-                    let may =
-                        run != source.heading && may_link(&run, &self.query, &self.lexical.bm25);
-                    if may {
-                        part.runs.read(&list, |chunk, _| visit(chunk));
-                    }
-                } else if !heading.starts_with(&run) {
-                    break;
+                let Some((heading, list)) = next_run(part, &run) else { break };
+                let is_named = heading == run && run != source.heading;
+                if is_named && may_link(&run, &self.wanted, &self.lexical.bm25) {
+                    part.runs.read(&list, |chunk, _| visit(chunk));
                 }
             }
         }
@@ -271,7 +274,7 @@ impl Query<'_> {
     /// Adds what the strongest words of the best chunk score.
     fn feed_back(&self, batch: &impl Batch, best: usize, scored: &mut Scored) -> Option<Feedback> {
         let Self { index, lexical: Lexical { bm25, .. }, .. } = self;
-        let words = candidates(batch, best, &self.query, bm25);
+        let words = candidates(batch, best, &self.wanted, bm25);
         if has_unlisted(bm25, |stem| words.binary_search_by(|word| (**word).cmp(stem)).is_ok()) {
             return Some(Feedback::new(best, words, bm25));
         }
@@ -335,6 +338,13 @@ impl Query<'_> {
         scored.signals.extend(fed);
         None
     }
+}
+
+/// Returns the first heading that begins with these terms, and its list.
+fn next_run<'a>(part: &'a Part, terms: &[u8]) -> Option<(&'a [u8], List<'a>)> {
+    let found = part.runs.entry_from(terms)?;
+    let rest = found.0.strip_prefix(terms)?;
+    rest.first().is_none_or(|&byte| byte == b' ').then_some(found)
 }
 
 /// A word of the best chunk.

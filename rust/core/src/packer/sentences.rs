@@ -16,9 +16,10 @@ use crate::count::Estimate;
 use crate::outcome::Reason;
 use crate::pipeline::{self, Outcome, Signal};
 use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Selection};
-use crate::ranking::RankBy;
+use crate::ranking::{Lexical, RankBy};
 use crate::scope::Scope;
-use crate::score::bm25::Bm25Scorer;
+use crate::score::heading::heading;
+use crate::score::lexical::batch_lexical_scores;
 use crate::sentences::sentence_spans;
 use crate::template::Template;
 
@@ -116,7 +117,7 @@ impl<D: Document> Document for WithText<'_, D> {
     }
 }
 
-/// A sentence with the title of its chunk.
+/// A sentence with the heading of its chunk.
 struct Titled<'a> {
     text: &'a str,
     title: &'a str,
@@ -309,30 +310,62 @@ impl<'a, D: Document> Sentences<'a, D> {
 
     /// Returns the sentences, best first.
     ///
-    /// The score of a sentence is its share of the highest score by BM25 over
-    /// all of them, title included, plus the reciprocal of its chunk's place.
-    #[allow(clippy::cast_precision_loss)] // 256 chunks are split at most
+    /// The value of a sentence is its share of the highest score over all of
+    /// them, plus that of its chunk. It is scored by words as the ranking says,
+    /// but without headings, links and feedback, which find no more evidence
+    /// here. The words of the chunk's heading count in every sentence, but not
+    /// once more in the line that is the heading.
+    ///
+    /// The order of the operations is part of the result.
     fn ranked(&self) -> Vec<Sentence> {
         let split = self.split.iter().enumerate();
         let sentences: Vec<Sentence> = split
             .flat_map(|(place, split)| (0..split.sentences.len()).map(move |n| (place, n)))
             .collect();
+        let headings: Vec<&str> = self.split.iter().map(|split| self.heading_of(split)).collect();
         let titled = sentences.iter().map(|&(place, number)| {
             let Split { index, text, sentences } = &self.split[place];
-            Titled { text: &text[sentences[number].clone()], title: self.chunks[*index].title() }
+            let has_it = number == 0 && self.chunks[*index].title().is_empty();
+            let title = if has_it { "" } else { headings[place] };
+            Titled { text: &text[sentences[number].clone()], title }
         });
         let titled: Vec<_> = titled.collect();
-        let documents = Documents::new(&titled);
-        let bm25 = self.packer.plan.ranking.bm25();
-        let scores = Bm25Scorer::new(self.query.into(), &bm25).scores_of(&documents);
+        let lexical = self.packer.plan.ranking.lexical().into_owned();
+        let words = Lexical { headings: false, links: false, feedback: false, ..lexical };
+        let scores = batch_lexical_scores(self.query.into(), &Documents::new(&titled), &words);
         let highest = scores.iter().copied().fold(0.0, f64::max);
+        let shares = self.shares();
         let values = sentences.iter().zip(&scores).map(|(&(place, _), score)| {
             let share = if highest > 0.0 { score / highest } else { 0.0 };
-            share + 1.0 / (1.0 + place as f64)
+            share + shares[place]
         });
         let mut ranked: Vec<_> = values.zip(sentences.iter().copied()).collect();
         ranked.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         ranked.into_iter().map(|(_, sentence)| sentence).collect()
+    }
+
+    fn heading_of(&self, split: &Split<'a>) -> &'a str {
+        let title = self.chunks[split.index].title();
+        let size = heading(split.text.into(), title.into()).units();
+        &(if title.is_empty() { split.text } else { title })[..size]
+    }
+
+    /// Returns what each chunk that was split adds to its sentences.
+    ///
+    /// Under a ranking by words it is twice the share of the highest score,
+    /// under any other the reciprocal of the chunk's place. The scores that
+    /// callers bring may be below 0 or missing, cosines have no zero that says
+    /// that there is nothing, and times and the input order are no scores. The
+    /// shares of keyword overlaps find less evidence than places, those of
+    /// hybrid scores no more.
+    #[allow(clippy::cast_precision_loss)] // 256 chunks are split at most
+    fn shares(&self) -> Vec<f64> {
+        if !matches!(self.packer.plan.ranking, RankBy::Lexical(_)) {
+            return (0..self.split.len()).map(|place| 1.0 / (1.0 + place as f64)).collect();
+        }
+        let scores = self.split.iter().map(|split| self.scores[split.index]);
+        let highest = scores.clone().fold(0.0, f64::max);
+        scores.map(|score| if highest > 0.0 { 2.0 * (score / highest) } else { 0.0 }).collect()
     }
 
     /// Returns whether all of these are kept when nothing else is packed, with

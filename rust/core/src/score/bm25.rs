@@ -324,16 +324,17 @@ impl Stems {
         self.scanner.iter().for_each(|scanner| scanner.scan(folded, tally));
         let mut places = std::mem::take(&mut tally.places);
         for at in places.drain(..) {
-            let number = match Short::at(folded, at) {
-                Some(word) => self.short_number(word),
-                None => {
-                    let word = &folded[at..end_of(folded, at, is_word)];
-                    lowered.clear();
-                    lowered.extend(word.iter().map(u8::to_ascii_lowercase));
-                    if word.is_ascii() { self.number(lowered) } else { None }
-                }
+            let number = if let Some(word) = Short::at(folded, at) {
+                self.short_number(word)
+            } else {
+                let word = &folded[at..end_of(folded, at, is_word)];
+                lowered.clear();
+                lowered.extend(word.iter().map(u8::to_ascii_lowercase));
+                if word.is_ascii() { self.number(lowered) } else { None }
             };
-            number.into_iter().for_each(|number| tally.add(number));
+            if let Some(number) = number {
+                tally.add(number);
+            }
         }
         tally.places = places;
     }

@@ -11,7 +11,8 @@ const MAX_CHARS: usize = 120;
 /// out, together.
 ///
 /// It is the beginning of the title, or of the text where that is empty.
-pub(crate) fn heading<'a>(text: Text<'a>, title: Text<'a>) -> Text<'a> {
+#[must_use]
+pub fn heading<'a>(text: Text<'a>, title: Text<'a>) -> Text<'a> {
     if !title.is_empty() {
         return without_parentheses(title);
     }

@@ -5,6 +5,8 @@
 //! the words that stand out in the best text count a little, as if the query
 //! had them.
 
+use std::collections::HashSet;
+
 use super::bm25::Bm25Scorer;
 use super::feedback::{Feedback, candidates};
 use super::heading::heading;
@@ -57,6 +59,8 @@ pub enum SignalKind {
 pub(crate) struct QueryTerms {
     /// Each once, in order of first occurrence.
     pub(crate) wanted: Vec<Vec<u8>>,
+    /// The same.
+    set: HashSet<Vec<u8>>,
     /// What each weighs for its repetitions.
     pub(crate) repeated: Vec<f64>,
 }
@@ -70,11 +74,12 @@ impl QueryTerms {
             ((k3 + 1.0) * count) / (k3 + count)
         });
         let repeated = repeated.collect();
-        Self { repeated, wanted: counted.into_iter().map(|(term, _)| term).collect() }
+        let wanted: Vec<_> = counted.into_iter().map(|(term, _)| term).collect();
+        Self { repeated, set: wanted.iter().cloned().collect(), wanted }
     }
 
     pub(crate) fn has(&self, stem: &[u8]) -> bool {
-        self.wanted.iter().any(|wanted| **wanted == *stem)
+        self.set.contains(stem)
     }
 }
 
@@ -141,11 +146,11 @@ impl<'a> LexicalScorer<'a> {
             signals.push(Signal { chunk: *place, kind, added });
             rest = others;
         }
-        let mut scored = Scored { scores, signals };
+        let mut found = Scored { scores, signals };
         if self.lexical.links {
-            self.linker.link(batch, &self.query, &self.lexical.bm25, &mut scored);
+            self.linker.link(batch, &self.query, &self.lexical.bm25, &mut found);
         }
-        scored
+        found
     }
 
     /// Returns what scores the texts once more, for the words of the best one;
@@ -203,13 +208,13 @@ pub fn batch_lexical_scores(query: Text<'_>, batch: &impl Batch, lexical: &Lexic
         batch.prefetch(at + 1);
         scorer.read(batch.text(at), batch.title(at));
     }
-    let mut scored = scorer.scored(batch);
-    if let Some(mut feedback) = scorer.feedback(batch, &scored) {
+    let mut found = scorer.scored(batch);
+    if let Some(mut feedback) = scorer.feedback(batch, &found) {
         for at in 0..batch.len() {
             batch.prefetch(at + 1);
             feedback.read(batch.text(at), batch.title(at));
         }
-        feedback.add_to(&mut scored);
+        feedback.add_to(&mut found);
     }
-    scored.scores
+    found.scores
 }
