@@ -153,8 +153,7 @@ class Sentences:
         columns = (packed.dropped, packed.reasons)
         dropped, reasons, *_ = columns if packed.unseen is None else packed.unseen.columns()
         self.order = memoryview(dropped).cast("I").tolist()
-        found = zip(self.order, reasons, strict=True)
-        self.out_of_scope = {i for i, reason in found if reason == OUT_OF_SCOPE}
+        self.out_of_scope = {*self.order[: reasons.count(OUT_OF_SCOPE)]}
         self.least = packed.least
         return None
 
