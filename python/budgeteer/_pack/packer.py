@@ -102,8 +102,8 @@ class Packer:
         >>> packer = Packer(12, overflow="truncate_end")
         >>> packer.pack("green tea", ["All about green tea and its many kinds.", "Coffee."]).text
         'All about green tea and its many kinds.\n\nCoffee.'
-        >>> chunks = ["Green tea is mild.", "Black tea is strong.", "Rye bread."]
-        >>> Packer(40, min_score="auto").pack("green tea", chunks).text
+        >>> chunks = ["Green tea is mild.", "Black tea is strong.", "Tea is hot."]
+        >>> Packer(40, min_score="auto").pack("mild green tea", chunks).text
         'Green tea is mild.'
 
     """

@@ -70,9 +70,9 @@ impl From<bool> for Dedupe {
 /// ```
 /// use budgeteer::{Lexical, MinScore, Packer};
 ///
-/// let chunks = ["Green tea is mild.", "Black tea is strong.", "Rye bread."];
+/// let chunks = ["Green tea is mild.", "Black tea is strong.", "Tea is hot."];
 /// let packer = Packer::new(40).ranking(Lexical::default()).min_score(MinScore::Auto);
-/// let packing = packer.pack("green tea", &chunks)?;
+/// let packing = packer.pack("mild green tea", &chunks)?;
 /// assert_eq!(packing.text, "Green tea is mild.");
 /// # Ok::<(), budgeteer::Error>(())
 /// ```

@@ -33,8 +33,8 @@ impl Scope {
             Some(MinScore::Auto) => {
                 // A score of 0 adds nothing to the sum.
                 let sum = best(scores).iter().fold(0.0, |sum, &place| sum + scores[place]);
-                let mean = sum / scores.len().min(BEST) as f64;
-                if !(mean > 0.0) {
+                let mean = sum / scores.len().clamp(1, BEST) as f64;
+                if mean <= 0.0 {
                     return Self::default();
                 }
                 let is_exempt = |signal: &&Signal| match signal.kind {
