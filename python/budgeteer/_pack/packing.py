@@ -192,6 +192,13 @@ class Packing(Generic[T]):
         packed = self._packed
         self._signals: bytes = packed.signals if packed.unseen is None else packed.unseen.signals()
 
+    @cached_property
+    def _signals_of(self) -> dict[int, list[tuple[int, int, float]]]:
+        found: dict[int, list[tuple[int, int, float]]] = {}
+        for chunk, *signal in _SIGNAL.iter_unpack(self._signals):
+            found.setdefault(chunk, []).append(tuple(signal))  # type: ignore[arg-type]
+        return found
+
     if not TYPE_CHECKING:  # a type checker knows the attributes, and no others
 
         def __getattr__(self, name: str) -> Any:
@@ -432,14 +439,14 @@ class Packing(Generic[T]):
                     f"characters {start} to {end} of the text.{self._why_scored(index)}"
                 )
         dropped = self._dropped_chunk(self._place(index))
-        return f"{who} was dropped: {self._why(dropped)}.{self._why_scored(index)}"
+        return f"{who} was dropped: {self._why(dropped)}"
 
     def _why_scored(self, index: int) -> str:
         """Return a sentence on what a score has besides that of the query's words in the text."""
-        parts = []
-        for chunk, kind, other, added in _SIGNAL.iter_unpack(self._signals):
-            if chunk == index:
-                parts.append(f"{added:.2f} {_SIGNALS[kind].format(other)}")
+        parts = [
+            f"{added:.2f} {_SIGNALS[kind].format(other)}"
+            for kind, other, added in self._signals_of.get(index, ())
+        ]
         return f" Part of its score by words: {', '.join(parts)}." if parts else ""
 
     def _summary(self) -> str:
@@ -460,6 +467,9 @@ class Packing(Generic[T]):
         return next(place for place, dropped in enumerate(self._dropped) if dropped == index)
 
     def _why(self, dropped: DroppedChunk[T]) -> str:
+        return f"{self._why_dropped(dropped)}.{self._why_scored(dropped.index)}"
+
+    def _why_dropped(self, dropped: DroppedChunk[T]) -> str:
         if dropped.reason == "out_of_scope":
             why = "its score is below min_score"
             if self._max_docs is not None:
@@ -527,7 +537,7 @@ class Packing(Generic[T]):
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
-            if name not in ("_chunks", "_counter", "_packed", "_prepared")
+            if name not in ("_chunks", "_counter", "_packed", "_prepared", "_signals_of")
         }
         state["_count"] = len(self._scores)
         return state

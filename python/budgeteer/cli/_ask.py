@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from budgeteer import Chunk
 from budgeteer._files import one_line
@@ -47,12 +48,16 @@ def add(commands: Commands) -> None:
     ask.set_defaults(run=_run)
     add_texts(ask, "+", "a folder, a file, or - for standard input")
     ask.add_argument("query", metavar="QUERY", help="what the text is for")
-    add_packer(ask, _RANKINGS)
+    add_packer(ask, _RANKINGS, ("headings", "links"))
 
 
 def _run(arguments: argparse.Namespace) -> Answer:
     by_words = arguments.ranking in (None, *BY_WORDS)
-    packer = packer_of(arguments, min_score=_ABOVE_ZERO if by_words else None)
+    defaults: dict[str, Any] = {"min_score": _ABOVE_ZERO if by_words else None}
+    if arguments.ranking in (None, "lexical"):
+        # Else a part without a word of the question could score.
+        defaults["feedback"] = False
+    packer = packer_of(arguments, **defaults)
     for path in arguments.paths:
         if path != STDIN and (not path or not Path(path).exists()):
             raise InvalidArgumentError(f"cannot read {path!r}: No such file or directory")

@@ -51,8 +51,20 @@ AUTO = tuple(_OPTIONS)
 """The rankings of ``--min-score auto``."""
 
 
-def add_packer(parser: Parser, rankings: tuple[str, ...] = _RANKINGS) -> None:
-    """Add the options of `Packer` but for its counter, and how the answer is written."""
+def add_packer(
+    parser: Parser,
+    rankings: tuple[str, ...] = _RANKINGS,
+    signals: tuple[str, ...] = ("headings", "links", "feedback"),
+) -> None:
+    """
+    Add the options of `Packer` but for its counter, and how the answer is written.
+
+    Args:
+        parser: The command's.
+        rankings: The rankings that the command has.
+        signals: What counts under the lexical ranking unless an option says otherwise.
+
+    """
     parser.add_argument(
         "-n",
         "--max-tokens",
@@ -77,12 +89,14 @@ def add_packer(parser: Parser, rankings: tuple[str, ...] = _RANKINGS) -> None:
         help_text = f"{meaning} (default: {DEFAULTS[name]:g})"
         parser.add_argument(f"--{name}", type=checks, metavar="X", help=help_text)
     for name, meaning in (
-        ("headings", "words of the query count no more in headings"),
-        ("links", "chunks are not raised by others that name their headings"),
-        ("feedback", "words of the best chunk do not count"),
+        ("headings", "words of the query count more in headings"),
+        ("links", "the best chunks raise those whose headings they name"),
+        ("feedback", "words of the best chunk count too"),
     ):
         parser.add_argument(
-            f"--no-{name}", dest=name, action="store_const", const=False, help=meaning
+            f"--{name}",
+            action=argparse.BooleanOptionalAction,
+            help=f"whether {meaning} (default: {'yes' if name in signals else 'no'})",
         )
     parser.add_argument(
         "--min-score",
@@ -236,4 +250,4 @@ def _explained(packing: Packing[Any], dropped: DroppedChunk[Any]) -> str:
     why = packing._why(dropped)  # noqa: SLF001 - explain() looks each chunk up again
     name = id_of(dropped.chunk)
     shown = "" if name is None else f" ({name})"
-    return one_line(f"Chunk {dropped.index}{shown} was dropped: {why}.")
+    return one_line(f"Chunk {dropped.index}{shown} was dropped: {why}")

@@ -210,6 +210,7 @@ impl PartialEq for Packing {
             && self.is_exact == other.is_exact
             && self.kept == other.kept
             && self.dropped == other.dropped
+            && self.signals == other.signals
     }
 }
 

@@ -10,6 +10,7 @@ import pytest
 
 import budgeteer
 from budgeteer import Chunk, Packer
+from budgeteer.ranking import Lexical
 
 QUESTION = "What is the remote work policy?"
 GUIDE = """\
@@ -43,13 +44,11 @@ def docs(tmp_path, monkeypatch):
 
 def test_ask_prints_the_context(run, docs):
     """Without a configuration: what shares words with the question, best first, and no more."""
-    # Feedback brings in what shares words with the best part, here a heading.
     expected = (
         "# Handbook\n\n## Remote work\n\nThe remote work policy asks for a VPN.\n\n"
         "Our policy on tea.\n\nTea is free."
     )
-    assert (0, expected, "") == run("ask", "docs", QUESTION, "--no-feedback")
-    assert (0, f"{expected}\n\n## Lunch\n\nLunch is at noon.", "") == run("ask", "docs", QUESTION)
+    assert (0, expected, "") == run("ask", "docs", QUESTION)
 
 
 @pytest.mark.parametrize("output", ["text", "markdown", "xml"])
@@ -72,7 +71,8 @@ def test_ask_packs_as_packer_does(run, docs, output, name):
     ]  # fmt: skip
     template = "plain" if output == "text" else output
     for budget in (30, 60, 8_000):
-        packer = Packer(budget, counter=name, template=template, min_score=1e-300)
+        options = {"template": template, "min_score": 1e-300, "ranking": Lexical(feedback=False)}
+        packer = Packer(budget, counter=name, **options)
         expected = packer.pack(QUESTION, chunks)
         status, out, _ = run("ask", "docs", QUESTION, "-n", budget, "-m", name, "-o", output)
         assert expected.text == out
@@ -80,14 +80,24 @@ def test_ask_packs_as_packer_does(run, docs, output, name):
         assert budgeteer.get_counter(name).count(out) <= budget
 
 
+def test_feedback_is_on_request(run, docs):
+    """It brings in what shares no word with the question: here a heading of the best part."""
+    plain = run("ask", "docs", QUESTION)[1]
+    assert plain == run("ask", "docs", QUESTION, "--no-feedback")[1]
+    assert "Lunch" not in plain
+    assert f"{plain}\n\n## Lunch\n\nLunch is at noon." == run(
+        "ask", "docs", QUESTION, "--feedback"
+    )[1]
+
+
 def test_ask_answers_in_json(run, docs):
     """The document is that of the packing; each chunk has its place."""
-    status, out, err = run("ask", "docs", QUESTION, "-o", "json", "-n", 100, "--no-feedback")
+    status, out, err = run("ask", "docs", QUESTION, "-o", "json", "-n", 100)
     assert (0, "") == (status, err)
     answer = json.loads(out)
     assert {"text", "total_tokens", "budget_tokens", "is_exact", "kept"} < {*answer}
     assert (100, True) == (answer["budget_tokens"], answer["is_exact"])
-    assert run("ask", "docs", QUESTION, "--no-feedback")[1] == answer["text"]
+    assert run("ask", "docs", QUESTION)[1] == answer["text"]
     assert [
         ("guide.md:3", "guide.md", "Handbook > Remote work"), ("notes.txt:1", "notes.txt", "")
     ] == [(kept["id"], kept["source"], kept["title"]) for kept in answer["kept"]]  # fmt: skip
@@ -98,18 +108,17 @@ def test_ask_answers_in_json(run, docs):
 
 def test_ask_explains(run, docs):
     """What became of the parts goes to standard error, the context stays as it is."""
-    for options, kept, dropped in (([], 3, 1), (["--no-feedback"], 2, 2)):
-        _, out, err = run("ask", "docs", QUESTION, "--explain", *options)
-        assert run("ask", "docs", QUESTION, *options)[1] == out
-        lines = err.splitlines()
-        assert lines[0].startswith(f"Kept {kept} of 4 chunks with ")
-        assert f"Dropped {dropped}: {dropped} out_of_scope." == lines[1]
+    _, out, err = run("ask", "docs", QUESTION, "--explain")
+    assert run("ask", "docs", QUESTION)[1] == out
+    lines = err.splitlines()
+    assert lines[0].startswith("Kept 2 of 4 chunks with ")
+    assert "Dropped 2: 2 out_of_scope." == lines[1]
 
 
 def test_ask_ends_the_line_at_a_terminal(run, docs, monkeypatch):
     """A person at a terminal gets the prompt back on a line of its own."""
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
-    assert run("ask", "docs", "tea", "--no-feedback")[1].endswith("Tea is free.\n")
+    assert run("ask", "docs", "tea")[1].endswith("Tea is free.\n")
 
 
 def test_the_order_of_the_arguments_is_free(run, docs):
@@ -135,8 +144,7 @@ def test_large_files_are_split(run, docs):
     lines = [f"Line {i} says nothing.\n" for i in range(1, 1001)]
     lines[700] = "The secret is a teapot.\n"
     (docs / "long.log").write_text("".join(lines))
-    options = ("-n", 500, "-o", "json", "--no-feedback")
-    _, out, _ = run("ask", "docs", "Where is the teapot?", *options)
+    _, out, _ = run("ask", "docs", "Where is the teapot?", "-n", 500, "-o", "json")
     (kept,) = json.loads(out)["kept"]
     assert kept["token_count"] <= 250
     source, _, line = kept["id"].partition(":")

@@ -89,9 +89,10 @@ def test_every_option_of_packer_has_a_flag(command):
     for kind in (Packer, Lexical, Bm25):
         for option in dataclasses.fields(kind):
             if option.init:
-                no = "no-" if option.name in FLAGS else ""
-                expected = f"--{no}{option.name.replace('_', '-')}"
-                assert expected in flags[option.name].option_strings
+                assert f"--{option.name.replace('_', '-')}" in flags[option.name].option_strings
+                assert option.name not in FLAGS or (
+                    f"--no-{option.name}" in flags[option.name].option_strings
+                )
     assert {*LEXICAL} == {option.name for option in dataclasses.fields(Lexical) if option.init}
 
 
@@ -106,11 +107,11 @@ def test_every_value_of_an_option_can_be_given(command):
 
 
 def test_both_commands_declare_the_same():
-    """But for what is packed, and the ranking that files cannot have."""
+    """But for what is packed, the ranking that files cannot have, and feedback's default."""
     ask, pack = options_of("ask"), options_of("pack")
     assert {"paths", "globs"} == {*ask} - {*pack}
     assert {"input"} == {*pack} - {*ask}
-    for name in {*ask} & {*pack} - {"query", "ranking"}:
+    for name in {*ask} & {*pack} - {"query", "ranking", "feedback"}:
         for part in ("option_strings", "default", "metavar", "help"):
             assert getattr(ask[name], part) == getattr(pack[name], part)
 
@@ -175,7 +176,7 @@ def chunks():
             if (name, value) not in MISSING_IN["ask"] and name not in ("stemming", "stopwords")
         ),
         {"stemming": None}, {"stemming": "german"}, {"stopwords": None}, {"k1": 0.0}, {"b": 0.0},
-        {"k3": 0.0}, *({name: False} for name in FLAGS), {**dict.fromkeys(FLAGS, False), "k3": 1},
+        {"k3": 0.0}, *({name: False} for name in FLAGS), {"feedback": True}, {**dict.fromkeys(FLAGS, False), "k3": 1},
         {"ranking": "lexical", "stemming": None, "k3": 0.5},
         {"ranking": "bm25", "stemming": "english"}, {"ranking": "bm25", "k1": 0.0, "b": 0.0},
     ],
@@ -191,9 +192,10 @@ def test_each_option_of_ask_is_packers_own(asked, docs, options):
         )
     options = dict(options)
     own = {name: options.pop(name) for name in [*options] if name in LEXICAL}
-    if own:
-        kind = Bm25 if options.get("ranking") == "bm25" else Lexical
-        options["ranking"] = kind(**own)
+    if options.get("ranking", "lexical") == "lexical":
+        options["ranking"] = Lexical(**{"feedback": False, **own})  # which would find too much
+    elif own:
+        options["ranking"] = Bm25(**own)
     if options.get("ranking") not in ("recency", "input"):
         options = {"min_score": 1e-300, **options}
     for max_tokens in (44, 55, 8_000):  # the parts of files are whole
