@@ -45,6 +45,12 @@ class Packed:
         The index of each kept chunk, in the order of the text, as uint32.
         """
     @property
+    def least(self, /) -> float | None:
+        """
+        The score from which on chunks are in scope, if it was found from the
+        scores; else None.
+        """
+    @property
     def needed(self, /) -> bytes | None:
         """
         The tokens that each dropped chunk needed, as int64.
@@ -68,8 +74,8 @@ class Packed:
     def signals(self, /) -> bytes | None:
         """
         What scores by words have besides those of the query's words: for each
-        a chunk, a kind and another chunk, as uint32, and the score as float64;
-        None of a corpus.
+        a chunk, a kind and another chunk, or whether a heading is a whole one, as
+        uint32, and the score as float64; None of a corpus.
         """
     @property
     def spans(self, /) -> bytes:
@@ -103,7 +109,7 @@ class Plan:
     """
     What a packer knows when it is made. It never changes.
     """
-    def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
+    def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | str | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
     def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
         """
         Packs chunks, or the result of

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Bm25, Chunk, Corpus, Document, Documents, ErrorKind, Estimate, Hybrid, Index, Lexical, Order,
-    Overflow, Packer, Packing, RankBy, Ranking, Saved, Template, Vectors, Weights,
+    Bm25, Chunk, Corpus, Document, Documents, ErrorKind, Estimate, Hybrid, Index, Lexical,
+    MinScore, Order, Overflow, Packer, Packing, RankBy, Ranking, Saved, Template, Vectors, Weights,
 };
 use proptest::prelude::*;
 
@@ -113,7 +113,11 @@ proptest! {
             Just(Overflow::TruncateMiddle),
         ],
         max_chunks in prop_oneof![Just(None), (0_usize..50).prop_map(Some)],
-        min_score in prop_oneof![Just(None), Just(Some(0.5))],
+        min_score in prop_oneof![
+            Just(None),
+            Just(Some(MinScore::At(0.5))),
+            Just(Some(MinScore::Auto)),
+        ],
         order in prop_oneof![
             Just(Order::Rank),
             Just(Order::Input),
@@ -128,6 +132,8 @@ proptest! {
         let mut corpus: Corpus<Chunk> = chunks[..split.min(size)].iter().cloned().collect();
         corpus.extend(chunks[split.min(size)..].to_vec());
         let opened = reopened(&corpus, "packs");
+        let has_auto = matches!(ranking, RankBy::Lexical(_));
+        let min_score = min_score.filter(|least| has_auto || *least != MinScore::Auto);
         let mut packer = packer(counter, budget)
             .ranking(ranking)
             .overflow(overflow)

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use budgeteer::pipeline::{self, Call, Counting, Host, Plan, Policy, Subject, Tag};
 use budgeteer::{
     B, Bm25, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, K1,
-    K3, Lexical, Order, Overflow, RankBy, Stemming, Stored, Template, Weights,
+    K3, Lexical, MinScore, Order, Overflow, RankBy, Stemming, Stored, Template, Weights,
 };
 use proptest::prelude::*;
 
@@ -89,7 +89,11 @@ proptest! {
             Just(Overflow::TruncateMiddle),
         ],
         max_chunks in prop_oneof![Just(None), (0_u64..200).prop_map(Some)],
-        min_score in prop_oneof![Just(None), Just(Some(0.5))],
+        min_score in prop_oneof![
+            Just(None),
+            Just(Some(MinScore::At(0.5))),
+            Just(Some(MinScore::Auto)),
+        ],
         is_hybrid in prop::bool::weighted(0.25),
         (k1, b) in prop_oneof![2 => Just((K1, B)), 1 => (0.0..5.0, 0.0..=1.0)],
         (stemming, k3, signals) in (

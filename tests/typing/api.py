@@ -70,6 +70,7 @@ for row in Packer(9).pack_batch([{"query": "q", "chunks": ["a"]}], on_error="yie
     said: str = str(row) if isinstance(row, Exception) else row.text
 
 packer = Packer(8_000, reserve_tokens=500, counter=len, ranking="recency", min_score=0.1)
+choosy = Packer(8_000, min_score="auto")
 documents: Packing[Document] = packer.pack("query", (Document("a"), Document("b")))
 content: str = documents.kept[0].chunk.page_content
 chunks: Packing[Chunk] = context_router(100, truncation="drop").pack("", [Chunk("a")])

@@ -21,6 +21,7 @@ from budgeteer.window import count_messages, count_tools, negotiate, safe_messag
 
 # Words of a packer.
 Packer(9, ranking="bm52")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Packer(9, min_score="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Packer(9, overflow="truncate")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Packer(9, dedupe="nearly")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Packer(9, selection="cover")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias, get_args
 
+MinScore: TypeAlias = float | Literal["auto"]
 Overflow: TypeAlias = Literal["skip", "stop", "truncate_end", "truncate_middle"]
 Dedupe: TypeAlias = Literal["exact", "near"]
 Selection: TypeAlias = Literal["rank", "coverage"]

@@ -10,7 +10,7 @@ from budgeteer._chunk.chunk import refusal
 from budgeteer._codes import NO_POLICY
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.call import Call, begun, in_thread
-from budgeteer._pack.options import Dedupe, Order, Overflow, Selection, Style, Units
+from budgeteer._pack.options import Dedupe, MinScore, Order, Overflow, Selection, Style, Units
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
 from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, raising
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         reserve_tokens: int
         counter: str | Callable[[str], int] | TokenCounter
         ranking: Ranking
-        min_score: float | None
+        min_score: MinScore | None
         overflow: Overflow
         max_chunks: int | None
         dedupe: Dedupe | None
@@ -58,35 +58,35 @@ class Packer:
         max_tokens: The most tokens of the text, from 0 on.
         reserve_tokens: How many of them to leave free, from 0 on.
         counter: A name known to `get_counter` (an encoding, an estimate or a model), a
-            `TokenCounter`, or a function from str to int. The default is exact for GPT-4o and
-            later models. A function is called once for each chunk considered, each assembled text,
-            and the pieces of a cut chunk.
+            `TokenCounter`, or a function from str to int, which is called for chunks, assembled
+            texts and pieces of a cut chunk. The default is exact for GPT-4o and later models.
         ranking: What comes first; ties by input order. ``"lexical"`` (the default),
             ``"bm25"``, ``"embedding"`` and ``"hybrid"`` are short for the classes of
             `budgeteer.ranking`, which have options. ``"keyword"`` ranks by the share of the
             query's keywords in the chunk or its title, ``"recency"`` by the metadata ``mtime``,
             ``"input"`` by input order, ``"score"`` by the chunk's own score.
         min_score: Chunks that score lower are dropped as ``"out_of_scope"``. None keeps all.
-            Scores by words compare within one call only.
+            Scores by words compare within one call only: for them ``"auto"`` is 0.35 times the
+            mean of the three best, and keeps what is linked or has its whole heading in the query.
         overflow: What happens to a chunk that does not fit. ``"skip"`` drops it, ``"stop"`` also
             all after it. ``"truncate_end"`` cuts the first such chunk at its end,
             ``"truncate_middle"`` in its middle; both leave a marker and then skip.
         max_chunks: The most chunks to keep, from 0 on; None for no limit.
         dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one. ``"near"`` also
-            drops one that nearly repeats a kept one: at least four fifths of their five-word runs
-            are common to both, or all of its own are. None keeps duplicates.
-        selection: The order of admission. ``"rank"`` is best first. ``"coverage"`` takes next,
-            among the 512 best chunks, the one that adds most to the query's words covered so far.
-        units: ``"chunk"`` packs whole chunks. ``"sentence"`` packs sentences of the best chunks
+            drops one that shares four fifths of its five-word runs with a kept one, or all of its
+            own. None keeps duplicates.
+        selection: ``"rank"`` admits the best first. ``"coverage"`` takes next, among the 512 best
+            chunks, the one that adds most to the query's words covered so far.
+        units: ``"chunk"`` packs chunks. ``"sentence"`` packs sentences of the best chunks
             first, with `` [...] `` for a gap, then whole chunks; not in presets, and not with
             ``dedupe="near"`` or ``selection="coverage"``.
         order: How kept chunks stand in the text. ``"rank"`` is best first, ``"input"`` as given.
-            ``"document"`` groups them by source, then sorts by the metadata ``position``,
+            ``"document"`` groups by source, then sorts by the metadata ``position``,
             ``index`` or ``offset``. ``"edges"`` puts the best at both ends. ``"sticky"`` keeps the
             order of the previous packing: see `pack`.
         template: ``"plain"`` joins texts by a blank line. ``"tagged"`` writes ``[kind:id] ``
-            before each, ``"markdown"`` a heading; ``"xml"`` writes elements, ``"json"`` a list of
-            objects. Or a `Template` of your own.
+            before each, ``"markdown"`` a heading, ``"xml"`` elements, ``"json"`` a list of objects.
+            Or a `Template`.
         notice: A last line, inside the budget, that counts the chunks left out. True gives
             ``Chunks left out: 3.``; a text of your own may contain ``{count}``. It never takes the
             room of the best chunk. None writes none.
@@ -106,7 +106,7 @@ class Packer:
     reserve_tokens: int = 0
     counter: str | Callable[[str], int] | TokenCounter = "o200k_base"
     ranking: Ranking = "lexical"
-    min_score: float | None = None
+    min_score: MinScore | None = None
     overflow: Overflow = "skip"
     max_chunks: int | None = None
     dedupe: Dedupe | None = "exact"

@@ -169,6 +169,7 @@ class Packing(Generic[T]):
         self._citations = memoryview(packed.citation_tokens).cast("q")
         self._spans = memoryview(packed.spans).cast("q")
         self._cut: int = packed.cut
+        self._least: float | None = packed.least
         scores = packed.scores if packed.unseen is None else packed.unseen
         self._scores = memoryview(scores).cast("d")
         self._dropped_count = len(self._scores) - len(self._kept)
@@ -471,9 +472,12 @@ class Packing(Generic[T]):
 
     def _why_dropped(self, dropped: DroppedChunk[T]) -> str:
         if dropped.reason == "out_of_scope":
-            is_gated = self._max_docs is not None
-            why = "it shares no keyword with the question"
-            return why if is_gated else "its score is below min_score"
+            why = "its score is below min_score"
+            if self._max_docs is not None:
+                why = "it shares no keyword with the question"
+            elif self._least is not None:
+                why = f"its score is below {self._least:.2f}, the automatic min_score"
+            return why
         if dropped.reason == "empty":
             return "its text is empty"
         if dropped.reason == "cap":
@@ -560,7 +564,7 @@ _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
         (
             *("_kept", "_counts", "_citations", "_spans", "_cut", "_scores", "_dropped_count"),
             *("_duplicates", "_counter", "_max_chunks", "_max_docs", "_is_citing"),
-            *("_is_needed_a_bound", "_style", "_is_near"),
+            *("_is_needed_a_bound", "_style", "_is_near", "_least"),
         ),
         Packing._read,
     ),

@@ -8,10 +8,18 @@ from typing import Any
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._codes import BY_RANK, CITE, EXACT, GATE, NO_POLICY, REPEATS, SKIP
+from budgeteer._codes import BY_RANK, CITE, EXACT, GATE, LEXICAL, NO_POLICY, REPEATS, SKIP
 from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._needs import Needs, needs_of
-from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, UNITS, Units
+from budgeteer._pack.options import (
+    DEDUPES,
+    ORDERS,
+    OVERFLOWS,
+    SELECTIONS,
+    UNITS,
+    MinScore,
+    Units,
+)
 from budgeteer._pack.template import Template, notice_of, template_of
 from budgeteer._rank.rankings import Ranked, ranked
 from budgeteer.errors import InvalidArgumentError
@@ -27,7 +35,8 @@ class Prepared:
     Attributes:
         counter: The token counter.
         ranking: The ranking.
-        min_score: A chunk that scores lower is out of scope; None for no such limit.
+        min_score: A chunk that scores lower is out of scope, ``"auto"`` finds it from the scores;
+            None for no such limit.
         overflow: The code of the overflow policy.
         max_chunks: The most chunks to keep; None for no limit.
         dedupe: The code of the duplicates that are dropped.
@@ -50,7 +59,7 @@ class Prepared:
 
     counter: TokenCounter
     ranking: Ranked
-    min_score: float | None
+    min_score: MinScore | None
     overflow: int
     max_chunks: int | None
     dedupe: int
@@ -103,7 +112,6 @@ class Prepared:
         ranks = replace(
             chunks,
             counter=get_counter("chars_div4"),
-            min_score=None,
             overflow=SKIP,
             max_chunks=None,
             order=BY_RANK,
@@ -145,14 +153,22 @@ def prepared(packer: Any) -> Prepared:
         order=ORDERS.index(_validate.choice("order", packer.order, ORDERS)),
         template=template_of("template", packer.template),
         notice=notice_of("notice", packer.notice),
-        min_score=(
-            None if packer.min_score is None else _validate.number("min_score", packer.min_score)
-        ),
+        min_score=None if packer.min_score is None else _min_score(packer.min_score),
         max_chunks=None if max_chunks is None else _validate.tokens("max_chunks", max_chunks),
         dedupe=_dedupe(packer.dedupe),
         units=_validate.choice("units", packer.units, UNITS),
         policy=packer._policy,
     )
+    if found.min_score == "auto":
+        if found.ranking.code != LEXICAL:
+            raise InvalidArgumentError(
+                f"min_score must be a number or None under ranking={found.ranking.name!r}, not "
+                f"'auto': that is for ranking='lexical' and ranking='bm25'"
+            )
+        if found.policy[0] == GATE:
+            raise InvalidArgumentError(
+                "min_score must be a number or None in a context_gate, not 'auto'"
+            )
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {found.units!r}")
@@ -163,6 +179,17 @@ def prepared(packer: Any) -> Prepared:
                 f"units must be 'chunk' under selection={packer.selection!r}"
             )
     return found.with_plan()
+
+
+def _min_score(value: object) -> MinScore:
+    if not isinstance(value, str):
+        return _validate.number("min_score", value)
+    if value == "auto":
+        return "auto"
+    raise InvalidArgumentError(
+        f"min_score must be a number, 'auto' or None, not {value[:80]!r}"
+        f"{_validate.did_you_mean(value, ('auto',))}"
+    )
 
 
 def _dedupe(value: object) -> int:

@@ -7,7 +7,6 @@ packing holds, and this module counts only by packing.
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import label_of, tagger, texts_of
-from budgeteer._codes import DUPLICATE, LEXICAL, REPEATS
+from budgeteer._codes import DUPLICATE, LEXICAL, OUT_OF_SCOPE, REPEATS
 
 if TYPE_CHECKING:
     from budgeteer._pack.call import Call
@@ -88,7 +87,11 @@ class Sentences:
     scores: memoryview[float] = field(init=False)
     signals: bytes = field(init=False)
     order: list[int] = field(init=False)
-    """All chunks, best first."""
+    """All chunks: those out of scope, then the others, best first."""
+
+    out_of_scope: set[int] = field(init=False)
+    least: float | None = field(init=False)
+    """The score from which on chunks are in scope, if it was found from the scores."""
 
     split: list[Extract] = field(init=False)
     may_yield: bool = field(init=False, default=False)
@@ -134,7 +137,7 @@ class Sentences:
             for place, split in enumerate(self.split)
             if split.index in kept and 0 < sizes[place] < split.sentences
         }
-        return _Scored(packed, self.scores.tobytes(), self.signals), counts
+        return _Scored(packed, self.scores.tobytes(), self.signals, self.least), counts
 
     def _rank(self) -> tuple[int, int] | None:
         """Set scores and order; or return a backend's answer for a bad chunk."""
@@ -147,15 +150,15 @@ class Sentences:
         scores = packed.scores if packed.unseen is None else packed.unseen
         self.scores = memoryview(scores).cast("B").cast("d")
         self.signals = packed.signals if packed.unseen is None else packed.unseen.signals()
-        dropped = packed.dropped if packed.unseen is None else packed.unseen.columns()[0]
+        columns = (packed.dropped, packed.reasons)
+        dropped, reasons, *_ = columns if packed.unseen is None else packed.unseen.columns()
         self.order = memoryview(dropped).cast("I").tolist()
+        self.out_of_scope = {*self.order[: reasons.count(OUT_OF_SCOPE)]}
+        self.least = packed.least
         return None
 
     def _is_out_of_scope(self, i: int) -> bool:
-        lowest = self.prepared.min_score
-        if lowest is None:
-            return False
-        return (-math.inf if math.isnan(self.scores[i]) else self.scores[i]) < lowest
+        return i in self.out_of_scope
 
     def _split(self) -> list[Extract]:
         """Split the best chunks until they overfill the budget."""
@@ -351,9 +354,9 @@ class Sentences:
 class _Scored:
     """A backend's answer, with the scores of whole chunks."""
 
-    def __init__(self, packed: Any, scores: bytes, signals: bytes) -> None:
+    def __init__(self, packed: Any, scores: bytes, signals: bytes, least: float | None) -> None:
         self._packed = packed
-        self.scores, self.signals = scores, signals
+        self.scores, self.signals, self.least = scores, signals, least
         self.unseen = None
 
     def __getattr__(self, name: str) -> Any:

@@ -7,6 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,9 @@ def _run(arguments: argparse.Namespace) -> Answer:
     chunks, problems = _chunks(arguments, files, packer.max_tokens - packer.reserve_tokens)
     arguments.bar.stage("Packing")
     packing = packer.pack(arguments.query, chunks)
+    if packer.min_score == "auto" and packing._least is None:  # noqa: SLF001 - nothing scores
+        packer = replace(packer, min_score=_ABOVE_ZERO)
+        packing = packer.pack(arguments.query, chunks)
     answer = answer_of(arguments, packing, packer, where)
     if problems:
         warning = one_line(f"budgeteer: warning: {unread(problems)}")

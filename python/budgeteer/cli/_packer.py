@@ -47,6 +47,8 @@ _OPTIONS = {
     for name, kind in (("lexical", Lexical), ("bm25", Bm25))
 }
 """The options of each ranking that has some."""
+AUTO = tuple(_OPTIONS)
+"""The rankings of ``--min-score auto``."""
 
 
 def add_packer(
@@ -97,7 +99,11 @@ def add_packer(
             help=f"whether {meaning} (default: {'yes' if name in signals else 'no'})",
         )
     parser.add_argument(
-        "--min-score", type=decimal, metavar="X", help="drop chunks that score lower"
+        "--min-score",
+        type=_min_score,
+        metavar="X",
+        help="drop chunks that score lower; 'auto' drops those far below the best, for --ranking "
+        f"{' or '.join(AUTO)}",
     )
     add_choice(parser, "overflow", OVERFLOWS, "what becomes of a chunk that does not fit")
     parser.add_argument("--max-chunks", type=whole, metavar="N", help="the most chunks to keep")
@@ -122,6 +128,10 @@ def add_packer(
     add_output(parser, _OUTPUTS)
 
 
+def _min_score(text: str) -> float | str:
+    return text if text == "auto" else decimal(text, "a number or 'auto'")
+
+
 def _notice(text: str) -> str | bool:
     """Return the text of the notice; `Parser` gives an option without one the empty text."""
     return text or True
@@ -136,9 +146,12 @@ def packer_of(arguments: argparse.Namespace, **defaults: Any) -> Packer:
     }
     options = {**defaults, **options, "template": _template(arguments)}
     options |= {name: None for name in _NULLABLE if options.get(name) == NONE}
+    ranking = options.get("ranking", DEFAULTS["ranking"])
+    if options.get("min_score") == "auto" and ranking not in AUTO:
+        able = " or ".join(AUTO)
+        raise InvalidArgumentError(f"--min-score auto is for --ranking {able}, not {ranking}")
     own = {name: options.pop(name) for name in _OPTIONS["lexical"] if name in options}
     if own:
-        ranking = options.get("ranking", DEFAULTS["ranking"])
         for name, value in own.items():
             if name not in _OPTIONS.get(ranking, ()):
                 able = " or ".join(able for able, names in _OPTIONS.items() if name in names)
@@ -202,7 +215,9 @@ def _why_nothing(
     if not reasons:
         return f"there is no text in {where}"
     # `ask` alone leaves out what scores 0, unless told from which score on.
-    has_word = packer.min_score is not None and arguments.min_score is None
+    has_word = packer.min_score != arguments.min_score
+    if reasons == {"out_of_scope"} and packer.min_score == "auto":
+        return f"nothing with text in {where} scores enough for --min-score auto"
     if reasons == {"out_of_scope"} and not has_word:
         return f"nothing in {where} scores {arguments.min_score!r} or more"
     if reasons == {"out_of_scope"}:

@@ -2,9 +2,10 @@
 
 use budgeteer::pipeline::{Counting, Policy, SignalKind};
 use budgeteer::{
-    Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, Order, Overflow, RankBy,
-    Reason, Selection, Template, Weights,
+    Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, MinScore, Order, Overflow,
+    RankBy, Reason, Selection, Template, Weights,
 };
+use pyo3::FromPyObject;
 
 /// Why a chunk cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +97,21 @@ pub(crate) fn policy((code, max_docs): (u8, u64)) -> Policy {
     }
 }
 
+/// A score, or the name of a way to find it.
+#[derive(FromPyObject)]
+pub(crate) enum MinScoreOption {
+    At(f64),
+    Named(String),
+}
+
+pub(crate) fn min_score(option: MinScoreOption) -> MinScore {
+    match option {
+        MinScoreOption::At(score) => score.into(),
+        MinScoreOption::Named(name) if name == "auto" => MinScore::Auto,
+        MinScoreOption::Named(_) => unreachable!("the facade names no such way"),
+    }
+}
+
 pub(crate) fn overflow(code: u8) -> Overflow {
     match code {
         0 => Overflow::Skip,
@@ -158,10 +174,11 @@ pub(crate) fn keep(code: u8) -> Keep {
     }
 }
 
-/// Returns the kind of a signal, and the chunk that it comes from.
+/// Returns the kind of a signal, and the chunk that it comes from; of a heading
+/// whether it is a whole one.
 pub(crate) fn signal(kind: SignalKind) -> (u32, u32) {
     match kind {
-        SignalKind::Heading => (0, 0),
+        SignalKind::Heading { is_whole } => (0, u32::from(is_whole)),
         SignalKind::Link(chunk) => (1, chunk),
         SignalKind::Feedback(chunk) => (2, chunk),
     }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::{Strings, Texts};
-use crate::codes::{self, ASSEMBLED, HybridOptions, TemplateOptions};
+use crate::codes::{self, ASSEMBLED, HybridOptions, MinScoreOption, TemplateOptions};
 use crate::convert::{Joiner, Lock, column, signed, string, text, utf8};
 use crate::corpus::{CorpusIndex, Unseen, dropped_columns, signals_column};
 use crate::error::guard;
@@ -29,7 +29,7 @@ impl Plan {
         *,
         counter: "tuple[int, float]",
         ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]",
-        min_score: "float | None",
+        min_score: "float | str | None",
         overflow: "int",
         max_chunks: "int | None",
         dedupe: "int",
@@ -43,7 +43,7 @@ impl Plan {
     fn new(
         counter: (u8, f64),
         ranking: (u8, LexicalOptions<'_>, Option<HybridOptions>),
-        min_score: Option<f64>,
+        min_score: Option<MinScoreOption>,
         overflow: u8,
         max_chunks: Option<u64>,
         dedupe: u8,
@@ -59,7 +59,7 @@ impl Plan {
             let plan = pipeline::Plan {
                 counting: codes::counting(counter.0, counter.1),
                 ranking: codes::ranking(code, lexical, weights),
-                min_score,
+                min_score: min_score.map(codes::min_score),
                 overflow: codes::overflow(overflow),
                 max_chunks,
                 dedupe: codes::dedupe(dedupe),
@@ -260,9 +260,12 @@ pub(crate) struct Packed {
     /// The score of each chunk, as float64; None of a corpus.
     scores: Option<Py<PyBytes>>,
     /// What scores by words have besides those of the query's words: for each
-    /// a chunk, a kind and another chunk, as uint32, and the score as float64;
-    /// None of a corpus.
+    /// a chunk, a kind and another chunk, or whether a heading is a whole one, as
+    /// uint32, and the score as float64; None of a corpus.
     signals: Option<Py<PyBytes>>,
+    /// The score from which on chunks are in scope, if it was found from the
+    /// scores; else None.
+    least: Option<f64>,
     /// For a corpus, the object that has the scores, the signals and the
     /// dropped chunks; else None.
     unseen: Option<Py<PyAny>>,
@@ -348,6 +351,7 @@ impl Packed {
             notice_yields: outcome.notice_yields(),
             scores: None,
             signals: None,
+            least: outcome.least(),
             unseen: None,
             dropped: None,
             reasons: None,

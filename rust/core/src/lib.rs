@@ -31,6 +31,7 @@ mod rank;
 mod ranking;
 mod reading;
 mod scan;
+mod scope;
 mod score;
 mod selection;
 mod sentences;
@@ -61,7 +62,7 @@ pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim, Trimmed};
 pub use outcome::{Dropped, DroppedColumns, Kept, Reason};
 pub use packer::Packer;
 pub use packing::{KeptChunk, Packing};
-pub use plan::{Dedupe, Order, Overflow, Selection, Units};
+pub use plan::{Dedupe, MinScore, Order, Overflow, Selection, Units};
 pub use ranking::{B, Bm25, Fusion, Hybrid, K1, K3, Lexical, RankBy, Ranking, Weights};
 pub use score::bm25::{batch_bm25_scores, bm25_scores};
 #[doc(hidden)]

@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::gate::Gate;
 use crate::packing::{Maker, Packing, packing};
 use crate::pipeline;
-use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Policy, Selection, Units};
+use crate::plan::{
+    Call, Counting, Dedupe, MinScore, Order, Overflow, Plan, Policy, Selection, Units,
+};
 use crate::ranking::RankBy;
 use crate::similarity::Vectors;
 use crate::template::Template;
@@ -24,6 +26,9 @@ mod sentences;
 
 const SENTENCES: &str =
     "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
+
+const AUTO: &str = "min_score must be a number, not MinScore::Auto, under rankings other than \
+                    Lexical and Bm25, and in context_gate";
 
 /// Packs chunks into a budget, with options chosen once.
 ///
@@ -138,10 +143,11 @@ impl Packer {
         self
     }
 
-    /// Puts chunks with a lower score out of scope: none by default.
+    /// Puts chunks with a lower score out of scope: none by default. A score,
+    /// or [`MinScore::Auto`].
     #[must_use]
-    pub fn min_score(mut self, score: f64) -> Self {
-        self.plan.min_score = Some(score);
+    pub fn min_score(mut self, score: impl Into<MinScore>) -> Self {
+        self.plan.min_score = Some(score.into());
         self
     }
 
@@ -438,8 +444,15 @@ impl Packer {
         if let Counting::Estimate(estimate) = self.plan.counting {
             estimate.check()?;
         }
-        if self.plan.min_score.is_some_and(f64::is_nan) {
-            return Err(Error::nan_min_score());
+        match self.plan.min_score {
+            Some(MinScore::At(score)) if score.is_nan() => return Err(Error::nan_min_score()),
+            Some(MinScore::Auto)
+                if !matches!(self.plan.ranking, RankBy::Lexical(_))
+                    || matches!(self.plan.policy, Policy::Gate { .. }) =>
+            {
+                return Err(Error::shape(AUTO.into()));
+            }
+            _ => {}
         }
         if self.units == Units::Sentence
             && (self.plan.dedupe == Dedupe::Near

@@ -108,6 +108,8 @@ pub struct Packing {
     /// these, and of all.
     extracts: HashMap<usize, (usize, usize)>,
     signals: Vec<Signal>,
+    /// The score from which on chunks are in scope, if that was found.
+    least: Option<f64>,
 }
 
 /// The properties that a packing keeps of its packer.
@@ -271,6 +273,7 @@ pub(crate) fn packing<D: Document>(
     Packing {
         total_tokens: tokens(outcome.total_tokens),
         budget_tokens: 0,
+        least: outcome.scope.found(),
         is_exact: maker.counter.is_exact(),
         kept,
         dropped: DroppedChunks::new(outcome, call.plan.counting, index, chunks.len()),

@@ -19,6 +19,7 @@ use crate::rank::sort_descending;
 use crate::ranking::{Hybrid, Lexical, RankBy, Weights};
 pub use crate::ranking::{Needs, Own, SortKey, Words};
 use crate::reading::{Measures, Reading};
+use crate::scope::Scope;
 use crate::score::hybrid::fuse;
 use crate::score::lexical::{LexicalScorer, Scored};
 pub use crate::score::lexical::{Signal, SignalKind};
@@ -42,6 +43,7 @@ pub struct Outcome {
     admitted: Admitted,
     /// The places of the kept chunks, in the order of the text.
     places: Vec<u32>,
+    pub(crate) scope: Scope,
     /// The record of the chunks of a corpus that were not looked at.
     unseen: Option<Unseen>,
 }
@@ -53,7 +55,6 @@ struct Unseen {
     sorting: SortKey,
     /// The keys of [`SortKey::Own`], else empty.
     keys: Vec<f64>,
-    min_score: Option<f64>,
 }
 
 impl Outcome {
@@ -89,9 +90,16 @@ impl Outcome {
     #[must_use]
     pub fn dropped_of(&self, measures: &[u32]) -> Cow<'_, DroppedColumns> {
         let Some(unseen) = &self.unseen else { return Cow::Borrowed(&self.admitted.dropped) };
-        let Unseen { trail, sorting, keys, min_score } = unseen;
-        let ranks = ranks(*sorting, keys, *min_score, &self.scores);
+        let Unseen { trail, sorting, keys } = unseen;
+        let ranks = ranks(*sorting, keys, &self.scope, &self.scores);
         Cow::Owned(trail.columns(&ranks, measures, &self.admitted.dropped))
+    }
+
+    /// Returns the score from which on chunks are in scope, if it was found from
+    /// the scores: under [`MinScore::Auto`](crate::MinScore::Auto).
+    #[must_use]
+    pub fn least(&self) -> Option<f64> {
+        self.scope.found()
     }
 
     /// Returns the dropped duplicates, each with the kept chunk that it
@@ -186,14 +194,15 @@ pub fn run_indexed<B: Batch, H: Host>(
         return pack_all(call, batch, scored, reading, host);
     }
     let Scored { scores, signals } = scored;
+    let scope = Scope::new(plan.min_score, &scores, &signals);
     let packer = pack::Packer::new(call, batch, reading, host, DroppedColumns::default());
-    let ranks = ranks(needs.sorting, call.keys, plan.min_score, &scores);
+    let ranks = ranks(needs.sorting, call.keys, &scope, &scores);
     let (admitted, total_tokens, trail) = packer.pack(&Chunks::Ranked(&ranks))?;
     let places = assemble::arrange(&admitted, call, batch);
     let sorting = needs.sorting;
     let keys = if sorting == SortKey::Own { call.keys.to_vec() } else { Vec::new() };
-    let unseen = trail.map(|trail| Unseen { trail, sorting, keys, min_score: plan.min_score });
-    Ok(Outcome { total_tokens, scores, signals, admitted, places, unseen })
+    let unseen = trail.map(|trail| Unseen { trail, sorting, keys });
+    Ok(Outcome { total_tokens, scores, signals, admitted, places, scope, unseen })
 }
 
 /// Returns the scores of a corpus by words.
@@ -250,17 +259,12 @@ fn mixed(call: &Call<'_>, hybrid: &Hybrid, count: usize, found: &[f64]) -> Vec<f
     fuse(count, &columns, hybrid.fusion)
 }
 
-fn ranks<'a>(
-    sorting: SortKey,
-    keys: &'a [f64],
-    min_score: Option<f64>,
-    scores: &'a [f64],
-) -> Ranks<'a> {
+fn ranks<'a>(sorting: SortKey, keys: &'a [f64], scope: &'a Scope, scores: &'a [f64]) -> Ranks<'a> {
     Ranks {
         count: u32::try_from(scores.len()).expect("no corpus has 2^32 chunks"),
         scores,
         keys: sort_keys(sorting, keys, scores),
-        min_score,
+        scope,
     }
 }
 
@@ -286,16 +290,15 @@ fn pack_all<B: Batch, H: Host>(
     let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
     let mut dropped = DroppedColumns::default();
     let mut order: Vec<u32> = (0..count).collect();
-    if let Some(min_score) = plan.min_score {
+    let scope = Scope::new(plan.min_score, &scores, &signals);
+    if !scope.is_all() {
         order.retain(|&index| {
-            let score = scores[index as usize];
-            // A chunk without a score of its own (NaN) ranks last.
-            let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
-            if score < min_score {
+            let is_in_scope = scope.has(index, scores[index as usize]);
+            if !is_in_scope {
                 let reason = Reason::OutOfScope;
                 dropped.push(Dropped { index, reason, needed: 0, available: 0 });
             }
-            score >= min_score
+            is_in_scope
         });
     }
     if let Some(gate) = gate {
@@ -324,5 +327,5 @@ fn pack_all<B: Batch, H: Host>(
     let packer = pack::Packer::new(call, batch, reading, host, dropped);
     let (admitted, total_tokens, _) = packer.pack(&Chunks::Listed(&order))?;
     let places = assemble::arrange(&admitted, call, batch);
-    Ok(Outcome { total_tokens, scores, signals, admitted, places, unseen: None })
+    Ok(Outcome { total_tokens, scores, signals, admitted, places, scope, unseen: None })
 }

@@ -65,6 +65,38 @@ impl From<bool> for Dedupe {
     }
 }
 
+/// Which chunks are in scope, by score.
+///
+/// ```
+/// use budgeteer::{Lexical, MinScore, Packer};
+///
+/// let chunks = ["Green tea is mild.", "Black tea is strong.", "Tea is hot."];
+/// let packer = Packer::new(40).ranking(Lexical::default()).min_score(MinScore::Auto);
+/// let packing = packer.pack("mild green tea", &chunks)?;
+/// assert_eq!(packing.text, "Green tea is mild.");
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MinScore {
+    /// Those with this score or a higher one.
+    At(f64),
+    /// Those with at least 0.35 times the mean of the three best scores of the
+    /// call, or of all scores where there are fewer; where that mean is 0, all.
+    /// And with any score those that a link raised, and those whose whole
+    /// heading the query has. It is an error under a ranking other than
+    /// [`Lexical`](crate::Lexical) and [`Bm25`](crate::Bm25), and in
+    /// [`context_gate`](crate::presets::context_gate).
+    Auto,
+}
+
+impl From<f64> for MinScore {
+    /// Returns [`MinScore::At`].
+    fn from(score: f64) -> Self {
+        Self::At(score)
+    }
+}
+
 /// The order in which chunks are admitted. The packing fits in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -161,8 +193,8 @@ pub struct Plan {
     pub counting: Counting,
     /// The ranking of the chunks.
     pub ranking: RankBy,
-    /// Chunks with a lower score are out of scope.
-    pub min_score: Option<f64>,
+    /// Which chunks are in scope; None for all.
+    pub min_score: Option<MinScore>,
     /// What happens to a chunk that does not fit.
     pub overflow: Overflow,
     /// How many chunks are kept at most.

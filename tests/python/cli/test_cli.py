@@ -294,7 +294,11 @@ def test_bad_input_is_refused(refused, text, message):
         (["--max-chunks", "x"], f"argument --max-chunks: {WHOLE} 'x'"),
         (["--reserve-tokens", -2], f"reserve_tokens must be from 0 to {2**63 - 1}, not -2"),
         (["--min-score", "nan"], "min_score must be a number, not NaN"),
-        (["--min-score", "high"], "argument --min-score: must be a number, not 'high'"),
+        (["--min-score", "high"], "argument --min-score: must be a number or 'auto', not 'high'"),
+        (
+            ["--min-score", "auto", "--ranking", "keyword"],
+            "--min-score auto is for --ranking lexical or bm25, not keyword",
+        ),
         (
             ["--overflow", "truncate"],
             (

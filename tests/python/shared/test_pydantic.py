@@ -179,7 +179,8 @@ def test_options_have_a_schema(mode):
     assert {"type": "string", "enum": ["chunk", "sentence"], "default": "chunk"} == (
         packer["properties"]["units"]
     )
-    assert {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None} == (
+    auto = {"type": "string", "enum": ["auto"]}
+    assert {"anyOf": [{"type": "number"}, auto, {"type": "null"}], "default": None} == (
         packer["properties"]["min_score"]
     )
     settings = schema["properties"]["settings"]["properties"]

@@ -50,6 +50,16 @@ def test_every_option_of_packer_has_a_key():
     assert not [name for name, (_, value) in OPTIONS.items() if value == names_of(Packer)[name]]
 
 
+@pytest.mark.parametrize("ranking", ["lexical", "{bm25: {k1: 2}}"])
+def test_the_cut_off_that_is_found(configured, ranking):
+    """The word of Python is the word of YAML, and what scores far below the best is left out."""
+    config = configured(f"budget: {{min_score: auto, ranking: {ranking}}}\n{NOTE}")
+    assert "auto" == config.packer.min_score
+    packing = config.packer.pack("mild green tea", TEA)
+    reasons = {one.index: one.reason for one in packing.dropped}
+    assert {2: "duplicate", 3: "out_of_scope"}.items() <= reasons.items()
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_means_what_it_means_to_packer(configured, name):
     """Each option reaches the packer, and all others stay Packer's defaults."""

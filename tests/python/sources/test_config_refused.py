@@ -197,7 +197,15 @@ WRONG_BUDGETS = [
     ("{dedupe: None}", "budget.dedupe must be 'exact', 'near' or null, not 'None'"),
     ("{dedupe: 1}", "budget.dedupe must be 'exact', 'near' or null, not int"),
     ("{max_chunks: -1}", f"budget.max_chunks must be from 0 to {MOST}, not -1"),
-    ("{min_score: high}", "budget.min_score must be a float, not str"),
+    ("{min_score: high}", "budget.min_score must be a number, 'auto' or null, not 'high'"),
+    ("{min_score: [1]}", "budget.min_score must be a float, not list"),
+    (
+        "{min_score: auto, ranking: keyword}",
+        (
+            "budget.min_score must be a number or null under ranking: keyword, not 'auto': that "
+            "is for ranking: lexical and ranking: bm25"
+        ),
+    ),
     ("{notice: 1}", "budget.notice must be true, null or a str, not int"),
     ("{notice: ''}", "budget.notice must not be empty; null is for none"),
     ("{units: sentence, dedupe: near}", "budget.units must be 'chunk' under dedupe: near"),

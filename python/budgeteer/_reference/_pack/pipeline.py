@@ -28,6 +28,7 @@ from budgeteer._reference._pack.gate import Gate
 from budgeteer._reference._pack.measure import measure_of
 from budgeteer._reference._pack.outcome import Outcome
 from budgeteer._reference._pack.packer import Packer
+from budgeteer._reference._pack.scope import Scope, scope_of
 from budgeteer._reference._pack.selection import by_coverage
 from budgeteer._reference._pack.sum_of_parts import pack_sum_of_parts
 from budgeteer._reference._pack.template import Template
@@ -56,6 +57,7 @@ class Packed:
     notice_yields: bool
     scores: bytes
     signals: bytes
+    least: float | None
     unseen: None
     dropped: bytes
     reasons: bytes
@@ -72,7 +74,7 @@ class Plan:
     Attributes:
         counter: The kind of counter, and the characters for each token if it counts by them.
         ranking: The ranking; the options of the one by words; the weights of a hybrid one.
-        min_score: A chunk that scores lower is out of scope.
+        min_score: A chunk that scores lower is out of scope; ``"auto"`` finds it from the scores.
         overflow: The overflow policy.
         max_chunks: The most chunks to keep.
         dedupe: The duplicates to drop.
@@ -86,7 +88,7 @@ class Plan:
 
     counter: tuple[int, float]
     ranking: tuple[int, LexicalOptions, HybridWire | None]
-    min_score: float | None
+    min_score: float | str | None
     overflow: int
     max_chunks: int | None
     dedupe: int
@@ -152,7 +154,8 @@ class Plan:
         is_estimate = kind != CALLABLE and not exact.is_exact(kind)
         is_sum = policy == SUM_OF_PARTS and is_estimate
         outcome = Outcome()
-        ranked = rank(ranking, scores, key, self.min_score, outcome)
+        scope = scope_of(self.min_score, scores, scored.signals)
+        ranked = rank(ranking, scores, key, scope, outcome)
         if gated is not None:
             ranked = gated.rank(scores, ranked, outcome)
         if self.selection == COVERAGE and not is_sum:
@@ -167,7 +170,7 @@ class Plan:
                 draft, measure, budget, self.overflow, self.max_chunks, self.dedupe, cite, gated
             )
             total = packer.pack(ranked)
-        return _columns(draft, total, scores, scored.signals)
+        return _columns(draft, total, scores, scored.signals, scope)
 
 
 def _never(*_: object) -> Any:
@@ -193,17 +196,16 @@ def rank(
     ranking: int,
     scores: Sequence[float],
     key: Sequence[float],
-    min_score: float | None,
+    scope: Scope,
     outcome: Outcome,
 ) -> list[int]:
-    """Return the indices, best first; a chunk that scores below *min_score* is out of scope."""
+    """Return the indices of the chunks in scope, best first."""
     order = []
     for i, score in enumerate(scores):
-        # A chunk without a score of its own (NaN) ranks and filters as the lowest.
-        if min_score is not None and (-math.inf if math.isnan(score) else score) < min_score:
-            outcome.drop(i, OUT_OF_SCOPE)
-        else:
+        if scope.has(i, score):
             order.append(i)
+        else:
+            outcome.drop(i, OUT_OF_SCOPE)
     if ranking == INPUT:
         return order
     by = key if ranking == RECENCY else scores
@@ -212,7 +214,11 @@ def rank(
 
 
 def _columns(
-    draft: Draft, total: int, scores: Sequence[float], signals: Sequence[lexical.Signal]
+    draft: Draft,
+    total: int,
+    scores: Sequence[float],
+    signals: Sequence[lexical.Signal],
+    scope: Scope,
 ) -> Packed:
     spans = array("q")
     place = len(draft.template.header)
@@ -236,6 +242,7 @@ def _columns(
         notice_yields=draft.notice_yields,
         scores=array("d", scores).tobytes(),
         signals=b"".join(struct.pack("=IIId", *signal) for signal in signals),
+        least=scope.found,
         unseen=None,
         dropped=array("I", [index for index, _, _, _ in dropped]).tobytes(),
         reasons=bytes([reason for _, reason, _, _ in dropped]),

@@ -53,7 +53,11 @@ class Options(NamedTuple):
 
 
 Signal: TypeAlias = tuple[int, int, int, float]
-"""A text, a kind, another text, and what is added to the score of the first."""
+"""
+A text, a kind, another text, and what is added to the score of the first.
+
+For a heading, 1 in place of the other text says that the query has all its terms.
+"""
 
 
 @dataclass(slots=True)
@@ -121,7 +125,8 @@ class _Scoring:
                         value += idf[term]
                     added = value * (len(hits) / len(stems))
                     scores[i] += added
-                    scored.signals.append((i, HEADING, 0, added))
+                    is_whole = len(hits) == len(stems)
+                    scored.signals.append((i, HEADING, int(is_whole), added))
         if options.links:
             self._link(scored, headings, named)
         if options.feedback:

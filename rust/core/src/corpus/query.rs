@@ -205,7 +205,8 @@ impl Query<'_> {
                 let count = u32::try_from(terms.len()).expect("a query's terms were numbered");
                 let added = sum * (f64::from(count) / f64::from(size));
                 *score += added;
-                signals.push(Signal { chunk, kind: SignalKind::Heading, added });
+                let kind = SignalKind::Heading { is_whole: count == size };
+                signals.push(Signal { chunk, kind, added });
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::outcome::{Dropped, DroppedColumns, Reason};
 use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, sortable};
 use crate::reading::Measures;
+use crate::scope::Scope;
 
 /// The number of chunks in the first batch. Each further batch is eight times
 /// as large.
@@ -40,7 +41,7 @@ pub(crate) struct Ranks<'a> {
     /// The keys by which chunks are ranked, descending; None for the input
     /// order.
     pub(crate) keys: Option<&'a [f64]>,
-    pub(crate) min_score: Option<f64>,
+    pub(crate) scope: &'a Scope,
 }
 
 impl Ranks<'_> {
@@ -49,11 +50,7 @@ impl Ranks<'_> {
     }
 
     fn is_in_scope(&self, index: u32) -> bool {
-        self.min_score.is_none_or(|min_score| {
-            let score = self.scores[index as usize];
-            let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
-            score >= min_score
-        })
+        self.scope.is_all() || self.scope.has(index, self.scores[index as usize])
     }
 
     /// Returns the best candidates behind `after`, best first and at most

@@ -17,6 +17,7 @@ use crate::outcome::Reason;
 use crate::pipeline::{self, Outcome, Signal};
 use crate::plan::{Call, Counting, Dedupe, Order, Overflow, Plan, Selection};
 use crate::ranking::{Lexical, RankBy};
+use crate::scope::Scope;
 use crate::score::heading::heading;
 use crate::score::lexical::batch_lexical_scores;
 use crate::sentences::sentence_spans;
@@ -147,7 +148,8 @@ pub(super) struct Sentences<'a, D> {
     fitting: Plan,
     scores: Vec<f64>,
     signals: Vec<Signal>,
-    /// All chunks, best first.
+    scope: Scope,
+    /// All chunks: those out of scope, then the others, best first.
     order: Vec<usize>,
     split: Vec<Split<'a>>,
     /// Whether the best sentence by itself leaves no room for the notice.
@@ -167,7 +169,6 @@ impl<'a, D: Document> Sentences<'a, D> {
         // Nothing fits, so every chunk is dropped in its turn.
         let plan = Plan {
             counting: Counting::Estimate(Estimate::CharsDiv4),
-            min_score: None,
             overflow: Overflow::Skip,
             max_chunks: None,
             dedupe: Dedupe::Off,
@@ -181,8 +182,9 @@ impl<'a, D: Document> Sentences<'a, D> {
         let mut host = Caller { packer, chunks, indices: None };
         let Ok(outcome) = pipeline::run(&call, &Documents::new(chunks), &mut host);
         let order = outcome.dropped().iter().map(|dropped| dropped.index as usize).collect();
-        let Outcome { scores, signals, .. } = outcome;
-        let plan = Plan { ranking: RankBy::Score, min_score: Some(0.0), ..packer.plan.clone() };
+        let Outcome { scores, signals, scope, .. } = outcome;
+        let plan =
+            Plan { ranking: RankBy::Score, min_score: Some(0.0.into()), ..packer.plan.clone() };
         let fitting = Plan { overflow: Overflow::Skip, dedupe: Dedupe::Off, ..plan.clone() };
         let mut sentences = Self {
             packer,
@@ -194,6 +196,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             fitting,
             scores,
             signals,
+            scope,
             order,
             split: Vec::new(),
             may_yield: false,
@@ -226,10 +229,8 @@ impl<'a, D: Document> Sentences<'a, D> {
     }
 
     fn is_out_of_scope(&self, index: usize) -> bool {
-        self.packer.plan.min_score.is_some_and(|lowest| {
-            let score = self.scores[index];
-            (if score.is_nan() { f64::NEG_INFINITY } else { score }) < lowest
-        })
+        let number = u32::try_from(index).expect("no batch has 2^32 chunks");
+        !self.scope.has(number, self.scores[index])
     }
 
     /// Packs the best sentences that fit, and whole chunks into what is left.
@@ -460,6 +461,7 @@ impl<'a, D: Document> Sentences<'a, D> {
         let Ok(mut outcome) = pipeline::run(&call, &documents, &mut host);
         outcome.scores.clone_from(&self.scores);
         outcome.signals.clone_from(&self.signals);
+        outcome.scope.clone_from(&self.scope);
         let yields = outcome.notice_yields();
         let mut packing = {
             let text = outcome.text(&call, &documents);

@@ -59,7 +59,7 @@ impl Packing {
     fn why_scored(&self, index: usize) -> String {
         let parts = self.signals.iter().filter(|signal| signal.chunk as usize == index);
         let parts = parts.map(|&Signal { kind, added, .. }| match kind {
-            SignalKind::Heading => format!("{added:.2} for its heading"),
+            SignalKind::Heading { .. } => format!("{added:.2} for its heading"),
             SignalKind::Link(source) => {
                 format!("{added:.2} linked from chunk {source} by its heading")
             }
@@ -129,7 +129,10 @@ impl Packing {
             Reason::OutOfScope if maker.max_docs.is_some() => {
                 "it shares no keyword with the question".into()
             }
-            Reason::OutOfScope => "its score is below min_score".into(),
+            Reason::OutOfScope => match self.least {
+                Some(least) => format!("its score is below {least:.2}, the automatic min_score"),
+                None => "its score is below min_score".into(),
+            },
             Reason::Empty => "its text is empty".into(),
             Reason::Cap if maker.max_docs.is_some() => {
                 let documents = counted(maker.max_docs.unwrap_or_default(), "document");

@@ -44,7 +44,10 @@ pub struct Signal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalKind {
     /// Words of the query in the heading.
-    Heading,
+    Heading {
+        /// Whether all words of the heading are there.
+        is_whole: bool,
+    },
     /// The heading stands in the text of that chunk.
     Link(u32),
     /// Words of that chunk, the best one.
@@ -139,7 +142,8 @@ impl<'a> LexicalScorer<'a> {
             let sum = found.iter().fold(0.0, |sum, &term| sum + idf[term as usize]);
             let added = sum * (f64::from(*count) / f64::from(*size));
             scores[*place as usize] += added;
-            signals.push(Signal { chunk: *place, kind: SignalKind::Heading, added });
+            let kind = SignalKind::Heading { is_whole: count == size };
+            signals.push(Signal { chunk: *place, kind, added });
             rest = others;
         }
         let mut found = Scored { scores, signals };
