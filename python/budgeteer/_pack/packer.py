@@ -85,8 +85,8 @@ class Packer:
             ``index`` or ``offset``. ``"edges"`` puts the best at both ends. ``"sticky"`` keeps the
             order of the previous packing: see `pack`.
         template: ``"plain"`` joins texts by a blank line. ``"tagged"`` writes ``[kind:id] ``
-            before each, ``"markdown"`` a heading, ``"xml"`` elements, ``"json"`` a list of objects.
-            Or a `Template`.
+            before each, ``"markdown"`` a heading, ``"xml"`` elements, ``"json"`` a list of
+            objects. Or a `Template`.
         notice: A last line, inside the budget, that counts the chunks left out. True gives
             ``Chunks left out: 3.``; a text of your own may contain ``{count}``. It never takes the
             room of the best chunk. None writes none.
