@@ -90,7 +90,7 @@ impl<'a> Named<'a> {
         }
         let mut by_size: HashMap<usize, HashSet<&[u8]>> = HashMap::new();
         for run in runs {
-            let size = 1 + run.iter().filter(|&&byte| byte == b' ').count();
+            let size = 1 + memchr::memchr_iter(b' ', run).count();
             if size <= MAX_RUN {
                 by_size.entry(size).or_default().insert(run);
             }
