@@ -131,6 +131,8 @@ pub struct Index {
     columns: Columns,
     total_chars: usize,
     total_length: u64,
+    /// The length of the longest chunk.
+    longest: u32,
     /// In the order of the chunks that they cover, without a gap.
     parts: Vec<Arc<Part>>,
 }
@@ -285,6 +287,7 @@ impl Index {
     fn with_totals(mut self) -> Self {
         self.total_chars = self.columns.chars.iter().map(|&chars| chars as usize).sum();
         self.total_length = self.columns.lengths.iter().map(|&length| u64::from(length)).sum();
+        self.longest = self.columns.lengths.iter().copied().max().unwrap_or(0);
         self
     }
 

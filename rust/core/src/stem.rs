@@ -207,6 +207,9 @@ impl Stemming {
         if let (&[.., b'i', b'e'], "english", true) = (stem, language, is_ascii) {
             beginnings.push([&stem[..stem.len() - 2], b"y"].concat()); // dying is die
         }
+        if let (&[first, b'i'], "french") = (stem, language) {
+            beginnings.push(vec![first, b'y']); // oyissement is oi
+        }
         Some(beginnings)
     }
 }
@@ -245,7 +248,7 @@ mod tests {
             "", "s", "es", "ed", "eed", "edly", "ies", "ied", "ying", "yings", "ing", "ly",
             "ation", "ational", "ement", "euse", "ais", "era", "are", "ando", "zione", "mente",
             "idad", "er", "en", "et", "hets", "lig", "fullt", "heit", "ung", "isch", "ss", "e",
-            "y", "amos", "asse",
+            "y", "amos", "asse", "issement",
         ];
         let letters = b"aeiouybdlnqrstz2";
         for language in KEEPING_ONE {

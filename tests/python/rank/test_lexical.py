@@ -392,6 +392,24 @@ def test_links_go_to_worse_chunks_only(backend):
     assert [before[0], before[1] + 0.2 * before[0]] == scored(alike, "tea", **by)
 
 
+def test_many_headings_that_begin_alike(backend):
+    """Many headings take the time of the text, not that of as many searches, and link alike."""
+    rng = random.Random(17)
+    words = [rng.choice("pq") for _ in range(3_000)]
+    long = [rng.choice("pq") for _ in range(40)]
+    named = [" ".join(words[at : at + 3 + at % 30]) for at in range(0, 300, 10)]
+    others = [" ".join(["p", *(rng.choice("pq") for _ in range(28)), "p"]) for _ in range(200)]
+    source = " ".join(["tea tea", *words, *long])
+    chunks = [source, *((heading, "rye") for heading in (*named, *others, " ".join(long)))]
+    values = scored(chunks, "tea", **only(links=True))
+
+    fits = [len(heading.split()) <= 32 for heading in named]
+    assert [values[0] / 5 if fit else 0.0 for fit in fits] == values[1 : len(named) + 1]
+    is_named = [f" {heading} " in f" {source} " for heading in others]
+    assert [values[0] / 5 if named else 0.0 for named in is_named] == values[len(named) + 1 : -1]
+    assert 0.0 == values[-1]
+
+
 def test_nothing_is_linked_where_nothing_scores(backend):
     """A chunk that has no word of the query names none, and none stands out."""
     chunks = [("Oslo", "It is cold."), "We went to Oslo.", "Oslo is far."]
@@ -463,6 +481,18 @@ def test_feedback_leaves_stopwords_out(backend):
 
     assert 0.0 == scored(items, "tea", **only(feedback=True))[1]
     assert 0.0 < scored(items, "tea", **only(feedback=True, stopwords=None))[1]
+
+
+def test_feedback_with_an_empty_stem(backend):
+    """A word may be nothing but an ending: it counts as any other."""
+    items = ["tea \u0930\u0924", "\u0930\u0924 rye", "oat"]
+
+    assert 0.0 < scored(items, "tea", **only(feedback=True, stemming="nepali"))[1]
+
+
+def test_a_final_y_that_becomes_i_in_a_stem(backend):
+    """A short French stem may differ from its word in the second letter."""
+    assert 0.0 < scored(["ayissement"], "ayissement", **only(stemming="french"))[0]
 
 
 def test_stemming_and_stopwords(backend):

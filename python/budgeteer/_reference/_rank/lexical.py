@@ -33,6 +33,9 @@ FEEDBACK = 0.2
 LEAST_FREQUENCY = 2.0
 """The number of chunks that must have such a word."""
 
+DIGITS = tuple("0123456789")
+"""What numbers begin with. A stem may be empty, which is none."""
+
 
 class Options(NamedTuple):
     """The options of the ranking, as a backend takes them."""
@@ -163,7 +166,7 @@ class _Scoring:
             return
         strong = []
         for term in self.counted[best]:
-            if term is None or term in self.wanted or term[0] in "0123456789":
+            if term is None or term in self.wanted or term.startswith(DIGITS):
                 continue
             if self._frequency(term) >= LEAST_FREQUENCY:
                 idf = self._idf(term)

@@ -26,6 +26,10 @@ const STEMMING: usize = 1_000;
 /// Counting the words of a heading takes as long as reading this many.
 const COUNTING: usize = 100;
 
+/// Taking links and feedback from the best chunks takes, for each of their
+/// terms, as long as reading this many; where headings repeat, still longer.
+const FOLLOWING: usize = 300;
+
 /// The lists of a term, each with its postings.
 pub(super) type Lists<'a> = Vec<(&'a Postings, List<'a>)>;
 
@@ -122,7 +126,9 @@ impl Query<'_> {
     pub(crate) fn cost(&self) -> usize {
         let lists = self.terms.iter().chain(&self.headings).flatten();
         let found = lists.map(|(_, list)| list.frequency as usize);
-        SCORING * found.sum::<usize>() + SCORING / 2 * self.index.len()
+        let scoring = SCORING * found.sum::<usize>() + SCORING / 2 * self.index.len();
+        let follows = self.lexical.links || self.lexical.feedback;
+        scoring + if follows { FOLLOWING * self.index.longest as usize } else { 0 }
     }
 
     /// Returns the scores of all chunks. Where feedback needs words that have
@@ -375,5 +381,26 @@ impl Norms<'_> {
     fn of(&self, chunk: u32) -> f64 {
         let length = f64::from(self.lengths[chunk as usize]);
         self.k1 * (self.rest + self.b * (length / self.average))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Documents;
+
+    /// A chunk that may be read for its links and words counts, its title too.
+    #[test]
+    fn a_long_chunk_takes_time() {
+        let chunks = [crate::Chunk::new("tea").title("rye ".repeat(10_000))];
+        let index = Index::new(&Documents::new(&chunks));
+        let cost = |links, feedback| {
+            let lexical = Lexical { links, feedback, ..Lexical::default() };
+            index.query("tea".into(), &lexical).expect("it has a list").cost()
+        };
+        assert!(cost(false, false) < 100);
+        for (links, feedback) in [(true, false), (false, true)] {
+            assert!(cost(links, feedback) > 10_000 * FOLLOWING);
+        }
     }
 }

@@ -99,8 +99,12 @@ pub(super) fn finish<B: Batch, H: Host>(
     total: usize,
     host: &mut H,
 ) -> Result<Scored, H::Error> {
-    let mut scored = lexical.scored(batch);
-    feed_back(lexical.feedback(batch, &scored), &mut scored, batch, total, host)?;
+    let (mut scored, feedback) = host.work(total, |_| {
+        let scored = lexical.scored(batch);
+        let feedback = lexical.feedback(batch, &scored);
+        (scored, feedback)
+    })?;
+    feed_back(feedback, &mut scored, batch, total, host)?;
     Ok(scored)
 }
 

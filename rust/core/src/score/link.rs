@@ -1,5 +1,7 @@
 //! Links: texts that the best texts name by their headings.
 
+use std::collections::{HashMap, HashSet};
+
 use memchr::memmem;
 
 use super::heading::heading;
@@ -71,6 +73,48 @@ impl Source {
     }
 }
 
+/// How many headings are looked for in a source one by one. Each takes the time
+/// of reading it.
+const FEW: usize = 64;
+
+/// Tells which of a few or many runs a source contains.
+enum Named<'a> {
+    Searched(&'a Source),
+    Known(HashSet<&'a [u8]>),
+}
+
+impl<'a> Named<'a> {
+    fn new(source: &'a Source, runs: &[&'a [u8]]) -> Self {
+        if runs.len() <= FEW {
+            return Self::Searched(source);
+        }
+        let mut by_size: HashMap<usize, HashSet<&[u8]>> = HashMap::new();
+        for run in runs {
+            let size = 1 + memchr::memchr_iter(b' ', run).count();
+            if size <= MAX_RUN {
+                by_size.entry(size).or_default().insert(run);
+            }
+        }
+        let mut known = HashSet::new();
+        for part in &source.parts {
+            let spaces: Vec<usize> = memchr::memchr_iter(b' ', part).collect();
+            for (&size, runs) in &by_size {
+                let ends = spaces.iter().skip(size);
+                let windows = spaces.iter().zip(ends).map(|(start, &end)| &part[start + 1..end]);
+                known.extend(windows.filter_map(|window| runs.get(window)));
+            }
+        }
+        Self::Known(known)
+    }
+
+    fn has(&self, run: &[u8]) -> bool {
+        match self {
+            Self::Searched(source) => source.contains(run),
+            Self::Known(runs) => runs.contains(run),
+        }
+    }
+}
+
 fn spaced(run: &[u8]) -> Vec<u8> {
     [b" ", run, b" "].concat()
 }
@@ -137,18 +181,23 @@ impl Linker {
                 before = own;
             }
         }
+        let mut candidates = Vec::new();
         for (at, &key) in self.keys.iter().enumerate() {
-            if key == 0 || keys[usize::from(key >> 6)] & 1 << (key & 63) == 0 {
-                continue;
+            if key != 0 && keys[usize::from(key >> 6)] & 1 << (key & 63) != 0 {
+                candidates.push((at, run_of(heading(batch.text(at), batch.title(at)))));
             }
-            let run = run_of(heading(batch.text(at), batch.title(at)));
-            let own = (scored.scores[at], at);
-            let source = sources.iter().find(|(place, score, source)| {
-                is_behind(own, (*score, *place)) && run != source.heading && source.contains(&run)
+        }
+        let runs: Vec<&[u8]> = candidates.iter().map(|(_, run)| run.as_slice()).collect();
+        let named: Vec<_> =
+            sources.iter().map(|(_, _, source)| Named::new(source, &runs)).collect();
+        for (at, run) in &candidates {
+            let own = (scored.scores[*at], *at);
+            let source = sources.iter().zip(&named).find(|((place, score, source), named)| {
+                is_behind(own, (*score, *place)) && *run != source.heading && named.has(run)
             });
-            if let Some(&(place, score, _)) = source.filter(|_| may_link(&run, query, bm25)) {
+            if let Some((&(place, score, _), _)) = source.filter(|_| may_link(run, query, bm25)) {
                 let kind = SignalKind::Link(index(place));
-                scored.signals.push(Signal { chunk: index(at), kind, added: LINK * score });
+                scored.signals.push(Signal { chunk: index(*at), kind, added: LINK * score });
             }
         }
         let links = scored.signals.iter().filter(|link| matches!(link.kind, SignalKind::Link(_)));
@@ -206,6 +255,24 @@ mod tests {
         }
         for run in ["n", "ew york", "new yor", "york the", "times york", "a a a"] {
             assert!(!source.contains(run.as_bytes()), "{run}");
+        }
+    }
+
+    #[test]
+    fn many_runs_are_found_as_few_are() {
+        let source = Source {
+            heading: Vec::new(),
+            parts: [spaced(b"in the new york times ba a a"), spaced(b"")],
+        };
+        let filler: Vec<String> = (0..FEW).map(|i| format!("in the {i}")).collect();
+        let runs =
+            ["in", "new york", "a a", "in the new york times ba a a", "n", "ew york", "a a a"];
+        let runs: Vec<&[u8]> =
+            runs.into_iter().chain(filler.iter().map(String::as_str)).map(str::as_bytes).collect();
+        let named = Named::new(&source, &runs);
+        assert!(matches!(named, Named::Known(_)));
+        for run in runs {
+            assert_eq!(source.contains(run), named.has(run));
         }
     }
 }
