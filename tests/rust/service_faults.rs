@@ -412,7 +412,7 @@ fn given_a_corpus_when_retrieving_then_the_chunks_are_those_of_packing() {
     let opened = Corpus::open(&path).unwrap();
 
     for query in ["green tea", "the", "", "nothing here", "Mild rye, black rye?"] {
-        let packer = Packer::new(usize::MAX).ranking(Ranking::Bm25).dedupe(Dedupe::Off);
+        let packer = Packer::new(usize::MAX).dedupe(Dedupe::Off);
         let packing = packer.pack_corpus(query, &corpus).unwrap();
         let mut ranked: Vec<_> =
             packing.kept.iter().map(|kept| (kept.score.unwrap(), kept.index)).collect();
