@@ -6,7 +6,7 @@ use crate::text::{Text, is_space};
 const MAX_CHARS: usize = 120;
 
 /// Returns the heading of a text with its title: the title, else a first line
-/// of at most [`MAX_CHARS`] code points that is not blank and has something
+/// of at most 120 code points that is not blank and has something
 /// behind it; else nothing. Spaces and words in parentheses at its end are left
 /// out, together.
 ///
