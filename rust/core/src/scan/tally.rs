@@ -334,8 +334,8 @@ impl Iterator for Places {
     }
 }
 
-/// A scan of one text.
-struct Scan<'s, L: Lanes> {
+/// A scan of one text, for few terms or for many.
+struct Scan<'s, L: Lanes, const MANY: bool> {
     scanner: &'s TermScanner,
     folded: &'s [u8],
     word: L::Table,
@@ -346,7 +346,7 @@ struct Scan<'s, L: Lanes> {
 }
 
 #[allow(clippy::inline_always)] // the instructions are only at hand in the caller
-impl<'s, L: Lanes> Scan<'s, L> {
+impl<'s, L: Lanes, const MANY: bool> Scan<'s, L, MANY> {
     /// # Safety
     ///
     /// The processor must have the instructions of `L`.
@@ -383,15 +383,14 @@ impl<'s, L: Lanes> Scan<'s, L> {
             let look_up = |offset: usize, table| L::look_up(table, L::load(start.add(offset)));
             let [one, two, three, four] = self.first;
             let first = L::and(L::and(L::look_up(one, here), look_up(1, two)), look_up(2, three));
-            let first =
-                if self.scanner.marks.is_some() { L::and(first, look_up(3, four)) } else { first };
+            let first = if MANY { L::and(first, look_up(3, four)) } else { first };
             (starts, L::both_nonzero(first, first) & starts)
         };
         self.words += u64::from(starts.count_ones());
         if candidates == 0 {
             return;
         }
-        if let Some(marks) = &self.scanner.marks {
+        if let (true, Some(marks)) = (MANY, &self.scanner.marks) {
             // SAFETY: as this function's contract says.
             candidates = unsafe { Self::marked(marks, start, candidates) };
             if self.scanner.is_for_beginnings {
@@ -407,7 +406,7 @@ impl<'s, L: Lanes> Scan<'s, L> {
 }
 
 #[allow(clippy::inline_always)] // as above
-impl<L: Lanes> Scan<'_, L> {
+impl<L: Lanes, const MANY: bool> Scan<'_, L, MANY> {
     /// Returns those of `starts`, the places of words behind `start`, that
     /// have a mark.
     ///
@@ -435,13 +434,35 @@ impl<L: Lanes> Scan<'_, L> {
 #[inline(always)]
 #[allow(clippy::inline_always)] // the instructions are only at hand in the caller
 pub(super) unsafe fn scan<L: Lanes>(scanner: &TermScanner, folded: &[u8], tally: &mut Tally) {
+    // SAFETY: as this function's contract says.
+    unsafe {
+        if scanner.marks.is_some() {
+            scan_terms::<L, true>(scanner, folded, tally);
+        } else {
+            scan_terms::<L, false>(scanner, folded, tally);
+        }
+    }
+}
+
+/// Does the same for few terms or for many.
+///
+/// # Safety
+///
+/// The processor must have the instructions of `L`.
+#[inline(always)]
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+unsafe fn scan_terms<L: Lanes, const MANY: bool>(
+    scanner: &TermScanner,
+    folded: &[u8],
+    tally: &mut Tally,
+) {
     let length = folded.len();
     let mut padded = [b' '; MAX_WIDTH + FIRST];
     // SAFETY: the caller guarantees the instructions. The bytes that are read
     // are either of the padded copy, which has MAX_WIDTH + FIRST bytes, or of
     // `folded` from `at` on, which the loop's condition makes sure of.
     unsafe {
-        let mut scan = Scan::<L>::new(scanner, folded);
+        let mut scan = Scan::<L, MANY>::new(scanner, folded);
         let mut at = 0;
         while at + L::WIDTH + FIRST - 1 <= length {
             scan.block(folded.as_ptr().add(at), at, u64::MAX, tally);
