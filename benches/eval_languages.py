@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from questions import interval
+from questions import interval, shown
 from texts import real_text
 
 from budgeteer.ranking import bm25_scores, lexical_scores
@@ -107,9 +107,7 @@ def main() -> None:
         )
         for name, found in gains.items():
             found.append(interval(list(1 / np.asarray(ranks[name]) - base)))
-            gain, low, high = found[-1]
-            star = "*" if low > 0 or high < 0 else " "
-            print(f"{gain:+9.3f} [{low:+.3f} {high:+.3f}]{star}", end="")
+            print(f"   {shown(*found[-1])}", end="")
         print(flush=True)
     for name, found in gains.items():
         mean, low, high = interval([gain for gain, _, _ in found])

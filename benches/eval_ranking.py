@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_system import charged, ranked
-from questions import MADE, answer_in, evidence_in, folded, interval, ndcg, records_of
+from questions import answer_in, asked, evidence_in, folded, interval, ndcg, shown
 
 from budgeteer import Packer
 from budgeteer.ranking import Bm25, Lexical
@@ -189,9 +189,7 @@ def cell(
     mean = math.fsum(known) / len(known)
     if not pairs:
         return f"{mean:6.3f}"
-    gain, low, high = interval([one - other for one, other in pairs])
-    star = "*" if low > 0 or high < 0 else " "
-    return f"{mean:6.3f} {gain:+.3f} [{low:+.3f} {high:+.3f}]{star}"
+    return f"{mean:6.3f} {shown(*interval([one - other for one, other in pairs]))}"
 
 
 def report(
@@ -235,16 +233,14 @@ def main() -> None:
     logging.disable(logging.WARNING)  # of other packages, once for each list
     usual = "32,64" if arguments.smoke else "256,512,1024"
     budgets = [int(budget) for budget in (arguments.budgets or usual).split(",")]
-    made = {"made questions": MADE} if arguments.smoke else {}
-    read = {path.name: [*records_of(path)][: arguments.max] for path in arguments.files}
-    for name, records in {**made, **read}.items():
-        asked = pooled(records) if arguments.pool else records
-        print(f"\n{name}: {len(asked)} questions, {len(asked[0]['chunks'])} chunks", flush=True)
-        tables = {each: rows_of(asked, ranking, budgets) for each, ranking in RANKINGS.items()}
+    for name, records in asked(arguments).items():
+        whole = pooled(records) if arguments.pool else records
+        print(f"\n{name}: {len(whole)} questions, {len(whole[0]['chunks'])} chunks", flush=True)
+        tables = {each: rows_of(whole, ranking, budgets) for each, ranking in RANKINGS.items()}
         peers = {
             peer: rows
             for peer, make in ({} if arguments.skip_peers else PEERS).items()
-            if (rows := rows_of_peer(asked, peer, make, budgets))
+            if (rows := rows_of_peer(whole, peer, make, budgets))
         }
         report(tables, peers, budgets)
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_system import charged
-from questions import MADE, answer_in, evidence_in, folded, interval, records_of
+from questions import answer_in, asked, evidence_in, folded, interval, shown
 
 from budgeteer import Packer
 
@@ -52,9 +52,7 @@ def change(units: str, pairs: list[tuple[float, float]]) -> str:
     """Return the gain of sentences with its interval, or nothing for chunks."""
     if units == "chunk":
         return ""
-    gain, low, high = interval([one - other for one, other in pairs])
-    star = "*" if low > 0 or high < 0 else ""
-    return f" ({gain:+.3f} [{low:+.3f} {high:+.3f}]{star})"
+    return f" ({shown(*interval([one - other for one, other in pairs])).rstrip()})"
 
 
 def main() -> None:
@@ -65,9 +63,7 @@ def main() -> None:
     parser.add_argument("--max", type=int, help="the most questions of each file")
     parser.add_argument("--smoke", action="store_true", help="two questions: does it run?")
     arguments = parser.parse_args()
-    made = {"made questions": MADE} if arguments.smoke else {}
-    read = {path.name: [*records_of(path)][: arguments.max] for path in arguments.files}
-    for name, records in {**made, **read}.items():
+    for name, records in asked(arguments).items():
         print(f"\n{name}: {len(records)} questions")
         for budget in map(int, arguments.budgets.split(",")):
             rows = {}

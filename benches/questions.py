@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
@@ -89,6 +90,18 @@ def ndcg(ranked: Sequence[Any], gold: set[Any]) -> float:
     """Return the nDCG of the first ten, with equal gain for each gold one."""
     gain = sum(1 / math.log2(place + 2) for place, one in enumerate(ranked[:10]) if one in gold)
     return gain / sum(1 / math.log2(place + 2) for place in range(min(10, len(gold))))
+
+
+def asked(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """Return the questions of the arguments ``files``, ``max`` and ``smoke``, by their names."""
+    made = {"made questions": MADE} if arguments.smoke else {}
+    read = {path.name: [*records_of(path)][: arguments.max] for path in arguments.files}
+    return {**made, **read}
+
+
+def shown(gain: float, low: float, high: float) -> str:
+    """Return a gain with its interval, and a star if that excludes 0."""
+    return f"{gain:+.3f} [{low:+.3f} {high:+.3f}]{'*' if low > 0 or high < 0 else ' '}"
 
 
 def interval(apart: Sequence[float]) -> tuple[float, float, float]:

@@ -199,7 +199,7 @@ class Embedding:
             raise InvalidArgumentError(f"embedder must have a method embed, not {found}")
         if self.fallback is None or isinstance(self.fallback, (Lexical, Bm25)):
             pass
-        elif not isinstance(self.fallback, str) or self.fallback not in _NAMES.values():
+        elif not isinstance(self.fallback, str) or self.fallback not in KINDS_BY_WORDS:
             is_text = isinstance(self.fallback, str)
             found = f"{self.fallback[:80]!r}" if is_text else _validate.type_name(self.fallback)
             raise InvalidArgumentError(
@@ -325,7 +325,7 @@ class Ranked(NamedTuple):
     by_words: Lexical | Bm25
     hybrid: HybridWire | None = None
     embedder: Embedder | None = None
-    fallback: Lexical | Bm25 | None = None
+    fallback: Literal["lexical", "bm25"] | Lexical | Bm25 | None = None
 
     @property
     def needs(self) -> Needs:
@@ -344,10 +344,9 @@ class Ranked(NamedTuple):
         return self.code, self.by_words._wire, self.hybrid  # noqa: SLF001
 
 
-_SHORT: dict[str, Any] = {
-    "lexical": Lexical, "bm25": Bm25, "embedding": Embedding, "hybrid": Hybrid
-}  # fmt: skip
-_NAMES: dict[type, RankingName] = {Lexical: "lexical", Bm25: "bm25"}
+KINDS_BY_WORDS: dict[str, Any] = {"lexical": Lexical, "bm25": Bm25}
+"""The rankings by words that have options."""
+_SHORT: dict[str, Any] = {**KINDS_BY_WORDS, "embedding": Embedding, "hybrid": Hybrid}
 _CODES: dict[RankingName, int] = {
     "keyword": _codes.KEYWORD,
     "recency": _codes.RECENCY,
@@ -364,24 +363,19 @@ def ranked(value: object) -> Ranked:
             return Ranked(name, _CODES[name], Bm25())
         value = _SHORT[name]()
     if isinstance(value, (Lexical, Bm25)):
-        return Ranked(_NAMES[type(value)], _codes.LEXICAL, value)
+        name = "lexical" if isinstance(value, Lexical) else "bm25"
+        return Ranked(name, _codes.LEXICAL, value)
     if isinstance(value, Embedding):
-        fallback = value.fallback
-        if isinstance(fallback, str):
-            fallback = _SHORT[fallback]()
-        return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, fallback)
+        return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, value.fallback)
     if isinstance(value, Hybrid):
         embedding = value.embedding
-        fallback = value.bm25 if embedding.fallback == "bm25" else embedding.fallback
-        if isinstance(fallback, str):
-            fallback = _SHORT[fallback]()
         return Ranked(
             "hybrid",
             _codes.HYBRID,
             value.bm25,
             value._wire,  # noqa: SLF001 - a part of the ranking
             embedding.embedder,
-            fallback,
+            value.bm25 if embedding.fallback == "bm25" else embedding.fallback,
         )
     raise InvalidArgumentError(
         f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Lexical, Bm25, Embedding or "

@@ -14,6 +14,7 @@ from budgeteer._pack.options import STYLES, Overflow
 from budgeteer._pack.packer import Packer
 from budgeteer._pack.template import Template
 from budgeteer._rank.rankings import (
+    KINDS_BY_WORDS,
     NAMES,
     Bm25,
     Embedding,
@@ -64,7 +65,7 @@ OLDER_DEFAULTS: dict[str, Any] = {
 }
 """The defaults of a budget with an older spelling: all of them, so that Packer decides none."""
 
-_WITH_OPTIONS = ("lexical", "bm25", "embedding", "hybrid")
+_WITH_OPTIONS = (*KINDS_BY_WORDS, "embedding", "hybrid")
 
 
 def budget_of(value: object, base: Path) -> tuple[Packer, OpenAIEmbedder | None]:
@@ -144,8 +145,8 @@ def _ranking(key: str, value: object, embedder: OpenAIEmbedder | None) -> Rankin
         if len(value) != 1:
             raise InvalidArgumentError(f"{key} must have one ranking, not {len(value)}")
         ((name, options),) = mapping(key, value, _WITH_OPTIONS).items()
-        if name in _BY_WORDS:
-            return _by_words(f"{key}.{name}", _BY_WORDS[name], options)  # type: ignore[no-any-return]
+        if name in KINDS_BY_WORDS:
+            return _by_words(f"{key}.{name}", KINDS_BY_WORDS[name], options)  # type: ignore[no-any-return]
     elif isinstance(value, str):
         name, options = _validate.choice(key, value, names), {}
     else:
@@ -160,9 +161,6 @@ def _ranking(key: str, value: object, embedder: OpenAIEmbedder | None) -> Rankin
     return name  # type: ignore[return-value]  # it is one of them
 
 
-_BY_WORDS: dict[str, Any] = {"lexical": Lexical, "bm25": Bm25}
-
-
 def _by_words(key: str, kind: Any, value: object) -> Any:
     return _made(key, kind, mapping(key, value, _names(kind)))
 
@@ -170,11 +168,11 @@ def _by_words(key: str, kind: Any, value: object) -> Any:
 def _either(key: str, value: object) -> Lexical | Bm25:
     """Return a ranking by words: its name, its name with options, or the options of BM25."""
     if isinstance(value, str):
-        value = {_validate.choice(key, value, tuple(_BY_WORDS)): {}}
+        value = {_validate.choice(key, value, tuple(KINDS_BY_WORDS)): {}}
     if isinstance(value, dict) and len(value) == 1:
         ((name, options),) = value.items()
-        if name in _BY_WORDS:
-            return _by_words(f"{key}.{name}", _BY_WORDS[name], options)  # type: ignore[no-any-return]
+        if name in KINDS_BY_WORDS:
+            return _by_words(f"{key}.{name}", KINDS_BY_WORDS[name], options)  # type: ignore[no-any-return]
     return _by_words(key, Bm25, value)  # type: ignore[no-any-return]
 
 

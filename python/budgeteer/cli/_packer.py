@@ -13,7 +13,7 @@ from budgeteer import DroppedChunk, Packer, Packing
 from budgeteer._chunk.chunk import id_of
 from budgeteer._files import one_line
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
-from budgeteer._rank.rankings import NAMES, Bm25, Lexical
+from budgeteer._rank.rankings import KINDS_BY_WORDS, NAMES, Bm25
 from budgeteer._rank.terms import LISTED, STEMMED
 from budgeteer._validate import MAX_TOKENS
 from budgeteer.cli._arguments import (
@@ -30,7 +30,7 @@ from budgeteer.cli._document import add_dropped, document_of, written
 from budgeteer.cli._streams import Answer, line_end
 from budgeteer.errors import InvalidArgumentError
 
-BY_WORDS = ("lexical", "bm25", "keyword")
+BY_WORDS = (*KINDS_BY_WORDS, "keyword")
 """The rankings that score what has nothing to do with the query 0."""
 _TOKENS = 8_000
 _NOTHING = 1
@@ -44,11 +44,9 @@ _OUTPUTS = ("text", "json", *_TEMPLATES)
 _NULLABLE = ("dedupe", "stemming", "stopwords")
 _OPTIONS = {
     name: tuple(option.name for option in dataclasses.fields(kind) if option.init)
-    for name, kind in (("lexical", Lexical), ("bm25", Bm25))
+    for name, kind in KINDS_BY_WORDS.items()
 }
 """The options of each ranking that has some."""
-AUTO = tuple(_OPTIONS)
-"""The rankings of ``--min-score auto``."""
 
 
 def add_packer(
@@ -103,7 +101,7 @@ def add_packer(
         type=_min_score,
         metavar="X",
         help="drop chunks that score lower; 'auto' drops those far below the best, for --ranking "
-        f"{' or '.join(AUTO)}",
+        f"{' or '.join(KINDS_BY_WORDS)}",
     )
     add_choice(parser, "overflow", OVERFLOWS, "what becomes of a chunk that does not fit")
     parser.add_argument("--max-chunks", type=whole, metavar="N", help="the most chunks to keep")
@@ -147,8 +145,8 @@ def packer_of(arguments: argparse.Namespace, **defaults: Any) -> Packer:
     options = {**defaults, **options, "template": _template(arguments)}
     options |= {name: None for name in _NULLABLE if options.get(name) == NONE}
     ranking = options.get("ranking", DEFAULTS["ranking"])
-    if options.get("min_score") == "auto" and ranking not in AUTO:
-        able = " or ".join(AUTO)
+    if options.get("min_score") == "auto" and ranking not in KINDS_BY_WORDS:
+        able = " or ".join(KINDS_BY_WORDS)
         raise InvalidArgumentError(f"--min-score auto is for --ranking {able}, not {ranking}")
     own = {name: options.pop(name) for name in _OPTIONS["lexical"] if name in options}
     if own:
@@ -157,7 +155,7 @@ def packer_of(arguments: argparse.Namespace, **defaults: Any) -> Packer:
                 able = " or ".join(able for able, names in _OPTIONS.items() if name in names)
                 flag = f"--no-{name}" if value is False else f"--{name}"
                 raise InvalidArgumentError(f"{flag} is for --ranking {able}, not {ranking}")
-        options["ranking"] = Lexical(**own) if ranking == "lexical" else Bm25(**own)
+        options["ranking"] = KINDS_BY_WORDS[ranking](**own)
     try:
         return Packer(**options)
     except InvalidArgumentError as error:

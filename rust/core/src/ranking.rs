@@ -1,7 +1,7 @@
 //! Rankings: their options, and what they need to know of the chunks.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::error::Error;
 use crate::stem::Stemming;
@@ -268,17 +268,6 @@ impl Bm25 {
             return None;
         }
         Some(self.stemming.map_or(Cow::Borrowed(term), |stemming| stemming.of_term(term)))
-    }
-
-    /// Returns the number of different stems of a text.
-    pub(crate) fn stems_of(&self, text: Text<'_>) -> u32 {
-        let mut seen = HashSet::new();
-        for_each_term_of(text, |term| {
-            if let Some(stem) = self.stem_of(term) {
-                seen.insert(stem.into_owned());
-            }
-        });
-        u32::try_from(seen.len()).unwrap_or(u32::MAX)
     }
 }
 

@@ -17,6 +17,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod kernel;
+mod marks;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod tally;

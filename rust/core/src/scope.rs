@@ -2,13 +2,10 @@
 
 use crate::plan::MinScore;
 use crate::score::lexical::{Signal, SignalKind};
-use crate::score::link::best;
+use crate::score::link::{BEST, best};
 
 /// The share of the mean of the best scores that [`MinScore::Auto`] asks for.
 const SHARE: f64 = 0.35;
-
-/// How many best scores there are: those that [`best`] finds.
-const BEST: usize = 3;
 
 /// The chunks in scope.
 #[derive(Clone, Debug, Default)]

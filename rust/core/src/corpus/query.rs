@@ -13,7 +13,7 @@ use crate::score::bm25::idf;
 use crate::score::feedback::{EXPANSION, FEEDBACK, Feedback, LEAST_FREQUENCY, candidates};
 use crate::score::lexical::{QueryTerms, Scored, Signal, SignalKind};
 use crate::score::link::{LINK, MAX_RUN, Source, best, is_behind, may_link};
-use crate::terms::{self, for_each_term_of};
+use crate::terms;
 use crate::text::Text;
 
 /// Scoring a posting takes as long as reading this many code points, and a
@@ -115,10 +115,7 @@ impl Index {
 
 /// Returns whether a word that has no list has one of the stems.
 fn has_unlisted(bm25: &Bm25, has: impl Fn(&[u8]) -> bool) -> bool {
-    bm25.stopwords.english_besides().any(|word| match bm25.stemming {
-        Some(stemming) => has(&stemming.of_term(word)),
-        None => has(word),
-    })
+    bm25.stopwords.english_besides().any(|word| bm25.stem_of(word).is_some_and(|stem| has(&stem)))
 }
 
 impl Query<'_> {
@@ -281,35 +278,25 @@ impl Query<'_> {
     fn feed_back(&self, batch: &impl Batch, best: usize, scored: &mut Scored) -> Option<Feedback> {
         let Self { index, lexical: Lexical { bm25, .. }, .. } = self;
         let words = candidates(batch, best, &self.wanted, bm25);
-        if has_unlisted(bm25, |stem| words.binary_search_by(|word| (**word).cmp(stem)).is_ok()) {
+        if has_unlisted(bm25, |stem| words.contains_key(stem)) {
             return Some(Feedback::new(best, words, bm25));
         }
         let chunk = super::capped(best);
         let norm = self.norms().of(chunk);
-        let mut counts: HashMap<Vec<u8>, u32> = HashMap::new();
-        for part in [batch.text(best), batch.title(best)] {
-            for_each_term_of(part, |term| {
-                let Some(stem) = bm25.stem_of(term) else { return };
-                match counts.get_mut(&*stem) {
-                    Some(count) => *count = count.saturating_add(1),
-                    None => drop(counts.insert(stem.into_owned(), 1)),
-                }
-            });
-        }
-        let strength = |word: &[u8], idf: f64| {
-            let count = f64::from(counts.get(word).copied().unwrap_or_default());
+        let strength = |count: u32, idf: f64| {
+            let count = f64::from(count);
             idf * ((count * (bm25.k1 + 1.0)) / (count + norm))
         };
         // Finding all chunks with a common word takes time, so first comes what
         // may be strongest.
-        let bounds = words.iter().map(|word| {
+        let bounds = words.iter().map(|(word, &count)| {
             let least = index.least_frequency(word, bm25).max(LEAST_FREQUENCY);
-            strength(word, self.idf(least))
+            (strength(count, self.idf(least)), word, count)
         });
-        let mut bounds: Vec<_> = bounds.zip(&words).collect();
-        bounds.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let mut bounds: Vec<_> = bounds.collect();
+        bounds.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
         let mut strong: Vec<Strong<'_>> = Vec::with_capacity(EXPANSION + 1);
-        for (bound, word) in bounds {
+        for (bound, word, count) in bounds {
             if strong.get(EXPANSION - 1).is_some_and(|last| last.strength > bound) {
                 break;
             }
@@ -317,7 +304,7 @@ impl Query<'_> {
             let frequency = frequency(&lists);
             if frequency >= LEAST_FREQUENCY {
                 let idf = self.idf(frequency);
-                let found = Strong { strength: strength(word, idf), word, idf, lists };
+                let found = Strong { strength: strength(count, idf), word, idf, lists };
                 let at = strong.partition_point(|other| other.is_before(&found));
                 strong.insert(at, found);
                 strong.truncate(EXPANSION);

@@ -1,6 +1,6 @@
 //! Feedback: the words that stand out in the best text count a little.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use super::bm25::Bm25Scorer;
 use super::lexical::{QueryTerms, Scored, Signal, SignalKind, index};
@@ -18,26 +18,25 @@ pub(crate) const FEEDBACK: f64 = 0.2;
 /// The number of texts that must have such a word.
 pub(crate) const LEAST_FREQUENCY: u64 = 2;
 
-/// Returns the stems of the text at `best` that may count, in order: those of
-/// the query and numbers do not.
+/// Returns the stems of the text at `best` that may count, and how often it has
+/// each. Those of the query and numbers may not.
 pub(crate) fn candidates(
     batch: &impl Batch,
     best: usize,
     query: &QueryTerms,
     bm25: &Bm25,
-) -> Vec<Vec<u8>> {
-    let mut found = HashSet::new();
+) -> BTreeMap<Vec<u8>, u32> {
+    let mut found: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
     for part in [batch.text(best), batch.title(best)] {
         for_each_term_of(part, |term| {
             let Some(stem) = bm25.stem_of(term) else { return };
             let is_number = stem.first().is_some_and(u8::is_ascii_digit);
-            if !is_number && !query.has(&stem) && !found.contains(&*stem) {
-                found.insert(stem.into_owned());
+            if !is_number && !query.has(&stem) {
+                let count = found.entry(stem.into_owned()).or_default();
+                *count = count.saturating_add(1);
             }
         });
     }
-    let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_unstable();
     found
 }
 
@@ -51,8 +50,8 @@ pub(crate) struct Feedback {
 impl Feedback {
     /// Returns what counts the words of the text at `best`, as
     /// [`candidates`] found them.
-    pub(crate) fn new(best: usize, words: Vec<Vec<u8>>, bm25: &Bm25) -> Self {
-        Self { best, scorer: Bm25Scorer::of_terms(words, bm25) }
+    pub(crate) fn new(best: usize, words: BTreeMap<Vec<u8>, u32>, bm25: &Bm25) -> Self {
+        Self { best, scorer: Bm25Scorer::of_terms(words.into_keys().collect(), bm25) }
     }
 
     /// Counts the words in the next text and its title.

@@ -119,7 +119,8 @@ impl<'a> LexicalScorer<'a> {
             let found = self.bm25.found_in(heading);
             if !found.is_empty() {
                 let count = u32::try_from(found.len()).expect("a query's terms were numbered");
-                self.headings.extend([place, bm25.stems_of(heading), count]);
+                let size = u32::try_from(bm25.terms_of(heading).len()).unwrap_or(u32::MAX);
+                self.headings.extend([place, size, count]);
                 self.headings.extend(found);
             }
         }

@@ -12,8 +12,8 @@ use crate::terms::{end_of, for_each_term_of, run_of};
 use crate::text::Text;
 use crate::text::letters::is_word;
 
-/// The number of best texts that may name others.
-const SOURCES: usize = 3;
+/// The number of best texts: those that may name others.
+pub(crate) const BEST: usize = 3;
 
 /// The share of its source's score that a linked text gets.
 pub(crate) const LINK: f64 = 0.2;
@@ -24,14 +24,14 @@ pub(crate) const MAX_RUN: usize = 32;
 /// Returns the places of the best scores above 0, best first; the first of
 /// equal ones comes first.
 pub(crate) fn best(scores: &[f64]) -> Vec<usize> {
-    let mut best: Vec<usize> = Vec::with_capacity(SOURCES + 1);
+    let mut best: Vec<usize> = Vec::with_capacity(BEST + 1);
     let mut least = 0.0;
     for (place, &score) in scores.iter().enumerate() {
         if score > least {
             let at = best.partition_point(|&better| scores[better] >= score);
             best.insert(at, place);
-            best.truncate(SOURCES);
-            least = best.get(SOURCES - 1).map_or(0.0, |&last| scores[last]);
+            best.truncate(BEST);
+            least = best.get(BEST - 1).map_or(0.0, |&last| scores[last]);
         }
     }
     best
