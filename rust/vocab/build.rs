@@ -9,13 +9,15 @@ use std::{env, fs};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use miniz_oxide::deflate::compress_to_vec;
 use regex_syntax::hir::{Class, HirKind};
 use sha2::{Digest, Sha256};
 use tiktoken_rs::CoreBPE;
 
-use unpack::{HEAD_BITS, Merges, Packed, SINGLES, unpack};
+use pack::pack;
+use unpack::{Merges, SINGLES, Unpacked, unpack};
 
+#[path = "src/pack.rs"]
+mod pack;
 #[path = "src/unpack.rs"]
 mod unpack;
 
@@ -47,11 +49,9 @@ const SOURCES: [Source; 2] = [
     },
 ];
 
-/// `unpack` reads this many bytes at once, so it may read past the last bit.
-const PADDING: usize = 4;
-
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/pack.rs");
     println!("cargo::rerun-if-changed=src/unpack.rs");
     if let Err(error) = write_classes() {
         println!("cargo::error=The classes of characters cannot be written: {error}.");
@@ -63,19 +63,17 @@ fn main() {
     }
 }
 
-/// Writes the two files of a vocabulary that the library includes.
+/// Writes the file of a vocabulary that the library includes.
 fn write(source: &Source) -> Result<(), Box<dyn Error>> {
     let tokens = read(source)?;
     let merges = find_merges(&tokens)?;
-    let heads = pack_heads(&tokens, &merges);
-    let tails = pack_tails(&merges);
-    if unpack(Packed { heads: &heads, tails: &tails }) != Some((tokens[..SINGLES].concat(), merges))
-    {
+    let unpacked = Unpacked { singles: tokens[..SINGLES].concat(), merges, wholes: Vec::new() };
+    let packed = pack(&unpacked);
+    if unpack(&packed).as_ref() != Some(&unpacked) {
         return Err("what was packed does not unpack".into());
     }
     let directory = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(directory.join(format!("{}.heads", source.name)), heads)?;
-    fs::write(directory.join(format!("{}.tails", source.name)), tails)?;
+    fs::write(directory.join(format!("{}.bin", source.name)), packed)?;
     Ok(())
 }
 
@@ -129,46 +127,8 @@ fn find_parts(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Option<(u
     (left < rank && right < rank).then_some((left, right))
 }
 
-/// Returns the single bytes, then the heads of all left parts, then those of
-/// all right parts, compressed.
-fn pack_heads(tokens: &[Vec<u8>], merges: &[(u32, u32)]) -> Vec<u8> {
-    let head = |rank: u32| u8::try_from(split(rank).0).expect("a rank is below 2^19");
-    let mut heads = tokens[..SINGLES].concat();
-    heads.extend(merges.iter().map(|&(left, _)| head(left)));
-    heads.extend(merges.iter().map(|&(_, right)| head(right)));
-    // There are hardly any repeats to find, so a higher level makes it no
-    // smaller.
-    compress_to_vec(&heads, 6)
-}
-
-/// Returns the tails of all parts, as bits without a gap.
-fn pack_tails(merges: &[(u32, u32)]) -> Vec<u8> {
-    let mut tails = Vec::new();
-    let (mut held, mut count) = (0_u64, 0);
-    for rank in merges.iter().flat_map(|&(left, right)| [left, right]) {
-        let (_, bits) = split(rank);
-        held |= u64::from(rank & ((1 << bits) - 1)) << count;
-        count += bits;
-        while count >= 8 {
-            tails.push(held.to_le_bytes()[0]);
-            held >>= 8;
-            count -= 8;
-        }
-    }
-    tails.push(held.to_le_bytes()[0]);
-    tails.extend([0; PADDING]);
-    tails
-}
-
-/// Returns the head of a rank, and how many of its lowest bits are the tail.
-fn split(rank: u32) -> (u32, u32) {
-    let bits = (u32::BITS - rank.leading_zeros()).saturating_sub(HEAD_BITS + 1);
-    // The highest bit, which is always set, adds the last one to the exponent.
-    ((bits << HEAD_BITS) + (rank >> bits), bits)
-}
-
 /// The classes of characters that the patterns tell apart, as bits.
-const CLASSES: [&str; 7] = [
+const CLASSES: [&str; 8] = [
     r"[\p{Lu}\p{Lt}]",
     r"\p{Ll}",
     r"[\p{Lm}\p{Lo}]",
@@ -176,6 +136,7 @@ const CLASSES: [&str; 7] = [
     r"\p{N}",
     r"[\s--[\r\n]]",
     r"[\r\n]",
+    r"[\p{P}\p{S}]",
 ];
 
 /// Writes the ranges of code points of each class as an expression of Rust.

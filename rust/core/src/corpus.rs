@@ -23,15 +23,17 @@ pub(crate) mod query;
 pub(crate) mod record;
 pub(crate) mod storage;
 
-use bounds::Bounds;
+use bounds::{AllBounds, Bounds};
 use part::{Builder, Part};
 use query::frequency;
 
 /// The figures of each chunk.
 #[derive(Clone, Debug, Default)]
 struct Columns {
-    /// Lower bounds of the exact counts, by encoding.
-    bounds: [Bounds; 2],
+    /// Lower bounds of the exact counts, by tokenizer.
+    bounds: AllBounds,
+    /// The places where a token starts in any case.
+    starts: Vec<u32>,
     chars: Vec<u32>,
     /// Words between whitespace.
     words: Vec<u32>,
@@ -43,7 +45,7 @@ struct Columns {
 impl Columns {
     /// Adds the figures of the next chunk.
     fn push(&mut self, figures: &Figures) {
-        self.bounds.iter_mut().for_each(|bounds| bounds.push(figures.least));
+        self.starts.push(figures.starts);
         self.chars.push(figures.chars);
         self.words.push(figures.words);
         self.lengths.push(figures.length);
@@ -52,7 +54,8 @@ impl Columns {
 
     /// Puts the figures of another text in the place of chunk `at`.
     fn replace(&mut self, at: usize, figures: &Figures) {
-        self.bounds.iter_mut().for_each(|bounds| bounds.replace(at, figures.least));
+        self.bounds.forget(at, figures.starts, figures.chars);
+        self.starts[at] = figures.starts;
         self.chars[at] = figures.chars;
         self.words[at] = figures.words;
         self.lengths[at] = figures.length;
@@ -64,7 +67,8 @@ impl Columns {
         let rest = |numbers: &[u32]| kept(numbers.iter().copied(), gone).collect();
         let bounds = |bounds: &Bounds| Bounds::of_stored(kept(bounds.stored(), gone));
         Self {
-            bounds: self.bounds.each_ref().map(bounds),
+            bounds: self.bounds.map(bounds),
+            starts: rest(&self.starts),
             chars: rest(&self.chars),
             words: rest(&self.words),
             lengths: rest(&self.lengths),
@@ -81,7 +85,7 @@ fn kept<T>(items: impl Iterator<Item = T>, gone: &[bool]) -> impl Iterator<Item 
 /// The figures of a chunk.
 #[derive(Debug)]
 struct Figures {
-    least: usize,
+    starts: u32,
     chars: u32,
     words: u32,
     length: u32,
@@ -107,7 +111,7 @@ impl Reader {
         let length = self.builder.add(text, batch.title(at));
         let words = crate::count::Estimate::Words.measure(text, &mut self.folded);
         Figures {
-            least: text.least_tokens(),
+            starts: capped(text.starts()),
             chars: capped(text.chars()),
             words: u32::try_from(words).unwrap_or(u32::MAX),
             length,
@@ -331,7 +335,7 @@ impl Index {
     /// Returns the measure of each text under an estimate; none under another
     /// counter.
     #[must_use]
-    pub fn measures(&self, counting: Counting) -> &[u32] {
+    pub fn measures(&self, counting: &Counting) -> &[u32] {
         match counting {
             Counting::Estimate(crate::count::Estimate::Words) => &self.columns.words,
             Counting::Estimate(_) => &self.columns.chars,
@@ -339,8 +343,9 @@ impl Index {
         }
     }
 
-    pub(crate) fn bounds(&self, exact: Exact) -> &Bounds {
-        &self.columns.bounds[crate::count::exact::place(exact.encoding())]
+    pub(crate) fn bounds(&self, exact: &Exact) -> Arc<Bounds> {
+        let Columns { bounds, starts, chars, .. } = &self.columns;
+        bounds.of(exact.tokenizer(), starts, chars)
     }
 
     pub(crate) fn prints(&self) -> &[u32] {

@@ -13,12 +13,15 @@ mod counter;
 pub(crate) mod exact;
 pub(crate) mod joint;
 mod lookup;
+pub(crate) mod normal;
 pub(crate) mod pretokenize;
 mod size;
+pub(crate) mod tokenizer;
 
 pub use cache::CacheInfo;
 pub use counter::Exact;
 pub(crate) use size::Size;
+pub use tokenizer::Tokenizer;
 
 /// Counts the tokens of a text.
 ///
@@ -75,7 +78,7 @@ pub trait TokenCounter: Sync {
 
 /// A counter that this crate knows.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Native {
     /// An estimate by a formula.
     Estimate(Estimate),

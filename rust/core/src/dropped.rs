@@ -94,7 +94,7 @@ impl Decided {
     fn rows(&self) -> Vec<DroppedChunk> {
         let Self { outcome, index, counting } = self;
         let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let measures = index.as_ref().map_or(&[][..], |index| index.measures(*counting));
+        let measures = index.as_ref().map_or(&[][..], |index| index.measures(counting));
         // Both lists are in the order of the decisions.
         let mut duplicates = outcome.duplicates().iter();
         let dropped = outcome.dropped_of(measures);

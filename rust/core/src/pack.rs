@@ -106,14 +106,14 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         chunks: &Chunks<'_>,
     ) -> Result<(Admitted, u64, Option<Trail>), H::Error> {
         let plan = self.plan;
-        let total = match (plan.counting, chunks) {
+        let total = match (&plan.counting, chunks) {
             (Counting::Estimate(estimate), Chunks::Listed(order))
                 if plan.policy == Policy::SumOfParts =>
             {
-                self.pack_sum_of_parts(estimate, order)?
+                self.pack_sum_of_parts(*estimate, order)?
             }
             (Counting::Estimate(estimate), _) => {
-                self.fill(EstimateMeter::new(estimate, self.call), chunks)?
+                self.fill(EstimateMeter::new(*estimate, self.call), chunks)?
             }
             (Counting::Exact(exact), _) => {
                 self.fill(ExactMeter::new(exact, self.template), chunks)?

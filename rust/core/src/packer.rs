@@ -319,7 +319,7 @@ impl Packer {
 
     /// Returns the number of tokens in `text`.
     pub(crate) fn count(&self, text: &str) -> usize {
-        match self.plan.counting {
+        match &self.plan.counting {
             Counting::Estimate(estimate) => estimate.count(text),
             Counting::Exact(exact) => exact.count(text),
             Counting::Host => self.own_counter().count(text),
@@ -499,7 +499,7 @@ impl Packer {
         let plan = &self.plan;
         let usize_of = |number| usize::try_from(number).unwrap_or(usize::MAX);
         Maker {
-            counter: match (&self.counter, plan.counting) {
+            counter: match (&self.counter, plan.counting.clone()) {
                 (Some(counter), _) => Counter::Custom(Arc::clone(counter)),
                 (None, Counting::Exact(exact)) => Counter::Native(Native::Exact(exact)),
                 (None, Counting::Estimate(estimate)) => Counter::Native(Native::Estimate(estimate)),

@@ -276,7 +276,7 @@ pub(crate) fn packing<D: Document>(
         least: outcome.scope.found(),
         is_exact: maker.counter.is_exact(),
         kept,
-        dropped: DroppedChunks::new(outcome, call.plan.counting, index, chunks.len()),
+        dropped: DroppedChunks::new(outcome, call.plan.counting.clone(), index, chunks.len()),
         text,
         maker,
         extracts: HashMap::new(),

@@ -183,10 +183,14 @@ pub fn run_indexed<B: Batch, H: Host>(
         Words::Terms(lexical) => lexical_scores(lexical, query, batch, index, host)?,
     };
     let scored = fused(call, batch.len(), found);
+    let bounds = match &plan.counting {
+        Counting::Exact(exact) => Some(index.bounds(exact)),
+        _ => None,
+    };
     let reading = Reading {
-        measures: match plan.counting {
-            Counting::Exact(exact) => Measures::Bounds(index.bounds(exact)),
-            _ => Measures::Lent(index.measures(plan.counting)),
+        measures: match &bounds {
+            Some(bounds) => Measures::Bounds(bounds),
+            None => Measures::Lent(index.measures(&plan.counting)),
         },
         prints: Cow::Borrowed(if plan.dedupe == Dedupe::Off { &[] } else { index.prints() }),
     };

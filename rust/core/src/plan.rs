@@ -175,7 +175,7 @@ pub enum Policy {
 }
 
 /// How texts are counted.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Counting {
     /// By an estimate.
     Estimate(Estimate),

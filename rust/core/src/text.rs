@@ -193,9 +193,9 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns a lower bound of every exact count of the text: the number of
-    /// places where a token starts in any case.
-    pub(crate) fn least_tokens(&self) -> usize {
+    /// Returns the number of places where a token starts in any case, under
+    /// most tokenizers: a lower bound of their counts.
+    pub(crate) fn starts(&self) -> usize {
         match self {
             Self::Ascii(units) | Self::Latin1(units) | Self::Utf8(units) => count_starts(units),
             Self::Ucs2(units) => count_starts(units),
@@ -364,17 +364,24 @@ fn count_start_block<U: Unit>(units: &[U]) -> usize {
         for (place, sum) in sums.iter_mut().enumerate() {
             let [before, here, behind] =
                 [before[place], here[place], behind[place]].map(|unit| unit.at_most(OTHER));
-            *sum += is_start(before, here, behind);
+            *sum += is_start_unit(before, here, behind);
         }
     }
     sums.iter().map(|&sum| usize::from(sum)).sum()
+}
+
+/// Returns whether a token starts at `at`, which is not the first byte of
+/// `text`, whatever else is in the text.
+pub(crate) fn is_start(text: &[u8], at: usize) -> bool {
+    let unit = |at: usize| text.get(at).map_or(0, |&byte| byte.min(OTHER));
+    is_start_unit(unit(at - 1), unit(at), unit(at + 1)) == 1
 }
 
 /// Returns 1 if a token starts at `here` whatever else is in the text, else 0.
 /// A character outside ASCII is [`OTHER`].
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
-fn is_start(before: u8, here: u8, behind: u8) -> u8 {
+fn is_start_unit(before: u8, here: u8, behind: u8) -> u8 {
     let letter = |byte: u8| u8::from((byte | 0x20).wrapping_sub(b'a') < 26);
     let digit = |byte: u8| u8::from(byte.wrapping_sub(b'0') < 10);
     let word = letter(before) | digit(before);

@@ -1,67 +1,62 @@
 //! The encodings by name.
 
-use crate::unpack::Packed;
 use crate::vocabulary::Vocabulary;
 
-/// An encoding whose vocabulary the binary holds.
-///
-/// # Examples
-///
-/// ```
-/// use budgeteer_vocab::Encoding;
-///
-/// for encoding in Encoding::ALL {
-///     assert_eq!(encoding.load().longest(), 128);
-/// }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// `cl100k_base`, the encoding of GPT-3.5 and GPT-4.
-    #[cfg(feature = "cl100k")]
-    Cl100k,
-    /// `o200k_base`, the encoding of GPT-4o and of models after it.
-    #[cfg(feature = "o200k")]
-    O200k,
-}
+macro_rules! encodings {
+    ($($(#[$doc:meta])* $variant:ident, $feature:literal, $name:literal, $packed:expr;)*) => {
+        /// An encoding whose vocabulary the binary holds.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use budgeteer_vocab::Encoding;
+        ///
+        /// for encoding in Encoding::ALL {
+        ///     assert!(encoding.load().longest() >= 128);
+        /// }
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Encoding {
+            $($(#[$doc])* #[cfg(feature = $feature)] $variant,)*
+        }
 
-/// Returns what the build script wrote for the encoding of that name.
-#[allow(unused_macros)] // where no feature is on
-macro_rules! packed {
-    ($name:literal) => {
-        Packed {
-            heads: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".heads")),
-            tails: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".tails")),
+        impl Encoding {
+            /// All encodings whose vocabularies the binary holds.
+            pub const ALL: &'static [Self] = &[$(#[cfg(feature = $feature)] Self::$variant,)*];
+
+            /// Returns the name of the encoding: tiktoken's, or that of the
+            /// models that it came with.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[cfg(feature = "o200k")]
+            /// assert_eq!(budgeteer_vocab::Encoding::O200k.name(), "o200k_base");
+            /// ```
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant => $name,)*
+                }
+            }
+
+            fn packed(self) -> &'static [u8] {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant => include_bytes!($packed),)*
+                }
+            }
         }
     };
 }
 
+encodings! {
+    /// `cl100k_base`, the encoding of GPT-3.5 and GPT-4.
+    Cl100k, "cl100k", "cl100k_base", concat!(env!("OUT_DIR"), "/cl100k_base.bin");
+    /// `o200k_base`, the encoding of GPT-4o, of models after it, and of gpt-oss.
+    O200k, "o200k", "o200k_base", concat!(env!("OUT_DIR"), "/o200k_base.bin");
+}
+
 impl Encoding {
-    /// All encodings whose vocabularies the binary holds.
-    pub const ALL: &'static [Self] = &[
-        #[cfg(feature = "cl100k")]
-        Self::Cl100k,
-        #[cfg(feature = "o200k")]
-        Self::O200k,
-    ];
-
-    /// Returns the name that tiktoken gives to the encoding.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[cfg(feature = "o200k")]
-    /// assert_eq!(budgeteer_vocab::Encoding::O200k.name(), "o200k_base");
-    /// ```
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            #[cfg(feature = "cl100k")]
-            Self::Cl100k => "cl100k_base",
-            #[cfg(feature = "o200k")]
-            Self::O200k => "o200k_base",
-        }
-    }
-
     /// Returns the vocabulary of the encoding. Each call unpacks it anew, which
     /// takes some milliseconds and some megabytes of memory: keep the result.
     ///
@@ -71,17 +66,12 @@ impl Encoding {
     /// # #[cfg(feature = "o200k")]
     /// assert_eq!(budgeteer_vocab::Encoding::O200k.load().len(), 199_998);
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// Never: the tests have unpacked the same bytes.
     #[must_use]
     pub fn load(self) -> Vocabulary {
-        Vocabulary::from_packed(self.packed())
-    }
-
-    fn packed(self) -> Packed<'static> {
-        match self {
-            #[cfg(feature = "cl100k")]
-            Self::Cl100k => packed!("cl100k_base"),
-            #[cfg(feature = "o200k")]
-            Self::O200k => packed!("o200k_base"),
-        }
+        Vocabulary::from_packed(self.packed()).expect("the tests have unpacked the same bytes")
     }
 }

@@ -2,6 +2,7 @@
 
 mod class;
 mod encoding;
+mod pack;
 mod unpack;
 mod vocabulary;
 

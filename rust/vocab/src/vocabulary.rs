@@ -2,11 +2,21 @@
 
 use std::fmt;
 
-use crate::unpack::{Packed, SINGLES, unpack};
+use crate::pack::pack;
+use crate::unpack::{Merges, SINGLES, Unpacked, unpack};
 
 /// Copying a fixed number of bytes is fast: parts up to this length are copied
 /// with this length.
 const WIDE: usize = 16;
+
+/// The most tokens of a vocabulary, of which each rank has a packed form.
+const MOST_TOKENS: usize = (1 << 19) - 1;
+
+/// The most bytes of a token. Real ones have some hundreds.
+const MOST_BYTES: u32 = 1 << 14;
+
+/// The most bytes of all tokens: real vocabularies have some millions.
+const MOST_TOTAL: u32 = 1 << 26;
 
 /// The tokens of an encoding, by rank.
 ///
@@ -33,19 +43,72 @@ pub struct Vocabulary {
     /// Where each token begins in `bytes`, and where the last one ends.
     bounds: Vec<u32>,
     /// The parts of all tokens but the single bytes.
-    merges: Vec<(u32, u32)>,
+    merges: Merges,
+    /// Tokens that no merge makes.
+    wholes: Vec<Box<[u8]>>,
 }
 
 impl Vocabulary {
-    pub(crate) fn from_packed(packed: Packed<'_>) -> Self {
-        let (singles, merges) =
-            unpack(packed).expect("the build script has unpacked the same bytes");
-        let bounds = bounds(&merges);
-        let bytes = join(singles, &bounds, &merges);
-        Self { bytes, bounds, merges }
+    /// Returns the vocabulary of these merges, in the order of their ranks.
+    /// `wholes` are tokens that no merge makes: a tokenizer finds them only
+    /// where a whole piece of a text is one.
+    ///
+    /// None if it has 2^19 tokens or more, a merge has a part that is not of
+    /// lower rank, or tokens are beyond all bounds: one of 16 kilobytes, or 64
+    /// megabytes of all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer_vocab::Vocabulary;
+    ///
+    /// let singles = std::array::from_fn(|byte| u8::try_from(byte).unwrap());
+    /// let (t, h, e) = (b't'.into(), b'h'.into(), b'e'.into());
+    /// let vocabulary = Vocabulary::from_merges(&singles, vec![(t, h), (256, e)], vec![]);
+    /// assert_eq!(vocabulary.unwrap().token(257), b"the");
+    /// ```
+    #[must_use]
+    pub fn from_merges(
+        singles: &[u8; SINGLES],
+        merges: Vec<(u32, u32)>,
+        wholes: Vec<Box<[u8]>>,
+    ) -> Option<Self> {
+        Self::of(Unpacked { singles: singles.to_vec(), merges, wholes })
     }
 
-    /// Returns the number of tokens: every rank is below it.
+    /// Returns the vocabulary that [`Self::pack`] wrote; None if it is damaged.
+    #[must_use]
+    pub fn from_packed(packed: &[u8]) -> Option<Self> {
+        Self::of(unpack(packed)?)
+    }
+
+    fn of(Unpacked { singles, merges, wholes }: Unpacked) -> Option<Self> {
+        if SINGLES + merges.len() > MOST_TOKENS {
+            return None;
+        }
+        let bounds = bounds(&merges)?;
+        let bytes = join(singles, &bounds, &merges);
+        Some(Self { bytes, bounds, merges, wholes })
+    }
+
+    /// Returns the vocabulary in a compact form, of 3.3 bytes for each token.
+    #[must_use]
+    pub fn pack(&self) -> Vec<u8> {
+        pack(&Unpacked {
+            singles: self.bytes[..SINGLES].to_vec(),
+            merges: self.merges.clone(),
+            wholes: self.wholes.clone(),
+        })
+    }
+
+    /// Returns the tokens that no merge makes.
+    #[must_use]
+    pub fn wholes(&self) -> &[Box<[u8]>] {
+        &self.wholes
+    }
+
+    /// Returns the number of tokens, without those that no merge makes: every
+    /// rank is below it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
@@ -102,15 +165,21 @@ impl fmt::Debug for Vocabulary {
     }
 }
 
-/// Returns where each token begins, and where the last one ends.
-fn bounds(merges: &[(u32, u32)]) -> Vec<u32> {
+/// Returns where each token begins, and where the last one ends; None if that
+/// cannot be.
+fn bounds(merges: &[(u32, u32)]) -> Option<Vec<u32>> {
     let mut bounds = Vec::with_capacity(SINGLES + merges.len() + 1);
     bounds.extend((0..).take(SINGLES + 1));
     for &(left, right) in merges {
-        let length = |rank: u32| bounds[rank as usize + 1] - bounds[rank as usize];
-        bounds.push(bounds[bounds.len() - 1] + length(left) + length(right));
+        let length = |rank: u32| Some(bounds.get(rank as usize + 1)? - bounds[rank as usize]);
+        let length = length(left)? + length(right)?;
+        let end = bounds[bounds.len() - 1] + length;
+        if length > MOST_BYTES || end > MOST_TOTAL {
+            return None;
+        }
+        bounds.push(end);
     }
-    bounds
+    Some(bounds)
 }
 
 /// Returns all tokens end to end.

@@ -1,6 +1,10 @@
 //! Lower bounds of exact counts. Each becomes the count once that is known.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::count::Tokenizer;
+use crate::fork::Shared;
 
 /// Marks a bound that is the count.
 const EXACT: u32 = 1 << 31;
@@ -26,14 +30,8 @@ impl Bounds {
         self.0.iter().map(|bound| bound.load(Ordering::Relaxed))
     }
 
-    /// Adds a bound for the next chunk.
-    pub(super) fn push(&mut self, least: usize) {
-        self.0.push(AtomicU32::new(capped(least as u64)));
-    }
-
-    /// Puts a bound for another text in the place of chunk `index`.
-    pub(super) fn replace(&mut self, index: usize, least: usize) {
-        self.0[index] = AtomicU32::new(capped(least as u64));
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     #[inline]
@@ -53,6 +51,84 @@ impl Bounds {
     /// Notes the count of a chunk.
     pub(crate) fn set(&self, index: usize, count: u64) {
         self.0[index].store(capped(count) | EXACT, Ordering::Relaxed);
+    }
+}
+
+/// For how many tokenizers bounds are kept, those that were used last.
+const MOST: usize = 8;
+
+/// The bounds under each tokenizer that has counted.
+#[derive(Debug)]
+pub(crate) struct AllBounds(Shared<Vec<(Tokenizer, Arc<Bounds>)>>);
+
+impl Default for AllBounds {
+    fn default() -> Self {
+        Self(Shared::new())
+    }
+}
+
+impl Clone for AllBounds {
+    fn clone(&self) -> Self {
+        self.map(Bounds::clone)
+    }
+}
+
+impl AllBounds {
+    /// Returns what `change` makes of the bounds of each tokenizer.
+    pub(super) fn map(&self, change: impl Fn(&Bounds) -> Bounds) -> Self {
+        let all = Self::default();
+        for (tokenizer, bounds) in self.0.get().iter().flat_map(|all| all.iter()) {
+            all.put(tokenizer, Arc::new(change(bounds)));
+        }
+        all
+    }
+
+    pub(super) fn put(&self, tokenizer: &Tokenizer, bounds: Arc<Bounds>) {
+        self.0.update(|all| {
+            let others = all.into_iter().flatten().filter(|(known, _)| known != tokenizer);
+            let others = others.take(MOST - 1).cloned();
+            [(tokenizer.clone(), bounds)].into_iter().chain(others).collect()
+        });
+    }
+
+    /// Returns the bounds of the chunks whose numbers of starts and of code
+    /// points these are: those that are known, and new ones for chunks behind
+    /// them.
+    pub(super) fn of(&self, tokenizer: &Tokenizer, starts: &[u32], chars: &[u32]) -> Arc<Bounds> {
+        let all = self.0.get();
+        let known = all.iter().flat_map(|all| all.iter()).find(|(known, _)| known == tokenizer);
+        let known = known.map(|(_, bounds)| bounds);
+        if let Some(bounds) = known.filter(|bounds| bounds.len() == starts.len()) {
+            return Arc::clone(bounds);
+        }
+        let from = known.map_or(0, |bounds| bounds.len());
+        let model = tokenizer.model();
+        let new = starts.iter().zip(chars).skip(from).map(|(&starts, &chars)| {
+            capped(model.least(starts as usize, chars as usize) as u64)
+        });
+        let known = known.iter().flat_map(|bounds| bounds.stored());
+        let bounds = Arc::new(Bounds::of_stored(known.chain(new)));
+        self.put(tokenizer, Arc::clone(&bounds));
+        bounds
+    }
+
+    /// Forgets the count of the chunk at `index`, whose text is another now.
+    pub(super) fn forget(&self, index: usize, starts: u32, chars: u32) {
+        for (tokenizer, bounds) in self.0.get().iter().flat_map(|all| all.iter()) {
+            if let Some(bound) = bounds.0.get(index) {
+                let least = tokenizer.model().least(starts as usize, chars as usize);
+                bound.store(capped(least as u64), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns the bounds that are kept in a file: of each encoding, for all of
+    /// `count` chunks.
+    pub(super) fn stored(&self, count: usize) -> Vec<(&'static str, Arc<Bounds>)> {
+        let all = self.0.get();
+        let all = all.iter().flat_map(|all| all.iter()).filter(|(_, all)| all.len() == count);
+        all.filter_map(|(tokenizer, all)| Some((tokenizer.encoding()?.name(), Arc::clone(all))))
+            .collect()
     }
 }
 

@@ -8,11 +8,12 @@
 //! | 4     | the version of this layout                                  |
 //! | 4     | the number of chunks                                        |
 //! | 8     | the size of the file                                        |
-//! | 384   | for each of the 16 sections its size and its hash: 8 and 16 |
+//! | 408   | for each of the 17 sections its size and its hash: 8 and 16 |
 //! | 16    | the hash of all that is above                               |
 //!
 //! The sections follow one another: the figures of each chunk, column by
-//! column; the rows, terms and lists of the postings of words, of words of
+//! column; for each encoding that has counted the length of its name, in a byte,
+//! its name and a bound or count of each chunk; the rows, terms and lists of the postings of words, of words of
 //! headings and of whole headings; and for texts, titles and records, where each ends (8 bytes), then the pieces themselves. Records are
 //! the caller's own. Hashes are `HighwayHash` of 128 bits under a key of zeros:
 //! they tell damage, not forgery.
@@ -23,9 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use budgeteer_vocab::Encoding;
 use highway::{HighwayHash, HighwayHasher};
 
-use super::bounds::Bounds;
+use super::bounds::{AllBounds, Bounds};
 use super::part::{Builder, Part};
 use super::postings::{Postings, ROW};
 use super::storage::Bytes;
@@ -38,15 +40,15 @@ use crate::text::Text;
 const MAGIC: &[u8; 16] = b"budgeteer corpus";
 
 /// The version of the layout that is written, and the only one that is read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
-const SECTIONS: usize = 16;
+const SECTIONS: usize = 17;
 const ENTRY: usize = 24;
 const HASH: usize = 16;
 const HEADER: usize = 32 + SECTIONS * ENTRY + HASH;
 
 /// The number of columns in [`Columns`].
-const COLUMNS: usize = 6;
+const COLUMNS: usize = 5;
 
 /// A corpus that was read from a file: the index, the texts, and the caller's
 /// records.
@@ -156,7 +158,7 @@ impl Stored {
     /// together. Later reads of it must not panic.
     fn of_sections(count: usize, sections: Vec<Bytes>) -> Option<Self> {
         let mut sections = sections.into_iter();
-        let numbers = sections.next()?;
+        let (numbers, bounds) = (sections.next()?, sections.next()?);
         let chunks = u32::try_from(count).ok()?;
         let mut postings = || {
             let (rows, terms, lists) = (sections.next()?, sections.next()?, sections.next()?);
@@ -180,11 +182,12 @@ impl Stored {
             column.as_chunks::<4>().0.iter().map(|number| u32::from_le_bytes(*number))
         };
         let columns = Columns {
-            bounds: [0, 1].map(|nth| Bounds::of_stored(read(nth))),
-            chars: read(2).collect(),
-            words: read(3).collect(),
-            lengths: read(4).collect(),
-            prints: read(5).collect(),
+            bounds: read_bounds(&bounds, count)?,
+            starts: read(0).collect(),
+            chars: read(1).collect(),
+            words: read(2).collect(),
+            lengths: read(3).collect(),
+            prints: read(4).collect(),
         };
         let parts = if count == 0 { Vec::new() } else { vec![Arc::new(part)] };
         let index = Index { columns, parts, ..Index::default() }.with_totals();
@@ -202,6 +205,24 @@ impl Stored {
     pub fn record(&self, index: usize) -> &[u8] {
         self.records.get(index)
     }
+}
+
+/// Returns the bounds that a file keeps; None if it is damaged. Those of an
+/// encoding that this binary does not hold are left out.
+fn read_bounds(mut bytes: &[u8], count: usize) -> Option<AllBounds> {
+    let all = AllBounds::default();
+    while let Some((&length, rest)) = bytes.split_first() {
+        let (name, rest) = rest.split_at_checked(length.into())?;
+        let (numbers, rest) = rest.split_at_checked(4 * count)?;
+        bytes = rest;
+        let encoding = Encoding::ALL.iter().find(|known| known.name().as_bytes() == name);
+        if let Some(&encoding) = encoding {
+            let numbers = numbers.as_chunks::<4>().0.iter();
+            let numbers = numbers.map(|number| u32::from_le_bytes(*number));
+            all.put(&encoding.into(), Arc::new(Bounds::of_stored(numbers)));
+        }
+    }
+    Some(all)
 }
 
 impl Batch for Stored {
@@ -262,7 +283,7 @@ impl Index {
             Sections { file: BufWriter::new(file), entries: Vec::new(), at: HEADER as u64 };
         out.file.write_all(&[0; HEADER])?;
         let count = batch.len();
-        let Columns { bounds, chars, words, lengths, .. } = &self.columns;
+        let Columns { bounds, starts, chars, words, lengths, .. } = &self.columns;
         let mut utf8 = Vec::new();
         // Figures that depend on how a text is stored are made anew: it will be
         // UTF-8.
@@ -273,10 +294,17 @@ impl Index {
             prints.push(Text::from_utf8(&utf8).fingerprint());
         }
         out.section(|write| {
-            let mut bounds = bounds.iter().flat_map(Bounds::stored);
-            bounds.try_for_each(|number| write(&number.to_le_bytes()))?;
-            let columns = [chars, words, lengths, &prints];
+            let columns = [starts, chars, words, lengths, &prints];
             columns.into_iter().flatten().try_for_each(|number| write(&number.to_le_bytes()))
+        })?;
+        out.section(|write| {
+            for (name, bounds) in bounds.stored(count) {
+                write(&[u8::try_from(name.len()).expect("a name is short")])?;
+                write(name.as_bytes())?;
+                let mut numbers = bounds.stored();
+                numbers.try_for_each(|number| write(&number.to_le_bytes()))?;
+            }
+            Ok(())
         })?;
         let parts = self.parts.iter().cloned();
         let merged = parts.reduce(|before, behind| Arc::new(Part::merged(&before, &behind)));

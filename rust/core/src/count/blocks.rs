@@ -7,7 +7,7 @@
 //! characters outside ASCII, whitespace at the end of the block, and blank
 //! lines with spaces in them.
 
-use super::pretokenize::{Pattern, contraction};
+use super::pretokenize::{Contractions, Rules, contraction};
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
@@ -61,7 +61,8 @@ fn low(count: usize) -> u64 {
 /// are text, and zeros must follow. `is_last` says that the text ends there.
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
-pub(crate) fn starts<P: Pattern>(
+pub(crate) fn starts(
+    rules: Rules,
     sets: Sets,
     block: &[u8; BLOCK],
     length: usize,
@@ -94,7 +95,7 @@ pub(crate) fn starts<P: Pattern>(
         let run = (white << (64 - at)).leading_ones() as usize;
         sure &= low(at - run + 1);
     }
-    if P::IS_O200K {
+    if rules.takes_slashes {
         // A slash behind a line end may go with the punctuation in front.
         let slashes = sets.slashes & text & newlines << 1;
         if slashes != 0 {
@@ -104,40 +105,44 @@ pub(crate) fn starts<P: Pattern>(
 
     let mark_starts = marks & !(marks << 1) & !(spaces << 1);
     let mut bits = letters & !(letters << 1) & !((blanks | mark_starts) << 1);
-    if P::IS_O200K {
+    if rules.is_cased() {
         bits |= upper & lower << 1;
     }
     bits |= mark_starts;
     bits |= white & !(white << 1) & !(newlines & marks << 1);
     bits |= indents;
     bits |= blanks & !(white >> 1);
-    bits |= digits & !(digits << 1);
-    if digits & digits << 1 & digits << 2 & digits << 3 != 0 {
-        bits |= thirds(digits);
+    if rules.digits == 1 {
+        bits |= digits;
+    } else {
+        bits |= digits & !(digits << 1);
+        if digits & digits << 1 & digits << 2 & digits << 3 != 0 {
+            bits |= thirds(digits);
+        }
     }
 
-    // The contraction of cl100k starts a pretoken; that of o200k ends one.
-    let mut apostrophes = if P::IS_O200K {
-        sets.apostrophes & letters << 1 & letters >> 1
-    } else {
-        sets.apostrophes & mark_starts & letters >> 1
+    let ends_word = rules.is(Contractions::Behind);
+    let mut apostrophes = match rules.contractions {
+        Contractions::None => 0,
+        Contractions::Alone => sets.apostrophes & mark_starts & letters >> 1,
+        Contractions::Behind => sets.apostrophes & letters << 1 & letters >> 1,
     };
     let mut taken = usize::MAX;
     while apostrophes & sure != 0 {
         let at = apostrophes.trailing_zeros() as usize;
         apostrophes &= apostrophes - 1;
-        if P::IS_O200K && at == taken {
+        if ends_word && at == taken {
             continue; // the word in front has its contraction already
         }
         if at + 2 >= known && !is_last {
-            sure &= low(at + usize::from(!P::IS_O200K));
+            sure &= low(at + usize::from(!ends_word));
             break;
         }
         let size = contraction(block, at);
         if size == 0 {
             continue;
         }
-        if P::IS_O200K {
+        if ends_word {
             bits &= !(low(size) << at);
         }
         taken = at + size;
@@ -146,7 +151,7 @@ pub(crate) fn starts<P: Pattern>(
         }
     }
     // An apostrophe at the end of the block may begin a contraction.
-    if P::IS_O200K && !is_last && known > 0 && sets.apostrophes >> (known - 1) & 1 == 1 {
+    if ends_word && !is_last && known > 0 && sets.apostrophes >> (known - 1) & 1 == 1 {
         sure &= low(known - 1);
     }
     let end = (is_last && sure == text).then_some(length);
@@ -194,7 +199,7 @@ impl Classify for OneByOne {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::count::pretokenize::{Cl100k, O200k, end};
+    use crate::count::pretokenize::{Cl100k, Llama3, O200k, Pattern, Qwen2, Qwen35, Tekken};
     use crate::text::classes::Classes;
 
     /// Blocks of all bytes, in many orders.
@@ -225,7 +230,7 @@ mod tests {
 
     /// Compares the sure pretokens of a block with those of the pattern,
     /// whatever stands behind.
-    fn check<P: Pattern>(text: &str) {
+    fn check<P: Pattern>(pattern: P, text: &str) {
         let classes = Classes::get();
         for behind in ["", " ", "a", "'s", "\n", "/", "1", "é", "\u{301}", "  \n", "S"] {
             let whole = format!("{text}{behind}");
@@ -233,12 +238,13 @@ mod tests {
             let length = whole.len().min(BLOCK);
             block[..length].copy_from_slice(&whole.as_bytes()[..length]);
             let is_last = whole.len() <= BLOCK;
-            let found = starts::<P>(OneByOne.sets(&block), &block, length, is_last);
+            let rules = P::RULES.expect("the blocks know it");
+            let found = starts(rules, OneByOne.sets(&block), &block, length, is_last);
             let mut expected = Vec::new();
             let mut at = 0;
             while at < length {
                 expected.push(at);
-                at = end::<P>(classes, whole.as_bytes(), at);
+                at = pattern.end(classes, whole.as_bytes(), at);
             }
             let sure: Vec<usize> = (0..64).filter(|&at| found.bits >> at & 1 == 1).collect();
             let last = *sure.last().expect("bit 0 is always set");
@@ -264,8 +270,12 @@ mod tests {
             let size = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= 62).last();
             let text = &text[..size.unwrap_or(0)];
             if !text.is_empty() {
-                check::<Cl100k>(text);
-                check::<O200k>(text);
+                check(Cl100k, text);
+                check(O200k, text);
+                check(Llama3, text);
+                check(Qwen2, text);
+                check(Qwen35, text);
+                check(Tekken, text);
             }
         }
     }

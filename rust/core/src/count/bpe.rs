@@ -16,10 +16,10 @@
 //! milliseconds, instead of an automaton.
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use budgeteer_vocab::{Encoding, Vocabulary};
+use budgeteer_vocab::Vocabulary;
 
 use crate::huge::Table;
 
@@ -40,7 +40,7 @@ const STOP_INTERVAL: usize = 1 << 16;
 const MAY_MERGE_BITS: u32 = 20;
 
 /// Ranks have at most this many bits, also after adding one.
-const RANK_BITS: u32 = 18;
+const RANK_BITS: u32 = 19;
 
 /// Stands for no token. A place beside it still fits a signed number.
 const NO_TOKEN: u32 = i32::MAX as u32 >> PLACE_BITS;
@@ -73,6 +73,8 @@ fn mix_pair((left, right): (u32, u32)) -> u64 {
 pub(crate) struct Bpe {
     vocabulary: Vocabulary,
     tables: Tables,
+    /// The tokens that no merge makes: only a whole pretoken is one.
+    wholes: HashSet<Box<[u8]>>,
     /// The result of [`Self::shorter`] for each token, plus one; 0 where it was
     /// not asked for yet.
     shorter: Box<[AtomicU32]>,
@@ -218,10 +220,9 @@ impl Tables {
     fn add(&mut self, rank: u32, token: &[u8]) {
         match token {
             [byte] => self.ones[usize::from(*byte)] = rank,
-            [first, second] => {
-                let pair = usize::from(*first) << 8 | usize::from(*second);
+            &[first, second] => {
+                let pair = self.set_two([first, second]);
                 self.twos[pair] = rank;
-                self.are_twos[pair / 64] |= 1 << (pair % 64);
             }
             _ => {}
         }
@@ -245,6 +246,13 @@ impl Tables {
         }
     }
 
+    /// Notes that two bytes count one token. Returns their place.
+    fn set_two(&mut self, [first, second]: [u8; 2]) -> usize {
+        let pair = usize::from(first) << 8 | usize::from(second);
+        self.are_twos[pair / 64] |= 1 << (pair % 64);
+        pair
+    }
+
     fn add_merge(&mut self, parts: (u32, u32), merged: u32) {
         let mixed = mix_pair(parts);
         let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
@@ -254,11 +262,21 @@ impl Tables {
 }
 
 impl Bpe {
-    pub(crate) fn new(encoding: Encoding) -> Self {
-        let vocabulary = encoding.load();
-        let tables = Tables::new(&vocabulary);
+    pub(crate) fn new(vocabulary: Vocabulary) -> Self {
+        let mut tables = Tables::new(&vocabulary);
+        let wholes: HashSet<Box<[u8]>> = vocabulary.wholes().iter().cloned().collect();
+        for whole in &wholes {
+            if let [first, second] = **whole {
+                tables.set_two([first, second]);
+            }
+        }
         let shorter = (0..vocabulary.len()).map(|_| AtomicU32::new(0)).collect();
-        Self { vocabulary, tables, shorter }
+        Self { vocabulary, tables, wholes, shorter }
+    }
+
+    /// Returns the tokens by rank.
+    pub(crate) fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
     }
 
     /// Returns whether the bytes are one token.
@@ -270,6 +288,11 @@ impl Bpe {
             }
             _ => self.long_starting(bytes).iter().any(|&rank| self.token(rank) == bytes),
         }
+    }
+
+    /// Returns whether the bytes are a token that no merge makes.
+    fn is_whole(&self, bytes: &[u8]) -> bool {
+        !self.wholes.is_empty() && self.wholes.contains(bytes)
     }
 
     /// Returns the tokens of 16 bytes or more that start with the first 16 of
@@ -405,6 +428,9 @@ impl Bpe {
         scratch: &mut Encoded,
         stop: &AtomicBool,
     ) -> usize {
+        if self.is_whole(piece) {
+            return 1;
+        }
         if piece.len() <= PAIRWISE {
             return self.merge_pairwise(piece).count_ones() as usize;
         }
@@ -431,7 +457,7 @@ impl Bpe {
         stop: &AtomicBool,
         mut visit: impl FnMut(usize),
     ) {
-        if self.is_token(piece) {
+        if self.is_token(piece) || self.is_whole(piece) {
             return visit(piece.len());
         }
         if piece.len() > PAIRWISE {

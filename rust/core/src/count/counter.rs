@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use budgeteer_vocab::Encoding;
 
-use super::cache::{self, Cache, CacheInfo};
-use super::exact::{GO_ON, count_text, place};
+use super::cache::{self, CacheInfo};
+use super::exact::{GO_ON, count_text};
+use super::tokenizer::{Model, Tokenizer};
 use super::{Native, TokenCounter};
 use crate::chunk::Batch;
-use crate::once::Once;
 use crate::text::Text;
 use crate::threads;
 
@@ -30,9 +30,9 @@ use crate::threads;
 /// assert_eq!(counter.count("Hello, world!"), 4);
 /// assert_eq!(counter.count_till_limit("Hello, world!", 3), None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exact {
-    encoding: Encoding,
+    tokenizer: Tokenizer,
     remembers: bool,
 }
 
@@ -48,10 +48,10 @@ const LONG: u64 = 64;
 const BLOCK: usize = 32;
 
 impl Exact {
-    /// Returns the counter of an encoding.
+    /// Returns the counter of an encoding or of a [`Tokenizer`].
     #[must_use]
-    pub fn new(encoding: Encoding) -> Self {
-        Self { encoding, remembers: true }
+    pub fn new(tokenizer: impl Into<Tokenizer>) -> Self {
+        Self { tokenizer: tokenizer.into(), remembers: true }
     }
 
     /// Returns the counter without the cache: it neither reads it nor adds to
@@ -62,42 +62,42 @@ impl Exact {
         self
     }
 
-    /// Returns the encoding.
+    /// Returns the tokenizer.
     #[must_use]
-    pub fn encoding(self) -> Encoding {
-        self.encoding
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
     }
 
-    /// Returns the figures of the encoding's cache.
+    /// Returns the figures of the tokenizer's cache.
     #[must_use]
-    pub fn cache_info(self) -> CacheInfo {
-        self.cache().info()
+    pub fn cache_info(&self) -> CacheInfo {
+        self.model().cache.info()
     }
 
-    /// Empties the encoding's cache.
-    pub fn clear_cache(self) {
-        self.cache().clear();
+    /// Empties the tokenizer's cache.
+    pub fn clear_cache(&self) {
+        self.model().cache.clear();
     }
 
-    fn cache(self) -> &'static Cache {
-        static CACHES: [Once<Cache>; 2] = [const { Once::new() }; 2];
-        CACHES[place(self.encoding)].get(Cache::new)
+    #[inline]
+    pub(crate) fn model(&self) -> &Model {
+        self.tokenizer.model()
     }
 
     /// Returns the number of tokens of `text` if it is at most `limit`, else
     /// None. The result means nothing once `stop` is set.
     #[must_use]
-    pub fn count_text(self, text: Text<'_>, limit: u64, stop: &AtomicBool) -> Option<u64> {
+    pub fn count_text(&self, text: Text<'_>, limit: u64, stop: &AtomicBool) -> Option<u64> {
         // Hashing all of a long text costs more than counting its start.
         let is_long = text.units() as u64 / LONG > limit;
         if !self.remembers || is_long {
-            return count_text(self.encoding, text, limit, stop);
+            return count_text(self.model(), text, limit, stop);
         }
         let hash = cache::hash(text);
-        let count = self.cache().get(hash).or_else(|| {
-            let count = count_text(self.encoding, text, limit, stop)?;
+        let count = self.model().cache.get(hash).or_else(|| {
+            let count = count_text(self.model(), text, limit, stop)?;
             if !stop.load(Ordering::Relaxed) {
-                self.cache().insert(hash, count);
+                self.model().cache.insert(hash, count);
             }
             Some(count)
         });
@@ -110,7 +110,7 @@ impl Exact {
     /// Large batches are shared among threads: in the whole process at most
     /// `BUDGETEER_NUM_THREADS`, or the number of processors.
     #[must_use]
-    pub fn count_batch<B: Batch>(self, batch: &B, indices: &[u32], stop: &AtomicBool) -> Vec<u64> {
+    pub fn count_batch<B: Batch>(&self, batch: &B, indices: &[u32], stop: &AtomicBool) -> Vec<u64> {
         let count = |index: u32| {
             let text = batch.text(index as usize);
             self.count_text(text, u64::MAX, stop).unwrap_or(u64::MAX)
@@ -148,9 +148,9 @@ impl Exact {
     }
 }
 
-impl From<Encoding> for Exact {
-    fn from(encoding: Encoding) -> Self {
-        Self::new(encoding)
+impl<T: Into<Tokenizer>> From<T> for Exact {
+    fn from(tokenizer: T) -> Self {
+        Self::new(tokenizer)
     }
 }
 
@@ -165,20 +165,27 @@ impl TokenCounter for Exact {
     }
 
     fn native(&self) -> Option<Native> {
-        Some(Native::Exact(*self))
+        Some(Native::Exact(self.clone()))
     }
 }
 
-impl TokenCounter for Encoding {
-    fn count(&self, text: &str) -> usize {
-        Exact::new(*self).count(text)
-    }
+macro_rules! count_exactly {
+    ($kind:ty) => {
+        impl TokenCounter for $kind {
+            fn count(&self, text: &str) -> usize {
+                Exact::new(self.clone()).count(text)
+            }
 
-    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
-        Exact::new(*self).count_till_limit(text, limit)
-    }
+            fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+                Exact::new(self.clone()).count_till_limit(text, limit)
+            }
 
-    fn native(&self) -> Option<Native> {
-        Exact::new(*self).native()
-    }
+            fn native(&self) -> Option<Native> {
+                Exact::new(self.clone()).native()
+            }
+        }
+    };
 }
+
+count_exactly!(Encoding);
+count_exactly!(Tokenizer);

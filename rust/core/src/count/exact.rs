@@ -1,64 +1,19 @@
 //! Counting a text with an encoding.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use budgeteer_vocab::Encoding;
 
 use super::blocks::{self, BLOCK, Classify, Starts};
 use super::bpe::Bpe;
 use super::lookup::Lookup;
-use super::pretokenize::{self, Cl100k, O200k, Pattern};
-use crate::once::Once;
+use super::pretokenize::deepseek::DeepSeek;
+use super::pretokenize::gpt2::Gpt2;
+use super::pretokenize::{Cl100k, Llama3, O200k, Pattern, Qwen2, Qwen35, Tekken};
+use super::tokenizer::{Model, Split};
 use crate::text::Text;
 use crate::text::classes::Classes;
 
 /// A flag that nobody ever sets.
 pub(crate) static GO_ON: AtomicBool = AtomicBool::new(false);
-
-/// Returns the tables of an encoding. The process makes them once, when it
-/// first counts.
-pub(crate) fn bpe(encoding: Encoding) -> &'static Bpe {
-    static BPES: [Once<Bpe>; 2] = [const { Once::new() }; 2];
-    BPES[place(encoding)].get(|| Bpe::new(encoding))
-}
-
-/// Returns the place of an encoding in an array of all.
-pub(crate) fn place(encoding: Encoding) -> usize {
-    match encoding {
-        #[cfg(feature = "cl100k")]
-        Encoding::Cl100k => 0,
-        #[cfg(feature = "o200k")]
-        Encoding::O200k => 1,
-    }
-}
-
-/// How many sets of cached pretokens are kept: up to this many threads at once
-/// find what earlier calls left.
-const LOOKUPS: usize = 8;
-
-/// Calls `work` with the pretokens that earlier calls cached for an encoding.
-///
-/// There are as many sets of them as threads have counted at once, however many
-/// threads there are. No thread waits for a lock here, so none can hang where
-/// the process forked while another one held it.
-fn with_lookup<R>(encoding: Encoding, work: impl FnOnce(&mut Lookup) -> R) -> R {
-    type Slot = Mutex<Option<Box<Lookup>>>;
-    static SLOTS: [[Slot; LOOKUPS]; 2] = [const { [const { Mutex::new(None) }; LOOKUPS] }; 2];
-    let slots = &SLOTS[place(encoding)];
-    let mut taken = slots.iter().find_map(|slot| slot.try_lock().ok()?.take());
-    let lookup = taken.get_or_insert_with(|| Box::new(Lookup::new()));
-    let result = work(lookup);
-    for slot in slots {
-        if let Ok(mut slot) = slot.try_lock()
-            && slot.is_none()
-        {
-            *slot = taken;
-            break;
-        }
-    }
-    result
-}
 
 /// How many code points are encoded at once where a text is not UTF-8. That
 /// fits the nearest cache.
@@ -67,15 +22,44 @@ const WINDOW: usize = 4096;
 /// The smallest window.
 const SMALL_WINDOW: usize = 128;
 
+/// Calls a function with the pattern of a model, which is normalized text's.
+macro_rules! with_pattern {
+    ($model:expr, $text:expr, |$pattern:ident| $work:expr) => {
+        match &$model.split {
+            Split::Cl100k => with_pattern!(@ $pattern, Cl100k, $work),
+            Split::O200k => with_pattern!(@ $pattern, O200k, $work),
+            Split::Llama3 => with_pattern!(@ $pattern, Llama3, $work),
+            Split::Qwen2 => with_pattern!(@ $pattern, Qwen2, $work),
+            Split::Qwen35 => with_pattern!(@ $pattern, Qwen35, $work),
+            Split::Tekken => with_pattern!(@ $pattern, Tekken, $work),
+            Split::Gpt2 => with_pattern!(@ $pattern, Gpt2, $work),
+            Split::DeepSeek => with_pattern!(@ $pattern, DeepSeek, $work),
+            Split::Pieces => {
+                let pieces = $model.pieces.as_ref().expect("they were made with the model");
+                with_pattern!(@ $pattern, pieces, $work)
+            }
+            #[cfg(feature = "files")]
+            Split::Patterns(patterns) => {
+                let ends = patterns.split($text);
+                with_pattern!(@ $pattern, &ends, $work)
+            }
+        }
+    };
+    (@ $pattern:ident, $value:expr, $work:expr) => {{
+        let $pattern = $value;
+        $work
+    }};
+}
+
 /// Returns the number of tokens of `text` if it is at most `limit`, else None.
 /// The result means nothing once `stop` is set.
 pub(crate) fn count_text(
-    encoding: Encoding,
+    model: &Model,
     text: Text<'_>,
     limit: u64,
     stop: &AtomicBool,
 ) -> Option<u64> {
-    let counter = Counter { encoding, limit, stop };
+    let counter = Counter { model, limit, stop };
     match text {
         Text::Ascii(bytes) => counter.count(bytes, 0),
         Text::Utf8(bytes) => match text.scalars() {
@@ -88,7 +72,7 @@ pub(crate) fn count_text(
 
 /// Counts one text.
 struct Counter<'a> {
-    encoding: Encoding,
+    model: &'a Model,
     limit: u64,
     stop: &'a AtomicBool,
 }
@@ -96,23 +80,17 @@ struct Counter<'a> {
 impl Counter<'_> {
     /// Adds the tokens of UTF-8 to `count`.
     fn count(&self, text: &[u8], count: u64) -> Option<u64> {
-        let bpe = bpe(self.encoding);
-        let classes = Classes::get();
-        with_lookup(self.encoding, |lookup| {
-            let task = Task { bpe, classes, text, limit: self.limit, stop: self.stop };
-            match self.encoding {
-                #[cfg(feature = "cl100k")]
-                Encoding::Cl100k => task.count::<Cl100k>(lookup, count),
-                #[cfg(feature = "o200k")]
-                Encoding::O200k => task.count::<O200k>(lookup, count),
-            }
+        let Self { model, limit, stop } = *self;
+        let text = &*model.normalized(text);
+        let task = Task { bpe: &model.bpe, classes: Classes::get(), text, limit, stop };
+        model.with_lookup(|lookup| {
+            with_pattern!(model, text, |pattern| task.count(pattern, lookup, count))
         })
     }
 
     /// Counts a text that is not UTF-8 in windows, each from one safe split to
     /// the next.
     fn count_windows(&self, text: Text<'_>) -> Option<u64> {
-        let classes = Classes::get();
         let chars = text.chars();
         // Where the limit is near, little is read: a token has four code points
         // on average.
@@ -127,7 +105,7 @@ impl Counter<'_> {
                 Some(chars)
             } else {
                 (from + size / 2..to).rev().find(|&at| {
-                    pretokenize::is_safe_split(classes, text.code(at - 1), text.code(at))
+                    self.model.is_safe_split(text.code(at - 1), text.code(at))
                 })
             };
             let Some(split) = split else {
@@ -154,30 +132,34 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn count<P: Pattern>(self, lookup: &mut Lookup, count: u64) -> Option<u64> {
+    fn count<P: Pattern>(self, pattern: P, lookup: &mut Lookup, count: u64) -> Option<u64> {
         #[cfg(target_arch = "x86_64")]
-        if !cfg!(feature = "portable") {
+        if !cfg!(feature = "portable")
+            && P::RULES.is_some()
+        {
             use super::blocks::avx2::Avx2;
             use super::blocks::avx512::Avx512;
 
             #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
             fn compiled512<P: Pattern>(
                 task: Task<'_>,
+                pattern: P,
                 classify: Avx512,
                 lookup: &mut Lookup,
                 count: u64,
             ) -> Option<u64> {
-                task.count_blocks::<P, _>(classify, lookup, count)
+                task.count_blocks(pattern, classify, lookup, count)
             }
 
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
             fn compiled2<P: Pattern>(
                 task: Task<'_>,
+                pattern: P,
                 classify: Avx2,
                 lookup: &mut Lookup,
                 count: u64,
             ) -> Option<u64> {
-                task.count_blocks::<P, _>(classify, lookup, count)
+                task.count_blocks(pattern, classify, lookup, count)
             }
 
             if is_x86_feature_detected!("avx2")
@@ -189,21 +171,26 @@ impl Task<'_> {
                 if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
                     // SAFETY: these were just detected.
                     #[allow(unsafe_code)]
-                    return unsafe { compiled512::<P>(self, Avx512::assume(), lookup, count) };
+                    return unsafe { compiled512(self, pattern, Avx512::assume(), lookup, count) };
                 }
                 // SAFETY: these were just detected.
                 #[allow(unsafe_code)]
-                return unsafe { compiled2::<P>(self, Avx2::assume(), lookup, count) };
+                return unsafe { compiled2(self, pattern, Avx2::assume(), lookup, count) };
             }
         }
-        self.count_one_by_one::<P>(lookup, count)
+        self.count_one_by_one(pattern, lookup, count)
     }
 
     /// Counts with the characters looked at one by one.
-    fn count_one_by_one<P: Pattern>(self, lookup: &mut Lookup, mut count: u64) -> Option<u64> {
+    fn count_one_by_one<P: Pattern>(
+        self,
+        pattern: P,
+        lookup: &mut Lookup,
+        mut count: u64,
+    ) -> Option<u64> {
         let mut at = 0;
         while at < self.text.len() {
-            let end = pretokenize::end::<P>(self.classes, self.text, at);
+            let end = pattern.end(self.classes, self.text, at);
             count += lookup.count(self.bpe, &self.text[at..end], self.stop) as u64;
             if count > self.limit || self.stop.load(Ordering::Relaxed) {
                 return None;
@@ -217,12 +204,14 @@ impl Task<'_> {
     #[allow(clippy::inline_always)] // compiled anew for each set of instructions
     fn count_blocks<P: Pattern, C: Classify>(
         self,
+        pattern: P,
         classify: C,
         lookup: &mut Lookup,
         mut count: u64,
     ) -> Option<u64> {
         /// How many bytes can be read behind the last byte of a block.
         const PADDING: usize = 16;
+        let rules = const { P::RULES.expect("only a pattern with rules has blocks") };
         let Self { bpe, classes, text, limit, stop } = self;
         let mut padded;
         let mut at = 0;
@@ -238,7 +227,7 @@ impl Task<'_> {
             let block = bytes.first_chunk().expect("the padding comes on top");
             let length = rest.len().min(BLOCK);
             let Starts { bits, end } =
-                blocks::starts::<P>(classify.sets(block), block, length, rest.len() == length);
+                blocks::starts(rules, classify.sets(block), block, length, rest.len() == length);
             // Where a pretoken starts, or the last one ends. A pretoken of one
             // byte is a token, and one of two bytes is looked up in a table of
             // bits: neither takes a place in the cache.
@@ -275,7 +264,7 @@ impl Task<'_> {
             }
             at += start;
             while start == 0 || text.get(at).is_some_and(|byte| !byte.is_ascii()) {
-                let end = pretokenize::end::<P>(classes, text, at);
+                let end = pattern.end(classes, text, at);
                 tokens += lookup.count(bpe, &text[at..end], stop);
                 start = end - at;
                 at = end;
@@ -291,50 +280,57 @@ impl Task<'_> {
 
 /// Returns where the first `tokens` tokens of a text end, in bytes of UTF-8.
 /// The result means nothing once `stop` is set.
-pub(crate) fn end_of_tokens(
-    encoding: Encoding,
+pub(crate) fn end_of_tokens(model: &Model, text: &[u8], tokens: u64, stop: &AtomicBool) -> usize {
+    let normalized = &*model.normalized(text);
+    let end = model.with_lookup(|lookup| {
+        with_pattern!(model, normalized, |pattern| {
+            end_of(pattern, &model.bpe, lookup, normalized, tokens, stop)
+        })
+    });
+    model.end_before_normalizing(text, normalized, end)
+}
+
+fn end_of<P: Pattern>(
+    pattern: P,
+    bpe: &Bpe,
+    lookup: &mut Lookup,
     text: &[u8],
     tokens: u64,
     stop: &AtomicBool,
 ) -> usize {
-    match encoding {
-        #[cfg(feature = "cl100k")]
-        Encoding::Cl100k => end_of::<Cl100k>(encoding, text, tokens, stop),
-        #[cfg(feature = "o200k")]
-        Encoding::O200k => end_of::<O200k>(encoding, text, tokens, stop),
-    }
-}
-
-fn end_of<P: Pattern>(encoding: Encoding, text: &[u8], tokens: u64, stop: &AtomicBool) -> usize {
-    let bpe = bpe(encoding);
     let classes = Classes::get();
-    with_lookup(encoding, |lookup| {
-        let mut left = tokens;
-        let mut at = 0;
-        while at < text.len() && left > 0 && !stop.load(Ordering::Relaxed) {
-            let end = pretokenize::end::<P>(classes, text, at);
-            let count = lookup.count(bpe, &text[at..end], stop) as u64;
-            if count > left {
-                bpe.lengths(&text[at..end], &mut lookup.scratch, stop, |length| {
-                    if left > 0 {
-                        left -= 1;
-                        at += length;
-                    }
-                });
-                return at;
-            }
-            left -= count;
-            at = end;
+    let mut left = tokens;
+    let mut at = 0;
+    while at < text.len() && left > 0 && !stop.load(Ordering::Relaxed) {
+        let end = pattern.end(classes, text, at);
+        let count = lookup.count(bpe, &text[at..end], stop) as u64;
+        if count > left {
+            bpe.lengths(&text[at..end], &mut lookup.scratch, stop, |length| {
+                if left > 0 {
+                    left -= 1;
+                    at += length;
+                }
+            });
+            return at;
         }
-        at
-    })
+        left -= count;
+        at = end;
+    }
+    at
 }
 
 #[cfg(all(test, feature = "cl100k", feature = "o200k"))]
 mod tests {
     use proptest::prelude::*;
 
+    use budgeteer_vocab::Encoding;
+
     use super::*;
+    use crate::count::tokenizer::Tokenizer;
+
+    fn all() -> impl Iterator<Item = Tokenizer> {
+        Encoding::ALL.iter().map(|&encoding| encoding.into())
+    }
 
     proptest! {
         #[test]
@@ -342,27 +338,28 @@ mod tests {
             text in "[a-cA-C1-3 \n\t!'/.sdtlvem\u{e9}\u{301}\u{3000}\u{65e5}-]{0,80}"
         ) {
             let text = Text::from(text.as_str());
-            for encoding in [Encoding::Cl100k, Encoding::O200k] {
-                let least = text.least_tokens() as u64;
-                let count = count_text(encoding, text, u64::MAX, &GO_ON);
-                prop_assert!(Some(least) <= count, "{text:?}");
-                prop_assert_eq!(count, count_text(encoding, text, count.unwrap(), &GO_ON));
+            for tokenizer in all() {
+                let model = tokenizer.model();
+                let least = model.least(text.starts(), text.chars()) as u64;
+                let count = count_text(model, text, u64::MAX, &GO_ON);
+                prop_assert!(Some(least) <= count, "{text:?} {tokenizer:?}");
+                prop_assert_eq!(count, count_text(model, text, count.unwrap(), &GO_ON));
             }
         }
 
         /// A text may be counted in parts wherever it may be split.
         #[test]
         fn safe_splits_are_safe(text in "[a-cA1 \n\r\t!'/.stlve\u{e9}\u{301}\u{3000}\u{65e5}]{1,40}") {
-            let classes = Classes::get();
-            let count = |text: &str, encoding| count_text(encoding, text.into(), u64::MAX, &GO_ON).unwrap();
             let codes: Vec<(usize, char)> = text.char_indices().collect();
-            for pair in codes.windows(2) {
-                let [(_, before), (at, behind)] = [pair[0], pair[1]];
-                if pretokenize::is_safe_split(classes, before.into(), behind.into()) {
-                    let (head, tail) = text.split_at(at);
-                    for encoding in [Encoding::Cl100k, Encoding::O200k] {
-                        let parts = count(head, encoding) + count(tail, encoding);
-                        prop_assert_eq!(count(&text, encoding), parts, "{:?} {:?}", head, tail);
+            for tokenizer in all() {
+                let model = tokenizer.model();
+                let count = |text: &str| count_text(model, text.into(), u64::MAX, &GO_ON).unwrap();
+                for pair in codes.windows(2) {
+                    let [(_, before), (at, behind)] = [pair[0], pair[1]];
+                    if model.is_safe_split(before.into(), behind.into()) {
+                        let (head, tail) = text.split_at(at);
+                        let parts = count(head) + count(tail);
+                        prop_assert_eq!(count(&text), parts, "{:?} {:?}", head, tail);
                     }
                 }
             }

@@ -5,55 +5,52 @@
 //! between the last safe split of one text and the first of the next is counted
 //! anew.
 
-use budgeteer_vocab::Encoding;
-
 use super::exact::{GO_ON, count_text};
-use super::pretokenize::is_safe_split;
+use super::tokenizer::Model;
 use crate::text::Text;
-use crate::text::classes::Classes;
 
 /// How far from the end of a text a safe split is looked for. If there is none,
 /// the whole text is counted.
 const REACH: usize = 512;
 
-fn count(encoding: Encoding, text: &[u8]) -> u64 {
-    count_text(encoding, Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
+fn count(model: &Model, text: &[u8]) -> u64 {
+    count_text(model, Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
 }
 
 /// Returns what `tail` adds to the count of `text` when it stands behind it,
 /// with `head` in front of the text.
-pub(crate) fn behind(encoding: Encoding, head: &[u8], text: Text<'_>, tail: &[u8]) -> i64 {
+pub(crate) fn behind(model: &Model, head: &[u8], text: Text<'_>, tail: &[u8]) -> i64 {
     let units = text.units();
-    let split = (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(at));
+    let split = (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(model, at));
     let mut end = if split.is_none() { head.to_vec() } else { Vec::new() };
     text.slice_units(split.unwrap_or(0), units).write_utf8(&mut end);
-    let alone = count(encoding, &end);
+    let alone = count(model, &end);
     end.extend_from_slice(tail);
-    count(encoding, &end).cast_signed() - alone.cast_signed()
+    count(model, &end).cast_signed() - alone.cast_signed()
 }
 
 /// Returns what `head` adds to the count of `text` when it stands in front.
-pub(crate) fn before(encoding: Encoding, head: &[u8], text: Text<'_>) -> i64 {
+pub(crate) fn before(model: &Model, head: &[u8], text: Text<'_>) -> i64 {
     let units = text.units();
-    let split = (1..units.min(REACH)).find(|&at| text.splits(at));
+    let split = (1..units.min(REACH)).find(|&at| text.splits(model, at));
     let mut start = Vec::new();
     text.slice_units(0, split.unwrap_or(units)).write_utf8(&mut start);
-    let alone = count(encoding, &start);
+    let alone = count(model, &start);
     let joined = [head, &start].concat();
-    count(encoding, &joined).cast_signed() - alone.cast_signed()
+    count(model, &joined).cast_signed() - alone.cast_signed()
 }
 
 /// Returns whether `text` may be counted by itself behind a separator that ends
 /// with `last`.
-pub(crate) fn starts_anew(last: Option<char>, text: Text<'_>) -> bool {
+pub(crate) fn starts_anew(model: &Model, last: Option<char>, text: Text<'_>) -> bool {
     let Some((last, (first, _))) = last.zip(text.ends()) else { return false };
-    is_safe_split(Classes::get(), last.into(), first)
+    model.is_safe_split(last.into(), first)
 }
 
 impl Text<'_> {
     /// Returns whether there is a safe split before the unit `at`, which is not
     /// the first.
-    fn splits(&self, at: usize) -> bool {
+    fn splits(&self, model: &Model, at: usize) -> bool {
         match self {
             Self::Utf8(bytes) if bytes[at].cast_signed() < -64 => false,
             Self::Utf8(bytes) => {
@@ -62,9 +59,9 @@ impl Text<'_> {
                     before -= 1;
                 }
                 let code = |at| self.code_at_unit(at);
-                is_safe_split(Classes::get(), code(before), code(at))
+                model.is_safe_split(code(before), code(at))
             }
-            _ => is_safe_split(Classes::get(), self.code(at - 1), self.code(at)),
+            _ => model.is_safe_split(self.code(at - 1), self.code(at)),
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Splitting a text into pretokens: the pieces that an encoding counts one by
+//! Splitting a text into pretokens: the pieces that a tokenizer counts one by
 //! one.
 //!
-//! No pattern is compiled: the functions here are the published patterns,
-//! written out. The patterns (tiktoken 0.14, `tiktoken_ext/openai_public.py`):
+//! No pattern is compiled for the tokenizers that are known: the functions here
+//! are the published patterns, written out. Those of most tokenizers differ in
+//! a few rules, as [`Rules`] says. The patterns (tiktoken 0.14,
+//! `tiktoken_ext/openai_public.py`):
 //!
 //! ```text
 //! cl100k_base  '(?i:[sdmt]|ll|ve|re) | [^\r\n\p{L}\p{N}]?+\p{L}++ | \p{N}{1,3}+
@@ -12,74 +14,168 @@
 //!              | \p{N}{1,3} | _?[^\s\p{L}\p{N}]+[\r\n/]* | \s*[\r\n]+ | \s+(?!\S) | \s+
 //! ```
 //!
-//! where `_` is a space and `C` is `(?i:'s|'t|'re|'ve|'m|'ll|'d)`.
+//! where `_` is a space and `C` is `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Llama 3's is
+//! that of `cl100k_base` with `\s*[\r\n]+` in place of `\s++$ | \s*[\r\n]`;
+//! Qwen 2's has `\p{N}` besides, and Qwen 3.5's takes marks for letters as well.
+//! Tekken's is that of `o200k_base` with `\p{N}` and without `C`.
+
+pub(crate) mod deepseek;
+pub(crate) mod gpt2;
+pub(crate) mod pieces;
+#[cfg(feature = "files")]
+pub(crate) mod regex;
 
 use crate::text::classes::{Class, Classes};
 
 const LETTER: u8 = Class::UPPER | Class::LOWER | Class::OTHER_LETTER;
-/// What may stand in front of the lowercase part of a word of o200k.
+/// What may stand in front of the lowercase part of a word.
 const UPPER_PART: u8 = Class::UPPER | Class::OTHER_LETTER | Class::MARK;
 const LOWER_PART: u8 = Class::LOWER | Class::OTHER_LETTER | Class::MARK;
 /// The classes that are in both parts of a word.
 const EITHER_PART: u8 = UPPER_PART & LOWER_PART;
 const SPACE: u8 = Class::SPACE | Class::NEWLINE;
 
-/// The pattern that splits a text.
-pub(crate) trait Pattern {
-    /// Whether it is the pattern of `o200k_base` rather than `cl100k_base`.
-    const IS_O200K: bool;
+/// Splits a text.
+pub(crate) trait Pattern: Copy {
+    /// The rules of the pattern, if [`super::blocks`] knows it.
+    const RULES: Option<Rules> = None;
+
+    /// Returns where the pretoken that starts at `at` ends. `text` must be
+    /// UTF-8.
+    fn end(self, classes: &Classes, text: &[u8], at: usize) -> usize;
 }
 
-/// The pattern of `cl100k_base`.
-#[derive(Debug)]
-pub(crate) struct Cl100k;
-
-/// The pattern of `o200k_base`.
-#[derive(Debug)]
-pub(crate) struct O200k;
-
-impl Pattern for Cl100k {
-    const IS_O200K: bool = false;
+/// What a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// A run of letters.
+    Letters,
+    /// A run of letters and marks.
+    Marked,
+    /// A run of letters and marks that ends where uppercase follows lowercase.
+    Cased,
 }
 
-impl Pattern for O200k {
-    const IS_O200K: bool = true;
+/// Where contractions such as `'s` are pretokens, or end one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contractions {
+    /// Nowhere: `'s` is a word.
+    None,
+    /// Each is a pretoken.
+    Alone,
+    /// Each goes with the word in front.
+    Behind,
 }
 
-/// Returns where the pretoken that starts at `at` ends. `text` must be UTF-8.
-pub(crate) fn end<P: Pattern>(classes: &Classes, text: &[u8], at: usize) -> usize {
+/// In what patterns differ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) words: Words,
+    pub(crate) contractions: Contractions,
+    /// How many digits a pretoken has at most.
+    pub(crate) digits: usize,
+    /// Whether slashes may follow the line ends behind punctuation.
+    pub(crate) takes_slashes: bool,
+    /// Whether whitespace at the end of the text is one pretoken, whatever line
+    /// ends are in it.
+    pub(crate) ends_whole: bool,
+}
+
+impl Rules {
+    pub(crate) const fn is_cased(self) -> bool {
+        matches!(self.words, Words::Cased)
+    }
+
+    pub(crate) const fn is(self, contractions: Contractions) -> bool {
+        self.contractions as u8 == contractions as u8
+    }
+
+    /// The classes of the characters of a word that need not be cased.
+    const fn word(self) -> u8 {
+        if matches!(self.words, Words::Letters) { LETTER } else { LETTER | Class::MARK }
+    }
+}
+
+macro_rules! patterns {
+    ($($(#[$doc:meta])* $name:ident: $words:ident, $contractions:ident, $digits:literal, $takes_slashes:literal, $ends_whole:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub(crate) struct $name;
+
+            impl Pattern for $name {
+                const RULES: Option<Rules> = Some(Rules {
+                    words: Words::$words,
+                    contractions: Contractions::$contractions,
+                    digits: $digits,
+                    takes_slashes: $takes_slashes,
+                    ends_whole: $ends_whole,
+                });
+
+                fn end(self, classes: &Classes, text: &[u8], at: usize) -> usize {
+                    const RULES: Rules = $name::RULES.expect("they are above");
+                    end(RULES, classes, text, at)
+                }
+            }
+        )*
+    };
+}
+
+patterns! {
+    /// The pattern of `cl100k_base`.
+    Cl100k: Letters, Alone, 3, false, true;
+    /// The pattern of `o200k_base`.
+    O200k: Cased, Behind, 3, true, false;
+    /// The pattern of Llama 3 and GLM 4.
+    Llama3: Letters, Alone, 3, false, false;
+    /// The pattern of Qwen 2, 2.5 and 3.
+    Qwen2: Letters, Alone, 1, false, false;
+    /// The pattern of Qwen 3.5.
+    Qwen35: Marked, Alone, 1, false, false;
+    /// The pattern of Mistral's Tekken.
+    Tekken: Cased, None, 1, true, false;
+}
+
+/// Returns where the pretoken that starts at `at` ends.
+#[inline]
+fn end(rules: Rules, classes: &Classes, text: &[u8], at: usize) -> usize {
     let (class, size) = classes.at(text, at);
     let behind = at + size;
-    if P::IS_O200K {
+    if rules.is_cased() {
         if let Some(end) = word(classes, text, at, class, behind) {
-            return end + contraction(text, end);
+            let is_contracted = rules.is(Contractions::Behind);
+            return if is_contracted { end + contraction(text, end) } else { end };
         }
     } else {
-        if class & LETTER != 0 {
-            return run(classes, text, behind, LETTER);
+        let letters = rules.word();
+        if class & letters != 0 {
+            return run(classes, text, behind, letters);
         }
-        let contraction = contraction(text, at);
-        if contraction > 0 {
-            return at + contraction;
+        if rules.is(Contractions::Alone) {
+            let contraction = contraction(text, at);
+            if contraction > 0 {
+                return at + contraction;
+            }
         }
-        let starts_word = |at| at < text.len() && classes.at(text, at).0 & LETTER != 0;
+        let starts_word = |at| at < text.len() && classes.at(text, at).0 & letters != 0;
         if class & (Class::NUMBER | Class::NEWLINE) == 0 && starts_word(behind) {
-            return run(classes, text, behind, LETTER);
+            return run(classes, text, behind, letters);
         }
     }
     if class & Class::NUMBER != 0 {
-        return digits(classes, text, behind);
+        return digits(rules.digits, classes, text, behind);
     }
     if class & SPACE == 0 {
-        return punctuation::<P>(classes, text, behind);
+        return punctuation(rules, classes, text, behind);
     }
     if text[at] == b' ' && behind < text.len() {
         let (class, size) = classes.at(text, behind);
+        // A mark behind the space has started a word where it may.
         if class & (SPACE | LETTER | Class::NUMBER) == 0 {
-            return punctuation::<P>(classes, text, behind + size);
+            return punctuation(rules, classes, text, behind + size);
         }
     }
-    space::<P>(classes, text, at)
+    space(rules.ends_whole, classes, text, at)
 }
 
 /// Returns where a run of characters of `wanted` classes ends.
@@ -156,10 +252,10 @@ pub(super) fn contraction(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// Returns where a group of at most three digits ends. The first of them ends
+/// Returns where a group of at most `most` digits ends. The first of them ends
 /// at `at`.
-fn digits(classes: &Classes, text: &[u8], mut at: usize) -> usize {
-    for _ in 1..3 {
+fn digits(most: usize, classes: &Classes, text: &[u8], mut at: usize) -> usize {
+    for _ in 1..most {
         if at == text.len() {
             break;
         }
@@ -173,20 +269,21 @@ fn digits(classes: &Classes, text: &[u8], mut at: usize) -> usize {
 }
 
 /// Returns where punctuation and the line ends behind it end.
-fn punctuation<P: Pattern>(classes: &Classes, text: &[u8], mut at: usize) -> usize {
+fn punctuation(rules: Rules, classes: &Classes, text: &[u8], mut at: usize) -> usize {
+    let others = if rules.words == Words::Marked { Class::MARK } else { 0 };
     while at < text.len() {
         let (class, size) = classes.at(text, at);
-        if class & (SPACE | LETTER | Class::NUMBER) != 0 {
+        if class & (SPACE | LETTER | Class::NUMBER | others) != 0 {
             break;
         }
         at += size;
     }
-    let is_tail = |byte: &&u8| matches!(byte, b'\r' | b'\n') || (P::IS_O200K && **byte == b'/');
+    let is_tail = |byte: &&u8| matches!(byte, b'\r' | b'\n') || (rules.takes_slashes && **byte == b'/');
     at + text[at..].iter().take_while(is_tail).count()
 }
 
 /// Returns where the whitespace at `at` ends.
-fn space<P: Pattern>(classes: &Classes, text: &[u8], at: usize) -> usize {
+fn space(ends_whole: bool, classes: &Classes, text: &[u8], at: usize) -> usize {
     let mut end = at;
     let mut last = at;
     let mut behind_newline = None;
@@ -201,7 +298,7 @@ fn space<P: Pattern>(classes: &Classes, text: &[u8], at: usize) -> usize {
             behind_newline = Some(end);
         }
     }
-    if !P::IS_O200K && end == text.len() {
+    if ends_whole && end == text.len() {
         end
     } else if let Some(end) = behind_newline {
         end
@@ -212,19 +309,26 @@ fn space<P: Pattern>(classes: &Classes, text: &[u8], at: usize) -> usize {
     }
 }
 
-/// Returns whether the place between two code points is a safe split: the parts
-/// of the text can be counted one by one there, whatever stands around it. A
-/// pretoken ends there, and no other one depends on what is behind.
+/// Returns whether the place between two code points is a safe split under
+/// every pattern that [`Rules`] describes: the parts of the text can be counted
+/// one by one there, whatever stands around it. A pretoken ends there, and no
+/// other one depends on what is behind.
 ///
 /// That is so between a letter or digit and whitespace; between these and
 /// punctuation other than an apostrophe; and behind a line end that neither
 /// whitespace follows nor a character that the pattern takes to the punctuation
 /// in front.
 pub(crate) fn is_safe_split(classes: &Classes, before: u32, behind: u32) -> bool {
+    ends_word(classes, before, behind)
+        || (matches!(before, 0xA | 0xD)
+            && classes.of(behind) & SPACE == 0
+            && behind != u32::from(b'/'))
+}
+
+/// Returns whether a letter or digit is in front of whitespace, or of
+/// punctuation other than an apostrophe.
+fn ends_word(classes: &Classes, before: u32, behind: u32) -> bool {
     let class = classes.of(behind);
-    if classes.of(before) & (LETTER | Class::NUMBER) != 0 {
-        class & SPACE != 0 || (class == 0 && behind != u32::from(b'\''))
-    } else {
-        matches!(before, 0xA | 0xD) && class & SPACE == 0 && behind != u32::from(b'/')
-    }
+    classes.of(before) & (LETTER | Class::NUMBER) != 0
+        && (class & SPACE != 0 || (class & !Class::SIGN == 0 && behind != u32::from(b'\'')))
 }

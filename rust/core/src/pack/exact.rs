@@ -35,8 +35,8 @@ const MOST_CHARS: usize = 1 << 22;
 
 /// The sum of the costs of the kept chunks.
 #[derive(Debug)]
-pub(super) struct ExactMeter {
-    exact: Exact,
+pub(super) struct ExactMeter<'p> {
+    exact: &'p Exact,
     used: Used,
     /// The tokens of header and footer, and of the notice once room is set
     /// aside for it.
@@ -121,9 +121,9 @@ impl Used {
     }
 }
 
-impl ExactMeter {
+impl<'p> ExactMeter<'p> {
     /// Counts header and footer.
-    pub(super) fn new(exact: Exact, template: &Template) -> Self {
+    pub(super) fn new(exact: &'p Exact, template: &Template) -> Self {
         let header = count(exact, template.header.as_bytes());
         Self {
             exact,
@@ -178,7 +178,7 @@ impl ExactMeter {
             None => self.cost(packer.template, &frame, text, tokens),
             Some(escaped) => {
                 let escaped = Text::from_utf8(escaped);
-                let counted = count_text(self.exact.encoding(), escaped, available, &GO_ON);
+                let counted = count_text(self.exact.model(), escaped, available, &GO_ON);
                 let Some(counted) = counted else { return Ok(None) };
                 self.cost(packer.template, &frame, escaped, counted)
             }
@@ -201,14 +201,14 @@ impl ExactMeter {
         Cost {
             body,
             tokens,
-            separator: joint::behind(exact.encoding(), front, text, &behind)
+            separator: joint::behind(exact.model(), front, text, &behind)
                 - joint_behind(exact, front, text, back),
-            starts_anew: joint::starts_anew(last, first),
+            starts_anew: joint::starts_anew(exact.model(), last, first),
         }
     }
 }
 
-impl<B: Batch, H: Host> Meter<B, H> for ExactMeter {
+impl<B: Batch, H: Host> Meter<B, H> for ExactMeter<'_> {
     /// None for a chunk that does not fit. Most do not, and nothing is moved
     /// for these.
     type Chunk = Option<Fitting>;
@@ -339,7 +339,7 @@ fn least<B: Batch, H: Host>(packer: &Packer<'_, B, H>, index: u32) -> u64 {
 /// Counts the chunks from `from` on in `order` that are likely to be admitted,
 /// about `most` code points of them.
 fn count_ahead<B: Batch, H: Host>(
-    exact: Exact,
+    exact: &Exact,
     packer: &mut Packer<'_, B, H>,
     order: &[u32],
     from: usize,
@@ -378,7 +378,7 @@ fn count_ahead<B: Batch, H: Host>(
 /// Returns the count of the assembled text, with `tail` behind the last chunk.
 /// There must be a chunk. `costs` has the cost of each kept chunk.
 fn count_joined<B: Batch, H: Host>(
-    exact: Exact,
+    exact: &Exact,
     costs: &[Cost],
     packer: &Packer<'_, B, H>,
     tail: &[u8],
@@ -423,21 +423,21 @@ fn count_joined<B: Batch, H: Host>(
 }
 
 /// Returns the count of a text.
-fn count(exact: Exact, text: &[u8]) -> u64 {
-    count_text(exact.encoding(), Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
+fn count(exact: &Exact, text: &[u8]) -> u64 {
+    count_text(exact.model(), Text::from_utf8(text), u64::MAX, &GO_ON).unwrap_or(u64::MAX)
 }
 
 /// Returns the count of `text` in its frame. On its own the text counts `body`.
-fn rendered(exact: Exact, front: &[u8], text: Text<'_>, body: u64, back: &[u8]) -> u64 {
+fn rendered(exact: &Exact, front: &[u8], text: Text<'_>, body: u64, back: &[u8]) -> u64 {
     let fronting = match front {
         [] => 0,
-        front => joint::before(exact.encoding(), front, text),
+        front => joint::before(exact.model(), front, text),
     };
     body.saturating_add_signed(fronting + joint_behind(exact, front, text, back))
 }
 
-fn joint_behind(exact: Exact, front: &[u8], text: Text<'_>, back: &[u8]) -> i64 {
-    if back.is_empty() { 0 } else { joint::behind(exact.encoding(), front, text, back) }
+fn joint_behind(exact: &Exact, front: &[u8], text: Text<'_>, back: &[u8]) -> i64 {
+    if back.is_empty() { 0 } else { joint::behind(exact.model(), front, text, back) }
 }
 
 /// Returns the room to try next. An escaped text was given `room`, and is

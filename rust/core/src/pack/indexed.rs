@@ -303,7 +303,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             let last = batch.last().map(|&index| ranks.rank(index));
             let mut ceiling = u64::MAX;
             if let Filter::Worthy { measures, .. } = &filter
-                && let Counting::Exact(exact) = self.plan.counting
+                && let Counting::Exact(exact) = &self.plan.counting
             {
                 ceiling = meter.available(self);
                 if let Measures::Bounds(bounds) = *measures {
@@ -399,7 +399,7 @@ fn unknown(bounds: &Bounds, batch: &[u32], available: u64) -> Vec<u32> {
 
 /// Counts chunks. All later queries know these counts.
 fn count_once<B: Batch>(
-    exact: Exact,
+    exact: &Exact,
     bounds: &Bounds,
     batch: &B,
     indices: &[u32],

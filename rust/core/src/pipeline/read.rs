@@ -60,9 +60,11 @@ pub(super) fn read<B: Batch, H: Host>(
             for index in from..to {
                 batch.prefetch(index + PREFETCH);
                 let text = batch.text(index);
-                let size = match plan.counting {
+                let size = match &plan.counting {
                     Counting::Estimate(estimate) => Some(estimate.measure(text, words)),
-                    Counting::Exact(_) => Some(text.least_tokens() as u64),
+                    Counting::Exact(exact) => {
+                        Some(exact.model().least(text.starts(), text.chars()) as u64)
+                    }
                     Counting::Host => None,
                 };
                 if let Some(size) = size {

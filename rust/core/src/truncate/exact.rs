@@ -7,9 +7,6 @@ use crate::count::Exact;
 use crate::count::exact::{count_text, end_of_tokens};
 use crate::text::Text;
 
-/// The number of bytes of the longest token.
-const LONGEST_TOKEN: usize = 128;
-
 /// How many code points are looked at beyond those that can stay.
 const SLACK: usize = 256;
 
@@ -40,7 +37,7 @@ impl Exact {
     /// ```
     #[must_use]
     pub fn truncate(
-        self,
+        &self,
         text: Text<'_>,
         max_tokens: u64,
         keep: Keep,
@@ -57,15 +54,15 @@ impl Exact {
     /// Returns a long piece of at most `max_tokens` tokens: its count, and the
     /// piece, encoded as in [`Text::Utf8`]; None where nothing is left.
     pub(crate) fn cut(
-        self,
+        &self,
         text: Text<'_>,
         max_tokens: u64,
         keep: Keep,
         marker: Text<'_>,
         stop: &AtomicBool,
     ) -> Option<(u64, Vec<u8>)> {
-        let encoding = self.encoding();
-        let count = |text: Text<'_>, limit| count_text(encoding, text, limit, stop);
+        let model = self.model();
+        let count = |text: Text<'_>, limit| count_text(model, text, limit, stop);
         let room = max_tokens - count(marker, max_tokens)?;
         let chars = text.chars();
         let most = chars.saturating_sub(marker.chars());
@@ -73,7 +70,7 @@ impl Exact {
         let head_tokens = keep.head(room);
 
         // No more of the text is looked at than may stay.
-        let reach = room.saturating_mul(LONGEST_TOKEN).saturating_add(SLACK);
+        let reach = room.saturating_mul(model.longest).saturating_add(SLACK);
         let front = text.slice(0, if keep == Keep::End { 0 } else { chars.min(reach) });
         let back = if keep == Keep::Start {
             chars
@@ -87,7 +84,7 @@ impl Exact {
         let is_stopped = || stop.load(Ordering::Relaxed);
         let mut utf8 = Vec::new();
         front.write_scalars(&mut utf8);
-        let end = end_of_tokens(encoding, &utf8, head_tokens as u64, stop);
+        let end = end_of_tokens(model, &utf8, head_tokens as u64, stop);
         if is_stopped() {
             return None;
         }
@@ -98,7 +95,7 @@ impl Exact {
             behind.write_scalars(&mut utf8);
             let all = count(Text::from_utf8(&utf8), u64::MAX)?;
             let left_out = all.saturating_sub((room - head_tokens) as u64);
-            let end = end_of_tokens(encoding, &utf8, left_out, stop);
+            let end = end_of_tokens(model, &utf8, left_out, stop);
             if is_stopped() {
                 return None;
             }

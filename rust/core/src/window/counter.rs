@@ -9,7 +9,7 @@ use crate::count::{Estimate, Exact, Native, TokenCounter};
 /// Counts for a model, possibly with the encoding of another one and a factor.
 ///
 /// Made by [`ModelLimits::counter`](super::ModelLimits::counter).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModelCounter {
     native: Native,
     factor: Option<f64>,
@@ -42,7 +42,7 @@ impl ModelCounter {
 impl TokenCounter for ModelCounter {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // no text has 2^53 tokens, and the factor is positive
     fn count(&self, text: &str) -> usize {
-        let count = match self.native {
+        let count = match &self.native {
             Native::Estimate(estimate) => estimate.count(text),
             Native::Exact(exact) => exact.count(text),
         };
@@ -50,7 +50,7 @@ impl TokenCounter for ModelCounter {
     }
 
     fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
-        match (self.native, self.factor) {
+        match (&self.native, self.factor) {
             (Native::Exact(exact), None) => exact.count_till_limit(text, limit),
             _ => Some(self.count(text)).filter(|&count| count <= limit),
         }
@@ -61,11 +61,11 @@ impl TokenCounter for ModelCounter {
     }
 
     fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
-        Some(Arc::new(*self))
+        Some(Arc::new(self.clone()))
     }
 
     fn native(&self) -> Option<Native> {
-        self.factor.is_none().then_some(self.native)
+        self.factor.is_none().then(|| self.native.clone())
     }
 }
 

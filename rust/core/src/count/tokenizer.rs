@@ -1,0 +1,280 @@
+//! Tokenizers: what each needs to count, made once.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
+use budgeteer_vocab::{Encoding, Vocabulary};
+
+use super::bpe::Bpe;
+use super::cache::Cache;
+use super::lookup::Lookup;
+use super::normal::Normal;
+use super::pretokenize::pieces::Pieces;
+#[cfg(feature = "files")]
+use super::pretokenize::regex::Patterns;
+use super::pretokenize::{self, gpt2};
+use crate::once::Once;
+use crate::text::is_start;
+use crate::text::classes::Classes;
+
+/// A tokenizer whose tokens are counted exactly: one that the binary holds, or
+/// one that was read from a file. Cheap to clone.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Encoding, Tokenizer};
+///
+/// let tokenizer = Tokenizer::from(Encoding::O200k);
+/// assert_eq!(tokenizer.name(), "o200k_base");
+/// ```
+#[derive(Clone)]
+pub struct Tokenizer(Handle);
+
+#[derive(Clone)]
+enum Handle {
+    Shipped(Encoding),
+    #[cfg_attr(not(feature = "files"), allow(dead_code))] // all others come from files
+    Open(Arc<Model>),
+}
+
+impl Tokenizer {
+    #[cfg_attr(not(feature = "files"), allow(dead_code))]
+    pub(crate) fn new(model: Model) -> Self {
+        Self(Handle::Open(Arc::new(model)))
+    }
+
+    /// Returns the name: that of the encoding, or the path of the file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Handle::Shipped(encoding) => encoding.name(),
+            Handle::Open(model) => &model.name,
+        }
+    }
+
+    /// Returns the encoding if the binary holds it, None for a file.
+    #[must_use]
+    pub fn encoding(&self) -> Option<Encoding> {
+        match self.0 {
+            Handle::Shipped(encoding) => Some(encoding),
+            Handle::Open(_) => None,
+        }
+    }
+
+    /// Returns what is needed to count. For an encoding the process makes it
+    /// once, when it first counts.
+    pub(crate) fn model(&self) -> &Model {
+        match &self.0 {
+            Handle::Shipped(encoding) => shipped(*encoding),
+            Handle::Open(model) => model,
+        }
+    }
+
+    /// Returns the place of the encoding among those that the binary holds;
+    /// None for a file.
+    pub(crate) fn place(&self) -> Option<usize> {
+        let encoding = self.encoding()?;
+        Encoding::ALL.iter().position(|&known| known == encoding)
+    }
+
+    /// Returns a number that clones share, and no other tokenizer at the time.
+    fn id(&self) -> (Option<Encoding>, usize) {
+        match &self.0 {
+            Handle::Shipped(encoding) => (Some(*encoding), 0),
+            Handle::Open(model) => (None, Arc::as_ptr(model).addr()),
+        }
+    }
+}
+
+impl From<Encoding> for Tokenizer {
+    fn from(encoding: Encoding) -> Self {
+        Self(Handle::Shipped(encoding))
+    }
+}
+
+/// Clones are equal; the same file read twice is two tokenizers.
+impl PartialEq for Tokenizer {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Tokenizer {}
+
+impl Hash for Tokenizer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id().hash(state);
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Tokenizer").field(&self.name()).finish()
+    }
+}
+
+/// Returns what is needed to count with an encoding.
+fn shipped(encoding: Encoding) -> &'static Model {
+    static MODELS: [Once<Model>; Encoding::ALL.len()] =
+        [const { Once::new() }; Encoding::ALL.len()];
+    let place = Encoding::ALL.iter().position(|&known| known == encoding);
+    MODELS[place.expect("it is one of them")].get(|| {
+        let (split, normal) = rules(encoding);
+        Model::new(encoding.name().to_string(), encoding.load(), split, normal)
+    })
+}
+
+/// Returns how an encoding splits and normalizes.
+fn rules(encoding: Encoding) -> (Split, Normal) {
+    match encoding {
+        #[cfg(feature = "cl100k")]
+        Encoding::Cl100k => (Split::Cl100k, Normal::As),
+        #[cfg(feature = "o200k")]
+        Encoding::O200k => (Split::O200k, Normal::As),
+    }
+}
+
+/// How a tokenizer splits a text before it merges.
+#[derive(Debug)]
+pub(crate) enum Split {
+    Cl100k,
+    O200k,
+    Llama3,
+    Qwen2,
+    Qwen35,
+    Tekken,
+    Gpt2,
+    DeepSeek,
+    /// Not at all; texts are split where no merge goes across.
+    Pieces,
+    #[cfg(feature = "files")]
+    Patterns(Patterns),
+}
+
+/// How many sets of cached pretokens are kept: up to this many threads at once
+/// find what earlier calls left.
+const LOOKUPS: usize = 8;
+
+/// All that counting with one tokenizer needs.
+pub(crate) struct Model {
+    name: String,
+    pub(crate) bpe: Bpe,
+    pub(crate) split: Split,
+    pub(crate) normal: Normal,
+    /// Where texts are split under [`Split::Pieces`].
+    pub(crate) pieces: Option<Pieces>,
+    /// Whether each text begins with a space of its own.
+    pub(crate) has_prefix: bool,
+    /// The number of bytes of the longest token.
+    pub(crate) longest: usize,
+    /// Whether a token starts wherever [`Text::starts`](crate::text::Text::starts) says.
+    has_starts: bool,
+    lookups: [Mutex<Option<Box<Lookup>>>; LOOKUPS],
+    pub(crate) cache: Cache,
+}
+
+impl Model {
+    pub(crate) fn new(name: String, vocabulary: Vocabulary, split: Split, normal: Normal) -> Self {
+        let pieces = matches!(split, Split::Pieces).then(|| Pieces::new(&vocabulary));
+        let whole = vocabulary.wholes().iter().map(|whole| whole.len()).max().unwrap_or(0);
+        let has_starts = match (&split, &pieces) {
+            (_, Some(_)) => keeps_starts(&vocabulary),
+            #[cfg(feature = "files")]
+            (Split::Patterns(_), _) => false,
+            _ => true,
+        };
+        Self {
+            name,
+            longest: vocabulary.longest().max(whole),
+            bpe: Bpe::new(vocabulary),
+            split,
+            normal,
+            pieces,
+            has_prefix: false,
+            has_starts,
+            lookups: [const { Mutex::new(None) }; LOOKUPS],
+            cache: Cache::new(),
+        }
+    }
+
+    /// Calls `work` with the pretokens that earlier calls cached.
+    ///
+    /// There are as many sets of them as threads have counted at once, however
+    /// many threads there are. No thread waits for a lock here, so none can
+    /// hang where the process forked while another one held it.
+    pub(crate) fn with_lookup<R>(&self, work: impl FnOnce(&mut Lookup) -> R) -> R {
+        let mut taken = self.lookups.iter().find_map(|slot| slot.try_lock().ok()?.take());
+        let lookup = taken.get_or_insert_with(|| Box::new(Lookup::new()));
+        let result = work(lookup);
+        for slot in &self.lookups {
+            if let Ok(mut slot) = slot.try_lock()
+                && slot.is_none()
+            {
+                *slot = taken;
+                break;
+            }
+        }
+        result
+    }
+
+    /// Returns the text that is split and merged.
+    pub(crate) fn normalized<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let normal = self.normal.of(text);
+        if self.has_prefix && !normal.is_empty() {
+            return Cow::Owned([b" ", &*normal].concat());
+        }
+        normal
+    }
+
+    /// Returns where, in `text`, the part ends that is in front of `end` once
+    /// it is normalized.
+    pub(crate) fn end_before_normalizing(&self, text: &[u8], normal: &[u8], end: usize) -> usize {
+        let end = if self.has_prefix { end.saturating_sub(1) } else { end };
+        if normal.len() == text.len() + usize::from(self.has_prefix) {
+            return end;
+        }
+        self.normal.end_of(text, end)
+    }
+
+    /// Returns whether the place between two code points is a safe split: the
+    /// parts of the text can be counted one by one there, whatever stands
+    /// around it.
+    pub(crate) fn is_safe_split(&self, before: u32, behind: u32) -> bool {
+        let classes = Classes::get();
+        match &self.split {
+            // What is in front of ASCII composes with nothing behind it.
+            _ if self.has_prefix || self.normal == Normal::Nfc && behind >= 0x80 => false,
+            Split::Pieces => {
+                let pieces = self.pieces.as_ref().expect("they were made with the model");
+                // Surrogates become other characters, and U+2581 a space.
+                let is_as_it_is = |code| code & !0x7FF != 0xD800 && code != 0x2581;
+                is_as_it_is(before) && is_as_it_is(behind) && !pieces.joins(before, behind)
+            }
+            #[cfg(feature = "files")]
+            Split::Patterns(_) => false,
+            Split::Gpt2 => gpt2::is_safe_split(classes, before, behind),
+            _ => pretokenize::is_safe_split(classes, before, behind),
+        }
+    }
+
+    /// Returns a lower bound of the count of a text of `chars` code points with
+    /// `starts` [starts](Text::starts).
+    pub(crate) fn least(&self, starts: usize, chars: usize) -> usize {
+        if self.has_starts { starts } else { chars.div_ceil(self.longest.max(1)) }
+    }
+}
+
+/// Returns whether a token starts wherever [`Text::starts`](crate::text::Text::starts) says, or one
+/// character behind: there is no token with such a place inside.
+fn keeps_starts(vocabulary: &Vocabulary) -> bool {
+    vocabulary.iter().all(|token| (1..token.len()).all(|at| !is_start(token, at)))
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Model").field("name", &self.name).finish_non_exhaustive()
+    }
+}
