@@ -67,7 +67,12 @@ fn main() {
 fn write(source: &Source) -> Result<(), Box<dyn Error>> {
     let tokens = read(source)?;
     let merges = find_merges(&tokens)?;
-    let unpacked = Unpacked { singles: tokens[..SINGLES].concat(), merges, wholes: Vec::new() };
+    let unpacked = Unpacked {
+        singles: tokens[..SINGLES].concat(),
+        merges,
+        wholes: Vec::new(),
+        early: Vec::new(),
+    };
     let packed = pack(&unpacked);
     if unpack(&packed).as_ref() != Some(&unpacked) {
         return Err("what was packed does not unpack".into());

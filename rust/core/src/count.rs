@@ -10,9 +10,13 @@ mod blocks;
 mod bpe;
 pub(crate) mod cache;
 mod counter;
+mod early;
 pub(crate) mod exact;
+#[cfg(feature = "files")]
+mod files;
 pub(crate) mod joint;
 mod lookup;
+pub(crate) mod merges;
 pub(crate) mod normal;
 pub(crate) mod pretokenize;
 mod size;

@@ -20,6 +20,9 @@ pub enum ErrorKind {
     InputValidation,
     /// A file is not a corpus, is of another version, or is damaged.
     Corpus,
+    /// A file is no tokenizer, is damaged, or has a step that this crate cannot
+    /// do as the tokenizer does.
+    Tokenizer,
     /// A file cannot be read or written.
     Io(std::io::ErrorKind),
     /// A retriever or a reranker of a [`service`](crate::service) failed, or
@@ -61,6 +64,8 @@ enum Repr {
     Version { found: u32, known: u32 },
     #[error("the file {what}")]
     Damaged { what: &'static str },
+    #[error("{0}")]
+    Tokenizer(Box<str>),
     #[error("{message}")]
     Io { kind: std::io::ErrorKind, code: Option<i32>, message: String },
 }
@@ -80,6 +85,7 @@ impl Error {
             Repr::Overflow(_) => ErrorKind::BudgetExhausted,
             Repr::NoRoom(_) => ErrorKind::InputValidation,
             Repr::Foreign | Repr::Version { .. } | Repr::Damaged { .. } => ErrorKind::Corpus,
+            Repr::Tokenizer(_) => ErrorKind::Tokenizer,
             Repr::Io { kind, .. } => ErrorKind::Io(*kind),
         }
     }
@@ -92,6 +98,13 @@ impl Error {
             Repr::Io { code, .. } => code,
             _ => None,
         }
+    }
+
+    /// Returns an error for a file that is no tokenizer, or not one of these.
+    #[cfg(feature = "files")]
+    #[cold]
+    pub(crate) fn tokenizer(message: impl Into<Box<str>>) -> Self {
+        Self(Repr::Tokenizer(message.into()))
     }
 
     #[cold]

@@ -15,12 +15,15 @@ const PADDING: usize = 4;
 pub(crate) fn pack(unpacked: &Unpacked) -> Vec<u8> {
     let heads = pack_heads(&unpacked.singles, &unpacked.merges);
     let wholes = pack_wholes(&unpacked.wholes);
+    let early = unpacked.early.iter().flat_map(|rank| rank.to_le_bytes()).collect::<Vec<_>>();
     let length = |part: &[u8]| u32::try_from(part.len()).expect("it is some megabytes");
     let mut packed = Vec::new();
     packed.extend(length(&heads).to_le_bytes());
     packed.extend(length(&wholes).to_le_bytes());
+    packed.extend(length(&early).to_le_bytes());
     packed.extend(heads);
     packed.extend(wholes);
+    packed.extend(early);
     packed.extend(pack_tails(&unpacked.merges));
     packed
 }

@@ -1,7 +1,7 @@
 //! The packed form of a vocabulary, which `pack.rs` writes.
 //!
-//! It begins with the lengths of two parts that follow, of four bytes each:
-//! `heads` and `wholes`, both compressed; the rest is `tails`.
+//! It begins with the lengths of three parts that follow, of four bytes each:
+//! `heads` and `wholes`, both compressed, and `early`; the rest is `tails`.
 //!
 //! `heads` holds the 256 single bytes by rank, then a byte for the left part of
 //! each merge, then a byte for each right part. A rank is split like a
@@ -9,7 +9,8 @@
 //! mantissa, which are skewed and compress; the rest of the mantissa, which is
 //! nearly random, is a run of bits in `tails`. That is 6 % smaller than to
 //! compress the bytes of the ranks. `wholes` holds the tokens that no merge
-//! makes, each behind its length, of two bytes.
+//! makes, each behind its length, of two bytes. `early` holds the ranks of tokens
+//! that merge as soon as their left part is made.
 
 use miniz_oxide::inflate::decompress_to_vec;
 
@@ -30,6 +31,8 @@ pub(crate) struct Unpacked {
     pub(crate) merges: Merges,
     /// Tokens that no merge makes.
     pub(crate) wholes: Vec<Box<[u8]>>,
+    /// Tokens that merge as soon as their left part is made.
+    pub(crate) early: Vec<u32>,
 }
 
 /// The two parts of each token that is not a single byte, by rank.
@@ -39,8 +42,11 @@ pub(crate) type Merges = Vec<(u32, u32)>;
 pub(crate) fn unpack(packed: &[u8]) -> Option<Unpacked> {
     let (heads, rest) = packed.split_first_chunk::<LENGTH>()?;
     let (wholes, rest) = rest.split_first_chunk::<LENGTH>()?;
+    let (early, rest) = rest.split_first_chunk::<LENGTH>()?;
     let (heads, rest) = rest.split_at_checked(u32::from_le_bytes(*heads) as usize)?;
-    let (wholes, tails) = rest.split_at_checked(u32::from_le_bytes(*wholes) as usize)?;
+    let (wholes, rest) = rest.split_at_checked(u32::from_le_bytes(*wholes) as usize)?;
+    let (early, tails) = rest.split_at_checked(u32::from_le_bytes(*early) as usize)?;
+    let early = early.as_chunks::<4>().0.iter().map(|rank| u32::from_le_bytes(*rank)).collect();
     let mut singles = decompress_to_vec(heads).ok()?;
     if singles.len() < SINGLES {
         return None;
@@ -53,7 +59,7 @@ pub(crate) fn unpack(packed: &[u8]) -> Option<Unpacked> {
         .zip(rights)
         .map(|(&left, &right)| (tails.complete(left), tails.complete(right)))
         .collect();
-    Some(Unpacked { singles, merges, wholes: unpack_wholes(wholes)? })
+    Some(Unpacked { singles, merges, wholes: unpack_wholes(wholes)?, early })
 }
 
 fn unpack_wholes(packed: &[u8]) -> Option<Vec<Box<[u8]>>> {

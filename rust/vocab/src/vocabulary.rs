@@ -12,11 +12,11 @@ const WIDE: usize = 16;
 /// The most tokens of a vocabulary, of which each rank has a packed form.
 const MOST_TOKENS: usize = (1 << 19) - 1;
 
-/// The most bytes of a token. Real ones have some hundreds.
-const MOST_BYTES: u32 = 1 << 14;
+/// The most bytes of a token. Real ones have at most some hundreds.
+const MOST_BYTES: u32 = 1 << 10;
 
 /// The most bytes of all tokens: real vocabularies have some millions.
-const MOST_TOTAL: u32 = 1 << 26;
+const MOST_TOTAL: u32 = 1 << 24;
 
 /// The tokens of an encoding, by rank.
 ///
@@ -46,16 +46,19 @@ pub struct Vocabulary {
     merges: Merges,
     /// Tokens that no merge makes.
     wholes: Vec<Box<[u8]>>,
+    /// Tokens that merge as soon as their left part is made.
+    early: Vec<u32>,
 }
 
 impl Vocabulary {
     /// Returns the vocabulary of these merges, in the order of their ranks.
     /// `wholes` are tokens that no merge makes: a tokenizer finds them only
-    /// where a whole piece of a text is one.
+    /// where a whole piece of a text is one. `early` are tokens that merge as
+    /// soon as their left part is made, before other merges to that part.
     ///
     /// None if it has 2^19 tokens or more, a merge has a part that is not of
-    /// lower rank, or tokens are beyond all bounds: one of 16 kilobytes, or 64
-    /// megabytes of all.
+    /// lower rank, or tokens are beyond all bounds: one of more than a kilobyte,
+    /// or more than 16 megabytes of all.
     ///
     /// # Examples
     ///
@@ -64,7 +67,7 @@ impl Vocabulary {
     ///
     /// let singles = std::array::from_fn(|byte| u8::try_from(byte).unwrap());
     /// let (t, h, e) = (b't'.into(), b'h'.into(), b'e'.into());
-    /// let vocabulary = Vocabulary::from_merges(&singles, vec![(t, h), (256, e)], vec![]);
+    /// let vocabulary = Vocabulary::from_merges(&singles, vec![(t, h), (256, e)], vec![], vec![]);
     /// assert_eq!(vocabulary.unwrap().token(257), b"the");
     /// ```
     #[must_use]
@@ -72,8 +75,9 @@ impl Vocabulary {
         singles: &[u8; SINGLES],
         merges: Vec<(u32, u32)>,
         wholes: Vec<Box<[u8]>>,
+        early: Vec<u32>,
     ) -> Option<Self> {
-        Self::of(Unpacked { singles: singles.to_vec(), merges, wholes })
+        Self::of(Unpacked { singles: singles.to_vec(), merges, wholes, early })
     }
 
     /// Returns the vocabulary that [`Self::pack`] wrote; None if it is damaged.
@@ -82,13 +86,15 @@ impl Vocabulary {
         Self::of(unpack(packed)?)
     }
 
-    fn of(Unpacked { singles, merges, wholes }: Unpacked) -> Option<Self> {
-        if SINGLES + merges.len() > MOST_TOKENS {
+    fn of(Unpacked { singles, merges, wholes, early }: Unpacked) -> Option<Self> {
+        let count = SINGLES + merges.len();
+        let is_merge = |&rank: &u32| (SINGLES..count).contains(&(rank as usize));
+        if count > MOST_TOKENS || !early.iter().all(is_merge) {
             return None;
         }
         let bounds = bounds(&merges)?;
         let bytes = join(singles, &bounds, &merges);
-        Some(Self { bytes, bounds, merges, wholes })
+        Some(Self { bytes, bounds, merges, wholes, early })
     }
 
     /// Returns the vocabulary in a compact form, of 3.3 bytes for each token.
@@ -98,6 +104,7 @@ impl Vocabulary {
             singles: self.bytes[..SINGLES].to_vec(),
             merges: self.merges.clone(),
             wholes: self.wholes.clone(),
+            early: self.early.clone(),
         })
     }
 
@@ -105,6 +112,12 @@ impl Vocabulary {
     #[must_use]
     pub fn wholes(&self) -> &[Box<[u8]>] {
         &self.wholes
+    }
+
+    /// Returns the tokens that merge as soon as their left part is made.
+    #[must_use]
+    pub fn early(&self) -> &[u32] {
+        &self.early
     }
 
     /// Returns the number of tokens, without those that no merge makes: every
@@ -143,6 +156,13 @@ impl Vocabulary {
     #[must_use]
     pub fn parts(&self, rank: u32) -> Option<(u32, u32)> {
         Some(self.merges[(rank as usize).checked_sub(SINGLES)?])
+    }
+
+    /// Returns the [parts](Self::parts) of all tokens behind the single bytes,
+    /// by rank.
+    #[must_use]
+    pub fn merges(&self) -> &[(u32, u32)] {
+        &self.merges
     }
 
     /// Returns all tokens by rank.

@@ -103,9 +103,10 @@ impl AllBounds {
         }
         let from = known.map_or(0, |bounds| bounds.len());
         let model = tokenizer.model();
-        let new = starts.iter().zip(chars).skip(from).map(|(&starts, &chars)| {
-            capped(model.least(starts as usize, chars as usize) as u64)
-        });
+        let new =
+            starts.iter().zip(chars).skip(from).map(|(&starts, &chars)| {
+                capped(model.least(starts as usize, chars as usize) as u64)
+            });
         let known = known.iter().flat_map(|bounds| bounds.stored());
         let bounds = Arc::new(Bounds::of_stored(known.chain(new)));
         self.put(tokenizer, Arc::clone(&bounds));

@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use budgeteer_vocab::Vocabulary;
 
+use super::early::Early;
+use super::merges::{Merges, Ranks};
 use crate::huge::Table;
 
 /// Pretokens and tokens of at most this many bytes are their own keys.
@@ -35,15 +37,8 @@ const PLACE_BITS: u32 = PAIRWISE.ilog2();
 /// How many tokens are found between two looks at `stop`.
 const STOP_INTERVAL: usize = 1 << 16;
 
-/// The number of bits in the filter of pairs that merge, as a power of two: an
-/// eighth of a megabyte.
-const MAY_MERGE_BITS: u32 = 20;
-
-/// Ranks have at most this many bits, also after adding one.
-const RANK_BITS: u32 = 19;
-
 /// Stands for no token. A place beside it still fits a signed number.
-const NO_TOKEN: u32 = i32::MAX as u32 >> PLACE_BITS;
+pub(super) const NO_TOKEN: u32 = i32::MAX as u32 >> PLACE_BITS;
 
 /// Returns the key of a short pretoken: its bytes, with its length in the lower
 /// half of the last byte. The upper half is for a count.
@@ -62,19 +57,14 @@ pub(crate) fn mix(key: u128) -> u64 {
     (mixed ^ high).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// Mixes a pair of ranks.
-#[inline]
-fn mix_pair((left, right): (u32, u32)) -> u64 {
-    let mixed = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
-}
-
 /// All that counting with one encoding needs.
 pub(crate) struct Bpe {
     vocabulary: Vocabulary,
     tables: Tables,
     /// The tokens that no merge makes: only a whole pretoken is one.
     wholes: HashSet<Box<[u8]>>,
+    /// What makes it matter that some tokens merge early.
+    early: Early,
     /// The result of [`Self::shorter`] for each token, plus one; 0 where it was
     /// not asked for yet.
     shorter: Box<[AtomicU32]>,
@@ -100,59 +90,7 @@ struct Tables {
     /// The lengths of tokens that start with eight given bytes: 8 to 15 as bits
     /// 0 to 7.
     eights: Filter<8>,
-    /// The rank that a pair merges to.
-    merges: Ranks,
-    /// A filter: a bit for each pair that merges, by its hash. Most pairs do
-    /// not merge, and this soon tells.
-    may_merge: Table<u64>,
-}
-
-/// Finds ranks by a hash. The keys themselves lie elsewhere, by rank, so that
-/// frequent ones lie close together. An entry has 4 bytes, and not 16 like a
-/// key, so the table is small. That counts: a memory access that misses the
-/// caches costs more than all else.
-struct Ranks {
-    /// The rank plus one in the low bits, and above it as many bits of the hash
-    /// as fit; 0 for an empty slot. An entry is in the slot that its hash says,
-    /// or in the next free one.
-    slots: Table<u32>,
-}
-
-impl Ranks {
-    /// Returns a table for `count` ranks, at most four fifths full.
-    fn new(count: usize) -> Self {
-        Self { slots: Table::new((count * 5 / 4).next_power_of_two()) }
-    }
-
-    fn slot(&self, mixed: u64) -> usize {
-        (mixed >> (64 - self.slots.len().trailing_zeros())) as usize
-    }
-
-    fn add(&mut self, mixed: u64, rank: u32) {
-        let mut slot = self.slot(mixed);
-        while self.slots[slot] != 0 {
-            slot = (slot + 1) & (self.slots.len() - 1);
-        }
-        self.slots[slot] = mixed as u32 >> RANK_BITS << RANK_BITS | (rank + 1);
-    }
-
-    /// Returns the rank that has this hash and satisfies `is_it`.
-    #[inline]
-    fn find(&self, mixed: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let tag = mixed as u32 >> RANK_BITS;
-        let mut slot = self.slot(mixed);
-        loop {
-            let found = self.slots[slot];
-            if found == 0 {
-                return None;
-            }
-            let rank = (found & ((1 << RANK_BITS) - 1)).wrapping_sub(1);
-            if found >> RANK_BITS == tag && is_it(rank) {
-                return Some(rank);
-            }
-            slot = (slot + 1) & (self.slots.len() - 1);
-        }
-    }
+    merges: Merges,
 }
 
 /// Tells by the first `N` bytes which lengths a token may have.
@@ -202,13 +140,12 @@ impl Tables {
             are_twos: Box::new([0; 1024]),
             fours: Filter::new(),
             eights: Filter::new(),
-            merges: Ranks::new(vocabulary.len()),
-            may_merge: Table::new(1 << (MAY_MERGE_BITS - 6)),
+            merges: Merges::new(vocabulary.len()),
         };
         for (rank, token) in (0..).zip(vocabulary.iter()) {
             tables.add(rank, token);
             if let Some(parts) = vocabulary.parts(rank) {
-                tables.add_merge(parts, rank);
+                tables.merges.add(parts, rank);
             }
         }
         for ranks in tables.long.values_mut() {
@@ -252,13 +189,6 @@ impl Tables {
         self.are_twos[pair / 64] |= 1 << (pair % 64);
         pair
     }
-
-    fn add_merge(&mut self, parts: (u32, u32), merged: u32) {
-        let mixed = mix_pair(parts);
-        let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
-        self.may_merge[bit / 64] |= 1 << (bit % 64);
-        self.merges.add(mixed, merged);
-    }
 }
 
 impl Bpe {
@@ -271,10 +201,10 @@ impl Bpe {
             }
         }
         let shorter = (0..vocabulary.len()).map(|_| AtomicU32::new(0)).collect();
-        Self { vocabulary, tables, wholes, shorter }
+        let early = Early::new(&vocabulary);
+        Self { vocabulary, tables, wholes, early, shorter }
     }
 
-    /// Returns the tokens by rank.
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -368,17 +298,9 @@ impl Bpe {
     }
 
     /// Returns the rank that a pair merges to, or [`NO_TOKEN`].
+    #[inline]
     fn merged(&self, parts: (u32, u32)) -> u32 {
-        let tables = &self.tables;
-        let mixed = mix_pair(parts);
-        let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
-        if tables.may_merge[bit / 64] >> (bit % 64) & 1 == 0 {
-            return NO_TOKEN;
-        }
-        tables
-            .merges
-            .find(mixed, |rank| self.vocabulary.parts(rank) == Some(parts))
-            .unwrap_or(NO_TOKEN)
+        self.tables.merges.find(self.vocabulary.merges(), parts).unwrap_or(NO_TOKEN)
     }
 
     /// Returns the rank of a token of at most [`SHORT`] bytes by its key.
@@ -387,25 +309,8 @@ impl Bpe {
     }
 
     /// Returns whether two tokens may stand side by side.
-    fn may_follow(&self, mut left: u32, mut right: u32) -> bool {
-        // Merges are undone from the last to the first. Where both tokens have
-        // the same merge, the left token's is undone first, as merging goes
-        // from left to right. A merge across the seam must not come before the
-        // one that was undone last.
-        let mut undone = NO_TOKEN;
-        loop {
-            if self.merged((left, right)) < undone {
-                return false;
-            }
-            let left_parts = self.vocabulary.parts(left);
-            let right_parts = self.vocabulary.parts(right);
-            match (left_parts, right_parts) {
-                (Some((_, inner)), None) => (undone, left) = (left, inner),
-                (Some((_, inner)), _) if left > right => (undone, left) = (left, inner),
-                (_, Some((inner, _))) => (undone, right) = (right + 1, inner),
-                (None, None) => return true,
-            }
-        }
+    fn may_follow(&self, left: u32, right: u32) -> bool {
+        self.tables.merges.may_be_beside(self.vocabulary.merges(), left, right)
     }
 
     /// Returns the number of tokens of a pretoken, which is not empty. The
@@ -431,7 +336,7 @@ impl Bpe {
         if self.is_whole(piece) {
             return 1;
         }
-        if piece.len() <= PAIRWISE {
+        if piece.len() <= PAIRWISE && !self.early.is_in(piece) {
             return self.merge_pairwise(piece).count_ones() as usize;
         }
         self.merge_from_left(piece, scratch, stop);
@@ -441,7 +346,7 @@ impl Bpe {
     /// Tells the processor that the token of a mixed key is needed soon.
     pub(crate) fn prefetch(&self, mixed: u64) {
         let short = &self.tables.short;
-        crate::huge::prefetch(&raw const short.slots[short.slot(mixed)]);
+        short.prefetch(mixed);
     }
 
     /// Returns whether a token has this key. `mixed` is the key, mixed.
@@ -460,7 +365,7 @@ impl Bpe {
         if self.is_token(piece) || self.is_whole(piece) {
             return visit(piece.len());
         }
-        if piece.len() > PAIRWISE {
+        if piece.len() > PAIRWISE || self.early.is_in(piece) {
             self.merge_from_left(piece, scratch, stop);
             return scratch.tokens.iter().for_each(|&token| visit(self.token(token).len()));
         }
@@ -529,6 +434,10 @@ impl Bpe {
     fn merge_from_left(&self, piece: &[u8], scratch: &mut Encoded, stop: &AtomicBool) {
         let Encoded { tokens, given_up } = scratch;
         tokens.clear();
+        if self.early.is_in(piece) {
+            let start = piece.iter().map(|&byte| self.tables.ones[usize::from(byte)]).collect();
+            return self.early.merge(start, |pair| self.merged(pair), tokens, stop);
+        }
         given_up.clear();
         given_up.resize(piece.len() / 64 + 1, 0);
         let mut at = 0;

@@ -21,7 +21,8 @@ fn count(model: &Model, text: &[u8]) -> u64 {
 /// with `head` in front of the text.
 pub(crate) fn behind(model: &Model, head: &[u8], text: Text<'_>, tail: &[u8]) -> i64 {
     let units = text.units();
-    let split = (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(model, at));
+    let split =
+        (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(model, at));
     let mut end = if split.is_none() { head.to_vec() } else { Vec::new() };
     text.slice_units(split.unwrap_or(0), units).write_utf8(&mut end);
     let alone = count(model, &end);

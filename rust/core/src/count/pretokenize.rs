@@ -278,7 +278,8 @@ fn punctuation(rules: Rules, classes: &Classes, text: &[u8], mut at: usize) -> u
         }
         at += size;
     }
-    let is_tail = |byte: &&u8| matches!(byte, b'\r' | b'\n') || (rules.takes_slashes && **byte == b'/');
+    let is_tail =
+        |byte: &&u8| matches!(byte, b'\r' | b'\n') || (rules.takes_slashes && **byte == b'/');
     at + text[at..].iter().take_while(is_tail).count()
 }
 

@@ -9,6 +9,8 @@ use budgeteer_vocab::{Encoding, Vocabulary};
 
 use super::bpe::Bpe;
 use super::cache::Cache;
+#[cfg(feature = "files")]
+use super::files::builder::Read;
 use super::lookup::Lookup;
 use super::normal::Normal;
 use super::pretokenize::pieces::Pieces;
@@ -16,8 +18,8 @@ use super::pretokenize::pieces::Pieces;
 use super::pretokenize::regex::Patterns;
 use super::pretokenize::{self, gpt2};
 use crate::once::Once;
-use crate::text::is_start;
 use crate::text::classes::Classes;
+use crate::text::is_start;
 
 /// A tokenizer whose tokens are counted exactly: one that the binary holds, or
 /// one that was read from a file. Cheap to clone.
@@ -73,11 +75,11 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the place of the encoding among those that the binary holds;
-    /// None for a file.
-    pub(crate) fn place(&self) -> Option<usize> {
-        let encoding = self.encoding()?;
-        Encoding::ALL.iter().position(|&known| known == encoding)
+    /// Returns the tokens, in the order in which they merge.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn vocabulary(&self) -> &Vocabulary {
+        self.model().bpe.vocabulary()
     }
 
     /// Returns a number that clones share, and no other tokenizer at the time.
@@ -134,6 +136,18 @@ fn rules(encoding: Encoding) -> (Split, Normal) {
         Encoding::Cl100k => (Split::Cl100k, Normal::As),
         #[cfg(feature = "o200k")]
         Encoding::O200k => (Split::O200k, Normal::As),
+        #[cfg(feature = "qwen2")]
+        Encoding::Qwen2 => (Split::Qwen2, Normal::Nfc),
+        #[cfg(feature = "qwen35")]
+        Encoding::Qwen35 => (Split::Qwen35, Normal::Nfc),
+        #[cfg(feature = "deepseek")]
+        Encoding::DeepSeek => (Split::DeepSeek, Normal::As),
+        #[cfg(feature = "glm4")]
+        Encoding::Glm4 => (Split::Llama3, Normal::As),
+        #[cfg(feature = "tekken")]
+        Encoding::Tekken => (Split::Tekken, Normal::As),
+        #[cfg(feature = "gemma4")]
+        Encoding::Gemma4 => (Split::Pieces, Normal::Spaces),
     }
 }
 
@@ -198,6 +212,13 @@ impl Model {
             lookups: [const { Mutex::new(None) }; LOOKUPS],
             cache: Cache::new(),
         }
+    }
+
+    /// Returns what a file says, ready to count with.
+    #[cfg(feature = "files")]
+    pub(super) fn of_file(name: String, read: Read) -> Self {
+        let Read { vocabulary, split, normal, has_prefix } = read;
+        Self { has_prefix, ..Self::new(name, vocabulary, split, normal) }
     }
 
     /// Calls `work` with the pretokens that earlier calls cached.

@@ -48,7 +48,8 @@ impl Part<'_> {
             return None;
         }
         let (class, size) = self.classes.at(self.text, at);
-        let is_in = class & Class::NUMBER == 0 && is_east_asian(self.text, at) == self.is_east_asian;
+        let is_in =
+            class & Class::NUMBER == 0 && is_east_asian(self.text, at) == self.is_east_asian;
         is_in.then_some((class, size))
     }
 

@@ -25,7 +25,13 @@ pub(crate) struct Pieces {
     pairs: Table<u64>,
     /// For each character of ASCII, the ones that may be behind it in a token.
     ascii: [u128; 128],
+    /// The longest runs that are tokens, of [`RUNS`].
+    runs: [usize; RUNS.len()],
 }
+
+/// The characters whose runs merge before anything else, from the left: a run
+/// of two or more is in no token with another character.
+const RUNS: [u8; 4] = *b" \n\t\r";
 
 impl Pieces {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
@@ -33,8 +39,14 @@ impl Pieces {
             covered: vec![0; 0x11_0000 / 64].into(),
             pairs: Table::new(1 << (BITS - 6)),
             ascii: [0; 128],
+            runs: [1; RUNS.len()],
         };
         for token in vocabulary.iter().skip(256) {
+            for (longest, char) in pieces.runs.iter_mut().zip(RUNS) {
+                if token.iter().all(|&byte| byte == char) {
+                    *longest = token.len().max(*longest);
+                }
+            }
             // The other tokens are beginnings of characters.
             let Ok(token) = std::str::from_utf8(token) else { continue };
             let mut codes = token.chars().map(u32::from);
@@ -71,6 +83,18 @@ impl Pieces {
         }
     }
 
+    /// Returns the length of the run at `at` that is a token, at most; 1 where
+    /// there is none.
+    #[inline]
+    fn run(&self, text: &[u8], at: usize) -> usize {
+        let byte = text[at];
+        if byte > b' ' || text.get(at + 1) != Some(&byte) {
+            return 1;
+        }
+        let Some(nth) = RUNS.iter().position(|&char| char == byte) else { return 1 };
+        text[at..].iter().take(self.runs[nth]).take_while(|&&other| other == byte).count()
+    }
+
     /// Returns whether two characters may be side by side in a token.
     #[inline]
     pub(crate) fn joins(&self, before: u32, behind: u32) -> bool {
@@ -91,10 +115,14 @@ impl Pattern for &Pieces {
         if !self.covers(before) {
             return at + 1;
         }
+        let run = self.run(text, at);
+        if run > 1 {
+            return at + run;
+        }
         let mut end = at + size;
         while end < text.len() {
             let (code, size) = decode(text, end);
-            if !self.joins(before, code) || !self.covers(code) {
+            if !self.joins(before, code) || !self.covers(code) || self.run(text, end) > 1 {
                 break;
             }
             end += size;

@@ -22,9 +22,9 @@ pub(crate) struct Patterns(Vec<Regex>);
 pub(crate) struct Ends(Vec<usize>);
 
 impl Patterns {
-    /// Returns the patterns, or the first that cannot be compiled.
-    pub(crate) fn new(patterns: &[String]) -> Result<Self, &str> {
-        let compile = |pattern: &'_ String| {
+    /// Returns the patterns; None where one cannot be compiled.
+    pub(crate) fn new(patterns: &[impl AsRef<str>]) -> Option<Self> {
+        let compile = |pattern: &str| {
             RegexBuilder::new(pattern)
                 .backtrack_limit(BACKTRACKS)
                 .delegate_size_limit(MOST_BYTES)
@@ -32,8 +32,7 @@ impl Patterns {
                 .build()
                 .ok()
         };
-        let compiled = patterns.iter().map(|pattern| compile(pattern).ok_or(pattern.as_str()));
-        Ok(Self(compiled.collect::<Result<_, _>>()?))
+        Some(Self(patterns.iter().map(|pattern| compile(pattern.as_ref())).collect::<Option<_>>()?))
     }
 
     /// Splits a text, which is UTF-8.

@@ -1,0 +1,181 @@
+//! Making a vocabulary from what a file says.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use budgeteer_vocab::Vocabulary;
+
+use super::{damaged, unknown};
+use crate::count::merges::Merges;
+use crate::count::normal::Normal;
+use crate::count::tokenizer::Split;
+use crate::error::Error;
+
+/// The most tokens, those included that stand for beginnings of characters.
+pub(super) const MOST_TOKENS: usize = (1 << 19) - 1;
+
+/// Stands for the rank of a token that is not made yet.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The most bytes of a token. All places in it are tried.
+const LONGEST: usize = 1024;
+
+/// What a file says, in the form in which texts are counted.
+pub(crate) struct Read {
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) split: Split,
+    pub(crate) normal: Normal,
+    /// Whether each text begins with a space of its own.
+    pub(crate) has_prefix: bool,
+}
+
+/// Collects merges in the order in which they are done.
+///
+/// The single bytes are the tokens 0 to 255. A tokenizer that merges
+/// characters has tokens for the beginnings of characters of several bytes
+/// besides, whose merges come first. Thus each character is whole before
+/// another merge is done, and merging bytes is merging characters.
+pub(super) struct Builder {
+    merges: Merges,
+    parts: Vec<(u32, u32)>,
+    /// Tokens that merge as soon as their left part is made.
+    early: Vec<u32>,
+}
+
+impl Builder {
+    /// Returns a builder for at most `count` merges.
+    pub(super) fn new(count: usize) -> Self {
+        let count = count.clamp(1, MOST_TOKENS);
+        Self { merges: Merges::new(count), parts: Vec::with_capacity(count), early: Vec::new() }
+    }
+
+    /// Adds the characters of several bytes that are tokens. Returns the rank
+    /// of each.
+    pub(super) fn add_characters(&mut self, chars: &[char]) -> Result<Vec<u32>, Error> {
+        let mut ranks: HashMap<Vec<u8>, u32> = HashMap::new();
+        let mut buffer = [0; 4];
+        for length in 2..=4 {
+            for char in chars {
+                let bytes = char.encode_utf8(&mut buffer).as_bytes();
+                if bytes.len() < length || ranks.contains_key(&bytes[..length]) {
+                    continue;
+                }
+                let left = match &bytes[..length - 1] {
+                    &[byte] => byte.into(),
+                    start => ranks[start],
+                };
+                let rank = self.push(left, bytes[length - 1].into())?;
+                ranks.insert(bytes[..length].to_vec(), rank);
+            }
+        }
+        Ok(chars.iter().map(|char| ranks[char.encode_utf8(&mut buffer).as_bytes()]).collect())
+    }
+
+    /// Returns whether two tokens are side by side once all merges so far are
+    /// done to their bytes: only then can they merge.
+    pub(super) fn may_merge(&self, left: u32, right: u32) -> bool {
+        self.merges.may_be_beside(&self.parts, left, right)
+    }
+
+    /// Adds a merge, and returns its rank.
+    pub(super) fn push(&mut self, left: u32, right: u32) -> Result<u32, Error> {
+        let rank = self.parts.len() + 256;
+        if rank >= MOST_TOKENS {
+            return Err(damaged("it has more than half a million tokens"));
+        }
+        let rank = u32::try_from(rank).expect("it was just compared");
+        self.parts.push((left, right));
+        self.merges.add((left, right), rank);
+        Ok(rank)
+    }
+
+    /// Adds merges of tokens, in their order: each two places in `ranks` for
+    /// the parts, and one for the result. `ranks` has the rank of each token
+    /// that is made, or [`NONE`].
+    ///
+    /// A token may have several merges; only one of them is ever done. A merge
+    /// may stand in front of that of a part: it is done as soon as the part is
+    /// made.
+    pub(super) fn merge(&mut self, merges: &[[u32; 3]], ranks: &mut [u32]) -> Result<(), Error> {
+        let mut waiting: HashMap<u32, Vec<usize>> = HashMap::new();
+        let mut ready = BinaryHeap::new();
+        for first in 0..merges.len() {
+            ready.push(Reverse(first));
+            while let Some(Reverse(nth)) = ready.pop() {
+                let [left, right, whole] = merges[nth];
+                let part = |token: u32| ranks[token as usize];
+                if part(whole) != NONE {
+                    continue;
+                }
+                if let Some(missing) = [left, right].into_iter().find(|&token| part(token) == NONE)
+                {
+                    waiting.entry(missing).or_default().push(nth);
+                    continue;
+                }
+                let (left, right) = (part(left), part(right));
+                if !self.may_merge(left, right) {
+                    continue;
+                }
+                let rank = self.push(left, right)?;
+                if nth < first && self.may_overlap(left, right) {
+                    self.early.push(rank);
+                }
+                ranks[whole as usize] = rank;
+                ready.extend(waiting.remove(&whole).unwrap_or_default().into_iter().map(Reverse));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the right token may be a part of another left one. Then
+    /// it matters that a merge is done as soon as its left token is made, not
+    /// once all such tokens are.
+    fn may_overlap(&self, left: u32, right: u32) -> bool {
+        let parts = (left as usize).checked_sub(256).map(|place| self.parts[place]);
+        parts.is_some_and(|(first, _)| first == right)
+    }
+
+    /// Returns the vocabulary. `wholes` are tokens that no merge makes.
+    pub(super) fn finish(self, wholes: Vec<Box<[u8]>>) -> Result<Vocabulary, Error> {
+        let singles = std::array::from_fn(|byte| u8::try_from(byte).expect("it is below 256"));
+        Vocabulary::from_merges(&singles, self.parts, wholes, self.early)
+            .ok_or_else(|| damaged("its tokens are too long"))
+    }
+}
+
+/// Adds tokens, which are given in the order of their ranks. Each is the merge
+/// of two that come before it. Returns the tokens that are not.
+pub(super) fn add_in_order<'a>(
+    builder: &mut Builder,
+    ranks: &mut HashMap<&'a [u8], u32>,
+    tokens: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<&'a [u8]>, Error> {
+    let splits = |token: &'a [u8], ranks: &HashMap<&[u8], u32>| {
+        let split = |at| Some((*ranks.get(&token[..at])?, *ranks.get(&token[at..])?));
+        (1..token.len()).filter_map(split).collect::<Vec<_>>()
+    };
+    let mut unmade = Vec::new();
+    for token in tokens {
+        if token.len() > LONGEST {
+            return Err(damaged("a token has more than a kilobyte"));
+        }
+        let may_merge = |&(left, right): &(u32, u32)| builder.may_merge(left, right);
+        if let Some((left, right)) = splits(token, ranks).into_iter().find(may_merge) {
+            if ranks.insert(token, builder.push(left, right)?).is_some() {
+                return Err(damaged("it has a token twice"));
+            }
+        } else {
+            unmade.push((token, builder.parts.len() + 256));
+        }
+    }
+    // Real vocabularies make each token of earlier ones.
+    let is_late = |&(token, made): &(&'a [u8], usize)| {
+        let mut splits = splits(token, ranks).into_iter();
+        splits
+            .any(|(left, right)| left.max(right) as usize >= made && builder.may_merge(left, right))
+    };
+    if unmade.iter().any(is_late) {
+        return Err(unknown("merges of tokens that come later"));
+    }
+    Ok(unmade.into_iter().map(|(token, _)| token).collect())
+}

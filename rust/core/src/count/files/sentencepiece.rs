@@ -1,0 +1,192 @@
+//! Models of SentencePiece, of the kind BPE.
+
+use super::builder::Read;
+use super::characters::{self, Tokens};
+use super::{damaged, unknown};
+use crate::count::normal::SPACE;
+use crate::error::Error;
+
+/// A field of a message of Protocol Buffers.
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    Float(f32),
+    Other,
+}
+
+/// Reads a message, field by field.
+struct Message<'a>(&'a [u8]);
+
+impl<'a> Message<'a> {
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for nth in 0..10 {
+            let (&byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7F) << (7 * nth);
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    /// Returns the number of the next field, and the field; None where the
+    /// message ends or is damaged.
+    fn next(&mut self) -> Option<(u64, Field<'a>)> {
+        let tag = self.number()?;
+        let field = match tag & 7 {
+            0 => Field::Number(self.number()?),
+            1 => {
+                self.take(8)?;
+                Field::Other
+            }
+            2 => {
+                let length = usize::try_from(self.number()?).ok()?;
+                Field::Bytes(self.take(length)?)
+            }
+            5 => Field::Float(f32::from_le_bytes(self.take(4)?.try_into().ok()?)),
+            _ => return None,
+        };
+        Some((tag >> 3, field))
+    }
+}
+
+/// A piece: its text, its score and its type.
+struct Piece<'a> {
+    text: &'a str,
+    score: f32,
+    kind: u64,
+}
+
+/// The types of pieces.
+const NORMAL: u64 = 1;
+const USER_DEFINED: u64 = 4;
+
+/// The kind of a model that merges.
+const BPE: u64 = 2;
+
+fn piece(bytes: &[u8]) -> Option<Piece<'_>> {
+    let mut piece = Piece { text: "", score: 0.0, kind: NORMAL };
+    let mut message = Message(bytes);
+    while !message.0.is_empty() {
+        match message.next()? {
+            (1, Field::Bytes(text)) => piece.text = std::str::from_utf8(text).ok()?,
+            (2, Field::Float(score)) => piece.score = score,
+            (3, Field::Number(kind)) => piece.kind = kind,
+            _ => {}
+        }
+    }
+    (!piece.text.is_empty()).then_some(piece)
+}
+
+/// Returns whether the first field is a piece.
+pub(super) fn is_one(content: &[u8]) -> bool {
+    match Message(content).next() {
+        Some((1, Field::Bytes(bytes))) => piece(bytes).is_some(),
+        _ => false,
+    }
+}
+
+/// What the two messages about training and normalizing say.
+struct Spec {
+    kind: u64,
+    has_byte_fallback: bool,
+    has_suffixes: bool,
+    rules: usize,
+    has_prefix: bool,
+    drops_spaces: bool,
+    escapes_spaces: bool,
+}
+
+impl Spec {
+    fn new() -> Self {
+        // The defaults of the format.
+        Self {
+            kind: 1,
+            has_byte_fallback: false,
+            has_suffixes: false,
+            rules: 0,
+            has_prefix: true,
+            drops_spaces: true,
+            escapes_spaces: true,
+        }
+    }
+
+    fn train(&mut self, mut message: Message<'_>) -> Option<()> {
+        while !message.0.is_empty() {
+            match message.next()? {
+                (3, Field::Number(kind)) => self.kind = kind,
+                (24, Field::Number(is)) => self.has_suffixes = is != 0,
+                (35, Field::Number(is)) => self.has_byte_fallback = is != 0,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    fn normalize(&mut self, mut message: Message<'_>) -> Option<()> {
+        while !message.0.is_empty() {
+            match message.next()? {
+                (2, Field::Bytes(rules)) => self.rules = rules.len(),
+                (3, Field::Number(is)) => self.has_prefix = is != 0,
+                (4, Field::Number(is)) => self.drops_spaces = is != 0,
+                (5, Field::Number(is)) => self.escapes_spaces = is != 0,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let step = match self {
+            Self { kind: 1, .. } => "the model Unigram",
+            Self { kind, .. } if *kind != BPE => "a model that is not BPE",
+            Self { has_suffixes: true, .. } => "spaces behind words",
+            Self { rules: 1.., .. } => "a normalizer with rules for characters",
+            Self { drops_spaces: true, .. } => "a normalizer that drops spaces",
+            Self { escapes_spaces: false, .. } => "a normalizer that keeps spaces",
+            Self { has_byte_fallback: false, .. } => {
+                "a vocabulary of characters without a byte fallback"
+            }
+            _ => return Ok(()),
+        };
+        Err(unknown(step))
+    }
+}
+
+pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
+    let mut spec = Spec::new();
+    let mut pieces = Vec::new();
+    let mut message = Message(content);
+    while !message.0.is_empty() {
+        let is_read = match message.next() {
+            Some((1, Field::Bytes(bytes))) => piece(bytes).map(|piece| pieces.push(piece)),
+            Some((2, Field::Bytes(bytes))) => spec.train(Message(bytes)),
+            Some((3, Field::Bytes(bytes))) => spec.normalize(Message(bytes)),
+            Some(_) => Some(()),
+            None => None,
+        };
+        is_read.ok_or_else(|| damaged("it is no model of SentencePiece"))?;
+    }
+    spec.check()?;
+    let runs = pieces.iter().filter(|piece| piece.kind == USER_DEFINED).filter_map(|piece| {
+        let first = piece.text.chars().next()?;
+        let char = if piece.text.starts_with(SPACE) { ' ' } else { first };
+        let length = piece.text.chars().count();
+        let is_run = matches!(char, ' ' | '\n' | '\t' | '\r') && length > 1;
+        (is_run && piece.text.chars().all(|other| other == first)).then_some((char, length))
+    });
+    let runs = runs.collect();
+    pieces.retain(|piece| piece.kind == NORMAL);
+    // The order in which pieces merge. Of equal scores the first wins.
+    pieces.sort_by(|one, other| other.score.total_cmp(&one.score));
+    let tokens: Vec<&str> = pieces.iter().map(|piece| piece.text).collect();
+    characters::read(&Tokens { merges: None, runs, tokens }, spec.has_prefix)
+}

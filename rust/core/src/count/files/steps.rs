@@ -1,0 +1,183 @@
+//! The steps in front of the merges, as `tokenizer.json` names them.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{damaged, unknown};
+use crate::count::normal::{Normal, SPACE};
+use crate::count::pretokenize::regex::Patterns;
+use crate::count::tokenizer::Split;
+use crate::error::Error;
+
+/// What is done to a text before it is split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Normalizer {
+    /// Whether it is composed.
+    pub(super) is_nfc: bool,
+    /// Whether each space becomes U+2581.
+    pub(super) has_spaces: bool,
+    /// Whether U+2581 is put in front.
+    pub(super) has_prefix: bool,
+}
+
+impl Normalizer {
+    /// Reads the normalizer of a `tokenizer.json`.
+    pub(super) fn read(step: &Value) -> Result<Self, Error> {
+        let mut found = Self::default();
+        found.add(step)?;
+        Ok(found)
+    }
+
+    fn add(&mut self, step: &Value) -> Result<(), Error> {
+        if step.is_null() {
+            return Ok(());
+        }
+        match step["type"].as_str() {
+            Some("Sequence") => {
+                let steps = step["normalizers"].as_array();
+                let steps = steps.ok_or_else(|| damaged("a Sequence has no normalizers"))?;
+                return steps.iter().try_for_each(|step| self.add(step));
+            }
+            Some("NFC") if !self.has_spaces => self.is_nfc = true,
+            Some("Prepend") if step["prepend"] == SPACE && !self.has_spaces => {
+                self.has_prefix = true;
+            }
+            Some("Replace") if step["pattern"]["String"] == " " && step["content"] == SPACE => {
+                self.has_spaces = true;
+            }
+            _ => return Err(unknown(&format!("the normalizer {}", shown(step)))),
+        }
+        Ok(())
+    }
+
+    pub(super) fn normal(self) -> Result<Normal, Error> {
+        match self {
+            Self { is_nfc: true, has_spaces: true, .. } => {
+                Err(unknown("a normalizer that composes, and replaces spaces"))
+            }
+            Self { is_nfc: true, .. } => Ok(Normal::Nfc),
+            Self { has_spaces: true, .. } => Ok(Normal::Spaces),
+            Self { .. } => Ok(Normal::As),
+        }
+    }
+}
+
+/// How a text is split into pretokens.
+#[derive(Debug, Default)]
+pub(super) struct PreTokenizer {
+    pub(super) patterns: Vec<Cow<'static, str>>,
+    /// Whether bytes are tokens.
+    pub(super) is_byte_level: bool,
+    /// Whether spaces become U+2581, and whether one is put in front.
+    pub(super) metaspace: Option<bool>,
+}
+
+/// The pattern by which the step `ByteLevel` splits.
+const BYTE_LEVEL: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+impl PreTokenizer {
+    /// Reads the pre-tokenizer of a `tokenizer.json`.
+    pub(super) fn read(step: &Value) -> Result<Self, Error> {
+        let mut found = Self::default();
+        found.add(step)?;
+        Ok(found)
+    }
+
+    fn add(&mut self, step: &Value) -> Result<(), Error> {
+        if step.is_null() {
+            return Ok(());
+        }
+        let is = |key: &str, default: bool| step[key].as_bool().unwrap_or(default);
+        let refused = || unknown(&format!("the pre-tokenizer {}", shown(step)));
+        if self.is_byte_level || self.metaspace.is_some() {
+            return Err(refused()); // what comes behind it sees other characters
+        }
+        match step["type"].as_str() {
+            Some("Sequence") => {
+                let steps = step["pretokenizers"].as_array();
+                let steps = steps.ok_or_else(|| damaged("a Sequence has no pretokenizers"))?;
+                return steps.iter().try_for_each(|step| self.add(step));
+            }
+            Some("Split") if step["behavior"] == "Isolated" && !is("invert", false) => {
+                let pattern = &step["pattern"];
+                let literal = || pattern["String"].as_str().map(escaped);
+                let pattern = pattern["Regex"].as_str().map(str::to_string).or_else(literal);
+                self.patterns.push(pattern.ok_or_else(refused)?.into());
+            }
+            // Spaces are gone when it is done.
+            Some("Split")
+                if step["behavior"] == "MergedWithPrevious" && step["pattern"]["String"] == " " => {
+            }
+            Some("Digits") if is("individual_digits", false) => {
+                self.patterns.push(r"\p{N}".into());
+            }
+            Some("Digits") => self.patterns.push(r"\p{N}+".into()),
+            Some("ByteLevel") if !is("add_prefix_space", true) => {
+                self.is_byte_level = true;
+                if is("use_regex", true) {
+                    self.patterns.push(BYTE_LEVEL.into());
+                }
+            }
+            Some("Metaspace") if step["replacement"] == SPACE && !is("split", true) => {
+                self.metaspace = Some(match step["prepend_scheme"].as_str() {
+                    Some("never") => false,
+                    Some("first" | "always") => true,
+                    _ => is("add_prefix_space", true),
+                });
+            }
+            _ => return Err(refused()),
+        }
+        Ok(())
+    }
+}
+
+/// Returns a step without what would make a message long.
+fn shown(step: &Value) -> String {
+    step.to_string().chars().take(120).collect()
+}
+
+/// Returns a pattern that matches a text.
+fn escaped(text: &str) -> String {
+    text.chars().fold(String::new(), |pattern, char| {
+        let is_plain = char.is_alphanumeric() || !char.is_ascii();
+        pattern + if is_plain { "" } else { "\\" } + char.encode_utf8(&mut [0; 4])
+    })
+}
+
+/// Returns what splits by these patterns, one after another.
+pub(super) fn split_of(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
+    let known = KNOWN.iter().find(|(known, _)| *known == patterns);
+    if let Some((_, split)) = known {
+        return Ok(split());
+    }
+    let compiled = Patterns::new(patterns).map(Split::Patterns);
+    compiled.ok_or_else(|| unknown(&format!("the pattern {patterns:?}")))
+}
+
+/// The patterns that are written out here.
+const KNOWN: [(&[&str], fn() -> Split); 9] = [
+    (&[BYTE_LEVEL], || Split::Gpt2),
+    (&[CL100K], || Split::Cl100k),
+    (&[CL100K_OLD], || Split::Llama3),
+    (&[LLAMA3], || Split::Llama3),
+    (&[QWEN2], || Split::Qwen2),
+    (&[QWEN35], || Split::Qwen35),
+    (&[O200K], || Split::O200k),
+    (&[TEKKEN], || Split::Tekken),
+    (&DEEPSEEK, || Split::DeepSeek),
+];
+
+const CL100K: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
+const CL100K_OLD: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN35: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const DEEPSEEK: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥぀-ゟ゠-ヿ]+",
+    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##,
+];
