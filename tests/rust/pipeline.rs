@@ -59,7 +59,7 @@ fn assert_same(
     assert_eq!(expected.scores, found.scores);
     assert_eq!(expected.signals, found.signals);
     assert_eq!(expected.duplicates(), found.duplicates());
-    let measures = index.measures(plan.counting);
+    let measures = index.measures(&plan.counting);
     let dropped = found.dropped_of(measures);
     assert_eq!(rows(expected.dropped()), rows(&dropped));
 }
@@ -229,9 +229,10 @@ fn threads_share_an_index() {
     std::thread::scope(|scope| {
         for number in 0..4 {
             let (batch, index) = (&batch, &index);
+            let counting = &counting;
             scope.spawn(move || {
                 for budget in [0, 20, 300] {
-                    let plan = plan(counting, Overflow::Skip);
+                    let plan = plan(counting.clone(), Overflow::Skip);
                     assert_same(&plan, budget, &format!("tea {number}"), batch, index);
                 }
             });

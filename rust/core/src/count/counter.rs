@@ -57,9 +57,8 @@ impl Exact {
     /// Returns the counter without the cache: it neither reads it nor adds to
     /// it.
     #[must_use]
-    pub fn without_cache(mut self) -> Self {
-        self.remembers = false;
-        self
+    pub fn without_cache(&self) -> Self {
+        Self { remembers: false, ..self.clone() }
     }
 
     /// Returns the tokenizer.

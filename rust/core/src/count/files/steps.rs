@@ -148,7 +148,10 @@ fn escaped(text: &str) -> String {
 
 /// Returns what splits by these patterns, one after another.
 pub(super) fn split_of(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
-    let known = KNOWN.iter().find(|(known, _)| *known == patterns);
+    // DeepSeek's has the line ends themselves, not their escapes.
+    let plain = |pattern: &Cow<'_, str>| pattern.replace('\r', r"\r").replace('\n', r"\n");
+    let is = |known: &[&str]| patterns.iter().map(plain).eq(known.iter().copied());
+    let known = KNOWN.iter().find(|(known, _)| is(known));
     if let Some((_, split)) = known {
         return Ok(split());
     }
@@ -179,5 +182,8 @@ const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}
 const DEEPSEEK: [&str; 3] = [
     r"\p{N}{1,3}",
     "[一-龥぀-ゟ゠-ヿ]+",
-    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##,
+    concat!(
+        "[!\"",
+        r"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
 ];
