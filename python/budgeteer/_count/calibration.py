@@ -81,12 +81,13 @@ class Calibration:
     Learns from bills how far counts are off, for each model, and corrects them.
 
     After each request tell `observe` the count of what was sent, and what the provider billed for
-    it, ``usage.prompt_tokens``. `correction` fits the lowest line
+    it, ``usage.prompt_tokens``. `correction` fits the line
 
         ``billed <= frame_tokens + scale * estimated``
 
-    that covers the share *quantile* of the pairs. `counter` makes a counter that multiplies by the
-    scale; a request needs ``frame_tokens`` beside, once. Safe to share between threads.
+    that covers the share *quantile* of the pairs, and is the lowest one at their median size.
+    `counter` makes a counter that multiplies by the scale; a request needs ``frame_tokens``
+    beside, once. Safe to share between threads.
 
     What it keeps is bounded: the newest 32 pairs of each size, where sizes from a power of two to
     the next are one, so that many small requests do not displace a large one; and 256 models, of
@@ -132,7 +133,7 @@ class Calibration:
         renew(self)
 
     def _begin_anew(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call in the middle of an update
 
     def __repr__(self) -> str:
         """Return the quantile and the number of models."""
@@ -170,7 +171,7 @@ class Calibration:
             >>> calibration = Calibration()
             >>> calibration.observe(1_000, 1_100, model="gpt-4o")
             >>> calibration.correction("gpt-4o").bound(2_000)
-            2200
+            2204
 
         """
         key, _ = _key_and_counter(model, counter)
@@ -230,7 +231,7 @@ class Calibration:
             >>> packing = pack("tea", ["Green tea."] * 9, 220, counter=counter,
             ...                reserve_tokens=frame, dedupe=None)
             >>> counter.is_exact, frame, packing.total_tokens, len(packing.kept)
-            (False, 200, 16, 2)
+            (False, 200, 18, 3)
 
         """
         key, raw = _key_and_counter(model, counter)
@@ -418,7 +419,8 @@ def _fitted(pairs: list[Pair], quantile: float) -> Correction:
     _, near, _ = lowest(range(least, _MAX_SCALE + 1, _COARSE))
     around = range(max(least, -near - _COARSE), min(_MAX_SCALE, -near + _COARSE) + 1)
     cost, scale, best = lowest(around)
-    if frame <= _MAX_FRAME and _STEPS * (frame + middle) * _STEPS <= cost * (_STEPS + 1):
+    is_frame = _STEPS * (frame - best) <= middle and frame <= _MAX_FRAME
+    if is_frame and _STEPS * _STEPS * (frame + middle) <= (_STEPS + 1) * cost:
         return Correction(1.0, frame, n)
     return Correction(-scale / _STEPS, best, n)
 
