@@ -20,7 +20,7 @@ fn pairs(value: &Value) -> Vec<(usize, usize)> {
 fn learned(pairs: &[(usize, usize)]) -> Calibration {
     let calibration = Calibration::new();
     for &(estimated, billed) in pairs {
-        calibration.observe(MODEL, estimated, billed).unwrap();
+        calibration.observe(MODEL, estimated, billed).expect("it can be covered");
     }
     calibration
 }

@@ -323,10 +323,10 @@ impl Pairs {
     }
 
     fn correction(&mut self, quantile: f64) -> Correction {
-        let pairs = &self.sizes;
-        *self.correction.get_or_insert_with(|| {
-            fitted(&pairs.values().flatten().copied().collect::<Vec<_>>(), quantile)
-        })
+        let known = self.correction;
+        let found = known.unwrap_or_else(|| fitted(&self.all().collect::<Vec<_>>(), quantile));
+        self.correction = Some(found);
+        found
     }
 }
 
