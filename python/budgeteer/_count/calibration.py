@@ -313,7 +313,6 @@ class Calibration:
             data = file.read()
         try:
             for key, pairs in _models_of(parse_json(decode(data))):
-                calibration._models.pop(key, None)
                 for estimated, billed in pairs:
                     calibration._add(key, estimated, billed)
         except InvalidArgumentError as error:

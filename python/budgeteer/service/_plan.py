@@ -95,9 +95,7 @@ def checked_calibration(calibration: object) -> Calibration | None:
     )
 
 
-def observed(
-    calibration: Calibration | None, active: Active, result: object, billed: int
-) -> None:
+def observed(calibration: Calibration | None, active: Active, result: object, billed: int) -> None:
     """Teach the calibration of a service what *result* was billed."""
     if calibration is None:
         raise InvalidArgumentError(

@@ -61,8 +61,8 @@ impl Correction {
     /// `tokens`: what to observe where only a corrected count is known.
     #[must_use]
     pub fn raw_count(&self, tokens: usize) -> usize {
-        let below = i128::try_from(tokens.max(1) - 1).unwrap_or(i128::MAX >> 8);
-        let raw = below * i128::from(STEPS) / i128::from(self.steps) + 1;
+        let below = (tokens.max(1) - 1) as u128 * STEPS as u128;
+        let raw = below / u128::from(self.steps.unsigned_abs()) + 1;
         usize::try_from(raw).unwrap_or(usize::MAX)
     }
 }
