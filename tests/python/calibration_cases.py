@@ -28,6 +28,7 @@ BILLS = {
     "some twice": lambda n, random: 100 + n * random.choice([1] * 9 + [2]),
     "some without cache": lambda n, random: 100 + n * random.choice([1] * 9 + [0.2]),
     "a large frame": lambda n, _: 30_000 + n,
+    "a frame out of range": lambda n, _: min(4 * n, 400_000 + n),
     "far too low": lambda n, _: 4 * n + 131_072,
 }
 """What is billed for a count."""

@@ -84,6 +84,15 @@ def test_it_is_clamped(pairs):
     assert 0 <= correction.frame_tokens <= 131_072
 
 
+def test_a_frame_is_clamped():
+    """What a frame beyond the range would cover at less is left to the scale."""
+    pairs = [(100_000, 500_000), (2_000_000, 2_400_000), (2_100_000, 2_500_000)]
+    correction = learned(pairs)
+
+    assert 100_000 < correction.frame_tokens <= 131_072
+    assert 1 == share_covered(correction, pairs)
+
+
 @given(pairs_of(), COUNTS, COUNTS)
 def test_a_bound_grows_with_the_count(pairs, one, other):
     """What counts more is bounded by no less."""
@@ -111,9 +120,11 @@ def test_few_pairs_do_not_lower(pairs):
 def test_a_narrow_range_does_not_lower():
     """Any number of pairs of about one size leaves the scale at 1; sizes by four lower it."""
     narrow = [(1_000 + i, 500) for i in range(400)]
+    thrice = [(1_000 + 20 * i, 500 + 10 * i) for i in range(100)]
     wide = [(100 + 40 * i, 50 + 20 * i) for i in range(100)]
 
     assert 1 == learned(narrow).scale
+    assert 1 == learned(thrice).scale
     assert 1 == learned(wide[:60]).scale
     assert 0.5 == learned(wide).scale
 
