@@ -120,7 +120,7 @@ def test_few_pairs_do_not_lower(pairs):
 def test_a_narrow_range_does_not_lower():
     """Any number of pairs of about one size leaves the scale at 1; sizes by four lower it."""
     narrow = [(1_000 + i, 500) for i in range(400)]
-    thrice = [(1_000 + 20 * i, 500 + 10 * i) for i in range(100)]
+    thrice = [(n + 8 * i, n // 2 + 4 * i) for n in (700, 2_200) for i in range(32)]
     wide = [(100 + 40 * i, 50 + 20 * i) for i in range(100)]
 
     assert 1 == learned(narrow).scale
