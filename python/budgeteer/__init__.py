@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import takes longer than ours
 
 if TYPE_CHECKING:
     from budgeteer._chunk.chunk import Chunk
+    from budgeteer._count.calibration import Calibration, Correction
     from budgeteer._count.counter import CacheInfo, TokenCounter, get_counter
     from budgeteer._layout.layout import Allocation, Layout
     from budgeteer._layout.section import Section
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_chunk.chunk": ("Chunk",),
+    "_count.calibration": ("Calibration", "Correction"),
     "_count.counter": ("CacheInfo", "TokenCounter", "get_counter"),
     "_layout.layout": ("Allocation", "Layout"),
     "_layout.section": ("Section",),
@@ -58,9 +60,11 @@ __all__ = [
     "BudgetExhaustedError",
     "BudgeteerError",
     "CacheInfo",
+    "Calibration",
     "Chunk",
     "Corpus",
     "CorpusError",
+    "Correction",
     "CounterError",
     "DroppedChunk",
     "InternalError",

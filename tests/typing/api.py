@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from budgeteer import (
     Allocation,
     CacheInfo,
+    Calibration,
     Chunk,
     Corpus,
+    Correction,
     KeptChunk,
     Layout,
     Packer,
@@ -94,6 +96,11 @@ info: CacheInfo = exact.cache_info()
 hits: int = info.hits
 rate: float = info.hit_rate
 by_counter: Packing[str] = pack("query", ["a"], 10, counter=exact)
+calibration = Calibration(quantile=0.95)
+calibration.observe(900, 1_000, model="gpt-4o", counter=len)
+calibration.counter(model_limits("gpt-4o")).observe(900, 1_000)
+correction: Correction | None = calibration.correction(exact)
+bound: int = correction.bound(900) if correction else 900
 best: int = int(keyword_scores("query", ["a"]).argmax())
 stemmed = pack("query", ["a"], 10, ranking=Bm25(stemming="english", stopwords={"the"}))
 own_words = Bm25(stopwords=["the"]), Bm25(stopwords=("the",)), Bm25(stopwords=None)

@@ -89,6 +89,7 @@ class TokenCounter:
     _kind: int = field(repr=False)
     _ratio: float = field(repr=False, default=4.0)
     _function: Callable[[str], int] | None = field(repr=False, default=None)
+    _observer: Callable[[int, int], None] | None = field(repr=False, compare=False, default=None)
 
     def __repr__(self) -> str:
         """Return the name, whether it is exact, and how a model is estimated."""
@@ -213,6 +214,39 @@ class TokenCounter:
             self._kind, self._ratio, asked, text, max_tokens, KEEP.index(keep), marker
         )
         return str(cut)
+
+    def observe(self, estimated: int, billed: int) -> None:
+        """
+        Teach the calibration that made this counter what a request was billed.
+
+        The correction of the counter is taken out of *estimated* first, so that it is not learned
+        again. The counter itself stays as it is: `Calibration.counter` makes one that knows more.
+
+        Args:
+            estimated: What this counter counts for all that was sent, from 1 on.
+            billed: The tokens of the whole prompt in the bill, as for `Calibration.observe`.
+
+        Raises:
+            InvalidArgumentError: No `Calibration` of this process made the counter, or a number is
+                refused as by `Calibration.observe`.
+
+        Examples:
+            >>> from budgeteer import Calibration
+            >>> calibration = Calibration()
+            >>> counter = calibration.counter("gpt-4o")
+            >>> counter.observe(1_000, 1_500)
+            >>> counter = calibration.counter("gpt-4o")
+            >>> counter.observe(1_500, 1_500)  # it counts 1.5 times what it did
+            >>> calibration.correction("gpt-4o")
+            Correction(scale=1.5, frame_tokens=0, pairs=2)
+
+        """
+        if self._observer is None:
+            raise InvalidArgumentError(
+                f"counter {self.name[:80]!r} has no calibration to teach: Calibration().counter() "
+                "makes one that has, and a copy in another process has none"
+            )
+        self._observer(estimated, billed)
 
     def cache_info(self) -> CacheInfo:
         """

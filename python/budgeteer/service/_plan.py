@@ -6,14 +6,17 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from budgeteer import _validate
+from budgeteer._count.calibration import Calibration, Correction, Learned
 from budgeteer._count.counter import Calibrated, TokenCounter
 from budgeteer._log import log
+from budgeteer._messages.messages import count_messages
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.sentences import BUDGETS
 from budgeteer._rank.rankings import with_own
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.presets import retrieval_service
 from budgeteer.service._asking import Wanted
+from budgeteer.service._result import RetrievalResult
 from budgeteer.service._settings import ActiveModel, LlmSettings
 
 
@@ -26,6 +29,12 @@ class Active(NamedTuple):
     packer: Packer
     by_input: Packer  # the default packer by input order; a caller's packer unchanged
     is_slow: bool  # packing would block an event loop
+    raw: TokenCounter  # that of the model before it was corrected
+    correction: Correction | None
+
+    def is_current(self, calibration: Calibration | None) -> bool:
+        """Return whether nothing was learned since."""
+        return self.correction == _correction(calibration, self.model.name, self.raw)
 
 
 class Plan(NamedTuple):
@@ -40,13 +49,20 @@ class Plan(NamedTuple):
     wanted: Wanted
 
 
-def activated(settings: object, packer: Packer | None, system_prompt: str) -> Active:
-    """Return the state of requests under *settings*."""
+def activated(
+    settings: object, packer: Packer | None, system_prompt: str, calibration: Calibration | None
+) -> Active:
+    """Return the state of requests under *settings*, corrected by what was learned until now."""
     if not isinstance(settings, LlmSettings):
         raise InvalidArgumentError(
             f"settings must be LlmSettings, not {_validate.type_name(settings)}"
         )
     model = settings.limits
+    raw = model.counter
+    correction = _correction(calibration, model.name, raw)
+    if calibration is not None:
+        corrected = calibration.counter(model.name or raw, counter=raw)
+        model = model._replace(counter=corrected)
     own = packer or retrieval_service(_validate.MAX_TOKENS)
     own = dataclasses.replace(own, counter=model.counter)
     # A caller's packer keeps its ranking: its options may be invalid under another.
@@ -67,7 +83,42 @@ def activated(settings: object, packer: Packer | None, system_prompt: str) -> Ac
             },
         )
     is_slow = _is_own(model.counter) or own.units == "sentence"
-    return Active(settings, model, system_tokens, own, by_input, is_slow)
+    return Active(settings, model, system_tokens, own, by_input, is_slow, raw, correction)
+
+
+def checked_calibration(calibration: object) -> Calibration | None:
+    """Return *calibration*, which must be one or None."""
+    if calibration is None or isinstance(calibration, Calibration):
+        return calibration
+    raise InvalidArgumentError(
+        f"calibration must be a Calibration or None, not {_validate.type_name(calibration)}"
+    )
+
+
+def observed(calibration: Calibration | None, active: Active, result: object, billed: int) -> None:
+    """Teach the calibration of a service what *result* was billed."""
+    if calibration is None:
+        raise InvalidArgumentError(
+            "this service has no calibration: RetrievalService(..., calibration=Calibration())"
+        )
+    if not isinstance(result, RetrievalResult):
+        raise InvalidArgumentError(
+            f"result must be a RetrievalResult, not {_validate.type_name(result)}"
+        )
+    model, raw = active.model.name, active.raw
+    if result.model != model:
+        raise InvalidArgumentError(
+            f"result must be of the model {model[:80]!r} of the settings, not "
+            f"{result.model[:80]!r}: the calibration's own observe takes any model"
+        )
+    estimated = count_messages(result.messages, counter=raw, model=model)
+    calibration.observe(estimated, billed, model=model or raw, counter=raw)
+
+
+def _correction(
+    calibration: Calibration | None, model: str, raw: TokenCounter
+) -> Correction | None:
+    return None if calibration is None else calibration.correction(model or raw, counter=raw)
 
 
 def with_embedder(packer: Packer | None, embedder: Any) -> Packer | None:
@@ -109,4 +160,6 @@ def wanted(packer: Packer, tokens: int, *, is_reranking: bool, limit: int) -> Wa
 def _is_own(counter: TokenCounter) -> bool:
     """Return whether a caller's own function, which may be slow, counts."""
     function = counter._function  # noqa: SLF001
+    if isinstance(function, Learned):
+        return _is_own(function.counter)
     return function is not None and not isinstance(function, Calibrated)

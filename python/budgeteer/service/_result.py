@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from budgeteer._log import log
 from budgeteer._messages.messages import Sent
 from budgeteer._pack.packing import Packing
 from budgeteer._public import public
@@ -28,7 +29,8 @@ class RetrievalTokens:
             apart.
         remaining: The rest of the budget: *budget* - *overhead* - *retrieved*, at least 0.
         input: The whole prompt: *system* + *query* + *retrieved* + *overhead*.
-            `budgeteer.window.count_messages` returns the same for the messages.
+            `budgeteer.window.count_messages` returns the same for the messages, unless a
+            calibration corrects it: then it is the bound of the bill.
         output: The tokens reserved for the answer.
         context_window: The window; *input* + *output* is at most this.
         is_exact: Whether the counter counts as the model's tokenizer does.
@@ -105,3 +107,30 @@ class RetrievalResult:
     def __repr__(self) -> str:
         """Show the figures, never the text."""
         return f"<RetrievalResult for {self.model!r}: {self.tokens}, {self.packing!r}>"
+
+
+def log_result(result: RetrievalResult, dropped: int, cut: int) -> None:
+    """Log how many chunks the budget dropped, and how many it cut."""
+    packing, tokens = result.packing, result.tokens
+    extra = {
+        "code": "chunks_left_out" if dropped or cut else "chunks_fit",
+        "model": result.model,
+        "tokens.system": tokens.system,
+        "tokens.query": tokens.query,
+        "tokens.retrieved": tokens.retrieved,
+        "tokens.budget": tokens.budget,
+        "tokens.budget_remaining": tokens.remaining,
+        "chunks.kept": len(packing.kept),
+        "chunks.cut": cut,
+        "chunks.dropped": packing.dropped_count,
+    }
+    if not dropped and not cut:
+        log().debug("retrieval: everything fits", extra=extra)
+        return
+    what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
+    count = dropped or cut
+    log().warning(
+        f"Token budget exceeded: {what}",
+        *(count, "" if count == 1 else "s"),
+        extra=extra,
+    )

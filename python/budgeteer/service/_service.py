@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from budgeteer import _telemetry, _validate
+from budgeteer._count.calibration import Calibration
 from budgeteer._log import log
 from budgeteer._messages.messages import Message, count_messages
 from budgeteer._pack.call import Call
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.packer import Packer, begin, finish, prepared_of
 from budgeteer._pack.packing import Packing
+from budgeteer._process import renew
 from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
 from budgeteer.errors import (
@@ -28,8 +30,16 @@ from budgeteer.errors import (
 from budgeteer.service._asking import Deadline, Room, Source, arun, in_thread, run
 from budgeteer.service._components import Components
 from budgeteer.service._openai import chat_messages
-from budgeteer.service._plan import Active, Plan, activated, wanted, with_embedder
-from budgeteer.service._result import RetrievalResult, RetrievalTokens
+from budgeteer.service._plan import (
+    Active,
+    Plan,
+    activated,
+    checked_calibration,
+    observed,
+    wanted,
+    with_embedder,
+)
+from budgeteer.service._result import RetrievalResult, RetrievalTokens, log_result
 from budgeteer.service._retrievers import Reranker, Retriever
 from budgeteer.service._settings import LlmSettings
 from budgeteer.service._stats import Outcome, Packed, Recorder, ServiceStats, packed
@@ -97,6 +107,9 @@ class RetrievalService:
         timeout: The most seconds for retrieving, embedding and reranking together. Retrievers then
             run in parallel threads; one that hangs keeps its thread, of at most 64. None sets no
             limit and runs them in the caller's thread.
+        calibration: What `observe` teaches, and what corrects the counts of requests. The count of
+            the messages is then the bound of their bill, the frame of the request included. None
+            learns nothing.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, or a retriever or
@@ -129,6 +142,7 @@ class RetrievalService:
         message_builder: MessageBuilder = chat_messages,
         limit: int = LIMIT,
         timeout: float | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self._sources = _sources(retriever)
         self._system_prompt = _validate.text("system_prompt", system_prompt)
@@ -155,7 +169,10 @@ class RetrievalService:
         self._limit = _validate.tokens("limit", limit, minimum=1)
         self._timeout = _seconds(timeout)
         self._recorder = Recorder()
-        self._active = activated(settings, self._packer, self._system_prompt)
+        self._calibration = checked_calibration(calibration)
+        self._begin_anew()
+        renew(self)
+        self._active = self._activated(settings)
 
     @property
     def settings(self) -> LlmSettings:
@@ -177,8 +194,9 @@ class RetrievalService:
 
     @settings.setter
     def settings(self, settings: LlmSettings) -> None:
-        active = activated(settings, self._packer, self._system_prompt)
-        self._active = active  # one reference, which each request reads once
+        with self._changing:
+            active = self._activated(settings)
+            self._active = active  # one reference, which each request reads once
         log().info(
             "retrieval service: the model is now %.80r",
             active.model.name,
@@ -305,7 +323,46 @@ class RetrievalService:
         """
         return self._recorder.stats(reset=reset)
 
+    def observe(self, result: RetrievalResult, billed: int) -> None:
+        """
+        Tell the service what the provider billed for the prompt of *result*.
+
+        Its calibration learns from it, and requests that begin afterwards are corrected. What the
+        caller sent beside the messages, such as tools, is learned as a part of the frame.
+
+        Args:
+            result: What `retrieve` returned, under the model of the present settings.
+            billed: ``usage.prompt_tokens`` of the answer, as for `budgeteer.Calibration.observe`.
+
+        Raises:
+            InvalidArgumentError: The service has no calibration, *result* is of another model, or
+                *billed* is refused as by `budgeteer.Calibration.observe`.
+
+        Examples:
+            >>> from budgeteer import Calibration
+            >>> from budgeteer.service import ChunkRetriever
+            >>> settings, chunks = LlmSettings("gpt-4o"), ChunkRetriever(["Green tea."])
+            >>> service = RetrievalService(chunks, settings, calibration=Calibration())
+            >>> result = service.retrieve("tea")
+            >>> result.tokens.input
+            11
+            >>> service.observe(result, 22)  # usage.prompt_tokens
+            >>> service.retrieve("tea").tokens.input
+            22
+
+        """
+        observed(self._calibration, self._active, result, billed)
+        with self._changing:
+            if not self._active.is_current(self._calibration):
+                self._active = self._activated(self._active.settings)
+
     # The stages, in the order in which they run.
+
+    def _begin_anew(self) -> None:
+        self._changing = threading.RLock()  # by a change of settings, and by a bill
+
+    def _activated(self, settings: LlmSettings) -> Active:
+        return activated(settings, self._packer, self._system_prompt, self._calibration)
 
     def _plan(self, query: str, request: _Request) -> Plan:
         """Return the plan, or raise if there is no budget."""
@@ -402,7 +459,7 @@ class RetrievalService:
             return result
         # Read from the columns, without making an object for each chunk.
         dropped, cut = packing._reasons.count(_BUDGET), packing._cut_places()  # noqa: SLF001
-        _log(result, dropped, len(cut))
+        log_result(result, dropped, len(cut))
         with suppress(Exception):  # a failing figure must not cost the answer
             request.packed = packed(packing, dropped, cut, model.counter)
         request.operation.tell_result(result)
@@ -470,9 +527,10 @@ class RetrievalService:
     def _count(self, active: Active, messages: Sequence[Message]) -> int:
         model = active.model
         try:
-            return count_messages(messages, counter=model.counter, model=model.name)
+            tokens = count_messages(messages, counter=active.raw, model=model.name)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"message_builder: {error}") from None
+        return tokens if active.correction is None else active.correction.bound(tokens)
 
     @contextmanager
     def _recorded(self) -> Iterator[_Request]:
@@ -496,33 +554,6 @@ class RetrievalService:
         finally:
             request.is_over = True
             self._recorder.end(outcome, request.packed if outcome == "answered" else None)
-
-
-def _log(result: RetrievalResult, dropped: int, cut: int) -> None:
-    """Log how many chunks the budget dropped, and how many it cut."""
-    packing, tokens = result.packing, result.tokens
-    extra = {
-        "code": "chunks_left_out" if dropped or cut else "chunks_fit",
-        "model": result.model,
-        "tokens.system": tokens.system,
-        "tokens.query": tokens.query,
-        "tokens.retrieved": tokens.retrieved,
-        "tokens.budget": tokens.budget,
-        "tokens.budget_remaining": tokens.remaining,
-        "chunks.kept": len(packing.kept),
-        "chunks.cut": cut,
-        "chunks.dropped": packing.dropped_count,
-    }
-    if not dropped and not cut:
-        log().debug("retrieval: everything fits", extra=extra)
-        return
-    what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
-    count = dropped or cut
-    log().warning(
-        f"Token budget exceeded: {what}",
-        *(count, "" if count == 1 else "s"),
-        extra=extra,
-    )
 
 
 def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:

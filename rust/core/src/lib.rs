@@ -3,6 +3,7 @@
 #![cfg_attr(not(all(feature = "cl100k", feature = "o200k")), allow(unused, unreachable_code))]
 
 mod assemble;
+mod calibration;
 mod chunk;
 mod citation;
 mod corpus;
@@ -48,6 +49,7 @@ mod wide;
 pub mod window;
 
 pub use budgeteer_vocab::Encoding;
+pub use calibration::{Calibration, Correction, Learned};
 pub use chunk::{Batch, Chunk, Document, Documents};
 pub use corpus::Index;
 pub use corpus::documents::{Corpus, Saved};
