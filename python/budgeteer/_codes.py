@@ -4,13 +4,16 @@ The codes that the facade and both backends share.
 The native backend has its own copy in ``rust/binding/src/codes.rs``; a test compares the two.
 """
 
-CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE, CL100K, O200K = range(6)
-"""Counters."""
+CHARS_DIV4, WORDS, CHARS_PER_TOKEN, CALLABLE = range(4)
+"""Counters that are no encoding."""
 
-TIKTOKEN, HF = "tiktoken:", "hf:"
-"""The prefixes of the names of counters from other packages."""
+CL100K, O200K, QWEN2, QWEN35, DEEPSEEK, GLM4, TEKKEN, GEMMA4 = range(4, 12)
+"""Encodings. A tokenizer that was read from a file stands for itself."""
 
-FRESH = 8
+TIKTOKEN, HF, FILE = "tiktoken:", "hf:", "file:"
+"""The prefixes of the names of counters from tiktoken, and from files."""
+
+FRESH = 64
 """Added to an encoding: counts without a cache."""
 
 LEXICAL, KEYWORD, RECENCY, INPUT, SCORE, EMBEDDING, HYBRID = range(7)

@@ -1,5 +1,5 @@
 """
-Counters from other packages: tiktoken's encodings and local ``tokenizer.json`` files.
+Counters from other packages: tiktoken's encodings, and what only ``tokenizers`` counts.
 
 Both packages are extras, so each is loaded only when one of its counters is made. Texts are
 untrusted: a special token in a text counts as plain text.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from budgeteer import _validate
-from budgeteer._codes import HF, TIKTOKEN
+from budgeteer._codes import TIKTOKEN
 from budgeteer._models import NATIVE
 from budgeteer.errors import CounterError, InvalidArgumentError
 
@@ -47,7 +47,7 @@ class HFCounter:
     Counts as a ``tokenizer.json``. Immutable, thread-safe; unpickling reads the file again.
 
     Attributes:
-        name: ``hf:`` and the path as it was given.
+        name: ``file:`` or ``hf:``, and the path as it was given.
 
     """
 
@@ -116,39 +116,42 @@ def tiktoken_counter(name: str) -> TiktokenCounter:
         ) from None
 
 
-def hf_counter(path: str) -> HFCounter:
+def tokenizer_json(path: str) -> str | None:
+    """Return the ``tokenizer.json`` at *path*, or in it if it is a directory; None without one."""
+    file = os.path.join(path, "tokenizer.json") if os.path.isdir(path) else path
+    return file if os.path.isfile(file) else None
+
+
+def hf_counter(name: str, path: str, reason: str) -> HFCounter:
     """
-    Return the counter ``hf:PATH``, with its file read. Nothing is ever downloaded.
+    Return a counter of a ``tokenizer.json`` that the backend cannot count, for *reason*.
 
     The file's settings for truncation, padding, dropout and special tokens around a text are
     ignored, as they would falsify the counts.
 
     Args:
-        path: The part after the colon: a ``tokenizer.json``, or a directory that holds one.
+        name: The name of the counter.
+        path: The absolute path of the file, or of a directory that holds it.
+        reason: Why the backend cannot count it.
 
     Raises:
-        InvalidArgumentError: There is no such file.
-        CounterError: tokenizers is not installed, or cannot read the file.
-
-    Examples:
-        >>> import json, pathlib, tempfile
-        >>> words = {"type": "WordLevel", "vocab": {"tea": 0, "?": 1}, "unk_token": "?"}
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     content = {"model": words, "pre_tokenizer": {"type": "Whitespace"}}
-        ...     _ = pathlib.Path(folder, "tokenizer.json").write_text(json.dumps(content))
-        ...     counter = hf_counter(folder)
-        >>> counter("Green tea.")
-        3
+        CounterError: tokenizers is not installed, or cannot read the file either.
 
     """
-    file = os.path.join(path, "tokenizer.json") if os.path.isdir(path) else path
-    if not os.path.isfile(file):
-        raise InvalidArgumentError(
-            f"counter {(HF + path)[:80]!r} must have the path of a tokenizer.json, or of a "
-            "directory that holds one, after the colon; there is no such file"
-        )
-    # Absolute, because a pickle may be read in another current directory.
-    return _read(HF + path, os.path.abspath(file))
+    file = tokenizer_json(path)
+    if file is None:
+        raise CounterError(f"counter {name[:80]!r}: {reason}")
+    try:
+        importlib.import_module("tokenizers")
+    except ImportError:
+        raise CounterError(
+            f"counter {name[:80]!r}: {reason}; the package tokenizers may count it: "
+            "pip install 'budgeteer[hf]'"
+        ) from None
+    try:
+        return _read(name, file)
+    except CounterError:
+        raise CounterError(f"counter {name[:80]!r}: {reason}") from None
 
 
 def _read(name: str, path: str) -> HFCounter:

@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "heading", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "heading", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Packed:
@@ -109,7 +109,7 @@ class Plan:
     """
     What a packer knows when it is made. It never changes.
     """
-    def __new__(cls, /, *, counter: "tuple[int, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | str | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
+    def __new__(cls, /, *, counter: "tuple[int | Tokenizer, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | str | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
     def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
         """
         Packs chunks, or the result of
@@ -124,19 +124,37 @@ class Plan:
         cannot be read.
         """
 
+@final
+class Tokenizer:
+    """
+    A tokenizer that was read from a file. Immutable.
+    """
+    def __new__(cls, /, path: "str", has_cache: "bool") -> Tokenizer:
+        """
+        Reads the file, or the one in a directory.
+        """
+    def __reduce__(self, /) -> tuple[type, tuple[str, bool]]:
+        """
+        Unpickling reads the file again.
+        """
+    def fresh(self, /) -> "Tokenizer":
+        """
+        Returns the same tokenizer, which counts without a cache.
+        """
+
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "bytearray | tuple[int, int]":
     """
     Scores each text as float64; or returns a code and the index of the first
     that is not a str.
     """
 
-def cache_info(kind: "int") -> "tuple[int, int, int, int, int]":
+def cache_info(kind: "int | Tokenizer") -> "tuple[int, int, int, int, int]":
     """
     Returns figures of the cache of counts: hits, misses, entries, bytes and the
     maximum of bytes.
     """
 
-def clear_cache(kind: "int") -> "None":
+def clear_cache(kind: "int | Tokenizer") -> "None":
     """
     Empties the cache of counts.
     """
@@ -147,18 +165,18 @@ def cosine_scores(query: "object", vectors: "object") -> "bytearray | int":
     vector with a number that is not finite, -1 for the query's.
     """
 
-def count(kind: "int", ratio: "float", text: "str") -> "int":
+def count(kind: "int | Tokenizer", ratio: "float", text: "str") -> "int":
     """
     Counts the tokens of `text`.
     """
 
-def count_batch(kind: "int", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int":
+def count_batch(kind: "int | Tokenizer", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int":
     """
     Counts each of `texts`, as int64; or returns the index of the first that is
     not a str.
     """
 
-def count_till_limit(kind: "int", ratio: "float", text: "str", limit: "int") -> "int | None":
+def count_till_limit(kind: "int | Tokenizer", ratio: "float", text: "str", limit: "int") -> "int | None":
     """
     Counts the tokens of `text`, or returns None if there are more than `limit`.
     """
@@ -201,6 +219,11 @@ def open_corpus(path: "str") -> "object":
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
     """
 
+def packed_vocabulary(kind: "int") -> "bytes":
+    """
+    Returns the vocabulary of an encoding, packed.
+    """
+
 def remove_chunks(index: "object", places: "list[int]") -> "object":
     """
     Returns the index of the chunks that are not at `places`.
@@ -233,7 +256,7 @@ def stored_chunk(index: "object", place: "int") -> "tuple[str, str, bytes]":
     Returns text, title and record of chunk `place` of an opened file.
     """
 
-def truncate(kind: "int", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", keep: "int", marker: "str") -> "str":
+def truncate(kind: "int | Tokenizer", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", keep: "int", marker: "str") -> "str":
     """
     Cuts `text` to at most `max_tokens` tokens, marker included.
     """

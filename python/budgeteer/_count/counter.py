@@ -86,7 +86,7 @@ class TokenCounter:
 
     name: str
     is_exact: bool
-    _kind: int = field(repr=False)
+    _kind: Any = field(repr=False)
     _ratio: float = field(repr=False, default=4.0)
     _function: Callable[[str], int] | None = field(repr=False, default=None)
     _observer: Callable[[int, int], None] | None = field(repr=False, compare=False, default=None)
@@ -286,8 +286,8 @@ class TokenCounter:
 
     @property
     def _is_encoding(self) -> bool:
-        """Whether it is a native encoding."""
-        return self._kind & ~FRESH in ENCODINGS.values()
+        """Whether the backend counts it as a tokenizer does."""
+        return not isinstance(self._kind, int) or self._kind & ~FRESH in ENCODINGS.values()
 
     @property
     def _estimate(self) -> Calibrated | None:
@@ -435,7 +435,11 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
     meaning = meaning_of(name)
     if meaning is None:
         return _of_model(name, cache=cache)
-    kind = meaning.kind | (FRESH if name in ENCODINGS and not cache else 0)
+    kind = meaning.kind
+    if not cache and not isinstance(kind, int):
+        kind = kind.fresh()
+    elif not cache and kind in ENCODINGS.values():
+        kind |= FRESH
     return TokenCounter(name, meaning.is_exact, kind, meaning.ratio, meaning.function)
 
 
@@ -455,7 +459,9 @@ def _of_model(name: str, *, cache: bool) -> TokenCounter:
     return _by_encoding(name, encoding, factor, cache=cache)
 
 
-_REMEDY = "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or 'hf:PATH'"
+_REMEDY = (
+    "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or 'file:PATH'"
+)
 
 
 def _looks_like_a_model(name: str) -> bool:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer._codes import (
     CALLABLE,
     CHARS_DIV4,
     CHARS_PER_TOKEN,
     CL100K,
+    DEEPSEEK,
+    FILE,
+    GEMMA4,
+    GLM4,
     HF,
     O200K,
+    QWEN2,
+    QWEN35,
+    TEKKEN,
     TIKTOKEN,
     WORDS,
 )
 from budgeteer.errors import InvalidArgumentError
 
-ENCODINGS = {"cl100k_base": CL100K, "o200k_base": O200K}
+ENCODINGS = {
+    "cl100k_base": CL100K,
+    "o200k_base": O200K,
+    "qwen2": QWEN2,
+    "qwen3.5": QWEN35,
+    "deepseek": DEEPSEEK,
+    "glm4": GLM4,
+    "tekken": TEKKEN,
+    "gemma4": GEMMA4,
+}
 """The native encodings."""
 
 Estimator: TypeAlias = Literal["chars_div4", "words", "whitespace"]
@@ -26,7 +42,7 @@ ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 NAMES = (
     *ENCODINGS,
     *("chars_div4", "words", "whitespace", "chars_per_token:X"),
-    *("tiktoken:NAME", "hf:PATH"),
+    *("tiktoken:NAME", "file:PATH", "hf:PATH"),
 )
 """The names that `get_counter` takes, apart from models."""
 
@@ -40,14 +56,14 @@ class Meaning(NamedTuple):
     The meaning of a counter's name.
 
     Attributes:
-        kind: One of the counters in `budgeteer._codes`.
+        kind: One of the counters in `budgeteer._codes`, or a tokenizer that was read from a file.
         is_exact: Whether it counts as a tokenizer does.
         ratio: Characters for each token, if it counts by them.
         function: The function that counts, if no backend does.
 
     """
 
-    kind: int
+    kind: Any
     is_exact: bool
     ratio: float = 0.0
     function: Callable[[str], int] | None = None
@@ -66,12 +82,14 @@ def meaning_of(name: str) -> Meaning | None:
         return Meaning(ENCODINGS[name], True)
     if name in _ESTIMATES:
         return Meaning(_ESTIMATES[name], False)
-    if name.startswith((TIKTOKEN, HF)):
+    if name.startswith(TIKTOKEN):
         from budgeteer import _external  # few programs need other packages
 
-        kind, _, rest = name.partition(":")
-        external = _external.tiktoken_counter if kind == "tiktoken" else _external.hf_counter
-        return Meaning(CALLABLE, True, 0.0, external(rest))
+        return Meaning(CALLABLE, True, 0.0, _external.tiktoken_counter(name[len(TIKTOKEN) :]))
+    if name.startswith((FILE, HF)):
+        from budgeteer._count import files  # few programs have a tokenizer of their own
+
+        return files.meaning_of(name)
     if not name.startswith(_PREFIX):
         return None
     try:

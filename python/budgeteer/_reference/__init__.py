@@ -7,6 +7,7 @@ from budgeteer._reference._count.counter import (
     count_batch,
     count_till_limit,
 )
+from budgeteer._reference._count.exact import Tokenizer
 from budgeteer._reference._count.graphemes import grapheme_boundaries
 from budgeteer._reference._count.truncate import truncate
 from budgeteer._reference._layout.layout import resolve_layout
@@ -29,6 +30,7 @@ from budgeteer._reference._rank.similarity import cosine_scores
 __all__ = [
     "Packed",
     "Plan",
+    "Tokenizer",
     "bm25_scores",
     "cache_info",
     "clear_cache",

@@ -5,7 +5,9 @@ use budgeteer::{
     Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, MinScore, Order, Overflow,
     RankBy, Reason, Selection, Template, Weights,
 };
-use pyo3::FromPyObject;
+use pyo3::{FromPyObject, PyRef};
+
+use crate::tokenizer::Tokenizer;
 
 /// Why a chunk cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,26 +29,48 @@ pub(crate) const TEXT_KEYS: [&str; 3] = ["text", "content", "page_content"];
 /// The attributes in which an object may hold its text; the first one wins.
 pub(crate) const TEXT_ATTRIBUTES: [&str; 3] = ["text", "page_content", "content"];
 
-pub(crate) fn counting(kind: u8, ratio: f64) -> Counting {
+/// A counter: a number, or a tokenizer that was read from a file.
+#[derive(FromPyObject)]
+pub(crate) enum Kind<'py> {
+    Code(u8),
+    Open(PyRef<'py, Tokenizer>),
+}
+
+pub(crate) fn counting(kind: &Kind<'_>, ratio: f64) -> Counting {
     match kind {
-        0 => Counting::Estimate(Estimate::CharsDiv4),
-        1 => Counting::Estimate(Estimate::Words),
-        2 => Counting::Estimate(Estimate::CharsPerToken(ratio)),
-        3 => Counting::Host,
-        _ => Counting::Exact(exact(kind)),
+        Kind::Code(0) => Counting::Estimate(Estimate::CharsDiv4),
+        Kind::Code(1) => Counting::Estimate(Estimate::Words),
+        Kind::Code(2) => Counting::Estimate(Estimate::CharsPerToken(ratio)),
+        Kind::Code(3) => Counting::Host,
+        kind => Counting::Exact(exact(kind)),
     }
 }
 
 /// Added to the number of an encoding: counts are not cached.
-const FRESH: u8 = 8;
+const FRESH: u8 = 64;
 
-pub(crate) fn exact(kind: u8) -> Exact {
-    let exact = Exact::new(match kind & !FRESH {
+pub(crate) fn exact(kind: &Kind<'_>) -> Exact {
+    let code = match kind {
+        Kind::Open(tokenizer) => return tokenizer.exact(),
+        Kind::Code(code) => *code,
+    };
+    let exact = Exact::new(encoding(code & !FRESH));
+    if code & FRESH == 0 { exact } else { exact.without_cache() }
+}
+
+/// Returns the encoding of that number.
+pub(crate) fn encoding(code: u8) -> Encoding {
+    match code {
         4 => Encoding::Cl100k,
         5 => Encoding::O200k,
+        6 => Encoding::Qwen2,
+        7 => Encoding::Qwen35,
+        8 => Encoding::DeepSeek,
+        9 => Encoding::Glm4,
+        10 => Encoding::Tekken,
+        11 => Encoding::Gemma4,
         _ => unreachable!("the facade names no such counter"),
-    });
-    if kind & FRESH == 0 { exact } else { exact.without_cache() }
+    }
 }
 
 /// Returns the ranking of that code, with its options.

@@ -436,7 +436,7 @@ impl Unseen {
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         guard(|| {
             let dropped = work(py, 100 * self.index.len(), |_| {
-                self.outcome.dropped_of(self.index.measures(self.counting))
+                self.outcome.dropped_of(self.index.measures(&self.counting))
             })?;
             dropped_columns(py, dropped.into_owned())?.into_pyobject(py)
         })

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 
 use crate::chunk::Texts;
-use crate::codes;
+use crate::codes::{self, Kind};
 use crate::convert::{self, mutable_column, signed, work};
 use crate::error::guard;
 
@@ -18,8 +18,8 @@ const MOST_CHARS: usize = 16;
 
 /// Counts the tokens of `text`.
 #[pyfunction]
-#[pyo3(signature = (kind: "int", ratio: "float", text: "str") -> "int", text_signature = "(kind, ratio, text)")]
-pub(crate) fn count(kind: u8, ratio: f64, text: &Bound<'_, PyString>) -> PyResult<u64> {
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", text: "str") -> "int", text_signature = "(kind, ratio, text)")]
+pub(crate) fn count(kind: Kind<'_>, ratio: f64, text: &Bound<'_, PyString>) -> PyResult<u64> {
     guard(|| {
         let limit = i64::MAX.cast_unsigned();
         Ok(till_limit(text.py(), kind, ratio, convert::text(text)?, limit)?.unwrap_or(limit))
@@ -28,9 +28,9 @@ pub(crate) fn count(kind: u8, ratio: f64, text: &Bound<'_, PyString>) -> PyResul
 
 /// Counts the tokens of `text`, or returns None if there are more than `limit`.
 #[pyfunction]
-#[pyo3(signature = (kind: "int", ratio: "float", text: "str", limit: "int") -> "int | None", text_signature = "(kind, ratio, text, limit)")]
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", text: "str", limit: "int") -> "int | None", text_signature = "(kind, ratio, text, limit)")]
 pub(crate) fn count_till_limit(
-    kind: u8,
+    kind: Kind<'_>,
     ratio: f64,
     text: &Bound<'_, PyString>,
     limit: u64,
@@ -40,12 +40,12 @@ pub(crate) fn count_till_limit(
 
 fn till_limit(
     py: Python<'_>,
-    kind: u8,
+    kind: Kind<'_>,
     ratio: f64,
     text: Text<'_>,
     limit: u64,
 ) -> PyResult<Option<u64>> {
-    match codes::counting(kind, ratio) {
+    match codes::counting(&kind, ratio) {
         Counting::Estimate(estimate) => {
             Ok(Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit))
         }
@@ -61,9 +61,9 @@ fn till_limit(
 /// Counts each of `texts`, as int64; or returns the index of the first that is
 /// not a str.
 #[pyfunction]
-#[pyo3(signature = (kind: "int", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int")]
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int")]
 pub(crate) fn count_batch<'py>(
-    kind: u8,
+    kind: Kind<'_>,
     ratio: f64,
     texts: &Bound<'py, PySequence>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -75,7 +75,7 @@ pub(crate) fn count_batch<'py>(
             Err((_, index)) => return Ok(index.into_pyobject(py)?.into_any()),
         };
         let chars = texts.total_chars();
-        let counts = match codes::counting(kind, ratio) {
+        let counts = match codes::counting(&kind, ratio) {
             Counting::Estimate(estimate) => work(py, chars, |_| {
                 let mut scratch = Vec::new();
                 let count = |index| estimate.count_text(texts.text(index), &mut scratch);
@@ -94,20 +94,20 @@ pub(crate) fn count_batch<'py>(
 /// Returns figures of the cache of counts: hits, misses, entries, bytes and the
 /// maximum of bytes.
 #[pyfunction]
-#[pyo3(signature = (kind: "int") -> "tuple[int, int, int, int, int]", text_signature = "(kind)")]
-pub(crate) fn cache_info(kind: u8) -> PyResult<(u64, u64, u64, u64, u64)> {
+#[pyo3(signature = (kind: "int | Tokenizer") -> "tuple[int, int, int, int, int]", text_signature = "(kind)")]
+pub(crate) fn cache_info(kind: Kind<'_>) -> PyResult<(u64, u64, u64, u64, u64)> {
     guard(|| {
-        let info = codes::exact(kind).cache_info();
+        let info = codes::exact(&kind).cache_info();
         Ok((info.hits, info.misses, info.entries, info.bytes, info.max_bytes))
     })
 }
 
 /// Empties the cache of counts.
 #[pyfunction]
-#[pyo3(signature = (kind: "int") -> "None", text_signature = "(kind)")]
-pub(crate) fn clear_cache(kind: u8) -> PyResult<()> {
+#[pyo3(signature = (kind: "int | Tokenizer") -> "None", text_signature = "(kind)")]
+pub(crate) fn clear_cache(kind: Kind<'_>) -> PyResult<()> {
     guard(|| {
-        codes::exact(kind).clear_cache();
+        codes::exact(&kind).clear_cache();
         Ok(())
     })
 }

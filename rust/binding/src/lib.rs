@@ -11,6 +11,7 @@ mod pack;
 mod score;
 mod sentences;
 mod similarity;
+mod tokenizer;
 mod truncate;
 
 /// Native backend of `budgeteer`. Private: import from `budgeteer`.
@@ -32,6 +33,8 @@ mod _native {
     use super::sentences::sentence_spans;
     #[pymodule_export]
     use super::similarity::cosine_scores;
+    #[pymodule_export]
+    use super::tokenizer::{Tokenizer, packed_vocabulary};
     #[pymodule_export]
     use super::truncate::{grapheme_boundaries, truncate};
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::{Strings, Texts};
-use crate::codes::{self, ASSEMBLED, HybridOptions, MinScoreOption, TemplateOptions};
+use crate::codes::{self, ASSEMBLED, HybridOptions, Kind, MinScoreOption, TemplateOptions};
 use crate::convert::{Joiner, Lock, column, signed, string, text, utf8};
 use crate::corpus::{CorpusIndex, Unseen, dropped_columns, signals_column};
 use crate::error::guard;
@@ -27,7 +27,7 @@ impl Plan {
     #[new]
     #[pyo3(signature = (
         *,
-        counter: "tuple[int, float]",
+        counter: "tuple[int | Tokenizer, float]",
         ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]",
         min_score: "float | str | None",
         overflow: "int",
@@ -41,7 +41,7 @@ impl Plan {
     ))]
     #[allow(clippy::too_many_arguments)] // the facade names them
     fn new(
-        counter: (u8, f64),
+        counter: (Kind<'_>, f64),
         ranking: (u8, LexicalOptions<'_>, Option<HybridOptions>),
         min_score: Option<MinScoreOption>,
         overflow: u8,
@@ -57,7 +57,7 @@ impl Plan {
             let (code, lexical, weights) = ranking;
             let lexical = score::lexical(lexical)?;
             let plan = pipeline::Plan {
-                counting: codes::counting(counter.0, counter.1),
+                counting: codes::counting(&counter.0, counter.1),
                 ranking: codes::ranking(code, lexical, weights),
                 min_score: min_score.map(codes::min_score),
                 overflow: codes::overflow(overflow),
@@ -138,7 +138,7 @@ impl Plan {
                 let run = || pipeline::run_indexed(&call, texts, index, &mut caller);
                 let outcome = lock.run(py, run)?;
                 let packed = Packed::new(py, &outcome, texts, &call)?;
-                let unseen = Unseen::new(outcome, self.plan.counting, index);
+                let unseen = Unseen::new(outcome, self.plan.counting.clone(), index);
                 let unseen = Some(Py::new(py, unseen)?.into_any());
                 return Ok(Bound::new(py, Packed { unseen, ..packed })?.into_any());
             }

@@ -5,7 +5,7 @@ use budgeteer::pipeline::Counting;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::codes::{self, LOOSE};
+use crate::codes::{self, Kind, LOOSE};
 use crate::convert::{self, string, text};
 use crate::count::COUNTING;
 use crate::error::guard;
@@ -20,7 +20,7 @@ pub(crate) fn grapheme_boundaries(text: &Bound<'_, PyString>) -> PyResult<Vec<us
 /// Cuts `text` to at most `max_tokens` tokens, marker included.
 #[pyfunction]
 #[pyo3(signature = (
-    kind: "int",
+    kind: "int | Tokenizer",
     ratio: "float",
     ask: "object | None",
     text: "str",
@@ -29,7 +29,7 @@ pub(crate) fn grapheme_boundaries(text: &Bound<'_, PyString>) -> PyResult<Vec<us
     marker: "str",
 ) -> "str", text_signature = "(kind, ratio, ask, text, max_tokens, keep, marker)")]
 pub(crate) fn truncate<'py>(
-    kind: u8,
+    kind: Kind<'_>,
     ratio: f64,
     ask: Option<&Bound<'py, PyAny>>,
     text: &Bound<'py, PyString>,
@@ -41,7 +41,7 @@ pub(crate) fn truncate<'py>(
     guard(|| {
         let (whole, marker) = (self::text(text)?, self::text(marker)?);
         let keep = codes::keep(keep);
-        let cut = match (codes::counting(kind, ratio), ask) {
+        let cut = match (codes::counting(&kind, ratio), ask) {
             (Counting::Exact(exact), _) => {
                 convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
                     exact.truncate(whole, max_tokens, keep, marker, stop)

@@ -40,7 +40,10 @@ macro_rules! encodings {
                 }
             }
 
-            fn packed(self) -> &'static [u8] {
+            /// Returns the vocabulary of the encoding as the binary holds it, for
+            /// [`Vocabulary::from_packed`].
+            #[must_use]
+            pub fn packed(self) -> &'static [u8] {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant => include_bytes!($packed),)*
                 }

@@ -3,17 +3,18 @@
 from array import array
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
 
-from budgeteer._codes import CHARS_DIV4, FRESH, WORDS
+from budgeteer._codes import CHARS_DIV4, WORDS
 from budgeteer._reference._count import exact as _exact
 
 
-def measure(kind: int, text: str) -> int:
+def measure(kind: Any, text: str) -> int:
     """Return the size that adds up when whitespace joins texts: code points, or words."""
     return len(text.split()) if kind == WORDS else len(text)
 
 
-def tokens(kind: int, ratio: float, measured: int) -> int:
+def tokens(kind: Any, ratio: float, measured: int) -> int:
     """Return the tokens of a text that is not empty, from its size."""
     if kind == WORDS:
         return max(1, measured)
@@ -22,12 +23,12 @@ def tokens(kind: int, ratio: float, measured: int) -> int:
     return ceil(measured / ratio)
 
 
-def count(kind: int, ratio: float, text: str) -> int:
+def count(kind: Any, ratio: float, text: str) -> int:
     """Count the tokens of *text*."""
     return count_till_limit(kind, ratio, text, 2**63 - 1) or 0
 
 
-def count_till_limit(kind: int, ratio: float, text: str, limit: int) -> int | None:
+def count_till_limit(kind: Any, ratio: float, text: str, limit: int) -> int | None:
     """Count the tokens of *text*, or return None if there are more than *limit*."""
     text = str.__str__(text)  # a subclass's own methods are ignored
     if _exact.is_exact(kind):
@@ -36,7 +37,7 @@ def count_till_limit(kind: int, ratio: float, text: str, limit: int) -> int | No
     return counted if counted <= limit else None
 
 
-def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray | int:
+def count_batch(kind: Any, ratio: float, texts: Sequence[object]) -> bytearray | int:
     """Count each of *texts* as int64; or return the index of the first that is not a str."""
     counts = array("q")
     for i, text in enumerate(texts):
@@ -46,14 +47,14 @@ def count_batch(kind: int, ratio: float, texts: Sequence[object]) -> bytearray |
     return bytearray(counts.tobytes())
 
 
-def cache_info(kind: int) -> tuple[int, int, int, int, int]:
+def cache_info(kind: Any) -> tuple[int, int, int, int, int]:
     """Return the hits, misses, entries, bytes and most bytes of the cache."""
-    remembered = _exact.REMEMBERED[kind & ~FRESH]
+    remembered = _exact.remembered(kind)
     entries = len(remembered.counts)
     size = entries * _exact.ENTRY_BYTES
     return remembered.hits, remembered.misses, entries, size, _exact.MAX_BYTES
 
 
-def clear_cache(kind: int) -> None:
+def clear_cache(kind: Any) -> None:
     """Clear the cache."""
-    _exact.REMEMBERED[kind & ~FRESH].clear()
+    _exact.remembered(kind).clear()

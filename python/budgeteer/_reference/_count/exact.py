@@ -1,15 +1,21 @@
-"""Reference of ``rust/core/src/count``: tiktoken's counts, and their cache."""
+"""Reference of ``rust/core/src/count``: exact counts, and their cache."""
 
+from __future__ import annotations
+
+import json
 from bisect import bisect_left, bisect_right
 from functools import cache
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
-from budgeteer._codes import CL100K, FRESH, O200K
-from budgeteer._external import tiktoken_counter
+from budgeteer import _external
+from budgeteer._codes import CL100K, FRESH, GEMMA4, O200K
+from budgeteer._reference._count import bpe
 from budgeteer.errors import CounterError
 
 NAMES = {CL100K: "cl100k_base", O200K: "o200k_base"}
+"""The encodings that tiktoken counts. The others are merged here."""
 
 MAX_BYTES = 32 << 20
 """The most bytes of the cache of an encoding."""
@@ -47,12 +53,74 @@ class Remembered:
             del self.counts[next(iter(self.counts))]
 
 
-REMEMBERED = {kind: Remembered() for kind in NAMES}
+REMEMBERED = {kind: Remembered() for kind in range(CL100K, GEMMA4 + 1)}
 
 
-def is_exact(kind: int) -> bool:
-    """Return whether *kind* is an encoding."""
-    return kind & ~FRESH in NAMES
+class Tokenizer:
+    """A tokenizer that was read from a file. The package tokenizers counts it."""
+
+    def __init__(self, path: str, has_cache: bool) -> None:
+        """Read the ``tokenizer.json`` at *path*, or in that directory."""
+        file = _external.tokenizer_json(path)
+        if file is None:
+            raise CounterError("without the native backend, only a tokenizer.json is read")
+        self.path, self.has_cache = path, has_cache
+        self.remembered = Remembered()
+        self.encode = _encode(file, Path(file).stat().st_mtime_ns)
+
+    def fresh(self) -> Tokenizer:
+        """Return the same tokenizer, which counts without a cache."""
+        return Tokenizer(self.path, has_cache=False)
+
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[str, bool]]:
+        return Tokenizer, (self.path, self.has_cache)
+
+    def sizes(self, text: str) -> list[int]:
+        """Return the number of bytes of each token of *text*, which has no surrogates."""
+        return self.encode(text)  # type: ignore[no-any-return]
+
+
+@cache
+def _encode(file: str, _: int) -> Any:
+    """Return what gives the sizes of tokens. Added tokens are plain text, as native code does."""
+    try:
+        from tokenizers import Tokenizer as Read  # an extra, and slow to load
+    except ImportError:
+        raise CounterError("without the native backend, it is counted by tokenizers") from None
+    content = Path(file).read_bytes()
+    try:
+        document = json.loads(content)
+        model = document["model"]
+        if model.get("type", "BPE") != "BPE":
+            raise CounterError(f"the model {model['type']}")
+        document.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
+        model["dropout"] = None
+        has_bytes = "ByteLevel" in json.dumps(document.get("pre_tokenizer"))
+        tokenizer = Read.from_str(json.dumps(document))
+    except (KeyError, TypeError, ValueError):  # its message may quote the file
+        raise CounterError("the file is no tokenizer.json") from None
+
+    def size(token: str) -> int:
+        if has_bytes:
+            return len(token)
+        is_byte = len(token) == len("<0x00>") and token.startswith("<0x")
+        return 1 if is_byte else len(token.replace("\u2581", " ").encode())
+
+    return lambda text: list(map(size, tokenizer.encode(text, add_special_tokens=False).tokens))
+
+
+def is_exact(kind: Any) -> bool:
+    """Return whether *kind* counts as a tokenizer does."""
+    return isinstance(kind, Tokenizer) or kind & ~FRESH in REMEMBERED
+
+
+def remembered(kind: Any) -> Remembered:
+    """Return the cache of *kind*."""
+    return kind.remembered if isinstance(kind, Tokenizer) else REMEMBERED[kind & ~FRESH]
+
+
+def _is_fresh(kind: Any) -> bool:
+    return not kind.has_cache if isinstance(kind, Tokenizer) else bool(kind & FRESH)
 
 
 @cache
@@ -60,7 +128,7 @@ def counter(kind: int) -> Any:
     """Return tiktoken's counter of the encoding."""
     name = NAMES[kind & ~FRESH]
     try:
-        return tiktoken_counter(name)
+        return _external.tiktoken_counter(name)
     except CounterError as error:
         # The rest of its message does not help: a native counter was requested.
         reason = str(error).partition(";")[0]
@@ -69,36 +137,50 @@ def counter(kind: int) -> Any:
         ) from None
 
 
-def count(kind: int, text: str) -> int:
+def normalized(kind: Any, text: str) -> str:
+    """Return the text that is split and merged, without surrogates."""
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole if isinstance(kind, Tokenizer) else bpe.normalized(kind & ~FRESH, whole)
+
+
+def sizes(kind: Any, text: str) -> list[int]:
+    """Return the number of bytes of each token of *text*, as it is normalized."""
+    if not isinstance(kind, Tokenizer) and kind & ~FRESH in NAMES:
+        encoding = counter(kind).encoding
+        tokens = encoding.decode_tokens_bytes(encoding.encode_ordinary(text))
+        return [len(token) for token in tokens]
+    normal = normalized(kind, text)
+    return kind.sizes(normal) if isinstance(kind, Tokenizer) else bpe.sizes(kind & ~FRESH, normal)
+
+
+def count(kind: Any, text: str) -> int:
     """Count the tokens of *text*, without the cache."""
-    return int(counter(kind)(text))
+    return len(sizes(kind, text))
 
 
-def count_till_limit(kind: int, text: str, limit: int) -> int | None:
+def count_till_limit(kind: Any, text: str, limit: int) -> int | None:
     """Return the number of tokens of *text* if it is at most *limit*."""
-    if kind & FRESH or len(text.encode("utf-8", "surrogatepass")) // 64 > limit:
+    if _is_fresh(kind) or len(text.encode("utf-8", "surrogatepass")) // 64 > limit:
         found = count(kind, text)
         return found if found <= limit else None
-    remembered = REMEMBERED[kind]
-    known = remembered.get(text)
+    cache = remembered(kind)
+    known = cache.get(text)
     if known is None:
         known = count(kind, text)
         if known <= limit:
-            remembered.put(text, known)
+            cache.put(text, known)
     return known if known <= limit else None
 
 
 class Tokens:
     """The tokens of a text, and their ends."""
 
-    def __init__(self, kind: int, text: str) -> None:
+    def __init__(self, kind: Any, text: str) -> None:
         """Encode *text*."""
-        encoding = counter(kind).encoding
-        parts = encoding.decode_tokens_bytes(encoding.encode_ordinary(text))
-        self.ends = [0, *accumulate(map(len, parts))]
+        self.ends = [0, *accumulate(sizes(kind, text))]
         # Bytes up to each code point, as tiktoken reads a str: a surrogate pair is one character
         # of four bytes, a lone surrogate is U+FFFD, of three bytes.
-        self.places = [0]
+        self.points, self.places = list(range(len(text) + 1)), [0]
         before = ""
         for char in text:
             if "\ud800" <= before <= "\udbff" and "\udc00" <= char <= "\udfff":
@@ -107,6 +189,14 @@ class Tokens:
                 size = len(char.encode("utf-8", "surrogatepass"))
             self.places.append(self.places[-1] + size)
             before = char
+        self.is_shorter = self.ends[-1] != self.places[-1]
+        if self.is_shorter:  # as it is normalized: the places where nothing composes
+            starts = [at for at in range(1, len(text)) if bpe.starts_anew(kind, text[at])]
+            self.points, self.places = [0], [0]
+            for at in [*starts, len(text)]:
+                part = normalized(kind, text[self.points[-1] : at])
+                self.points.append(at)
+                self.places.append(self.places[-1] + len(part.encode()))
 
     def __len__(self) -> int:
         """Return the number of tokens."""
@@ -114,8 +204,12 @@ class Tokens:
 
     def head(self, tokens: int) -> int:
         """Return the last code point that the first *tokens* tokens reach."""
-        return bisect_right(self.places, self.ends[min(tokens, len(self))]) - 1
+        return self._last(self.ends[min(tokens, len(self))])
 
     def tail(self, tokens: int) -> int:
         """Return the first code point after all but the last *tokens* tokens."""
-        return bisect_left(self.places, self.ends[max(0, len(self) - tokens)])
+        end = self.ends[max(0, len(self) - tokens)]
+        return self._last(end) if self.is_shorter else self.points[bisect_left(self.places, end)]
+
+    def _last(self, end: int) -> int:
+        return self.points[bisect_right(self.places, end) - 1]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
+use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
 /// How a text is normalized.
@@ -43,7 +44,9 @@ impl Normal {
         let whole = std::str::from_utf8(text).expect("a text is UTF-8");
         // Each part starts with a character that composes with none in front.
         let starts_anew = |char: char| {
-            self == Self::Spaces || is_nfc_quick(std::iter::once(char)) == IsNormalized::Yes
+            self == Self::Spaces
+                || canonical_combining_class(char) == 0
+                    && is_nfc_quick(std::iter::once(char)) == IsNormalized::Yes
         };
         let (mut from, mut left) = (0, length);
         let ends = whole.char_indices().skip(1).filter(|&(_, char)| starts_anew(char));

@@ -1,0 +1,60 @@
+"""Counters of tokenizers that are read from files."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from budgeteer import _external
+from budgeteer._backend import backend
+from budgeteer._codes import CALLABLE
+from budgeteer.errors import CounterError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from budgeteer._count.names import Meaning
+
+_KEPT = 4
+"""How many files are kept in memory, of those that were read last: each takes some 20 MB."""
+
+
+def meaning_of(name: str) -> Meaning:
+    """
+    Return the meaning of ``file:PATH`` or ``hf:PATH``: both are the same.
+
+    Raises:
+        InvalidArgumentError: There is no such file.
+        CounterError: The file cannot be read, or is no tokenizer that can be counted exactly.
+
+    """
+    from budgeteer._count.names import Meaning
+
+    path = name.partition(":")[2]
+    absolute = os.path.abspath(path)  # a pickle may be read in another current directory
+    if not path or not os.path.exists(absolute):
+        raise InvalidArgumentError(
+            f"counter {name[:80]!r} must have the path of a tokenizer.json, tekken.json, "
+            "tokenizer.model or tiktoken file, or of a directory that holds one, after the colon; "
+            "there is no such file"
+        )
+    try:
+        return Meaning(opened(absolute), True)
+    except OSError as error:
+        raise CounterError(
+            f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
+    except CounterError as error:
+        # WordPiece, Unigram and other steps: the package that defines them counts them.
+        counter = _external.hf_counter(name, absolute, str(error))
+        return Meaning(CALLABLE, True, 0.0, counter)
+
+
+def opened(path: str) -> Any:
+    """Return the tokenizer at the absolute *path*, from memory if the file is as it was."""
+    status = os.stat(_external.tokenizer_json(path) or path)
+    return _open(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+
+
+@lru_cache(maxsize=_KEPT)
+def _open(path: str, _: tuple[int, ...]) -> Any:
+    return backend.Tokenizer(path, True)
