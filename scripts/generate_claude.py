@@ -31,8 +31,8 @@ MARKERS = {"\ufdd0": b"\xf8", "\ufdd1": b"\xf9", "\ufdd3": b"\xfa", "\ufdd4": b"
 KINDS = ["letter", "punct", "Nd", "No", "selector", "wordy", "digit", "PUNCT", "space"]
 STRAY, UPPER, LOWER, CASELESS = (1 << bit for bit in range(4, 8))
 COMBINING_SHIFT = 8
-COMPOSES, STRIPPED, BLANK, SINGLE_QUOTE, DOUBLE_QUOTE, UNASSIGNED = (
-    1 << bit for bit in range(16, 22)
+COMPOSES, STRIPPED, BLANK, SINGLE_QUOTE, DOUBLE_QUOTE, UNASSIGNED, BORDER = (
+    1 << bit for bit in range(16, 23)
 )
 
 
@@ -112,6 +112,7 @@ def characters(rules, constants):
             value |= UPPER * rules._is_upper(char) | LOWER * rules._is_lower(char)
             letter = unicodedata.category(char)[0] in "LM" or char in rules._NEW_CASED
             value |= CASELESS * (letter and not rules._is_upper(char) and not rules._is_lower(char))
+            value |= BORDER * rules._marks_like_punct(char)
             lower = rules._lower(char)
             if lower != char and len(lower) == 1:
                 lowers.append((code, ord(lower)))

@@ -9,6 +9,9 @@ use crate::wide::with_avx2;
 mod blocks;
 mod bpe;
 pub(crate) mod cache;
+#[cfg(feature = "claude")]
+#[allow(dead_code)] // until a counter is named after it
+pub(crate) mod claude;
 mod counter;
 pub(crate) mod exact;
 pub(crate) mod joint;

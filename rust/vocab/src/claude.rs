@@ -35,7 +35,7 @@ impl Claude {
             Self::Three => include_bytes!("../data/claude3.bin"),
             Self::FourSeven => include_bytes!("../data/claude47.bin"),
         };
-        ClaudePieces::read(packed).expect("a test unpacks the same bytes")
+        shipped(ClaudePieces::read(packed))
     }
 }
 
@@ -202,13 +202,14 @@ impl ClaudeCharacters {
     pub const DOUBLE_QUOTE: u32 = 1 << 20;
     /// Unicode 15.0 does not know it.
     pub const UNASSIGNED: u32 = 1 << 21;
+    /// A word that ends with it has no contraction behind it.
+    pub const BORDER: u32 = 1 << 22;
 
     /// Returns the properties of all characters. Each call unpacks them anew:
     /// keep the result.
     #[must_use]
     pub fn load() -> Self {
-        Self::read(include_bytes!("../data/claude_characters.bin"))
-            .expect("a test unpacks the same bytes")
+        shipped(Self::read(include_bytes!("../data/claude_characters.bin")))
     }
 
     fn read(packed: &[u8]) -> Option<Self> {
@@ -248,6 +249,11 @@ impl ClaudeCharacters {
     pub fn lowers(&self) -> impl ExactSizeIterator<Item = (char, char)> {
         self.lowers.iter().copied()
     }
+}
+
+/// Returns what was unpacked from the binary itself.
+fn shipped<T>(unpacked: Option<T>) -> T {
+    unpacked.expect("a test unpacks the same bytes")
 }
 
 /// Reads what was packed.
