@@ -1,4 +1,5 @@
-"""Writes what the counts for Claude are reconstructed from, as packed files.
+"""
+Write what the counts for Claude are reconstructed from, as packed files.
 
 The measurements are those of ctok 1.3.0 (Sander Land, MIT): which pieces cost
 one token, and how single characters behave. Properties of characters beyond
@@ -10,6 +11,7 @@ that are of Unicode 15.0, as in Python 3.12, because ctok takes them from there.
 
 The files are read by `rust/vocab/src/claude.rs`. All are compressed by zlib.
 """
+# ruff: noqa: SLF001  # ctok keeps its rules to itself
 
 import hashlib
 import importlib
@@ -18,7 +20,10 @@ import sys
 import unicodedata
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 WHEEL = "84442682eeb2013ecb86861f9477b4ad3e19cc174099df98e9b5016450013217"
 FOLDER = Path(__file__).parents[1] / "rust" / "vocab"
@@ -36,8 +41,8 @@ COMPOSES, STRIPPED, BLANK, SINGLE_QUOTE, DOUBLE_QUOTE, UNASSIGNED, BORDER = (
 )
 
 
-def pack_strings(strings):
-    """Sorted strings: how many, what each shares with the last, and the rest."""
+def pack_strings(strings: set[bytes]) -> bytes:
+    """Return sorted strings: how many, what each shares with the last, and the rest."""
     strings = sorted(strings)
     shared, lengths, rests = bytearray(), bytearray(), bytearray()
     last = b""
@@ -52,10 +57,10 @@ def pack_strings(strings):
     return struct.pack("<I", len(strings)) + bytes(shared + lengths + rests)
 
 
-def pieces(model, markers):
-    """The packed pieces of a family, then the packed heads of characters."""
+def pieces(model: Any, markers: frozenset[str]) -> bytes:
+    """Return the packed pieces of a family, then the packed heads of characters."""
 
-    def code(piece):
+    def code(piece: str) -> bytes:
         return b"".join(MARKERS[char] if char in markers else char.encode() for char in piece)
 
     singles = {char.encode().hex() for char in model.unit_pieces}
@@ -63,8 +68,8 @@ def pieces(model, markers):
     return pack_strings({code(piece) for piece in model.vocab}) + pack_strings(heads)
 
 
-def composing():
-    """The characters that normalization may change or join to another."""
+def composing() -> set[int]:
+    """Return the characters that normalization may change or join to another."""
     found = {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3), 0x0E4D}
     for code in every():
         char = chr(code)
@@ -78,13 +83,13 @@ def composing():
     return found
 
 
-def every():
-    """All scalar values of Unicode."""
+def every() -> Iterator[int]:
+    """Return all scalar values of Unicode."""
     return (code for code in range(0x110000) if not 0xD800 <= code < 0xE000)
 
 
-def kind(char, rules, constants):
-    """What kind a character is, as the place in `KINDS`."""
+def kind(char: str, rules: ModuleType, constants: ModuleType) -> int:
+    """Return what kind a character is, as the place in `KINDS`."""
     found = rules.classify(char)
     if found == constants.HARD:
         if constants.VARIATION_SELECTORS[0] <= ord(char) <= constants.VARIATION_SELECTORS[1]:
@@ -100,8 +105,8 @@ def kind(char, rules, constants):
     return KINDS.index(found)
 
 
-def characters(rules, constants):
-    """The properties of all characters as ranges, then the lower-case forms."""
+def characters(rules: ModuleType, constants: ModuleType) -> bytes:
+    """Return the properties of all characters as ranges, then the lower-case forms."""
     composes = composing()
     values, ranges, lowers = [], [], []
     for code in every():
@@ -111,7 +116,9 @@ def characters(rules, constants):
             value |= STRAY * rules._stray_mark(char)
             value |= UPPER * rules._is_upper(char) | LOWER * rules._is_lower(char)
             letter = unicodedata.category(char)[0] in "LM" or char in rules._NEW_CASED
-            value |= CASELESS * (letter and not rules._is_upper(char) and not rules._is_lower(char))
+            value |= CASELESS * (
+                letter and not rules._is_upper(char) and not rules._is_lower(char)
+            )
             value |= BORDER * rules._marks_like_punct(char)
             lower = rules._lower(char)
             if lower != char and len(lower) == 1:
@@ -146,8 +153,8 @@ def characters(rules, constants):
     return packed + b"".join(steps)
 
 
-def number(value):
-    """A number in groups of seven bits, lowest first."""
+def number(value: int) -> bytes:
+    """Return a number in groups of seven bits, lowest first."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -155,8 +162,8 @@ def number(value):
     return bytes([*out, value])
 
 
-def main():
-    """Checks the wheel and writes the files."""
+def main() -> None:
+    """Check the wheel and write the files."""
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     if unicodedata.unidata_version != "15.0.0":
@@ -178,7 +185,7 @@ def main():
     for name, content in files.items():
         packed = zlib.compress(content, 9)
         (FOLDER / "data" / f"{name}.bin").write_bytes(packed)
-        print(f"{name}: {len(content):,} bytes, packed {len(packed):,}")
+        print(f"{name}: {len(content):,} bytes, packed {len(packed):,}")  # noqa: T201
     with zipfile.ZipFile(wheel) as archive:
         (FOLDER / "LICENSE-ctok").write_bytes(
             archive.read("ctok-1.3.0.dist-info/licenses/LICENSE")
