@@ -6,7 +6,7 @@ one token, and how single characters behave. Properties of characters beyond
 that are of Unicode 15.0, as in Python 3.12, because ctok takes them from there.
 
     pip download --no-deps ctok==1.3.0
-    python3.12 -m pip install ctok==1.3.0
+    python3.12 -m pip install regex
     python3.12 scripts/generate_claude.py ctok-1.3.0-py3-none-any.whl
 
 The files are read by `rust/vocab/src/claude.rs`. All are compressed by zlib.

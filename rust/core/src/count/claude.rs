@@ -188,7 +188,7 @@ impl Claude {
         stop: &AtomicBool,
     ) -> Option<u64> {
         let tables = self.tables();
-        let mut buffer = Vec::new();
+        let mut buffer = std::mem::take(&mut words.buffer);
         let mut normal = normalize(tables, text, &mut buffer);
         let mut tail = 0;
         if place.is_last {
@@ -207,7 +207,9 @@ impl Claude {
             normal = rest;
         }
         let scan = Scan::new(tables, words, normal, stop, place.is_first, has_marker);
-        scan.count(limit.checked_sub(tail)?).map(|count| count + tail)
+        let count = limit.checked_sub(tail).and_then(|limit| scan.count(limit));
+        words.buffer = buffer;
+        Some(count? + tail)
     }
 
     /// Returns whether any text may be split between these two code points so
@@ -263,11 +265,13 @@ impl Claude {
 }
 
 /// Returns the end of a character up to `to` that fits, by bisection; `from`
-/// does.
+/// does. It is the last one, or in a long part nearly, so that each part is
+/// looked at a few times only.
 fn last_fitting(text: &[u8], from: usize, to: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
     let is_end = |&at: &usize| text.get(at).is_none_or(|byte| byte & 0xC0 != 0x80);
     let (mut good, mut bad) = (from, to + 1);
-    loop {
+    let exact = (to - from) / 1024;
+    while bad - good > exact {
         let middle = good.midpoint(bad);
         let below = (good + 1..=middle).rev().find(is_end);
         let Some(at) = below.or_else(|| (middle + 1..bad).find(is_end)) else { return good };
@@ -277,4 +281,5 @@ fn last_fitting(text: &[u8], from: usize, to: usize, mut fits: impl FnMut(usize)
             bad = at;
         }
     }
+    good
 }

@@ -40,6 +40,11 @@ const PUNCTUATION: u8 = 2;
 const SPACE: u8 = 3;
 const OTHER: u8 = 4;
 
+/// More than the square of the longest piece and what pieces at both ends of a
+/// run may cover: of so many pieces, some are the longest, or could be, as
+/// there are some whose lengths add up to a multiple of the longest.
+const LONG_RUN: usize = 1 << 15;
+
 /// A text on the way.
 #[allow(clippy::struct_excessive_bools)] // facts about the last run
 pub(super) struct Scan<'a> {
@@ -63,6 +68,27 @@ pub(super) struct Scan<'a> {
     chain: Vec<u8>,
 }
 
+/// Returns how many bytes from the first on are surely letters of ASCII.
+#[inline]
+fn ascii_letters(text: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 0xFF;
+    const HIGH: u64 = ONES << 7;
+    let mut length = 0;
+    while let Some(&bytes) = text[length..].first_chunk() {
+        let bytes = u64::from_le_bytes(bytes);
+        let small = (bytes | ONES << 5) & !HIGH;
+        // The highest bit of a byte says that it is at least `a`, or above `z`.
+        let least = small + ONES * u64::from(0x80 - b'a');
+        let above = small + ONES * u64::from(0x7F - b'z');
+        let others = !(least & !above & !bytes) & HIGH;
+        if others != 0 {
+            return length + others.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length
+}
+
 impl<'a> Scan<'a> {
     /// Starts at the begin of a text, behind the frame's marker if `head`; or
     /// else inside of a text, where a space may be behind a word.
@@ -76,7 +102,6 @@ impl<'a> Scan<'a> {
     ) -> Self {
         Self {
             tables,
-            words,
             text,
             stop,
             at: 0,
@@ -86,7 +111,8 @@ impl<'a> Scan<'a> {
             marked: !starts,
             seam: false,
             border: false,
-            chain: Vec::new(),
+            chain: std::mem::take(&mut words.chain),
+            words,
         }
     }
 
@@ -112,6 +138,7 @@ impl<'a> Scan<'a> {
                 return None;
             }
         }
+        self.words.chain = self.chain;
         // Nothing but the frame's marker is left of it, or a last space.
         self.total += u64::from(self.head) + u64::from(self.seam);
         (self.total <= limit).then_some(self.total)
@@ -154,7 +181,8 @@ impl<'a> Scan<'a> {
 
     /// Returns where the part of a word ends that starts at `at`.
     #[inline]
-    fn end_of_word(&self, mut at: usize) -> usize {
+    fn end_of_word(&self, at: usize) -> usize {
+        let mut at = at + ascii_letters(&self.text[at..]);
         loop {
             match self.text.get(at).map(|&byte| KINDS[usize::from(byte)]) {
                 Some(WORD) => at += 1,
@@ -370,7 +398,14 @@ impl<'a> Scan<'a> {
             end += width;
         }
         self.open_chain(self.behind_space);
-        self.chain.extend_from_slice(&self.text[start..end]);
+        for same in self.text[start..end].chunk_by(|left, right| left == right) {
+            // The longest piece of one character is part of each long run of
+            // it, whatever is around, so it can be counted at once.
+            let longest = self.tables.longest(same[0]);
+            let times = same.len().saturating_sub(LONG_RUN) / longest;
+            self.total += times as u64;
+            self.chain.extend_from_slice(&same[..same.len() - times * longest]);
+        }
         self.close_chain(end, true, true);
         false
     }

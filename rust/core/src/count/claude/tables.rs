@@ -34,6 +34,8 @@ pub(super) struct Tables {
     /// Tokens of single punctuation of ASCII, without markers, then with one
     /// before it, then behind it, then both.
     pub(super) ones: [[u8; 4]; 128],
+    /// By byte of ASCII, the length of the longest piece of that byte alone.
+    longest: [u8; 128],
     /// Whether words in capitals have a marker.
     pub(super) marks_caps: bool,
     /// The bits of characters that are replaced or removed.
@@ -68,9 +70,16 @@ impl Tables {
             tabs: Runs::new(b'\t', &pieces),
             newlines: Runs::new(b'\n', &pieces),
             ones: [[0; 4]; 128],
+            longest: [1; 128],
             marks_caps: is_three,
             replaced: Of::STRIPPED | Of::BLANK | quotes,
         };
+        for piece in pieces.iter().filter(|piece| piece.iter().all(|byte| byte == &piece[0])) {
+            if let Some(longest) = tables.longest.get_mut(usize::from(piece[0])) {
+                *longest =
+                    u8::try_from(piece.len()).map_or(*longest, |length| length.max(*longest));
+            }
+        }
         for byte in 0..128 {
             let both = [WORD_BEGIN, byte, WORD_END];
             let counts = [&both[1..2], &both[..2], &both[1..], &both[..]]
@@ -96,6 +105,11 @@ impl Tables {
             Ok(place) => self.lowers[place].1,
             Err(_) => char,
         }
+    }
+
+    /// Returns the number of bytes of the longest piece of that byte alone.
+    pub(super) fn longest(&self, byte: u8) -> usize {
+        self.longest.get(usize::from(byte)).map_or(1, |&longest| longest.into())
     }
 
     /// Returns the tokens of a run of one character of white space.

@@ -135,6 +135,23 @@ fn runs_of_anything_are_counted() {
     }
 }
 
+/// What is counted at once is as much as piece by piece.
+#[test]
+fn long_runs_are_counted_as_short_ones() {
+    for family in FAMILIES {
+        let tables = Claude::new(family).tables();
+        for length in (0..300).chain(16_300..16_500) {
+            let run = vec![b'\n'; length];
+            assert_eq!(tables.tile(&run), tables.count_run(b'\n', length), "{length}");
+        }
+        for (sign, length) in [(".", 33_000), ("-", 32_900), ("_", 40_001)] {
+            let signs = format!("({}!", sign.repeat(length));
+            let whole = count(family, "a") + tables.tile(signs.as_bytes()) + count(family, "b");
+            assert_eq!(whole, count(family, &format!("a{signs}b")), "{sign:?}");
+        }
+    }
+}
+
 /// Texts with all that the rules tell apart, in any order.
 fn texts() -> impl Strategy<Value = String> {
     let unit = prop_oneof![

@@ -11,8 +11,8 @@ use crate::huge::Table;
 /// The greatest length of a word in the table of short ones, in bytes.
 const SHORT: usize = 15;
 
-/// The number of places for short words, as a power of two: a megabyte.
-const SHORT_BITS: u32 = 16;
+/// The number of places for short words, as a power of two: two megabytes.
+const SHORT_BITS: u32 = 17;
 
 /// The number of places for longer words, as a power of two, and their greatest
 /// length in bytes: four tenths of a megabyte.
@@ -46,6 +46,9 @@ pub(super) struct Words {
     long: Vec<Long>,
     /// Symbols of a word.
     symbols: Vec<u8>,
+    /// Memory for other symbols, and for a text as it is counted.
+    pub(super) chain: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
 }
 
 /// Mixes the bits of a key, the highest best.
@@ -79,6 +82,8 @@ impl Words {
             short: Table::new(1 << SHORT_BITS),
             long: vec![Long { bytes: [0; LONG], length: 0, count: 0 }; 1 << LONG_BITS],
             symbols: Vec::new(),
+            chain: Vec::new(),
+            buffer: Vec::new(),
         }
     }
 
