@@ -49,7 +49,8 @@ WORDS = """
 Hello world the of and don't can't NASA HTTPServer iPhone WiFi getElementById tokenizers naïve
 façade Straße GROẞE İstanbul Überraschung ΟΔΟΣ Εὐκλείδης Привет мир МИР café CAFE cafe\u0301 x'S
 it's we'll 'tis rock'n'roll for(int i=0;i<10;++i){ self.assertEqual( </div> === --> ::
-... !!! "), 1234567 3.14 0xFF 12:30 №5 §7 10€ 5′ ½ १२ ٣٤ 你好 こんにちは 한국어 ภาษาไทย हिन्दी தமிழ் עברית العربية
+... !!! "), 1234567 3.14 0xFF 12:30 №5 §7 10€ 5′ ½ १२ ٣٤ 你好 こんにちは 한국어 ภาษาไทย हिन्दी தமிழ்
+עברית العربية
 """.split()  # noqa: SIM905  # easier to read
 
 
