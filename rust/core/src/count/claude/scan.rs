@@ -195,11 +195,19 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Counts words with single spaces between them.
     #[inline]
     fn word(&mut self) {
         self.open(true);
-        let end = self.end_of_word(self.at);
-        self.total += self.words.count_word(self.tables, self.text, self.at, end, self.stop);
+        let mut end;
+        loop {
+            end = self.end_of_word(self.at);
+            self.total += self.words.count_word(self.tables, self.text, self.at, end, self.stop);
+            match self.text[end..] {
+                [b' ', next, ..] if KINDS[usize::from(next)] == WORD => self.at = end + 1,
+                _ => break,
+            }
+        }
         self.close(end, true, false);
     }
 
