@@ -102,7 +102,9 @@ impl Claude {
         static SLOTS: [[Slot; SETS]; 2] = [const { [const { Mutex::new(None) }; SETS] }; 2];
         let slots = &SLOTS[self.place()];
         let mut taken = slots.iter().find_map(|slot| slot.try_lock().ok()?.take());
-        let result = work(taken.get_or_insert_with(|| Box::new(Words::new())));
+        let words = taken.get_or_insert_with(|| Box::new(Words::new()));
+        let result = work(words);
+        words.shrink();
         for slot in slots {
             if let Ok(mut slot) = slot.try_lock()
                 && slot.is_none()
@@ -127,8 +129,9 @@ impl Claude {
 
     /// Returns the tokens that a part adds to its text, if they are at most
     /// `limit`. Parts of a text that is split where it is safe by
-    /// [`Claude::is_safe_split`] add up to its count. The result
-    /// means nothing once `stop` is set.
+    /// [`Claude::is_safe_split`] add up to its count. A text has at most one
+    /// token more than as a part in the middle. The result means nothing once
+    /// `stop` is set.
     pub(crate) fn count_part(
         self,
         text: &[u8],

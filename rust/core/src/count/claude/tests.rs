@@ -121,7 +121,7 @@ fn runs_of_anything_are_counted() {
     ];
     for family in FAMILIES {
         for unit in units {
-            let text = unit.repeat((1 << 15) / unit.len());
+            let text = unit.repeat(20_000 / unit.len());
             let whole = count(family, &text);
             assert!(whole <= 2 * text.len() as u64, "{unit:?}");
             let claude = Claude::new(family);
@@ -131,6 +131,18 @@ fn runs_of_anything_are_counted() {
             assert_eq!(Some(whole), claude.count(text.as_bytes(), whole, &GO_ON), "{unit:?}");
             let end = claude.end_of_tokens(text.as_bytes(), whole / 2, &GO_ON);
             assert!(count(family, &text[..end]) <= whole / 2, "{unit:?}");
+        }
+    }
+}
+
+#[test]
+fn the_first_words_are_found() {
+    let text = "word ".repeat(1000);
+    for family in FAMILIES {
+        for tokens in [1, 7, 103, 500, 999] {
+            let end = Claude::new(family).end_of_tokens(text.as_bytes(), tokens, &GO_ON);
+            assert_eq!(tokens, count(family, &text[..end]));
+            assert_eq!(5 * tokens, end as u64 + 1, "the space behind a last word is a token");
         }
     }
 }
@@ -170,7 +182,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn safe_splits_are_safe(left in texts(), right in texts(), split in "([a-zéжक中。.!1] |[a-zéжक中。.!1\u{301}]\n|[a\n]\n[a.'\u{301}中1’]|中文)") {
@@ -199,6 +211,14 @@ proptest! {
                 + part(family, &format!("\ny{middle}z"), false, false)
                 + part(family, &format!("\nx{right}"), false, true);
             prop_assert_eq!(whole, parts);
+        }
+    }
+
+    /// So parts of the middle give an upper bound for any place.
+    #[test]
+    fn the_ends_add_one_token_at_most(text in texts()) {
+        for family in FAMILIES {
+            prop_assert!(count(family, &text) <= part(family, &text, false, false) + 1);
         }
     }
 

@@ -97,14 +97,15 @@ mod tests {
             let pieces = family.load();
             let all: BTreeSet<&[u8]> = pieces.iter().collect();
             let trie = Trie::new(pieces.iter());
-            for piece in pieces.iter() {
+            for (number, piece) in pieces.iter().enumerate() {
                 let mut place = Some(Trie::ROOT);
                 for (length, &byte) in (1..).zip(piece) {
                     place = trie.next(place.expect("it is the start of a piece"), byte);
                     let ends = place.is_some_and(|place| trie.ends(place));
                     assert_eq!(all.contains(&piece[..length]), ends, "{piece:?}");
                 }
-                for byte in 0..=255 {
+                // All bytes behind all pieces take a minute.
+                for byte in (0..=255).filter(|_| number % 50 == 0) {
                     let more = trie.next(place.expect("it is a piece"), byte);
                     let longer = [piece, &[byte]].concat();
                     let known = all

@@ -19,6 +19,9 @@ const SHORT_BITS: u32 = 17;
 const LONG_BITS: u32 = 13;
 const LONG: usize = 46;
 
+/// The memory that is kept for the next text, in bytes.
+const KEPT: usize = 1 << 18;
+
 /// The bits of an entry that hold the count.
 const COUNT: u128 = 0xF << 124;
 
@@ -84,6 +87,14 @@ impl Words {
             symbols: Vec::new(),
             chain: Vec::new(),
             buffer: Vec::new(),
+        }
+    }
+
+    /// Gives the memory back that only an unusual text needs.
+    pub(super) fn shrink(&mut self) {
+        for memory in [&mut self.symbols, &mut self.chain, &mut self.buffer] {
+            memory.clear();
+            memory.shrink_to(KEPT);
         }
     }
 
