@@ -57,6 +57,9 @@ const SMALL_WINDOW: usize = 1 << 9;
 /// find what earlier calls left.
 const SETS: usize = 8;
 
+/// How many characters of a word that is cut are looked at for its end.
+const WORD: usize = 12;
+
 /// Counts as one family does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Claude {
@@ -277,12 +280,15 @@ fn last_fitting(text: &[u8], from: usize, to: usize, mut fits: impl FnMut(usize)
     while bad - good > exact {
         let middle = good.midpoint(bad);
         let below = (good + 1..=middle).rev().find(is_end);
-        let Some(at) = below.or_else(|| (middle + 1..bad).find(is_end)) else { return good };
+        let Some(at) = below.or_else(|| (middle + 1..bad).find(is_end)) else { break };
         if fits(at) {
             good = at;
         } else {
             bad = at;
         }
     }
-    good
+    // A whole word may have fewer tokens than its start.
+    let more = if exact == 0 { WORD } else { 0 };
+    let ends = (good + 1..=to).filter(is_end).take(more);
+    ends.filter(|&at| fits(at)).last().unwrap_or(good)
 }
