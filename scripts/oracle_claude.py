@@ -5,9 +5,9 @@ Compare the counts for Claude with those of ctok, from whose measurements they a
     VENV/bin/python scripts/oracle_claude.py [--texts 5000] [--seed 0] [--characters 16] [FILE ...]
 
 Counts texts made at random, and the files given: text, or JSON with a key "text" in each line,
-either also compressed by gzip. With `--characters STEP` also every character of the first plane and
-each STEPth of the others, between some neighbours. The counts of Rust come from a test of the core. The
-empty text is left out: ctok counts the frame's marker there, the core nothing.
+either also compressed by gzip. With `--characters STEP` also every character of the first plane
+and each STEPth of the others, between some neighbours. The counts of Rust come from a test of the
+core. The empty text is left out: ctok counts the frame's marker there, the core nothing.
 """
 
 import argparse

@@ -136,6 +136,15 @@ fn runs_of_anything_are_counted() {
 }
 
 #[test]
+fn it_stops_when_told() {
+    for family in FAMILIES {
+        let stop = AtomicBool::new(true);
+        assert_eq!(None, Claude::new(family).count(b"one two", u64::MAX, &stop));
+        assert_eq!(0, Claude::new(family).end_of_tokens(b"one two", 5, &stop));
+    }
+}
+
+#[test]
 fn the_first_words_are_found() {
     let text = "word ".repeat(1000);
     for family in FAMILIES {
