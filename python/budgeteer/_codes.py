@@ -13,8 +13,11 @@ CL100K, O200K, QWEN2, QWEN35, DEEPSEEK, GLM4, TEKKEN, GEMMA4 = range(4, 12)
 TIKTOKEN, HF, FILE = "tiktoken:", "hf:", "file:"
 """The prefixes of the names of counters from tiktoken, and from files."""
 
+CLAUDE3, CLAUDE47, CLAUDE48 = range(12, 15)
+"""Reconstructions: counted as encodings are, but estimates."""
+
 FRESH = 64
-"""Added to an encoding: counts without a cache."""
+"""Added to an encoding or a reconstruction: counts without a cache."""
 
 LEXICAL, KEYWORD, RECENCY, INPUT, SCORE, EMBEDDING, HYBRID = range(7)
 """Rankings. BM25 is the lexical one without further signals."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
-from budgeteer._count.names import ENCODINGS, NAMES, meaning_of
+from budgeteer._count.names import ENCODINGS, NAMES, RECONSTRUCTIONS, meaning_of
 from budgeteer._models import MODELS, MODELS_OF, NATIVE
 from budgeteer._public import public
 from budgeteer.errors import CounterError, InvalidArgumentError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from budgeteer._count.limits import ModelLimits
+
+_BY_TOKENS = {kind: name for name, kind in (*ENCODINGS.items(), *RECONSTRUCTIONS.items())}
+"""The names of what the backend counts as a tokenizer does."""
 
 Keep: TypeAlias = Literal["start", "end", "both"]
 KEEP: tuple[Keep, ...] = get_args(Keep)
@@ -287,7 +290,7 @@ class TokenCounter:
     @property
     def _is_encoding(self) -> bool:
         """Whether the backend counts it as a tokenizer does."""
-        return not isinstance(self._kind, int) or self._kind & ~FRESH in ENCODINGS.values()
+        return not isinstance(self._kind, int) or self._kind & ~FRESH in _BY_TOKENS
 
     @property
     def _estimate(self) -> Calibrated | None:
@@ -295,8 +298,8 @@ class TokenCounter:
         if isinstance(self._function, Calibrated):
             return self._function
         if self._is_encoding and not self.is_exact:
-            names = {kind: name for name, kind in ENCODINGS.items()}
-            return Calibrated(names[self._kind & ~FRESH], 1.0)
+            name = _BY_TOKENS[self._kind & ~FRESH]
+            return Calibrated(name, 1.0) if name in ENCODINGS else None
         return None
 
     def _count_chunk(self, text: str, index: int) -> int:
@@ -438,7 +441,7 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
     kind = meaning.kind
     if not cache and not isinstance(kind, int):
         kind = kind.fresh()
-    elif not cache and kind in ENCODINGS.values():
+    elif not cache and kind in _BY_TOKENS:
         kind |= FRESH
     return TokenCounter(name, meaning.is_exact, kind, meaning.ratio, meaning.function)
 

@@ -10,6 +10,9 @@ from budgeteer._codes import (
     CHARS_DIV4,
     CHARS_PER_TOKEN,
     CL100K,
+    CLAUDE3,
+    CLAUDE47,
+    CLAUDE48,
     DEEPSEEK,
     FILE,
     GEMMA4,
@@ -36,11 +39,15 @@ ENCODINGS = {
 }
 """The native encodings."""
 
+RECONSTRUCTIONS = {"claude3": CLAUDE3, "claude4.7": CLAUDE47, "claude4.8": CLAUDE48}
+"""What stands for tokenizers that are not public: counts that were reconstructed from others."""
+
 Estimator: TypeAlias = Literal["chars_div4", "words", "whitespace"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 
 NAMES = (
     *ENCODINGS,
+    *RECONSTRUCTIONS,
     *("chars_div4", "words", "whitespace", "chars_per_token:X"),
     *("tiktoken:NAME", "file:PATH", "hf:PATH"),
 )
@@ -78,10 +85,9 @@ def meaning_of(name: str) -> Meaning | None:
         CounterError: A package or file that it needs is not installed or cannot be read.
 
     """
-    if name in ENCODINGS:
-        return Meaning(ENCODINGS[name], True)
-    if name in _ESTIMATES:
-        return Meaning(_ESTIMATES[name], False)
+    for kinds in (ENCODINGS, RECONSTRUCTIONS, _ESTIMATES):
+        if name in kinds:
+            return Meaning(kinds[name], kinds is ENCODINGS)
     if name.startswith(TIKTOKEN):
         from budgeteer import _external  # few programs need other packages
 

@@ -2,8 +2,8 @@
 
 use budgeteer::pipeline::{Counting, Policy, SignalKind};
 use budgeteer::{
-    Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, MinScore, Order, Overflow,
-    RankBy, Reason, Selection, Template, Weights,
+    Claude, Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, MinScore, Order,
+    Overflow, RankBy, Reason, Selection, Template, Weights,
 };
 use pyo3::{FromPyObject, PyRef};
 
@@ -54,7 +54,12 @@ pub(crate) fn exact(kind: &Kind<'_>) -> Exact {
         Kind::Open(tokenizer) => return tokenizer.exact(),
         Kind::Code(code) => *code,
     };
-    let exact = Exact::new(encoding(code & !FRESH));
+    let exact = match code & !FRESH {
+        12 => Exact::new(Claude::V3),
+        13 => Exact::new(Claude::V47),
+        14 => Exact::new(Claude::V48),
+        code => Exact::new(encoding(code)),
+    };
     if code & FRESH == 0 { exact } else { exact.without_cache() }
 }
 

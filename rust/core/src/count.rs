@@ -9,6 +9,8 @@ use crate::wide::with_avx2;
 mod blocks;
 mod bpe;
 pub(crate) mod cache;
+#[cfg(feature = "claude")]
+mod claude;
 mod counter;
 mod early;
 pub(crate) mod exact;
@@ -23,6 +25,8 @@ mod size;
 pub(crate) mod tokenizer;
 
 pub use cache::CacheInfo;
+#[cfg(feature = "claude")]
+pub use claude::Claude;
 pub use counter::Exact;
 pub(crate) use size::Size;
 pub use tokenizer::Tokenizer;
@@ -58,7 +62,7 @@ pub trait TokenCounter: Sync {
     /// every estimate, and for closures and counters of the caller's own that
     /// do not say otherwise.
     fn is_exact(&self) -> bool {
-        matches!(self.native(), Some(Native::Exact(_)))
+        matches!(self.native(), Some(Native::Exact(exact)) if exact.tokenizer().is_exact())
     }
 
     /// Returns a counter of the same counts that may be kept, or None where this

@@ -54,6 +54,8 @@ pub use chunk::{Batch, Chunk, Document, Documents};
 pub use corpus::Index;
 pub use corpus::documents::{Corpus, Saved};
 pub use corpus::file::Stored;
+#[cfg(feature = "claude")]
+pub use count::Claude;
 pub use count::{CacheInfo, Estimate, Exact, TokenCounter, Tokenizer};
 pub use dropped::{DroppedChunk, DroppedChunks};
 pub use error::{Error, ErrorKind};

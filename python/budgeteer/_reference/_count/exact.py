@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from budgeteer import _external
-from budgeteer._codes import CL100K, FRESH, GEMMA4, O200K
+from budgeteer._codes import CL100K, CLAUDE3, CLAUDE48, FRESH, O200K
 from budgeteer._reference._count import bpe
 from budgeteer.errors import CounterError
 
@@ -53,7 +53,7 @@ class Remembered:
             del self.counts[next(iter(self.counts))]
 
 
-REMEMBERED = {kind: Remembered() for kind in range(CL100K, GEMMA4 + 1)}
+REMEMBERED = {kind: Remembered() for kind in range(CL100K, CLAUDE48 + 1)}
 
 
 class Tokenizer:
@@ -153,9 +153,23 @@ def sizes(kind: Any, text: str) -> list[int]:
     return kind.sizes(normal) if isinstance(kind, Tokenizer) else bpe.sizes(kind & ~FRESH, normal)
 
 
+def has_tokens(kind: Any) -> bool:
+    """Return whether it is known which tokens a text has; of Claude only their number is."""
+    return isinstance(kind, Tokenizer) or kind & ~FRESH < CLAUDE3
+
+
 def count(kind: Any, text: str) -> int:
     """Count the tokens of *text*, without the cache."""
-    return len(sizes(kind, text))
+    return len(sizes(kind, text)) if has_tokens(kind) else _reconstructed(kind | FRESH, text)
+
+
+def _reconstructed(kind: int, text: str) -> int:
+    """Count for Claude. The reference of that is the project ctok, which needs Python 3.12."""
+    try:
+        from budgeteer import _native  # for its data: nothing else has them
+    except ImportError:
+        raise CounterError("without the native module, nothing counts for Claude") from None
+    return _native.count(kind, 0.0, text)
 
 
 def count_till_limit(kind: Any, text: str, limit: int) -> int | None:

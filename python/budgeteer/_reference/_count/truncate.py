@@ -122,6 +122,8 @@ class Cut:
         It ends at the end of a token, or at the cluster before it, and is shortened further if it
         still counts more. Only the part of the text that may stay is read.
         """
+        if not _exact.has_tokens(kind):
+            return self.longest(lambda piece: _exact.count(kind, piece), max_tokens)
         n = len(self.text)
         room = max_tokens - _exact.count(kind, self.marker)
         most = n - len(self.marker)

@@ -188,3 +188,5 @@ macro_rules! count_exactly {
 
 count_exactly!(Encoding);
 count_exactly!(Tokenizer);
+#[cfg(feature = "claude")]
+count_exactly!(super::claude::Claude);

@@ -8,7 +8,7 @@ use super::lookup::Lookup;
 use super::pretokenize::deepseek::DeepSeek;
 use super::pretokenize::gpt2::Gpt2;
 use super::pretokenize::{Cl100k, Llama3, O200k, Pattern, Qwen2, Qwen35, Tekken};
-use super::tokenizer::{Model, Split};
+use super::tokenizer::{Kind, Merging, Model, Split};
 use crate::text::Text;
 use crate::text::classes::Classes;
 
@@ -22,7 +22,7 @@ const WINDOW: usize = 4096;
 /// The smallest window.
 const SMALL_WINDOW: usize = 128;
 
-/// Calls a function with the pattern of a model, which is normalized text's.
+/// Works with the pattern of a tokenizer, for a normalized text.
 macro_rules! with_pattern {
     ($model:expr, $text:expr, |$pattern:ident| $work:expr) => {
         match &$model.split {
@@ -66,6 +66,11 @@ pub(crate) fn count_text(
             Some(scalars) => counter.count(&scalars, 0),
             None => counter.count(bytes, 0),
         },
+        _ if !model.is_exact() => {
+            let mut utf8 = Vec::new();
+            text.write_scalars(&mut utf8);
+            counter.count(&utf8, 0)
+        }
         _ => counter.count_windows(text),
     }
 }
@@ -81,10 +86,15 @@ impl Counter<'_> {
     /// Adds the tokens of UTF-8 to `count`.
     fn count(&self, text: &[u8], count: u64) -> Option<u64> {
         let Self { model, limit, stop } = *self;
-        let text = &*model.normalized(text);
-        let task = Task { bpe: &model.bpe, classes: Classes::get(), text, limit, stop };
-        model.with_lookup(|lookup| {
-            with_pattern!(model, text, |pattern| task.count(pattern, lookup, count))
+        let merging = match &model.kind {
+            Kind::Merging(merging) => merging,
+            #[cfg(feature = "claude")]
+            Kind::Claude(claude) => return claude.tokens(text, limit, stop),
+        };
+        let text = &*merging.normalized(text);
+        let task = Task { bpe: &merging.bpe, classes: Classes::get(), text, limit, stop };
+        merging.with_lookup(|lookup| {
+            with_pattern!(merging, text, |pattern| task.count(pattern, lookup, count))
         })
     }
 
@@ -281,13 +291,18 @@ impl Task<'_> {
 /// Returns where the first `tokens` tokens of a text end, in bytes of UTF-8.
 /// The result means nothing once `stop` is set.
 pub(crate) fn end_of_tokens(model: &Model, text: &[u8], tokens: u64, stop: &AtomicBool) -> usize {
-    let normalized = &*model.normalized(text);
-    let end = model.with_lookup(|lookup| {
-        with_pattern!(model, normalized, |pattern| {
-            end_of(pattern, &model.bpe, lookup, normalized, tokens, stop)
+    let merging: &Merging = match &model.kind {
+        Kind::Merging(merging) => merging,
+        #[cfg(feature = "claude")]
+        Kind::Claude(_) => unreachable!("its tokens are not known"),
+    };
+    let normalized = &*merging.normalized(text);
+    let end = merging.with_lookup(|lookup| {
+        with_pattern!(merging, normalized, |pattern| {
+            end_of(pattern, &merging.bpe, lookup, normalized, tokens, stop)
         })
     });
-    model.end_before_normalizing(text, normalized, end)
+    merging.end_before_normalizing(text, normalized, end)
 }
 
 fn end_of<P: Pattern>(

@@ -9,6 +9,8 @@ use budgeteer_vocab::{Encoding, Vocabulary};
 
 use super::bpe::Bpe;
 use super::cache::Cache;
+#[cfg(feature = "claude")]
+use super::claude::Claude;
 #[cfg(feature = "files")]
 use super::files::builder::Read;
 use super::lookup::Lookup;
@@ -38,6 +40,8 @@ pub struct Tokenizer(Handle);
 #[derive(Clone)]
 enum Handle {
     Shipped(Encoding),
+    #[cfg(feature = "claude")]
+    Claude(Claude),
     #[cfg_attr(not(feature = "files"), allow(dead_code))] // all others come from files
     Open(Arc<Model>),
 }
@@ -53,17 +57,27 @@ impl Tokenizer {
     pub fn name(&self) -> &str {
         match &self.0 {
             Handle::Shipped(encoding) => encoding.name(),
+            #[cfg(feature = "claude")]
+            Handle::Claude(claude) => claude.name(),
             Handle::Open(model) => &model.name,
         }
     }
 
-    /// Returns the encoding if the binary holds it, None for a file.
+    /// Returns the encoding if the binary holds it, None for a file and for
+    /// Claude.
     #[must_use]
     pub fn encoding(&self) -> Option<Encoding> {
         match self.0 {
             Handle::Shipped(encoding) => Some(encoding),
-            Handle::Open(_) => None,
+            _ => None,
         }
+    }
+
+    /// Returns whether it counts as the model's own tokenizer does. False for
+    /// Claude, whose tokenizers are not public: the counts are reconstructed.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.model().is_exact()
     }
 
     /// Returns what is needed to count. For an encoding the process makes it
@@ -71,23 +85,26 @@ impl Tokenizer {
     pub(crate) fn model(&self) -> &Model {
         match &self.0 {
             Handle::Shipped(encoding) => shipped(*encoding),
+            #[cfg(feature = "claude")]
+            Handle::Claude(claude) => reconstructed(*claude),
             Handle::Open(model) => model,
         }
     }
 
-    /// Returns the tokens, in the order in which they merge.
+    /// Returns the tokens, in the order in which they merge; None for Claude.
     #[doc(hidden)]
     #[must_use]
-    pub fn vocabulary(&self) -> &Vocabulary {
-        self.model().bpe.vocabulary()
+    pub fn vocabulary(&self) -> Option<&Vocabulary> {
+        match &self.model().kind {
+            Kind::Merging(merging) => Some(merging.bpe.vocabulary()),
+            #[cfg(feature = "claude")]
+            Kind::Claude(_) => None,
+        }
     }
 
     /// Returns a number that clones share, and no other tokenizer at the time.
-    fn id(&self) -> (Option<Encoding>, usize) {
-        match &self.0 {
-            Handle::Shipped(encoding) => (Some(*encoding), 0),
-            Handle::Open(model) => (None, Arc::as_ptr(model).addr()),
-        }
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self.model()).addr()
     }
 }
 
@@ -168,6 +185,26 @@ pub(crate) enum Split {
     Patterns(Patterns),
 }
 
+#[cfg(feature = "claude")]
+impl From<Claude> for Tokenizer {
+    fn from(claude: Claude) -> Self {
+        Self(Handle::Claude(claude))
+    }
+}
+
+/// Returns what is needed to count for a generation of Claude.
+#[cfg(feature = "claude")]
+fn reconstructed(claude: Claude) -> &'static Model {
+    static MODELS: [Once<Model>; 3] = [const { Once::new() }; 3];
+    MODELS[claude as usize].get(|| Model {
+        name: claude.name().to_string(),
+        kind: Kind::Claude(claude),
+        longest: usize::MAX,
+        bound: Bound::None,
+        cache: Cache::new(),
+    })
+}
+
 /// How many sets of cached pretokens are kept: up to this many threads at once
 /// find what earlier calls left.
 const LOOKUPS: usize = 8;
@@ -175,19 +212,43 @@ const LOOKUPS: usize = 8;
 /// All that counting with one tokenizer needs.
 pub(crate) struct Model {
     name: String,
+    pub(crate) kind: Kind,
+    /// The number of bytes of the longest token.
+    pub(crate) longest: usize,
+    bound: Bound,
+    pub(crate) cache: Cache,
+}
+
+/// How tokens are found.
+pub(crate) enum Kind {
+    /// By merges.
+    Merging(Merging),
+    /// By a reconstruction.
+    #[cfg(feature = "claude")]
+    Claude(Claude),
+}
+
+/// A lower bound of counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// A token starts wherever [`Text::starts`](crate::text::Text::starts) says.
+    Starts,
+    /// No token is longer than the longest.
+    Longest,
+    #[cfg(feature = "claude")]
+    None,
+}
+
+/// What counts by merges.
+pub(crate) struct Merging {
     pub(crate) bpe: Bpe,
     pub(crate) split: Split,
-    pub(crate) normal: Normal,
+    normal: Normal,
     /// Where texts are split under [`Split::Pieces`].
     pub(crate) pieces: Option<Pieces>,
     /// Whether each text begins with a space of its own.
-    pub(crate) has_prefix: bool,
-    /// The number of bytes of the longest token.
-    pub(crate) longest: usize,
-    /// Whether a token starts wherever [`Text::starts`](crate::text::Text::starts) says.
-    has_starts: bool,
+    has_prefix: bool,
     lookups: [Mutex<Option<Box<Lookup>>>; LOOKUPS],
-    pub(crate) cache: Cache,
 }
 
 impl Model {
@@ -203,13 +264,15 @@ impl Model {
         Self {
             name,
             longest: vocabulary.longest().max(whole),
-            bpe: Bpe::new(vocabulary),
-            split,
-            normal,
-            pieces,
-            has_prefix: false,
-            has_starts,
-            lookups: [const { Mutex::new(None) }; LOOKUPS],
+            kind: Kind::Merging(Merging {
+                bpe: Bpe::new(vocabulary),
+                split,
+                normal,
+                pieces,
+                has_prefix: false,
+                lookups: [const { Mutex::new(None) }; LOOKUPS],
+            }),
+            bound: if has_starts { Bound::Starts } else { Bound::Longest },
             cache: Cache::new(),
         }
     }
@@ -218,9 +281,43 @@ impl Model {
     #[cfg(feature = "files")]
     pub(super) fn of_file(name: String, read: Read) -> Self {
         let Read { vocabulary, split, normal, has_prefix } = read;
-        Self { has_prefix, ..Self::new(name, vocabulary, split, normal) }
+        let mut model = Self::new(name, vocabulary, split, normal);
+        if let Kind::Merging(merging) = &mut model.kind {
+            merging.has_prefix = has_prefix;
+        }
+        model
     }
 
+    /// Returns whether it counts as the model's own tokenizer does.
+    pub(crate) fn is_exact(&self) -> bool {
+        matches!(self.kind, Kind::Merging(_))
+    }
+
+    /// Returns whether the place between two code points is a safe split: the
+    /// parts of the text can be counted one by one there, whatever stands
+    /// around it.
+    pub(crate) fn is_safe_split(&self, before: u32, behind: u32) -> bool {
+        match &self.kind {
+            Kind::Merging(merging) => merging.is_safe_split(before, behind),
+            // Its frame touches both ends of a text.
+            #[cfg(feature = "claude")]
+            Kind::Claude(_) => false,
+        }
+    }
+
+    /// Returns a lower bound of the count of a text of `chars` code points with
+    /// `starts` [starts](crate::text::Text::starts).
+    pub(crate) fn least(&self, starts: usize, chars: usize) -> usize {
+        match self.bound {
+            Bound::Starts => starts,
+            Bound::Longest => chars.div_ceil(self.longest.max(1)),
+            #[cfg(feature = "claude")]
+            Bound::None => 0,
+        }
+    }
+}
+
+impl Merging {
     /// Calls `work` with the pretokens that earlier calls cached.
     ///
     /// There are as many sets of them as threads have counted at once, however
@@ -279,12 +376,6 @@ impl Model {
             Split::Gpt2 => gpt2::is_safe_split(classes, before, behind),
             _ => pretokenize::is_safe_split(classes, before, behind),
         }
-    }
-
-    /// Returns a lower bound of the count of a text of `chars` code points with
-    /// `starts` [starts](Text::starts).
-    pub(crate) fn least(&self, starts: usize, chars: usize) -> usize {
-        if self.has_starts { starts } else { chars.div_ceil(self.longest.max(1)) }
     }
 }
 

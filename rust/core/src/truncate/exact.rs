@@ -1,11 +1,15 @@
 //! Cutting under an exact counter.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Cut, Keep};
 use crate::count::Exact;
 use crate::count::exact::{count_text, end_of_tokens};
 use crate::text::Text;
+
+/// The number of bytes of a long token. Hardly any is longer.
+const LONGEST_TOKEN: usize = 128;
 
 /// How many code points are looked at beyond those that can stay.
 const SLACK: usize = 256;
@@ -62,6 +66,9 @@ impl Exact {
         stop: &AtomicBool,
     ) -> Option<(u64, Vec<u8>)> {
         let model = self.model();
+        if !model.is_exact() {
+            return self.cut_by_count(text, max_tokens, keep, marker, stop);
+        }
         let count = |text: Text<'_>, limit| count_text(model, text, limit, stop);
         let room = max_tokens - count(marker, max_tokens)?;
         let chars = text.chars();
@@ -70,7 +77,7 @@ impl Exact {
         let head_tokens = keep.head(room);
 
         // No more of the text is looked at than may stay.
-        let reach = room.saturating_mul(model.longest).saturating_add(SLACK);
+        let reach = room.saturating_mul(LONGEST_TOKEN).saturating_add(SLACK);
         let front = text.slice(0, if keep == Keep::End { 0 } else { chars.min(reach) });
         let back = if keep == Keep::Start {
             chars
@@ -137,6 +144,28 @@ impl Exact {
             }
         }
         None
+    }
+}
+
+impl Exact {
+    /// Does what [`Exact::cut`] does where it is not known which tokens a text
+    /// has: pieces are counted.
+    fn cut_by_count(
+        &self,
+        text: Text<'_>,
+        max_tokens: u64,
+        keep: Keep,
+        marker: Text<'_>,
+        stop: &AtomicBool,
+    ) -> Option<(u64, Vec<u8>)> {
+        let cut = Cut::new(text, keep, marker);
+        let count = |head, tail| {
+            let piece = cut.utf8(head, tail);
+            let counted = count_text(self.model(), Text::from_utf8(&piece), max_tokens, stop);
+            Ok(counted.unwrap_or(u64::MAX))
+        };
+        let Ok::<_, Infallible>(best) = cut.longest(max_tokens, count);
+        best.map(|best| (best.tokens, cut.utf8(best.head, best.tail)))
     }
 }
 

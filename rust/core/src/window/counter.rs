@@ -57,7 +57,9 @@ impl TokenCounter for ModelCounter {
     }
 
     fn is_exact(&self) -> bool {
-        !self.is_guess && self.factor.is_none() && matches!(self.native, Native::Exact(_))
+        !self.is_guess
+            && self.factor.is_none()
+            && matches!(&self.native, Native::Exact(exact) if exact.tokenizer().is_exact())
     }
 
     fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
