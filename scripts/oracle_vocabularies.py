@@ -98,6 +98,17 @@ def tiktoken_counts(file: Path, pattern: str) -> tuple[Counts, list[str]]:
     return counts, [text for text in texts if "\ufffd" not in text]
 
 
+def reference(name: str, files: Path) -> tuple[Counts, list[str]]:
+    """Return how a family is counted by its package, and the tokens that are texts."""
+    if name == "tekken":
+        return tekken_counts(files / "tekken.json")
+    if (files / f"{name}.json").is_file():
+        return tokenizers_counts(files / f"{name}.json")
+    entries = json.loads(SOURCES.read_text("utf-8"))["families"]
+    ((pattern,),) = [entry["patterns"] for entry in entries if entry["name"] == name]
+    return tiktoken_counts(files / f"{name}.tiktoken", pattern)
+
+
 class Tool:
     """Counts with the tool, in a process that stays."""
 
@@ -109,7 +120,8 @@ class Tool:
     def __call__(self, texts: list[str]) -> list[object]:
         """Return the counts: text where the ways to count differ."""
         into, out = self.process.stdin, self.process.stdout
-        assert into is not None and out is not None
+        assert into is not None
+        assert out is not None
         into.write(json.dumps(texts).encode() + b"\n")
         into.flush()
         counts: list[object] = json.loads(out.readline())
@@ -134,17 +146,8 @@ class Family:
 
     def __init__(self, entry: dict[str, object], files: Path, tool: Path) -> None:
         self.name = str(entry["name"])
-        made = [path for path in files.iterdir() if path.stem == self.name]
-        if not made:
-            raise FileNotFoundError(self.name)
-        (file,) = made
-        if file.suffix == ".tiktoken":
-            (pattern,) = entry["patterns"]  # type: ignore[misc,attr-defined]
-            self.expected, self.words = tiktoken_counts(file, pattern)
-        elif self.name == "tekken":
-            self.expected, self.words = tekken_counts(file)
-        else:
-            self.expected, self.words = tokenizers_counts(file)
+        self.expected, self.words = reference(self.name, files)
+        (file,) = (path for path in files.iterdir() if path.stem == self.name)
         self.counted = Tool(tool, self.name if entry["ship"] else str(file))
 
     def differences(self, texts: list[str]) -> list[oracle.Difference]:

@@ -21,6 +21,31 @@ pub(crate) enum Normal {
 /// The character that SentencePiece writes for a space.
 pub(crate) const SPACE: &str = "\u{2581}";
 
+/// Whether a text begins with a space of its own. An empty one never does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    No,
+    /// It does, whatever it begins with.
+    #[cfg_attr(not(feature = "files"), allow(dead_code))]
+    Always,
+    /// It does unless it begins with one.
+    #[cfg_attr(not(feature = "files"), allow(dead_code))]
+    Missing,
+}
+
+impl Prefix {
+    /// Returns whether `text` gets one.
+    pub(crate) fn is_put(self, text: &[u8]) -> bool {
+        match self {
+            Self::No => false,
+            Self::Always => !text.is_empty(),
+            Self::Missing => {
+                !text.is_empty() && !text.starts_with(b" ") && !text.starts_with(SPACE.as_bytes())
+            }
+        }
+    }
+}
+
 impl Normal {
     /// Returns the normalized text, which is UTF-8.
     pub(crate) fn of(self, text: &[u8]) -> Cow<'_, [u8]> {

@@ -12,7 +12,7 @@ use super::cache::Cache;
 #[cfg(feature = "files")]
 use super::files::builder::Read;
 use super::lookup::Lookup;
-use super::normal::Normal;
+use super::normal::{Normal, Prefix};
 use super::pretokenize::pieces::Pieces;
 #[cfg(feature = "files")]
 use super::pretokenize::regex::Patterns;
@@ -180,8 +180,7 @@ pub(crate) struct Model {
     pub(crate) normal: Normal,
     /// Where texts are split under [`Split::Pieces`].
     pub(crate) pieces: Option<Pieces>,
-    /// Whether each text begins with a space of its own.
-    pub(crate) has_prefix: bool,
+    pub(crate) prefix: Prefix,
     /// The number of bytes of the longest token.
     pub(crate) longest: usize,
     /// Whether a token starts wherever [`Text::starts`](crate::text::Text::starts) says.
@@ -207,7 +206,7 @@ impl Model {
             split,
             normal,
             pieces,
-            has_prefix: false,
+            prefix: Prefix::No,
             has_starts,
             lookups: [const { Mutex::new(None) }; LOOKUPS],
             cache: Cache::new(),
@@ -217,8 +216,8 @@ impl Model {
     /// Returns what a file says, ready to count with.
     #[cfg(feature = "files")]
     pub(super) fn of_file(name: String, read: Read) -> Self {
-        let Read { vocabulary, split, normal, has_prefix } = read;
-        Self { has_prefix, ..Self::new(name, vocabulary, split, normal) }
+        let Read { vocabulary, split, normal, prefix } = read;
+        Self { prefix, ..Self::new(name, vocabulary, split, normal) }
     }
 
     /// Calls `work` with the pretokens that earlier calls cached.
@@ -244,7 +243,7 @@ impl Model {
     /// Returns the text that is split and merged.
     pub(crate) fn normalized<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let normal = self.normal.of(text);
-        if self.has_prefix && !normal.is_empty() {
+        if self.prefix.is_put(text) {
             return Cow::Owned([b" ", &*normal].concat());
         }
         normal
@@ -253,8 +252,9 @@ impl Model {
     /// Returns where, in `text`, the part ends that is in front of `end` once
     /// it is normalized.
     pub(crate) fn end_before_normalizing(&self, text: &[u8], normal: &[u8], end: usize) -> usize {
-        let end = if self.has_prefix { end.saturating_sub(1) } else { end };
-        if normal.len() == text.len() + usize::from(self.has_prefix) {
+        let prefix = usize::from(self.prefix.is_put(text));
+        let end = end.saturating_sub(prefix);
+        if normal.len() == text.len() + prefix {
             return end;
         }
         self.normal.end_of(text, end)
@@ -267,7 +267,7 @@ impl Model {
         let classes = Classes::get();
         match &self.split {
             // What is in front of ASCII composes with nothing behind it.
-            _ if self.has_prefix || self.normal == Normal::Nfc && behind >= 0x80 => false,
+            _ if self.prefix != Prefix::No || self.normal == Normal::Nfc && behind >= 0x80 => false,
             Split::Pieces => {
                 let pieces = self.pieces.as_ref().expect("they were made with the model");
                 // Surrogates become other characters, and U+2581 a space.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::builder::{Builder, NONE, Read, add_in_order};
 use super::{damaged, unknown};
-use crate::count::normal::{Normal, SPACE};
+use crate::count::normal::{Normal, Prefix, SPACE};
 use crate::count::tokenizer::Split;
 use crate::error::Error;
 
@@ -24,7 +24,7 @@ pub(super) struct Tokens<'a> {
 /// The longest run of a character that is a token.
 const LONGEST_RUN: usize = 256;
 
-pub(super) fn read(file: &Tokens<'_>, has_prefix: bool) -> Result<Read, Error> {
+pub(super) fn read(file: &Tokens<'_>, prefix: Prefix) -> Result<Read, Error> {
     let mut ranks = vec![NONE; file.tokens.len()];
     let (mut wide, mut places) = (Vec::new(), Vec::new());
     for (nth, token) in file.tokens.iter().enumerate() {
@@ -67,7 +67,7 @@ pub(super) fn read(file: &Tokens<'_>, has_prefix: bool) -> Result<Read, Error> {
         merge_all(file, &mut builder, &ranks)?;
     }
     let vocabulary = builder.finish(Vec::new())?;
-    Ok(Read { vocabulary, split: Split::Pieces, normal: Normal::Spaces, has_prefix })
+    Ok(Read { vocabulary, split: Split::Pieces, normal: Normal::Spaces, prefix })
 }
 
 /// Merges any two tokens that make a token. `ranks` has those of characters.

@@ -3,7 +3,7 @@
 use super::builder::Read;
 use super::characters::{self, Tokens};
 use super::{damaged, unknown};
-use crate::count::normal::SPACE;
+use crate::count::normal::{Prefix, SPACE};
 use crate::error::Error;
 
 /// A field of a message of Protocol Buffers.
@@ -188,5 +188,6 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     // The order in which pieces merge. Of equal scores the first wins.
     pieces.sort_by(|one, other| other.score.total_cmp(&one.score));
     let tokens: Vec<&str> = pieces.iter().map(|piece| piece.text).collect();
-    characters::read(&Tokens { merges: None, runs, tokens }, spec.has_prefix)
+    let prefix = if spec.has_prefix { Prefix::Always } else { Prefix::No };
+    characters::read(&Tokens { merges: None, runs, tokens }, prefix)
 }
