@@ -109,8 +109,13 @@ def shortest(found, size=5):
     return sorted(found, key=lambda difference: len(difference.text))[:size]
 
 
-def smallest(difference, seconds=5.0):
-    """Return the difference with all taken out of its text that it does not need."""
+def smallest(difference, seconds=5.0, compare=None):
+    """
+    Return the difference with all taken out of its text that it does not need.
+
+    *compare* takes an encoding and texts, and returns differences; by default `differences`.
+    """
+    compare = compare or functools.partial(differences, every=1)
     deadline = time.monotonic() + seconds
     text, best = difference.text, difference
     size = max(1, len(text) // 2)
@@ -119,7 +124,7 @@ def smallest(difference, seconds=5.0):
             shorter = text[:start] + text[start + size :]
             still = [
                 found
-                for found in differences(difference.encoding, [shorter], every=1)
+                for found in compare(difference.encoding, [shorter])
                 if found.path == difference.path
             ]
             if still:
@@ -411,10 +416,11 @@ def pairs_of_tokens(rng, name, count):
 
 
 class RandomTexts:
-    """Makes one odd text after the other, of all kinds."""
+    """Makes one odd text after the other, of all kinds; *words* are joined as tokens are."""
 
-    def __init__(self, seed, real=()):
+    def __init__(self, seed, real=(), words=None):
         self.rng = random.Random(seed)
+        self.words = words
         self.real = [text for text in (*SAMPLES, *real) if text]
         self.kinds = (
             *(self._short, self._fragments, self._fragments, self._any, self._scripts, self._real),
@@ -470,7 +476,8 @@ class RandomTexts:
         return unit * self._size(60) + self.rng.choice(FRAGMENTS)
 
     def _tokens(self):
-        return "".join(self.rng.choices(tokens(self.rng.choice(ENCODINGS)), k=self._size(8)))
+        words = self.words or tokens(self.rng.choice(ENCODINGS))
+        return "".join(self.rng.choices(words, k=self._size(8)))
 
     def _word(self):
         letters = self.rng.choice(("ab", "etaoin", string.ascii_lowercase, "ae\u00e9\u00df"))

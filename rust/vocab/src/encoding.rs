@@ -12,7 +12,7 @@ macro_rules! encodings {
         /// use budgeteer_vocab::Encoding;
         ///
         /// for encoding in Encoding::ALL {
-        ///     assert!(encoding.load().longest() >= 128);
+        ///     assert!(encoding.load().len() > 100_000);
         /// }
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,11 +61,11 @@ encodings! {
     Qwen2, "qwen2", "qwen2", "../data/qwen2.bin";
     /// `qwen3.5`, the encoding of Qwen 3.5 and 3.6.
     Qwen35, "qwen35", "qwen3.5", "../data/qwen3.5.bin";
-    /// `deepseek`, the encoding of `DeepSeek` V3, R1 and V4.
+    /// `deepseek`, the encoding of DeepSeek V3, R1 and V4.
     DeepSeek, "deepseek", "deepseek", "../data/deepseek.bin";
     /// `glm4`, the encoding of GLM 4, 4.5 and 4.6.
     Glm4, "glm4", "glm4", "../data/glm4.bin";
-    /// `tekken`, the encoding of Mistral's models since Nemo.
+    /// `tekken`, the encoding of Mistral's models since NeMo.
     Tekken, "tekken", "tekken", "../data/tekken.bin";
     /// `gemma4`, the encoding of Gemma 4, and of Gemini since 3.1.
     Gemma4, "gemma4", "gemma4", "../data/gemma4.bin";

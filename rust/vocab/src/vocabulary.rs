@@ -224,36 +224,123 @@ fn join(singles: Vec<u8>, bounds: &[u32], merges: &[(u32, u32)]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use sha2::{Digest, Sha256};
 
     use crate::{Encoding, Vocabulary};
 
-    fn all() -> impl Iterator<Item = (&'static str, Vocabulary)> {
-        Encoding::ALL.iter().map(|encoding| (encoding.name(), encoding.load()))
+    /// What is known of an encoding.
+    struct Facts {
+        name: &'static str,
+        tokens: usize,
+        /// How many tokens no merge makes.
+        wholes: usize,
+        /// How many tokens merge as soon as their left part is made.
+        early: usize,
+        longest: usize,
+        /// The SHA-256 of [`lines`]. Those of tiktoken are published.
+        hash: &'static str,
+    }
+
+    const FACTS: [Facts; 8] = [
+        Facts {
+            name: "cl100k_base",
+            tokens: 100_256,
+            wholes: 0,
+            early: 0,
+            longest: 128,
+            hash: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        },
+        Facts {
+            name: "o200k_base",
+            tokens: 199_998,
+            wholes: 0,
+            early: 0,
+            longest: 128,
+            hash: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        },
+        Facts {
+            name: "qwen2",
+            tokens: 151_643,
+            wholes: 0,
+            early: 0,
+            longest: 128,
+            hash: "a8955cb689a046251ccd3fa57c8991b527d0e0aa5a42692d4505728500690ced",
+        },
+        Facts {
+            name: "qwen3.5",
+            tokens: 247_843,
+            wholes: 0,
+            early: 1,
+            longest: 128,
+            hash: "2fa3382d04e1569b715a940fd3ed27b06c64bbead73763fcb5f9367860ee851f",
+        },
+        Facts {
+            name: "deepseek",
+            tokens: 127_997,
+            wholes: 0,
+            early: 0,
+            longest: 128,
+            hash: "54a75564c4f651eacebacef63a1101d5cb505fa0398b709b0ab929f11e713e49",
+        },
+        Facts {
+            name: "glm4",
+            tokens: 150_436,
+            wholes: 893,
+            early: 0,
+            longest: 512,
+            hash: "c1f08deb9614e8317917ac9be80a88c384e96c54b2e66b158aa6af5b1cc533ee",
+        },
+        Facts {
+            name: "tekken",
+            tokens: 130_072,
+            wholes: 0,
+            early: 0,
+            longest: 76,
+            hash: "64a081edb3cbb8639a4eea9a7135ab9a0467c50676c672b217ba655f4d50e127",
+        },
+        Facts {
+            name: "gemma4",
+            tokens: 256_625,
+            wholes: 0,
+            early: 0,
+            longest: 48,
+            hash: "067e56a8bdc230962650b6dafc21481fbe29f86bfe048440095b7e8b289eaaf8",
+        },
+    ];
+
+    fn all() -> impl Iterator<Item = (&'static Facts, Vocabulary)> {
+        Encoding::ALL.iter().map(|encoding| {
+            let facts = FACTS.iter().find(|facts| facts.name == encoding.name());
+            (facts.expect("each encoding has its facts"), encoding.load())
+        })
+    }
+
+    /// Returns the tokens in the form in which tiktoken publishes them.
+    fn lines(vocabulary: &Vocabulary) -> impl Iterator<Item = String> {
+        let wholes = vocabulary.wholes().iter().map(|whole| &**whole);
+        let tokens = vocabulary.iter().chain(wholes).enumerate();
+        tokens.map(|(rank, token)| format!("{} {rank}\n", STANDARD.encode(token)))
     }
 
     #[test]
-    fn the_file_of_tiktoken_can_be_written_again() {
-        for (name, vocabulary) in all() {
-            let published = match name {
-                "cl100k_base" => "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-                _ => "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-            };
+    fn the_tokens_are_those_that_were_packed() {
+        for (facts, vocabulary) in all() {
             let mut hash = Sha256::new();
-            for (rank, token) in vocabulary.iter().enumerate() {
-                hash.update(format!("{} {rank}\n", STANDARD.encode(token)));
-            }
+            lines(&vocabulary).for_each(|line| hash.update(line));
             let hash = hash.finalize();
             let hash = hash.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-            assert_eq!(published, hash, "{name}");
+            assert_eq!(facts.hash, hash, "{}", facts.name);
         }
     }
 
     #[test]
     fn a_token_is_the_join_of_its_parts() {
-        for (name, vocabulary) in all() {
+        for (Facts { name, .. }, vocabulary) in all() {
+            assert_eq!(vocabulary.len(), 256 + vocabulary.merges().len(), "{name}");
             for (rank, token) in (0..).zip(vocabulary.iter()) {
                 assert_eq!(token, vocabulary.token(rank));
                 let Some((left, right)) = vocabulary.parts(rank) else {
@@ -268,22 +355,58 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_those_of_tiktoken() {
-        for (name, vocabulary) in all() {
-            let tokens = if name == "cl100k_base" { 100_256 } else { 199_998 };
-            assert_eq!(tokens, vocabulary.len());
-            assert_eq!(tokens, vocabulary.iter().len());
+    fn no_token_is_there_twice() {
+        for (Facts { name, .. }, vocabulary) in all() {
+            let wholes = vocabulary.wholes().iter().map(|whole| &**whole);
+            let tokens: HashSet<&[u8]> = vocabulary.iter().chain(wholes).collect();
+            assert_eq!(vocabulary.len() + vocabulary.wholes().len(), tokens.len(), "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_sources() {
+        for (facts, vocabulary) in all() {
+            let Facts { name, tokens, wholes, early, longest, .. } = *facts;
+            assert_eq!(tokens, vocabulary.len(), "{name}");
+            assert_eq!(tokens, vocabulary.iter().len(), "{name}");
+            assert_eq!(wholes, vocabulary.wholes().len(), "{name}");
+            assert_eq!(early, vocabulary.early().len(), "{name}");
+            assert_eq!(longest, vocabulary.longest(), "{name}");
             assert!(!vocabulary.is_empty());
-            assert_eq!(128, vocabulary.longest());
         }
     }
 
     #[test]
     fn every_byte_is_a_token() {
-        for (_, vocabulary) in all() {
+        for (Facts { name, .. }, vocabulary) in all() {
             let mut singles: Vec<_> = vocabulary.iter().take(256).flatten().copied().collect();
             singles.sort_unstable();
-            assert!(singles.into_iter().eq(0..=255));
+            assert!(singles.into_iter().eq(0..=255), "{name}");
+        }
+    }
+
+    /// What is packed unpacks to the same, and in the form that is there.
+    #[test]
+    fn packing_is_undone() {
+        for (encoding, (Facts { name, .. }, vocabulary)) in Encoding::ALL.iter().zip(all()) {
+            let packed = vocabulary.pack();
+            assert_eq!(encoding.packed(), packed, "{name}");
+            assert_eq!(Some(vocabulary), Vocabulary::from_packed(&packed), "{name}");
+        }
+    }
+
+    /// What is cut off, or changed, is refused, or is another vocabulary.
+    #[test]
+    fn damage_is_no_panic() {
+        let Some((_, vocabulary)) = all().last() else { return };
+        let packed = vocabulary.pack();
+        for length in (0..64).chain((64..packed.len()).step_by(packed.len() / 16)) {
+            drop(Vocabulary::from_packed(&packed[..length]));
+        }
+        for at in (0..64).chain((64..packed.len()).step_by(packed.len() / 16)) {
+            let mut changed = packed.clone();
+            changed[at] ^= 0x55;
+            drop(Vocabulary::from_packed(&changed));
         }
     }
 }

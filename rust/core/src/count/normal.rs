@@ -11,7 +11,8 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quic
 pub(crate) enum Normal {
     /// Not at all.
     As,
-    /// To the composed form of Unicode, NFC.
+    /// To the composed form of Unicode 9, NFC: the package `tokenizers` knows
+    /// that version.
     Nfc,
     /// Each U+2581 is a space: SentencePiece writes spaces so.
     Spaces,
@@ -19,6 +20,31 @@ pub(crate) enum Normal {
 
 /// The character that SentencePiece writes for a space.
 pub(crate) const SPACE: &str = "\u{2581}";
+
+/// Whether a text begins with a space of its own. An empty one never does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    No,
+    /// It does, whatever it begins with.
+    #[cfg_attr(not(feature = "files"), allow(dead_code))]
+    Always,
+    /// It does unless it begins with one.
+    #[cfg_attr(not(feature = "files"), allow(dead_code))]
+    Missing,
+}
+
+impl Prefix {
+    /// Returns whether `text` gets one.
+    pub(crate) fn is_put(self, text: &[u8]) -> bool {
+        match self {
+            Self::No => false,
+            Self::Always => !text.is_empty(),
+            Self::Missing => {
+                !text.is_empty() && !text.starts_with(b" ") && !text.starts_with(SPACE.as_bytes())
+            }
+        }
+    }
+}
 
 impl Normal {
     /// Returns the normalized text, which is UTF-8.
@@ -29,7 +55,7 @@ impl Normal {
         let whole = std::str::from_utf8(text).expect("a text is UTF-8");
         match self {
             Self::Nfc if is_nfc_quick(whole.chars()) != IsNormalized::Yes => {
-                Cow::Owned(whole.nfc().collect::<String>().into_bytes())
+                Cow::Owned(compose(whole).into_bytes())
             }
             Self::Spaces if memmem::find(text, SPACE.as_bytes()).is_some() => {
                 Cow::Owned(whole.replace(SPACE, " ").into_bytes())
@@ -61,8 +87,56 @@ impl Normal {
     }
 }
 
+/// Returns the composed form of Unicode 9.
+///
+/// There a newer character neither composes nor changes places: what is in front
+/// of it and what is behind are composed by themselves.
+fn compose(text: &str) -> String {
+    let mut composed = String::with_capacity(text.len());
+    let mut from = 0;
+    for (at, char) in text.char_indices().filter(|&(_, char)| is_newer(char)) {
+        composed.extend(text[from..at].nfc());
+        composed.push(char);
+        from = at + char.len_utf8();
+    }
+    composed.extend(text[from..].nfc());
+    composed
+}
+
+/// Returns whether a character is newer than Unicode 9, and composes or changes
+/// places by now.
+fn is_newer(char: char) -> bool {
+    let code = u32::from(char);
+    let place = NEWER.partition_point(|&(_, last)| last < code);
+    NEWER.get(place).is_some_and(|&(first, _)| first <= code)
+}
+
+/// The first and the last code point of each range of such characters: those to
+/// which `unicode-normalization` gives a combining class, or which compose with
+/// the next or the previous one, and which Unicode 9 has not.
+#[rustfmt::skip]
+const NEWER: [(u32, u32); 68] = [
+    (0x5C8, 0x5C9), (0x7FD, 0x7FD), (0x897, 0x89F), (0x8CA, 0x8D3), (0x9FE, 0x9FE), (0xC3C,
+    0xC3C), (0xD3B, 0xD3C), (0xEBA, 0xEBA), (0x1715, 0x1715), (0x1ABF, 0x1AF0), (0x1DF6,
+    0x1DFA), (0xA82C, 0xA82C), (0x105D2, 0x105D2), (0x105DA, 0x105DA), (0x10D24, 0x10D27),
+    (0x10D69, 0x10D6D), (0x10EAB, 0x10EAC), (0x10ECB, 0x10ECF), (0x10EF0, 0x10EFB), (0x10EFD,
+    0x10EFF), (0x10F46, 0x10F50), (0x10F82, 0x10F85), (0x11070, 0x11070), (0x1133B, 0x1133B),
+    (0x11382, 0x11382), (0x11384, 0x11384), (0x1138B, 0x1138B), (0x11390, 0x11390), (0x113B8,
+    0x113B8), (0x113BB, 0x113BB), (0x113C2, 0x113C2), (0x113C5, 0x113C5), (0x113C7, 0x113C9),
+    (0x113CE, 0x113D0), (0x1145E, 0x1145E), (0x11839, 0x1183A), (0x11930, 0x11930), (0x11935,
+    0x11935), (0x1193D, 0x1193E), (0x11943, 0x11943), (0x119E0, 0x119E0), (0x11A34, 0x11A34),
+    (0x11A47, 0x11A47), (0x11A99, 0x11A99), (0x11D42, 0x11D42), (0x11D44, 0x11D45), (0x11D97,
+    0x11D97), (0x11F41, 0x11F42), (0x1611E, 0x16129), (0x1612F, 0x1612F), (0x16D63, 0x16D63),
+    (0x16D67, 0x16D69), (0x16FF0, 0x16FF1), (0x1D127, 0x1D128), (0x1D250, 0x1D252), (0x1D25B,
+    0x1D25C), (0x1D25F, 0x1D25F), (0x1D280, 0x1D281), (0x1E08F, 0x1E08F), (0x1E130, 0x1E136),
+    (0x1E2AE, 0x1E2AE), (0x1E2EC, 0x1E2EF), (0x1E4EC, 0x1E4EF), (0x1E5EE, 0x1E5EF), (0x1E6E3,
+    0x1E6E3), (0x1E6E6, 0x1E6E6), (0x1E6EE, 0x1E6EF), (0x1E6F5, 0x1E6F5),
+];
+
 #[cfg(test)]
 mod tests {
+    use highway::{HighwayHash as _, HighwayHasher};
+
     use super::*;
 
     #[test]
@@ -75,6 +149,45 @@ mod tests {
             assert_eq!(expected.as_bytes(), &*normal.of(text.as_bytes()));
         }
         assert!(matches!(Normal::Nfc.of("\u{e9}".as_bytes()), Cow::Borrowed(_)));
+    }
+
+    /// As `tokenizers` 0.23 composes.
+    #[test]
+    fn newer_characters_neither_compose_nor_move() {
+        for (text, expected) in [
+            ("\u{11935}\u{11930}", "\u{11935}\u{11930}"),
+            ("\u{105d2}\u{307}", "\u{105d2}\u{307}"),
+            ("\u{1e01c}\u{1ac0}", "\u{1e01c}\u{1ac0}"),
+            ("\u{1df8}\u{347}", "\u{1df8}\u{347}"),
+            ("e\u{1ac1}\u{301}e\u{301}", "e\u{1ac1}\u{301}\u{e9}"),
+            ("a\u{301}\u{323}\u{1ac1}\u{301}\u{323}", "\u{1ea1}\u{301}\u{1ac1}\u{323}\u{301}"),
+        ] {
+            assert_eq!(expected.as_bytes(), &*Normal::Nfc.of(text.as_bytes()));
+        }
+    }
+
+    /// All that a newer release knows beyond Unicode 9 must be in the table.
+    #[test]
+    fn the_rest_is_as_in_unicode_9() {
+        let mut hasher = HighwayHasher::default();
+        for char in (0..=u32::from(char::MAX)).filter_map(char::from_u32) {
+            let class = canonical_combining_class(char);
+            let quick = is_nfc_quick(std::iter::once(char));
+            if !is_newer(char) && (class != 0 || quick != IsNormalized::Yes) {
+                hasher.append(&u32::from(char).to_le_bytes());
+                hasher.append(&[class, u8::from(quick == IsNormalized::Maybe)]);
+            }
+        }
+        assert_eq!(0x5852_57B6_C8B1_D109, hasher.finalize64());
+    }
+
+    /// A mark is no end: it may change places with another.
+    #[test]
+    fn no_part_ends_between_marks() {
+        let text = "a\u{342}\u{316}b";
+        let normal = Normal::Nfc.of(text.as_bytes());
+        assert_eq!("a\u{316}\u{342}b".as_bytes(), &*normal);
+        assert_eq!([0, 0, 5, 6], [1, 3, 5, 6].map(|end| Normal::Nfc.end_of(text.as_bytes(), end)));
     }
 
     #[test]

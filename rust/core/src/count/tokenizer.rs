@@ -14,7 +14,7 @@ use super::claude::Claude;
 #[cfg(feature = "files")]
 use super::files::builder::Read;
 use super::lookup::Lookup;
-use super::normal::Normal;
+use super::normal::{Normal, Prefix};
 use super::pretokenize::pieces::Pieces;
 #[cfg(feature = "files")]
 use super::pretokenize::regex::Patterns;
@@ -222,7 +222,7 @@ pub(crate) struct Model {
 /// How tokens are found.
 pub(crate) enum Kind {
     /// By merges.
-    Merging(Merging),
+    Merging(Box<Merging>),
     /// By a reconstruction.
     #[cfg(feature = "claude")]
     Claude(Claude),
@@ -246,8 +246,7 @@ pub(crate) struct Merging {
     normal: Normal,
     /// Where texts are split under [`Split::Pieces`].
     pub(crate) pieces: Option<Pieces>,
-    /// Whether each text begins with a space of its own.
-    has_prefix: bool,
+    prefix: Prefix,
     lookups: [Mutex<Option<Box<Lookup>>>; LOOKUPS],
 }
 
@@ -264,14 +263,14 @@ impl Model {
         Self {
             name,
             longest: vocabulary.longest().max(whole),
-            kind: Kind::Merging(Merging {
+            kind: Kind::Merging(Box::new(Merging {
                 bpe: Bpe::new(vocabulary),
                 split,
                 normal,
                 pieces,
-                has_prefix: false,
+                prefix: Prefix::No,
                 lookups: [const { Mutex::new(None) }; LOOKUPS],
-            }),
+            })),
             bound: if has_starts { Bound::Starts } else { Bound::Longest },
             cache: Cache::new(),
         }
@@ -280,10 +279,10 @@ impl Model {
     /// Returns what a file says, ready to count with.
     #[cfg(feature = "files")]
     pub(super) fn of_file(name: String, read: Read) -> Self {
-        let Read { vocabulary, split, normal, has_prefix } = read;
+        let Read { vocabulary, split, normal, prefix } = read;
         let mut model = Self::new(name, vocabulary, split, normal);
         if let Kind::Merging(merging) = &mut model.kind {
-            merging.has_prefix = has_prefix;
+            merging.prefix = prefix;
         }
         model
     }
@@ -341,7 +340,7 @@ impl Merging {
     /// Returns the text that is split and merged.
     pub(crate) fn normalized<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let normal = self.normal.of(text);
-        if self.has_prefix && !normal.is_empty() {
+        if self.prefix.is_put(text) {
             return Cow::Owned([b" ", &*normal].concat());
         }
         normal
@@ -350,8 +349,9 @@ impl Merging {
     /// Returns where, in `text`, the part ends that is in front of `end` once
     /// it is normalized.
     pub(crate) fn end_before_normalizing(&self, text: &[u8], normal: &[u8], end: usize) -> usize {
-        let end = if self.has_prefix { end.saturating_sub(1) } else { end };
-        if normal.len() == text.len() + usize::from(self.has_prefix) {
+        let prefix = usize::from(self.prefix.is_put(text));
+        let end = end.saturating_sub(prefix);
+        if normal.len() == text.len() + prefix {
             return end;
         }
         self.normal.end_of(text, end)
@@ -364,7 +364,7 @@ impl Merging {
         let classes = Classes::get();
         match &self.split {
             // What is in front of ASCII composes with nothing behind it.
-            _ if self.has_prefix || self.normal == Normal::Nfc && behind >= 0x80 => false,
+            _ if self.prefix != Prefix::No || self.normal == Normal::Nfc && behind >= 0x80 => false,
             Split::Pieces => {
                 let pieces = self.pieces.as_ref().expect("they were made with the model");
                 // Surrogates become other characters, and U+2581 a space.

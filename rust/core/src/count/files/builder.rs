@@ -7,7 +7,7 @@ use budgeteer_vocab::Vocabulary;
 
 use super::{damaged, unknown};
 use crate::count::merges::Merges;
-use crate::count::normal::Normal;
+use crate::count::normal::{Normal, Prefix};
 use crate::count::tokenizer::Split;
 use crate::error::Error;
 
@@ -25,8 +25,7 @@ pub(crate) struct Read {
     pub(crate) vocabulary: Vocabulary,
     pub(crate) split: Split,
     pub(crate) normal: Normal,
-    /// Whether each text begins with a space of its own.
-    pub(crate) has_prefix: bool,
+    pub(crate) prefix: Prefix,
 }
 
 /// Collects merges in the order in which they are done.

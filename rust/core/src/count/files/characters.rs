@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use super::builder::{Builder, NONE, Read, add_in_order};
 use super::{damaged, unknown};
-use crate::count::normal::{Normal, SPACE};
+use crate::count::normal::{Normal, Prefix, SPACE};
 use crate::count::tokenizer::Split;
 use crate::error::Error;
 
 /// What a file says.
-pub(super) struct Tokens<'a> {
+pub(super) struct Pieces<'a> {
     /// The tokens, with U+2581 for a space.
     pub(super) tokens: Vec<&'a str>,
     /// The merges in their order, as places in `tokens`: the parts, and the
@@ -24,7 +24,7 @@ pub(super) struct Tokens<'a> {
 /// The longest run of a character that is a token.
 const LONGEST_RUN: usize = 256;
 
-pub(super) fn read(file: &Tokens<'_>, has_prefix: bool) -> Result<Read, Error> {
+pub(super) fn read(file: &Pieces<'_>, prefix: Prefix) -> Result<Read, Error> {
     let mut ranks = vec![NONE; file.tokens.len()];
     let (mut wide, mut places) = (Vec::new(), Vec::new());
     for (nth, token) in file.tokens.iter().enumerate() {
@@ -67,11 +67,11 @@ pub(super) fn read(file: &Tokens<'_>, has_prefix: bool) -> Result<Read, Error> {
         merge_all(file, &mut builder, &ranks)?;
     }
     let vocabulary = builder.finish(Vec::new())?;
-    Ok(Read { vocabulary, split: Split::Pieces, normal: Normal::Spaces, has_prefix })
+    Ok(Read { vocabulary, split: Split::Pieces, normal: Normal::Spaces, prefix })
 }
 
 /// Merges any two tokens that make a token. `ranks` has those of characters.
-fn merge_all(file: &Tokens<'_>, builder: &mut Builder, ranks: &[u32]) -> Result<(), Error> {
+fn merge_all(file: &Pieces<'_>, builder: &mut Builder, ranks: &[u32]) -> Result<(), Error> {
     let known = file.tokens.iter().zip(ranks).filter(|(_, rank)| **rank != NONE);
     let mut known: HashMap<&[u8], u32> =
         known.map(|(token, rank)| (token.as_bytes(), *rank)).collect();
@@ -82,7 +82,7 @@ fn merge_all(file: &Tokens<'_>, builder: &mut Builder, ranks: &[u32]) -> Result<
 
 /// Returns the characters whose runs merge before anything else, up to a
 /// length: a longer run is cut from the left.
-fn runs_of(file: &Tokens<'_>) -> Result<Vec<(char, usize)>, Error> {
+fn runs_of(file: &Pieces<'_>) -> Result<Vec<(char, usize)>, Error> {
     let mut runs = Vec::new();
     for char in [' ', '\n', '\t', '\r'] {
         let length = |token: &str| length_of_run(token, char).filter(|&length| length > 1);

@@ -11,6 +11,7 @@ use super::builder::{Builder, NONE, Read};
 use super::characters;
 use super::steps::{Normalizer, PreTokenizer, split_of};
 use super::{damaged, unknown};
+use crate::count::normal::Prefix;
 use crate::error::Error;
 
 pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
@@ -19,14 +20,14 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     let model = file.model.ok_or_else(|| damaged("it has no model"))?;
     model.check()?;
     let normalizer = Normalizer::read(&file.normalizer)?;
-    let mut steps = PreTokenizer::read(&file.pre_tokenizer)?;
+    let steps = PreTokenizer::read(&file.pre_tokenizer)?;
     if steps.is_byte_level {
         if normalizer.has_spaces || normalizer.has_prefix || steps.metaspace.is_some() {
             return Err(unknown("bytes as tokens behind other characters for spaces"));
         }
         let split = split_of(&steps.patterns)?;
         let vocabulary = merge_bytes(&model)?;
-        return Ok(Read { vocabulary, split, normal: normalizer.normal()?, has_prefix: false });
+        return Ok(Read { vocabulary, split, normal: normalizer.normal()?, prefix: Prefix::No });
     }
     if !model.byte_fallback {
         return Err(unknown("a vocabulary of characters without a byte fallback"));
@@ -34,11 +35,15 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     if !steps.patterns.is_empty() {
         return Err(unknown("a pre-tokenizer in front of merges of characters"));
     }
-    let has_prefix = normalizer.has_prefix || steps.metaspace.take() == Some(true);
+    let prefix = match steps.metaspace {
+        _ if normalizer.has_prefix => Prefix::Always,
+        Some(true) => Prefix::Missing,
+        _ => Prefix::No,
+    };
     if !normalizer.has_spaces && steps.metaspace.is_none() {
         return Err(unknown("merges of characters across spaces"));
     }
-    characters::read(&model.characters()?, has_prefix)
+    characters::read(&model.characters()?, prefix)
 }
 
 /// Returns the vocabulary of merges of bytes.
@@ -109,7 +114,7 @@ struct ModelFile<'a> {
     merges: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-impl<'a> ModelFile<'a> {
+impl ModelFile<'_> {
     fn check(&self) -> Result<(), Error> {
         match self.kind.as_deref() {
             Some("BPE") => {}
@@ -148,9 +153,9 @@ impl<'a> ModelFile<'a> {
     }
 
     /// Returns the vocabulary as one of characters.
-    fn characters(&self) -> Result<characters::Tokens<'_>, Error> {
+    fn characters(&self) -> Result<characters::Pieces<'_>, Error> {
         let tokens = self.vocab.iter().map(|(token, _)| &**token).collect();
-        Ok(characters::Tokens { tokens, merges: Some(self.numbered()?), runs: Vec::new() })
+        Ok(characters::Pieces { tokens, merges: Some(self.numbered()?), runs: Vec::new() })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Models of SentencePiece, of the kind BPE.
 
 use super::builder::Read;
-use super::characters::{self, Tokens};
+use super::characters::{self, Pieces};
 use super::{damaged, unknown};
-use crate::count::normal::SPACE;
+use crate::count::normal::{Prefix, SPACE};
 use crate::error::Error;
 
 /// A field of a message of Protocol Buffers.
@@ -95,6 +95,7 @@ pub(super) fn is_one(content: &[u8]) -> bool {
 }
 
 /// What the two messages about training and normalizing say.
+#[allow(clippy::struct_excessive_bools)] // they are the file's
 struct Spec {
     kind: u64,
     has_byte_fallback: bool,
@@ -188,5 +189,6 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     // The order in which pieces merge. Of equal scores the first wins.
     pieces.sort_by(|one, other| other.score.total_cmp(&one.score));
     let tokens: Vec<&str> = pieces.iter().map(|piece| piece.text).collect();
-    characters::read(&Tokens { merges: None, runs, tokens }, spec.has_prefix)
+    let prefix = if spec.has_prefix { Prefix::Always } else { Prefix::No };
+    characters::read(&Pieces { merges: None, runs, tokens }, prefix)
 }

@@ -159,8 +159,11 @@ pub(super) fn split_of(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
     compiled.ok_or_else(|| unknown(&format!("the pattern {patterns:?}")))
 }
 
+/// Patterns, and what splits as they do.
+type Known = (&'static [&'static str], fn() -> Split);
+
 /// The patterns that are written out here.
-const KNOWN: [(&[&str], fn() -> Split); 9] = [
+const KNOWN: [Known; 9] = [
     (&[BYTE_LEVEL], || Split::Gpt2),
     (&[CL100K], || Split::Cl100k),
     (&[CL100K_OLD], || Split::Llama3),

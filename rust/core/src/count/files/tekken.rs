@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::builder::Read;
 use super::{damaged, steps, tiktoken};
-use crate::count::normal::Normal;
+use crate::count::normal::{Normal, Prefix};
 use crate::error::Error;
 
 /// Returns whether the JSON is one: no other file has these keys.
@@ -38,5 +38,5 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     }
     let split = steps::split_of(&[Cow::Borrowed(pattern)])?;
     let vocabulary = tiktoken::vocabulary(tokens)?;
-    Ok(Read { vocabulary, split, normal: Normal::As, has_prefix: false })
+    Ok(Read { vocabulary, split, normal: Normal::As, prefix: Prefix::No })
 }

@@ -11,7 +11,7 @@ use highway::{HighwayHash, HighwayHasher};
 
 use super::builder::{Builder, Read, add_in_order};
 use super::{damaged, unknown};
-use crate::count::normal::Normal;
+use crate::count::normal::{Normal, Prefix};
 use crate::count::pretokenize::regex::Patterns;
 use crate::count::tokenizer::Split;
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     }
     let (split, normal) = split_of(hasher.finalize64(), tokens.len())?;
     let tokens = tokens.into_iter().map(|(token, rank)| (rank, token)).collect();
-    Ok(Read { vocabulary: vocabulary(tokens)?, split, normal, has_prefix: false })
+    Ok(Read { vocabulary: vocabulary(tokens)?, split, normal, prefix: Prefix::No })
 }
 
 /// Returns the vocabulary of tokens with their ranks.

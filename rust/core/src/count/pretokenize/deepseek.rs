@@ -129,11 +129,12 @@ impl Part<'_> {
 /// Returns whether the character at `at` is in the range of the second pattern.
 fn is_east_asian(text: &[u8], at: usize) -> bool {
     match text[at..] {
-        // U+3040 to U+30FF.
-        [0xE3, 0x81..=0x83, ..] => true,
-        // U+4E00 to U+9FA5.
-        [0xE4, 0xB8..=0xBF, ..] | [0xE5..=0xE8, ..] | [0xE9, 0x80..=0xBD, ..] => true,
-        [0xE9, 0xBE, last, ..] => last <= 0xA5,
+        // U+3040 to U+30FF, and U+4E00 to U+9FA5.
+        [0xE3, 0x81..=0x83, ..]
+        | [0xE4, 0xB8..=0xBF, ..]
+        | [0xE5..=0xE8, ..]
+        | [0xE9, 0x80..=0xBD, ..]
+        | [0xE9, 0xBE, ..=0xA5, ..] => true,
         _ => false,
     }
 }

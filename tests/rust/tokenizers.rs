@@ -1,0 +1,234 @@
+//! Encodings and tokenizers of files count as the packages count that define
+//! them: `tests/python/tokenizer_cases.py` has written what those answer.
+
+#[path = "cases.rs"]
+mod cases;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use budgeteer::{Encoding, ErrorKind, Exact, Keep, Text, TokenCounter as _, Tokenizer};
+use cases::{list, number};
+use serde_json::Value;
+
+const FILE: &str = "tokenizers.json";
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../../tests/cases/tokenizers"].iter().collect()
+}
+
+fn text_of(case: &Value) -> &str {
+    case["text"].as_str().expect("it is a text")
+}
+
+fn open(name: &str) -> Tokenizer {
+    Tokenizer::open(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Returns the message with which a file is refused.
+fn refusal(name: &str, content: &[u8]) -> String {
+    match Tokenizer::parse(name, content) {
+        Err(error) => {
+            assert_eq!(ErrorKind::Tokenizer, error.kind(), "{name}");
+            error.to_string()
+        }
+        Ok(_) => panic!("{name} is a tokenizer"),
+    }
+}
+
+/// Asserts that every way to count a text gives that count, and that no cut of
+/// it has more tokens than were asked for.
+fn assert_counted(tokenizer: &Tokenizer, text: &str, expected: usize) {
+    let kept = Exact::new(tokenizer.clone());
+    let fresh = kept.clone().without_cache();
+    let never = AtomicBool::new(false);
+    let wide: Vec<u16> = text.encode_utf16().collect();
+    let wider: Vec<u32> = text.chars().map(u32::from).collect();
+    let narrow: Option<Vec<u8>> =
+        text.chars().map(|one| u8::try_from(u32::from(one)).ok()).collect();
+    let stored = [Text::from(text), Text::Ucs2(&wide), Text::Ucs4(&wider)];
+    for stored in stored.into_iter().chain(narrow.as_deref().map(Text::Latin1)) {
+        for counter in [&fresh, &kept, &kept] {
+            let count = |limit: usize| {
+                let count = counter.count_text(stored, limit as u64, &never)?;
+                usize::try_from(count).ok()
+            };
+            assert_eq!(Some(expected), count(usize::MAX), "{tokenizer:?} of {stored:?}");
+            assert_eq!(Some(expected), count(expected), "{tokenizer:?} of {stored:?}");
+            if let Some(below) = expected.checked_sub(1) {
+                assert_eq!(None, count(below), "{tokenizer:?} of {stored:?}");
+            }
+        }
+    }
+    for most in [1, expected / 2, expected.saturating_sub(1)] {
+        let cut = fresh.truncate(text.into(), most as u64, Keep::Start, "".into(), &never);
+        let Some(cut) = cut else { continue };
+        let cut = String::from_utf8(cut).expect("it is UTF-8");
+        assert!(fresh.count(&cut) <= most, "{tokenizer:?} of {text:?} to {most}");
+        assert!(text.starts_with(&*cut), "{tokenizer:?} of {text:?} to {most}");
+    }
+}
+
+#[test]
+fn encodings_count_as_their_packages_do() {
+    for case in list(&cases::cases(FILE, "encodings")) {
+        for encoding in Encoding::ALL {
+            match (encoding.name(), &case["counts"][encoding.name()]) {
+                ("cl100k_base" | "o200k_base", _) => {} // `exact.rs` has them
+                (_, count) => assert_counted(&(*encoding).into(), text_of(case), number(count)),
+            }
+        }
+    }
+}
+
+#[test]
+fn files_count_as_their_packages_do() {
+    let cases = cases::cases(FILE, "encodings");
+    let files = cases::cases(FILE, "files");
+    for file in list(&files) {
+        let tokenizer = open(file["file"].as_str().expect("it has a name"));
+        assert_eq!(list(&cases).len(), list(&file["counts"]).len());
+        for (case, count) in list(&cases).iter().zip(list(&file["counts"])) {
+            assert_counted(&tokenizer, text_of(case), number(count));
+        }
+    }
+}
+
+/// Dropout leaves merges out at random, to train: a count is without it.
+#[test]
+fn dropout_is_passed_over() {
+    let file = fs::read_to_string(folder().join("gpt2.json")).expect("it is there");
+    let changed = file.replace(r#""dropout":null"#, r#""dropout":0.5"#);
+    assert_ne!(file, changed);
+    let tokenizer = Tokenizer::parse("dropout", changed.as_bytes()).expect("it is one");
+    let text = "The teapot stood on the table.";
+    assert_eq!(open("gpt2.json").count(text), tokenizer.count(text));
+}
+
+/// A file is found in its directory, and told by what it holds, not by its name.
+#[test]
+fn directories_are_opened() {
+    let place = std::env::temp_dir().join(format!("budgeteer-tokenizers-{}", std::process::id()));
+    fs::create_dir_all(&place).expect("it can be made");
+    for (file, name, text) in [
+        ("pieces.model", "other.tiktoken", "  the teapot"),
+        ("pieces-prefix.model", "tokenizer.model", "the  teapot"),
+        ("tekken.json", "tekken.json", "the teapot's"),
+        ("gpt2.json", "tokenizer.json", "the teapot's"),
+    ] {
+        fs::copy(folder().join(file), place.join(name)).expect("it can be copied");
+        let tokenizer = Tokenizer::open(&place).expect("it is one");
+        assert_eq!(open(file).count(text), tokenizer.count(text), "{file}");
+    }
+    fs::remove_dir_all(&place).expect("it is there");
+    let error = Tokenizer::open(&place).expect_err("it is gone");
+    assert!(matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)));
+}
+
+/// Qwen's own file of ranks, written again, is known by its content.
+#[cfg(feature = "qwen2")]
+#[test]
+fn ranks_of_tiktoken_are_known_by_their_content() {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    let shipped = Tokenizer::from(Encoding::Qwen2);
+    let shown = |byte: &u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..);
+    let (first, last): (Vec<u8>, Vec<u8>) = (0..=255).partition(shown);
+    let singles = first.into_iter().chain(last).map(|byte| vec![byte]);
+    let longer = shipped.vocabulary().iter().skip(256).map(<[u8]>::to_vec);
+    let file: String = singles
+        .chain(longer)
+        .enumerate()
+        .map(|(rank, token)| format!("{} {rank}\n", STANDARD.encode(token)))
+        .collect();
+    let opened = Tokenizer::parse("qwen.tiktoken", file.as_bytes()).expect("it is known");
+    for case in list(&cases::cases(FILE, "encodings")) {
+        assert_eq!(shipped.count(text_of(case)), opened.count(text_of(case)), "{case}");
+    }
+    let other = file.replacen("IQ== 0\n", "IQ== 300000\n", 1);
+    assert_ne!(file, other);
+    assert!(refusal("other", other.as_bytes()).contains("a pattern that is not in the file"));
+}
+
+#[test]
+fn what_cannot_be_counted_exactly_is_refused() {
+    let cases = cases::cases(FILE, "refused");
+    let expected = [
+        ("refused-drops-spaces.model", "a normalizer that drops spaces"),
+        ("refused-lowercase.json", r#"the normalizer {"type":"Lowercase"}"#),
+        ("refused-no-fallback.json", r#"the pre-tokenizer {"type":"Whitespace"}"#),
+        ("refused-no-fallback.model", "a vocabulary of characters without a byte fallback"),
+        ("refused-rules.model", "a normalizer with rules for characters"),
+        ("refused-suffix.json", "a model with prefixes or suffixes of words"),
+        ("refused-suffix.model", "spaces behind words"),
+        ("refused-unigram.json", "the model Unigram"),
+        ("refused-unigram.model", "the model Unigram"),
+        ("refused-wordlevel.json", "the model WordLevel"),
+        ("refused-wordpiece.json", "the model WordPiece"),
+    ];
+    let names: Vec<_> = list(&cases).iter().filter_map(Value::as_str).collect();
+    assert_eq!(names, expected.map(|(name, _)| name));
+    for (name, step) in expected {
+        let content = fs::read(folder().join(name)).expect("it is there");
+        let message = format!("the tokenizer has a step that cannot be counted exactly: {step}");
+        assert_eq!(message, refusal(name, &content), "{name}");
+    }
+}
+
+const NO_TOKENIZER: &str = "the file is no tokenizer: neither a tokenizer.json or tekken.json, nor \
+                            ranks of tiktoken, nor a model of SentencePiece";
+
+#[test]
+fn what_is_no_tokenizer_is_said_to_be_none() {
+    for content in [
+        &b""[..],
+        b"  \n",
+        b"Green tea is not oxidised.\n",
+        b"[1, 2, 3]",
+        b"\"model\"",
+        b"\x00\x01\x02\xFF",
+        b"\x1F\x8B\x08\x00",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+    ] {
+        assert_eq!(NO_TOKENIZER, refusal("other", content), "{content:?}");
+    }
+}
+
+/// Each message begins as these do, and says what is wrong.
+#[test]
+fn damage_is_named() {
+    let gpt2 = fs::read_to_string(folder().join("gpt2.json")).expect("it is there");
+    let tekken = fs::read_to_string(folder().join("tekken.json")).expect("it is there");
+    let nested = format!(r#"{{"model":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(r#"{{"normalizer":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let with_merge =
+        |merge: &str| gpt2.replacen(r#""merges":["#, &format!(r#""merges":[{merge}"#), 1);
+    let cut = |file: &str| file[..file.len() / 2].to_string();
+    for (content, what) in [
+        ("{}".to_string(), "it has no model"),
+        ("{\"model\":1}".to_string(), "it is no tokenizer.json (invalid type"),
+        (cut(&gpt2), "it is no tokenizer.json (EOF"),
+        (cut(&tekken), "it is not JSON"),
+        (nested, "it is no tokenizer.json ("),
+        (deep, "it is no tokenizer.json (recursion limit"),
+        (with_merge(r#"["t","hhh"],"#), "it merges what is no token"),
+        (with_merge(r#"["t"],"#), "it is no tokenizer.json (no pair"),
+        (gpt2.replacen(r#""vocab":{"#, r#""vocab":{"u":999,"#, 1), "it has a token twice"),
+        (tekken.replacen(r#""rank":300"#, r#""rank":301"#, 1), "it has a rank twice"),
+        (tekken.replacen(r#""rank":300"#, r#""rank":-1"#, 1), "an entry is no token"),
+        (tekken.replacen(r#""pattern""#, r#""Pattern""#, 1), "config has no pattern"),
+        (tekken.replacen(r#""vocab":"#, r#""Vocab":"#, 1), "it has no vocab"),
+    ] {
+        assert_ne!(content, gpt2, "{what}");
+        assert_ne!(content, tekken, "{what}");
+        let message = refusal("damaged", content.as_bytes());
+        let expected = format!("the file is damaged: {what}");
+        assert!(message.starts_with(&expected), "{expected}: {message}");
+        assert!(message.len() < 400, "{expected}: {message}");
+    }
+    let model = fs::read(folder().join("pieces.model")).expect("it is there");
+    let message = refusal("model", &model[..model.len() / 2 + 1]);
+    assert_eq!("the file is damaged: it is no model of SentencePiece", message);
+}
