@@ -124,7 +124,7 @@ class Recorder:
 
 FORMULAS = ("chars_div4", "words", "whitespace", "chars_per_token:2.5", "chars_per_token:0.3")
 
-EXACT = ("o200k_base", "cl100k_base")
+EXACT = ("o200k_base", "cl100k_base", "qwen3.5", "deepseek", "gemma4")
 """The counters that count what a model counts."""
 
 pure_counters = st.builds(
@@ -140,7 +140,7 @@ pure_counters = st.builds(
 formula_counters = st.sampled_from(FORMULAS) | st.floats(0.001, 50).map(
     "chars_per_token:{}".format
 )
-exact_counters = st.sampled_from(EXACT)
+exact_counters = st.sampled_from((*EXACT, "claude4.8"))
 counters = formula_counters | pure_counters | exact_counters
 
 WHITESPACE = [

@@ -115,7 +115,7 @@ fn quantiles() {
 #[test]
 fn no_drift_changes_nothing() {
     let exact = budgeteer::Exact::new(budgeteer::Encoding::O200k);
-    let same = learned(&[(8_000, 8_000)]).counter(MODEL, exact);
+    let same = learned(&[(8_000, 8_000)]).counter(MODEL, exact.clone());
     assert!(same.is_exact() && same.native() == exact.native());
     let other = learned(&[(8_000, 9_000)]).counter(MODEL, exact);
     assert!(!other.is_exact() && other.native().is_none());

@@ -31,14 +31,17 @@ def meaning_of(name: str) -> Meaning:
 
     path = name.partition(":")[2]
     absolute = os.path.abspath(path)  # a pickle may be read in another current directory
-    if not path or not os.path.exists(absolute):
-        raise InvalidArgumentError(
-            f"counter {name[:80]!r} must have the path of a tokenizer.json, tekken.json, "
-            "tokenizer.model or tiktoken file, or of a directory that holds one, after the colon; "
-            "there is no such file"
-        )
+    missing = InvalidArgumentError(
+        f"counter {name[:80]!r} must have the path of a tokenizer.json, tekken.json, "
+        "tokenizer.model or tiktoken file, or of a directory that holds one, after the colon; "
+        "there is no such file"
+    )
+    if not path or not (os.path.isfile(absolute) or os.path.isdir(absolute)):
+        raise missing
     try:
         return Meaning(opened(absolute), True)
+    except FileNotFoundError:
+        raise missing from None
     except OSError as error:
         raise CounterError(
             f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"

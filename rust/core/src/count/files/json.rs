@@ -15,8 +15,11 @@ use crate::count::normal::Prefix;
 use crate::error::Error;
 
 pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
-    let file: File<'_> = serde_json::from_slice(content)
-        .map_err(|error| damaged(&format!("it is no tokenizer.json ({error})")))?;
+    let file: File<'_> = serde_json::from_slice(content).map_err(|error| {
+        // Its own message may quote the file.
+        let (line, column) = (error.line(), error.column());
+        damaged(&format!("it is no tokenizer.json at line {line}, column {column}"))
+    })?;
     let model = file.model.ok_or_else(|| damaged("it has no model"))?;
     model.check()?;
     let normalizer = Normalizer::read(&file.normalizer)?;

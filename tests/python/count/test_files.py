@@ -1,0 +1,191 @@
+"""Counters of tokenizers from files: what they count and refuse. Cases: tokenizer_cases.py."""
+
+import copy
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from budgeteer import CounterError, InvalidArgumentError, Packer, get_counter
+from budgeteer._backend import backend
+
+FOLDER = Path(__file__).parents[2] / "cases"
+FILES = FOLDER / "tokenizers"
+CASES = json.loads((FOLDER / "tokenizers.json").read_text("utf-8"))
+TEXTS = [case["text"] for case in CASES["encodings"]]
+IS_NATIVE = backend.__name__ == "budgeteer._native"
+needs_native = pytest.mark.skipif(not IS_NATIVE, reason="the reference reads tokenizer.json only")
+
+
+@pytest.mark.parametrize("name", CASES["encodings"][0]["counts"])
+def test_encodings(name):
+    """Each encoding of the package counts as the package does that defines it."""
+    texts = CASES["encodings"] if IS_NATIVE else CASES["encodings"][:150]
+    counter = get_counter(name, cache=False)
+
+    assert counter.is_exact
+    expected = [case["counts"][name] for case in texts]
+    assert expected == counter.count_batch([case["text"] for case in texts]).tolist()
+
+
+@pytest.mark.parametrize("case", CASES["files"], ids=lambda case: case["file"])
+@pytest.mark.parametrize("prefix", ["file:", "hf:"])
+def test_files(case, prefix):
+    """A file counts as the package does that wrote it, under both names."""
+    if not IS_NATIVE and (not case["file"].endswith(".json") or case["file"] == "tekken.json"):
+        pytest.skip("the reference reads tokenizer.json only")
+    counter = get_counter(f"{prefix}{FILES / case['file']}")
+
+    assert counter.is_exact
+    assert case["counts"] == counter.count_batch(TEXTS).tolist()
+
+
+@pytest.mark.parametrize("name", CASES["refused"])
+def test_refused(name):
+    """What the backend cannot count exactly goes to tokenizers, or is an error that says why."""
+    path = f"file:{FILES / name}"
+    if name.endswith(".model"):
+        with pytest.raises(CounterError, match=r"^counter 'file:"):
+            get_counter(path)
+        return
+    counter = get_counter(path)
+
+    assert counter.is_exact
+    assert counter.count("the teapot") > 0
+
+
+def test_without_tokenizers(monkeypatch):
+    """Without the package the error says what helps."""
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(CounterError, match=r"tokenizers may count it: pip install 'budgeteer"):
+        get_counter(f"file:{FILES / 'refused-wordpiece.json'}")
+
+
+@pytest.mark.parametrize(
+    "path", ["", "gpt2", "no/such/file.json", "\ud800", "nul\0", "x" * 10_000, "/dev/null"]
+)
+@pytest.mark.parametrize("prefix", ["file:", "hf:"])
+def test_no_file(tmp_path, monkeypatch, prefix, path):
+    """A path that leads to no file is refused by its name, shortened; it is never downloaded."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="there is no such file") as caught:
+        get_counter(prefix + path)
+
+    assert str(caught.value).startswith(f"counter {(prefix + path)[:80]!r} must have the path")
+
+
+def test_a_directory(tmp_path):
+    """A directory stands for the file in it; without one there is no such file."""
+    with pytest.raises(InvalidArgumentError, match="there is no such file"):
+        get_counter(f"file:{tmp_path}")
+    shutil.copy(FILES / "gpt2.json", tmp_path / "tokenizer.json")
+
+    assert 3 == get_counter(f"file:{tmp_path}").count(TEXTS[11])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{}", b"null", b"hunter2 ", b"\xff", b"[" * 100_000, b"{" * 100_000),
+        b'{"model": {"type": "hunter2"}}',
+        b'{"model": {"type": "BPE", "vocab": "hunter2"}}',
+    ],
+)
+def test_a_bad_file(tmp_path, content):
+    """What is no tokenizer is a CounterError that quotes none of it but the model's type."""
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(CounterError, match=r"^counter 'file:") as caught:
+        get_counter(f"file:{path}")
+
+    assert ("hunter2" in str(caught.value)) is (content == b'{"model": {"type": "hunter2"}}')
+
+
+def test_a_file_that_changes(tmp_path):
+    """A file that is replaced is read again."""
+    path = tmp_path / "tokenizer.json"
+    shutil.copy(FILES / "gpt2.json", path)
+    before = get_counter(f"file:{path}")
+    first = next(case for case in CASES["files"] if case["file"] == "gpt2.json")["counts"]
+    other = tmp_path / "other"
+    shutil.copy(FILES / "no-pattern.json", other)
+    other.replace(path)
+    behind = get_counter(f"file:{path}")
+    second = next(case for case in CASES["files"] if case["file"] == "no-pattern.json")["counts"]
+
+    assert first == before.count_batch(TEXTS).tolist()
+    assert second == behind.count_batch(TEXTS).tolist()
+
+
+def test_a_file_is_read_once(monkeypatch):
+    """A file that was read stays in memory."""
+    name = f"file:{FILES / 'llama3.json'}"
+    get_counter(name)
+    monkeypatch.setattr("budgeteer._count.files.backend", None)
+
+    assert 3 == get_counter(name).count(TEXTS[11])
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_copies(cache):
+    """A counter comes back from pickling and copying: the file is read again, in any directory."""
+    counter = get_counter(f"file:{FILES / 'gpt2.json'}", cache=cache)
+    data = pickle.dumps(counter)
+    for again in (pickle.loads(data), copy.deepcopy(counter)):
+        assert counter.name == again.name
+        assert counter.count("hello hello") == again.count("hello hello")
+    code = (
+        "import os, pickle, sys\n"
+        "os.chdir('/')\n"
+        "print(pickle.loads(bytes.fromhex(sys.argv[1])).count('hello hello'))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code, data.hex()], capture_output=True, text=True, check=True
+    )
+
+    assert len(data) < 1_000
+    assert f"{counter.count('hello hello')}\n" == shown.stdout
+
+
+def test_the_cache():
+    """Counts are kept between calls, unless they are not wanted."""
+    name = f"file:{FILES / 'digits.json'}"
+    fresh, counter = get_counter(name, cache=False), get_counter(name)
+    counter.clear_cache()
+    for _ in range(3):
+        fresh.count("hello hello")
+        counter.count("hello hello")
+
+    assert (2, 1, 1) == counter.cache_info()[:3]
+
+
+@pytest.mark.parametrize("name", ["gpt2.json", "no-pattern.json", "characters.json"])
+@pytest.mark.parametrize("template", ["plain", "xml", "markdown"])
+def test_packing(name, template):
+    """A packing keeps the budget by the count of its text."""
+    counter = get_counter(f"file:{FILES / name}")
+    chunks = [text for text in TEXTS if text.strip()][:120]
+    for budget in (0, 7, 60, 500):
+        for overflow in ("skip", "truncate_end"):
+            packer = Packer(budget, counter=counter, template=template, overflow=overflow)
+            packing = packer.pack("tea the pot", chunks)
+            assert counter.count(packing.text) == packing.total_tokens <= budget
+
+
+@needs_native
+@pytest.mark.parametrize("name", ["claude3", "claude4.7", "claude4.8"])
+def test_claude(name):
+    """Counts for Claude are estimates that stop at a limit and cut as others do."""
+    counter = get_counter(name)
+    whole = counter.count("Green tea is mild. " * 50)
+
+    assert not counter.is_exact
+    assert 0 == counter.count("")
+    assert whole == counter.count_till_limit("Green tea is mild. " * 50, whole)
+    assert counter.count_till_limit("Green tea is mild. " * 50, whole - 1) is None
+    cut = counter.truncate("Green tea is mild. " * 50, 20, marker=" ...")
+    assert counter.count(cut) <= 20 < counter.count(cut) + 3
