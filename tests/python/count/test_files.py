@@ -94,6 +94,7 @@ def test_a_directory(tmp_path):
         b'{"model": {"type": "hunter2"}}',
         b'{"model": {"type": "BPE", "vocab": "hunter2"}}',
     ],
+    ids=lambda content: str(len(content)),
 )
 def test_a_bad_file(tmp_path, content):
     """What is no tokenizer is a CounterError that quotes none of it but the model's type."""
