@@ -37,7 +37,7 @@ SOURCES = ROOT / "scripts/vocabulary_sources.json"
 Counts = Callable[[list[str]], list[object]]
 
 PART = 10_000
-"""So many texts are counted by one family after the other."""
+"""The number of texts that are counted by one family after the other."""
 
 
 def tokenizers_counts(file: Path) -> tuple[Counts, list[str]]:

@@ -148,7 +148,10 @@ fn escaped(text: &str) -> String {
 
 /// Returns what splits by these patterns, one after another.
 pub(super) fn split_of(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
-    let known = KNOWN.iter().find(|(known, _)| *known == patterns);
+    // Some files have the line ends themselves, others their names.
+    let named = |pattern: &Cow<'_, str>| pattern.replace('\r', r"\r").replace('\n', r"\n");
+    let named: Vec<_> = patterns.iter().map(named).collect();
+    let known = KNOWN.iter().find(|(known, _)| *known == named);
     if let Some((_, split)) = known {
         return Ok(split());
     }
@@ -181,3 +184,18 @@ const DEEPSEEK: [&str; 3] = [
     "[一-龥぀-ゟ゠-ヿ]+",
     r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DeepSeek's own file has the line ends themselves.
+    #[test]
+    fn known_patterns_are_known_however_they_are_written() {
+        let own = DEEPSEEK.map(|pattern| Cow::Owned(pattern.replace(r"\r\n", "\r\n")));
+        assert_ne!(DEEPSEEK[2], own[2]);
+        assert!(matches!(split_of(&own), Ok(Split::DeepSeek)));
+        assert!(matches!(split_of(&DEEPSEEK.map(Cow::Borrowed)), Ok(Split::DeepSeek)));
+        assert!(matches!(split_of(&own[..2]), Ok(Split::Patterns(_))));
+    }
+}
