@@ -129,6 +129,7 @@ fn directories_are_opened() {
 /// Qwen's own file of ranks, written again, is known by its content.
 #[cfg(feature = "qwen2")]
 #[test]
+#[allow(clippy::format_collect)] // it is made once
 fn ranks_of_tiktoken_are_known_by_their_content() {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
@@ -138,9 +139,11 @@ fn ranks_of_tiktoken_are_known_by_their_content() {
     let (first, last): (Vec<u8>, Vec<u8>) = (0..=255).partition(shown);
     let singles = first.into_iter().chain(last).map(|byte| vec![byte]);
     let longer = shipped.vocabulary().iter().skip(256).map(<[u8]>::to_vec);
-    let lines = singles.chain(longer).map(|token| STANDARD.encode(token)).enumerate();
-    let lines: Vec<_> = lines.map(|(rank, token)| format!("{token} {rank}\n")).collect();
-    let file = lines.concat();
+    let file: String = singles
+        .chain(longer)
+        .enumerate()
+        .map(|(rank, token)| format!("{} {rank}\n", STANDARD.encode(token)))
+        .collect();
     let opened = Tokenizer::parse("qwen.tiktoken", file.as_bytes()).expect("it is known");
     for case in list(&cases::cases(FILE, "encodings")) {
         assert_eq!(shipped.count(text_of(case)), opened.count(text_of(case)), "{case}");

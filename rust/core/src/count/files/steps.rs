@@ -148,10 +148,10 @@ fn escaped(text: &str) -> String {
 
 /// Returns what splits by these patterns, one after another.
 pub(super) fn split_of(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
-    // Some files have the line ends themselves, others their names.
-    let named = |pattern: &Cow<'_, str>| pattern.replace('\r', r"\r").replace('\n', r"\n");
-    let named: Vec<_> = patterns.iter().map(named).collect();
-    let known = KNOWN.iter().find(|(known, _)| *known == named);
+    // DeepSeek's has the line ends themselves, not their escapes.
+    let plain = |pattern: &Cow<'_, str>| pattern.replace('\r', r"\r").replace('\n', r"\n");
+    let is = |known: &[&str]| patterns.iter().map(plain).eq(known.iter().copied());
+    let known = KNOWN.iter().find(|(known, _)| is(known));
     if let Some((_, split)) = known {
         return Ok(split());
     }
@@ -159,8 +159,11 @@ pub(super) fn split_of(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
     compiled.ok_or_else(|| unknown(&format!("the pattern {patterns:?}")))
 }
 
+/// Patterns, and what splits as they do.
+type Known = (&'static [&'static str], fn() -> Split);
+
 /// The patterns that are written out here.
-const KNOWN: [(&[&str], fn() -> Split); 9] = [
+const KNOWN: [Known; 9] = [
     (&[BYTE_LEVEL], || Split::Gpt2),
     (&[CL100K], || Split::Cl100k),
     (&[CL100K_OLD], || Split::Llama3),
@@ -182,7 +185,10 @@ const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}
 const DEEPSEEK: [&str; 3] = [
     r"\p{N}{1,3}",
     "[一-龥぀-ゟ゠-ヿ]+",
-    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##,
+    concat!(
+        "[!\"",
+        r"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
 ];
 
 #[cfg(test)]
