@@ -223,7 +223,7 @@ def without_added(content: bytes, family: Family) -> bytes:
 # Gemma 4: merges of characters.
 
 EQUAL = 91
-"""So many pieces, the first that merge, have one score: runs of newlines, tabs and spaces."""
+"""The number of pieces, the first that merge, with one score: runs of newlines and spaces."""
 
 
 def unescaped(line: bytes) -> str:

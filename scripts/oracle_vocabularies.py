@@ -31,13 +31,14 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/python")]
 
 import oracle  # noqa: E402  # of this checkout
 import vocabulary  # noqa: E402
+from generate_vocabularies import SPELLED  # noqa: E402
 
 SOURCES = ROOT / "scripts/vocabulary_sources.json"
 
 Counts = Callable[[list[str]], list[object]]
 
 PART = 10_000
-"""So many texts are counted by one family after the other."""
+"""The number of texts that are counted by one family after the other."""
 
 
 def tokenizers_counts(file: Path) -> tuple[Counts, list[str]]:
@@ -55,12 +56,9 @@ def tokenizers_counts(file: Path) -> tuple[Counts, list[str]]:
 def tokens_of(file: Path) -> list[str]:
     """Return the tokens that `tokenizer.json` spells, as texts."""
     vocab = json.loads(file.read_bytes())["model"]["vocab"]
-    shown = {chr(code) for code in (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))}
-    hidden = [code for code in range(0x100) if chr(code) not in shown]
-    values = {chr(0x100 + nth): code for nth, code in enumerate(hidden)}
-    values |= {char: ord(char) for char in shown}
     if "\u2581" in vocab:
         return [token.replace("\u2581", " ") for token in vocab]
+    values = {char: byte for byte, char in SPELLED.items()}
     spelled = (token for token in vocab if all(char in values for char in token))
     texts = (bytes(map(values.__getitem__, token)).decode(errors="replace") for token in spelled)
     return [text for text in texts if "\ufffd" not in text]

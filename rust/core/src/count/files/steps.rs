@@ -190,3 +190,18 @@ const DEEPSEEK: [&str; 3] = [
         r"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DeepSeek's own file has the line ends themselves.
+    #[test]
+    fn known_patterns_are_known_however_they_are_written() {
+        let own = DEEPSEEK.map(|pattern| Cow::Owned(pattern.replace(r"\r\n", "\r\n")));
+        assert_ne!(DEEPSEEK[2], own[2]);
+        assert!(matches!(split_of(&own), Ok(Split::DeepSeek)));
+        assert!(matches!(split_of(&DEEPSEEK.map(Cow::Borrowed)), Ok(Split::DeepSeek)));
+        assert!(matches!(split_of(&own[..2]), Ok(Split::Patterns(_))));
+    }
+}
