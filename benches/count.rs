@@ -62,7 +62,7 @@ fn bytes(texts: &[String]) -> BytesCount {
     BytesCount::new(texts.iter().map(String::len).sum::<usize>())
 }
 
-fn count_all(bencher: Bencher<'_, '_>, counter: Exact) {
+fn count_all(bencher: Bencher<'_, '_>, counter: &Exact) {
     let texts = texts(5_000);
     bencher
         .counter(bytes(&texts))
@@ -71,12 +71,12 @@ fn count_all(bencher: Bencher<'_, '_>, counter: Exact) {
 
 #[divan::bench(args = ENCODINGS)]
 fn count(bencher: Bencher<'_, '_>, encoding: Encoding) {
-    count_all(bencher, Exact::new(encoding).without_cache());
+    count_all(bencher, &Exact::new(encoding).without_cache());
 }
 
 #[divan::bench(args = ENCODINGS)]
 fn count_cached(bencher: Bencher<'_, '_>, encoding: Encoding) {
-    count_all(bencher, Exact::new(encoding));
+    count_all(bencher, &Exact::new(encoding));
 }
 
 #[divan::bench(args = ENCODINGS)]

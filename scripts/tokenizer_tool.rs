@@ -21,7 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match *arguments.as_slice() {
-        ["pack", file, out] => Ok(fs::write(out, Tokenizer::open(file)?.vocabulary().pack())?),
+        ["pack", file, out] => {
+            Ok(fs::write(out, Tokenizer::open(file)?.vocabulary().expect("it merges").pack())?)
+        }
         ["count", name] => count(open(name)?),
         _ => Err("the arguments are: pack FILE OUT, or: count NAME".into()),
     }

@@ -36,7 +36,7 @@ pub(crate) enum Kind<'py> {
     Open(PyRef<'py, Tokenizer>),
 }
 
-pub(crate) fn counting(kind: &Kind<'_>, ratio: f64) -> Counting {
+pub(crate) fn counting(kind: Kind<'_>, ratio: f64) -> Counting {
     match kind {
         Kind::Code(0) => Counting::Estimate(Estimate::CharsDiv4),
         Kind::Code(1) => Counting::Estimate(Estimate::Words),
@@ -49,10 +49,10 @@ pub(crate) fn counting(kind: &Kind<'_>, ratio: f64) -> Counting {
 /// Added to the number of an encoding: counts are not cached.
 const FRESH: u8 = 64;
 
-pub(crate) fn exact(kind: &Kind<'_>) -> Exact {
+pub(crate) fn exact(kind: Kind<'_>) -> Exact {
     let code = match kind {
         Kind::Open(tokenizer) => return tokenizer.exact(),
-        Kind::Code(code) => *code,
+        Kind::Code(code) => code,
     };
     let exact = match code & !FRESH {
         12 => Exact::new(Claude::V3),

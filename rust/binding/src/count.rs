@@ -45,7 +45,7 @@ fn till_limit(
     text: Text<'_>,
     limit: u64,
 ) -> PyResult<Option<u64>> {
-    match codes::counting(&kind, ratio) {
+    match codes::counting(kind, ratio) {
         Counting::Estimate(estimate) => {
             Ok(Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit))
         }
@@ -75,7 +75,7 @@ pub(crate) fn count_batch<'py>(
             Err((_, index)) => return Ok(index.into_pyobject(py)?.into_any()),
         };
         let chars = texts.total_chars();
-        let counts = match codes::counting(&kind, ratio) {
+        let counts = match codes::counting(kind, ratio) {
             Counting::Estimate(estimate) => work(py, chars, |_| {
                 let mut scratch = Vec::new();
                 let count = |index| estimate.count_text(texts.text(index), &mut scratch);
@@ -97,7 +97,7 @@ pub(crate) fn count_batch<'py>(
 #[pyo3(signature = (kind: "int | Tokenizer") -> "tuple[int, int, int, int, int]", text_signature = "(kind)")]
 pub(crate) fn cache_info(kind: Kind<'_>) -> PyResult<(u64, u64, u64, u64, u64)> {
     guard(|| {
-        let info = codes::exact(&kind).cache_info();
+        let info = codes::exact(kind).cache_info();
         Ok((info.hits, info.misses, info.entries, info.bytes, info.max_bytes))
     })
 }
@@ -107,7 +107,7 @@ pub(crate) fn cache_info(kind: Kind<'_>) -> PyResult<(u64, u64, u64, u64, u64)> 
 #[pyo3(signature = (kind: "int | Tokenizer") -> "None", text_signature = "(kind)")]
 pub(crate) fn clear_cache(kind: Kind<'_>) -> PyResult<()> {
     guard(|| {
-        codes::exact(&kind).clear_cache();
+        codes::exact(kind).clear_cache();
         Ok(())
     })
 }

@@ -57,7 +57,7 @@ impl Plan {
             let (code, lexical, weights) = ranking;
             let lexical = score::lexical(lexical)?;
             let plan = pipeline::Plan {
-                counting: codes::counting(&counter.0, counter.1),
+                counting: codes::counting(counter.0, counter.1),
                 ranking: codes::ranking(code, lexical, weights),
                 min_score: min_score.map(codes::min_score),
                 overflow: codes::overflow(overflow),

@@ -41,7 +41,7 @@ pub(crate) fn truncate<'py>(
     guard(|| {
         let (whole, marker) = (self::text(text)?, self::text(marker)?);
         let keep = codes::keep(keep);
-        let cut = match (codes::counting(&kind, ratio), ask) {
+        let cut = match (codes::counting(kind, ratio), ask) {
             (Counting::Exact(exact), _) => {
                 convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
                     exact.truncate(whole, max_tokens, keep, marker, stop)

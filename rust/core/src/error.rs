@@ -64,6 +64,7 @@ enum Repr {
     Version { found: u32, known: u32 },
     #[error("the file {what}")]
     Damaged { what: &'static str },
+    #[cfg_attr(not(feature = "files"), allow(dead_code))]
     #[error("{0}")]
     Tokenizer(Box<str>),
     #[error("{message}")]

@@ -115,15 +115,24 @@ def vocabulary(kind: int) -> Vocabulary:
 def normalized(kind: int, text: str) -> str:
     """Return the text that is split and merged."""
     if kind in (QWEN2, QWEN35):
-        return unicodedata.normalize("NFC", text)
+        return text if text.isascii() else str(_composer().normalize_str(text))
     return text.replace("\u2581", " ") if kind == GEMMA4 else text
+
+
+@cache
+def _composer() -> Any:
+    try:
+        from tokenizers import normalizers  # it composes by Unicode 9; Python's tables are newer
+    except ImportError:
+        raise CounterError("without the native backend, it is composed by tokenizers") from None
+    return normalizers.NFC()
 
 
 def starts_anew(kind: Any, char: str) -> bool:
     """Return whether *char* is normalized alike whatever stands in front of it."""
     if kind not in (QWEN2, QWEN35, QWEN2 | FRESH, QWEN35 | FRESH):
         return True
-    is_stable = unicodedata.normalize("NFC", char) == char and not unicodedata.combining(char)
+    is_stable = normalized(QWEN2, char) == char and not unicodedata.combining(char)
     return is_stable and char not in _second_parts()
 
 

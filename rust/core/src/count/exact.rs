@@ -8,7 +8,9 @@ use super::lookup::Lookup;
 use super::pretokenize::deepseek::DeepSeek;
 use super::pretokenize::gpt2::Gpt2;
 use super::pretokenize::{Cl100k, Llama3, O200k, Pattern, Qwen2, Qwen35, Tekken};
-use super::tokenizer::{Kind, Merging, Model, Split};
+#[cfg(feature = "claude")]
+use super::tokenizer::Kind;
+use super::tokenizer::{Model, Split};
 use crate::text::Text;
 use crate::text::classes::Classes;
 
@@ -86,11 +88,11 @@ impl Counter<'_> {
     /// Adds the tokens of UTF-8 to `count`.
     fn count(&self, text: &[u8], count: u64) -> Option<u64> {
         let Self { model, limit, stop } = *self;
-        let merging = match &model.kind {
-            Kind::Merging(merging) => merging,
-            #[cfg(feature = "claude")]
-            Kind::Claude(claude) => return claude.tokens(text, limit, stop),
-        };
+        #[cfg(feature = "claude")]
+        if let Kind::Claude(claude) = &model.kind {
+            return claude.tokens(text, limit, stop);
+        }
+        let merging = model.merging()?;
         let text = &*merging.normalized(text);
         let task = Task { bpe: &merging.bpe, classes: Classes::get(), text, limit, stop };
         merging.with_lookup(|lookup| {
@@ -291,11 +293,8 @@ impl Task<'_> {
 /// Returns where the first `tokens` tokens of a text end, in bytes of UTF-8.
 /// The result means nothing once `stop` is set.
 pub(crate) fn end_of_tokens(model: &Model, text: &[u8], tokens: u64, stop: &AtomicBool) -> usize {
-    let merging: &Merging = match &model.kind {
-        Kind::Merging(merging) => merging,
-        #[cfg(feature = "claude")]
-        Kind::Claude(_) => unreachable!("its tokens are not known"),
-    };
+    // Of other models it is not known which tokens a text has.
+    let Some(merging) = model.merging() else { return 0 };
     let normalized = &*merging.normalized(text);
     let end = merging.with_lookup(|lookup| {
         with_pattern!(merging, normalized, |pattern| {

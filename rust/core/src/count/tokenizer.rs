@@ -69,7 +69,9 @@ impl Tokenizer {
     pub fn encoding(&self) -> Option<Encoding> {
         match self.0 {
             Handle::Shipped(encoding) => Some(encoding),
-            _ => None,
+            #[cfg(feature = "claude")]
+            Handle::Claude(_) => None,
+            Handle::Open(_) => None,
         }
     }
 
@@ -95,11 +97,7 @@ impl Tokenizer {
     #[doc(hidden)]
     #[must_use]
     pub fn vocabulary(&self) -> Option<&Vocabulary> {
-        match &self.model().kind {
-            Kind::Merging(merging) => Some(merging.bpe.vocabulary()),
-            #[cfg(feature = "claude")]
-            Kind::Claude(_) => None,
-        }
+        Some(self.model().merging()?.bpe.vocabulary())
     }
 
     /// Returns a number that clones share, and no other tokenizer at the time.
@@ -142,7 +140,7 @@ fn shipped(encoding: Encoding) -> &'static Model {
     let place = Encoding::ALL.iter().position(|&known| known == encoding);
     MODELS[place.expect("it is one of them")].get(|| {
         let (split, normal) = rules(encoding);
-        Model::new(encoding.name().to_string(), encoding.load(), split, normal)
+        Model::new(encoding.name().to_string(), encoding.load(), split, normal, Prefix::No)
     })
 }
 
@@ -170,6 +168,7 @@ fn rules(encoding: Encoding) -> (Split, Normal) {
 
 /// How a tokenizer splits a text before it merges.
 #[derive(Debug)]
+#[allow(dead_code)] // which are made depends on the features
 pub(crate) enum Split {
     Cl100k,
     O200k,
@@ -251,7 +250,13 @@ pub(crate) struct Merging {
 }
 
 impl Model {
-    pub(crate) fn new(name: String, vocabulary: Vocabulary, split: Split, normal: Normal) -> Self {
+    pub(crate) fn new(
+        name: String,
+        vocabulary: Vocabulary,
+        split: Split,
+        normal: Normal,
+        prefix: Prefix,
+    ) -> Self {
         let pieces = matches!(split, Split::Pieces).then(|| Pieces::new(&vocabulary));
         let whole = vocabulary.wholes().iter().map(|whole| whole.len()).max().unwrap_or(0);
         let has_starts = match (&split, &pieces) {
@@ -268,7 +273,7 @@ impl Model {
                 split,
                 normal,
                 pieces,
-                prefix: Prefix::No,
+                prefix,
                 lookups: [const { Mutex::new(None) }; LOOKUPS],
             })),
             bound: if has_starts { Bound::Starts } else { Bound::Longest },
@@ -280,28 +285,30 @@ impl Model {
     #[cfg(feature = "files")]
     pub(super) fn of_file(name: String, read: Read) -> Self {
         let Read { vocabulary, split, normal, prefix } = read;
-        let mut model = Self::new(name, vocabulary, split, normal);
-        if let Kind::Merging(merging) = &mut model.kind {
-            merging.prefix = prefix;
+        Self::new(name, vocabulary, split, normal, prefix)
+    }
+
+    /// Returns how it merges; None for a reconstruction.
+    #[cfg_attr(not(feature = "claude"), allow(clippy::unnecessary_wraps))] // all do
+    pub(crate) fn merging(&self) -> Option<&Merging> {
+        match &self.kind {
+            Kind::Merging(merging) => Some(merging),
+            #[cfg(feature = "claude")]
+            Kind::Claude(_) => None,
         }
-        model
     }
 
     /// Returns whether it counts as the model's own tokenizer does.
     pub(crate) fn is_exact(&self) -> bool {
-        matches!(self.kind, Kind::Merging(_))
+        self.merging().is_some()
     }
 
     /// Returns whether the place between two code points is a safe split: the
     /// parts of the text can be counted one by one there, whatever stands
     /// around it.
     pub(crate) fn is_safe_split(&self, before: u32, behind: u32) -> bool {
-        match &self.kind {
-            Kind::Merging(merging) => merging.is_safe_split(before, behind),
-            // Its frame touches both ends of a text.
-            #[cfg(feature = "claude")]
-            Kind::Claude(_) => false,
-        }
+        // The frame of a reconstruction touches both ends of a text.
+        self.merging().is_some_and(|merging| merging.is_safe_split(before, behind))
     }
 
     /// Returns a lower bound of the count of a text of `chars` code points with
