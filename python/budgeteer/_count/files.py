@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from budgeteer import _external
 from budgeteer._backend import backend
-from budgeteer._codes import CALLABLE
 from budgeteer.errors import CounterError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from budgeteer._count.names import Meaning
 
 _KEPT = 4
 """How many files are kept in memory, of those that were read last: each takes some 20 MB."""
 
 
-def meaning_of(name: str) -> Meaning:
+def tokenizer_of(name: str) -> Any:
     """
-    Return the meaning of ``file:PATH`` or ``hf:PATH``: both are the same.
+    Return the tokenizer of ``file:PATH`` or ``hf:PATH``, which are the same.
+
+    It is the backend's, or a callable where only the package tokenizers can count it.
 
     Raises:
         InvalidArgumentError: There is no such file.
         CounterError: The file cannot be read, or is no tokenizer that can be counted exactly.
 
     """
-    from budgeteer._count.names import Meaning
-
     path = name.partition(":")[2]
     absolute = os.path.abspath(path)  # a pickle may be read in another current directory
     missing = InvalidArgumentError(
@@ -39,7 +35,7 @@ def meaning_of(name: str) -> Meaning:
     if not path or not (os.path.isfile(absolute) or os.path.isdir(absolute)):
         raise missing
     try:
-        return Meaning(opened(absolute), True)
+        return opened(absolute)
     except FileNotFoundError:
         raise missing from None
     except OSError as error:
@@ -48,8 +44,7 @@ def meaning_of(name: str) -> Meaning:
         ) from None
     except CounterError as error:
         # WordPiece, Unigram and other steps: the package that defines them counts them.
-        counter = _external.hf_counter(name, absolute, str(error))
-        return Meaning(CALLABLE, True, 0.0, counter)
+        return _external.hf_counter(name, absolute, str(error))
 
 
 def opened(path: str) -> Any:

@@ -95,7 +95,8 @@ def meaning_of(name: str) -> Meaning | None:
     if name.startswith((FILE, HF)):
         from budgeteer._count import files  # few programs have a tokenizer of their own
 
-        return files.meaning_of(name)
+        found = files.tokenizer_of(name)
+        return Meaning(CALLABLE, True, 0.0, found) if callable(found) else Meaning(found, True)
     if not name.startswith(_PREFIX):
         return None
     try:

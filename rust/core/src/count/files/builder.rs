@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use budgeteer_vocab::Vocabulary;
 
-use super::{damaged, unknown};
+use super::damaged;
 use crate::count::merges::Merges;
 use crate::count::normal::{Normal, Prefix};
 use crate::count::tokenizer::Split;
@@ -142,39 +142,28 @@ impl Builder {
     }
 }
 
-/// Adds tokens, which are given in the order of their ranks. Each is the merge
-/// of two that come before it. Returns the tokens that are not.
-pub(super) fn add_in_order<'a>(
+/// Adds tokens, which are given in the order of their ranks: any two that make a
+/// token may merge. `ranks` has those that are made, or [`NONE`].
+pub(super) fn add_in_order(
     builder: &mut Builder,
-    ranks: &mut HashMap<&'a [u8], u32>,
-    tokens: impl Iterator<Item = &'a [u8]>,
-) -> Result<Vec<&'a [u8]>, Error> {
-    let splits = |token: &'a [u8], ranks: &HashMap<&[u8], u32>| {
-        let split = |at| Some((*ranks.get(&token[..at])?, *ranks.get(&token[at..])?));
-        (1..token.len()).filter_map(split).collect::<Vec<_>>()
-    };
-    let mut unmade = Vec::new();
-    for token in tokens {
+    tokens: &[&[u8]],
+    ranks: &mut [u32],
+) -> Result<(), Error> {
+    let numbers: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
+    if numbers.len() < tokens.len() {
+        return Err(damaged("it has a token twice"));
+    }
+    let mut merges = Vec::with_capacity(2 * tokens.len());
+    for (token, whole) in tokens.iter().zip(0..) {
         if token.len() > LONGEST {
             return Err(damaged("a token has more than a kilobyte"));
         }
-        let may_merge = |&(left, right): &(u32, u32)| builder.may_merge(left, right);
-        if let Some((left, right)) = splits(token, ranks).into_iter().find(may_merge) {
-            if ranks.insert(token, builder.push(left, right)?).is_some() {
-                return Err(damaged("it has a token twice"));
-            }
-        } else {
-            unmade.push((token, builder.parts.len() + 256));
+        if ranks[whole as usize] != NONE {
+            continue;
         }
+        merges.extend((1..token.len()).filter_map(|at| {
+            Some([*numbers.get(&token[..at])?, *numbers.get(&token[at..])?, whole])
+        }));
     }
-    // Real vocabularies make each token of earlier ones.
-    let is_late = |&(token, made): &(&'a [u8], usize)| {
-        let mut splits = splits(token, ranks).into_iter();
-        splits
-            .any(|(left, right)| left.max(right) as usize >= made && builder.may_merge(left, right))
-    };
-    if unmade.iter().any(is_late) {
-        return Err(unknown("merges of tokens that come later"));
-    }
-    Ok(unmade.into_iter().map(|(token, _)| token).collect())
+    builder.merge(&merges, ranks)
 }

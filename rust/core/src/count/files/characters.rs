@@ -64,20 +64,11 @@ pub(super) fn read(file: &Pieces<'_>, prefix: Prefix) -> Result<Read, Error> {
         }
         builder.merge(&merges, &mut ranks)?;
     } else {
-        merge_all(file, &mut builder, &ranks)?;
+        let tokens: Vec<_> = file.tokens.iter().map(|token| token.as_bytes()).collect();
+        add_in_order(&mut builder, &tokens, &mut ranks)?;
     }
     let vocabulary = builder.finish(Vec::new())?;
     Ok(Read { vocabulary, split: Split::Pieces, normal: Normal::Spaces, prefix })
-}
-
-/// Merges any two tokens that make a token. `ranks` has those of characters.
-fn merge_all(file: &Pieces<'_>, builder: &mut Builder, ranks: &[u32]) -> Result<(), Error> {
-    let known = file.tokens.iter().zip(ranks).filter(|(_, rank)| **rank != NONE);
-    let mut known: HashMap<&[u8], u32> =
-        known.map(|(token, rank)| (token.as_bytes(), *rank)).collect();
-    let longer = file.tokens.iter().filter(|token| token.chars().nth(1).is_some());
-    add_in_order(builder, &mut known, longer.map(|token| token.as_bytes()))?;
-    Ok(())
 }
 
 /// Returns the characters whose runs merge before anything else, up to a

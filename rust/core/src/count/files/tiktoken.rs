@@ -3,13 +3,11 @@
 //!
 //! The pattern is not in the file. It is known for the files that are known.
 
-use std::collections::HashMap;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use highway::{HighwayHash, HighwayHasher};
 
-use super::builder::{Builder, Read, add_in_order};
+use super::builder::{Builder, NONE, Read, add_in_order};
 use super::{damaged, unknown};
 use crate::count::normal::{Normal, Prefix};
 use crate::count::pretokenize::regex::Patterns;
@@ -53,24 +51,25 @@ pub(super) fn vocabulary(
     if tokens.windows(2).any(|pair| pair[0].0 == pair[1].0) {
         return Err(damaged("it has a rank twice"));
     }
-    let mut ranks: HashMap<&[u8], u32> = HashMap::with_capacity(tokens.len());
-    for (_, token) in &tokens {
-        if let [byte] = **token
-            && ranks.insert(token, byte.into()).is_some()
-        {
-            return Err(damaged("it has a token twice"));
+    let tokens: Vec<&[u8]> = tokens.iter().map(|(_, token)| token.as_slice()).collect();
+    let mut ranks = vec![NONE; tokens.len()];
+    let mut found = [false; 256];
+    for (token, rank) in tokens.iter().zip(&mut ranks) {
+        if let [byte] = **token {
+            *rank = byte.into();
+            found[usize::from(byte)] = true;
         }
     }
     // Every byte that is in UTF-8.
-    if let Some(byte) = (0..=0xF4_u8).find(|byte| {
-        !matches!(byte, 0xC0 | 0xC1) && !ranks.contains_key(std::slice::from_ref(byte))
-    }) {
+    if let Some(byte) =
+        (0..=0xF4_u8).find(|byte| !matches!(byte, 0xC0 | 0xC1) && !found[usize::from(*byte)])
+    {
         return Err(unknown(&format!("the byte {byte:#04x} is no token")));
     }
     let mut builder = Builder::new(tokens.len());
-    let longer = tokens.iter().map(|(_, token)| token.as_slice()).filter(|token| token.len() > 1);
-    let wholes = add_in_order(&mut builder, &mut ranks, longer)?;
-    builder.finish(wholes.into_iter().map(Into::into).collect())
+    add_in_order(&mut builder, &tokens, &mut ranks)?;
+    let wholes = tokens.iter().zip(&ranks).filter(|(_, rank)| **rank == NONE);
+    builder.finish(wholes.map(|(token, _)| (*token).into()).collect())
 }
 
 /// The hashes of the ranks that are known: of Llama 3, Qwen 2, GLM 4 and Kimi
