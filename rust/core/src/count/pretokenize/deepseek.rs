@@ -21,6 +21,21 @@ pub(crate) struct DeepSeek;
 /// The characters of a word.
 const WORD: u8 = LETTER | Class::MARK;
 
+/// The classes of the characters of ASCII, and none for other bytes.
+const ASCII: [u8; 256] = {
+    let mut ascii = [0; 256];
+    let mut nth = 0;
+    while nth < budgeteer_vocab::CLASSES.len() {
+        let (mut code, last, class) = budgeteer_vocab::CLASSES[nth];
+        while code <= last && code < 0x80 {
+            ascii[code as usize] = class;
+            code += 1;
+        }
+        nth += 1;
+    }
+    ascii
+};
+
 impl Pattern for DeepSeek {
     fn end(self, classes: &Classes, text: &[u8], at: usize) -> usize {
         let (class, size) = classes.at(text, at);
@@ -53,16 +68,30 @@ impl Part<'_> {
         is_in.then_some((class, size))
     }
 
+    #[inline]
     fn is(self, at: usize, wanted: u8) -> bool {
         self.at(at).is_some_and(|(class, _)| class & wanted != 0)
     }
 
-    /// Returns where a run of characters of `wanted` classes ends.
+    /// Returns where a run of characters of `wanted` classes ends, which are
+    /// not those of numbers.
+    #[inline]
     fn run(self, mut at: usize, wanted: u8) -> usize {
-        while let Some((_, size)) = self.at(at).filter(|(class, _)| class & wanted != 0) {
-            at += size;
+        loop {
+            if !self.is_east_asian {
+                while self.text.get(at).is_some_and(|&byte| ASCII[usize::from(byte)] & wanted != 0)
+                {
+                    at += 1;
+                }
+            }
+            if self.text.get(at).is_none_or(u8::is_ascii) {
+                return at;
+            }
+            match self.at(at) {
+                Some((class, size)) if class & wanted != 0 => at += size,
+                _ => return at,
+            }
         }
-        at
     }
 
     fn end(self, at: usize, class: u8, behind: usize) -> usize {
@@ -127,6 +156,7 @@ impl Part<'_> {
 }
 
 /// Returns whether the character at `at` is in the range of the second pattern.
+#[inline]
 fn is_east_asian(text: &[u8], at: usize) -> bool {
     match text[at..] {
         // U+3040 to U+30FF.
