@@ -68,9 +68,16 @@ impl Part<'_> {
         is_in.then_some((class, size))
     }
 
+    /// Returns whether a character of `wanted` classes is at `at`, which are
+    /// not those of numbers.
     #[inline]
     fn is(self, at: usize, wanted: u8) -> bool {
-        self.at(at).is_some_and(|(class, _)| class & wanted != 0)
+        match self.text.get(at) {
+            Some(&byte) if byte.is_ascii() => {
+                !self.is_east_asian && ASCII[usize::from(byte)] & wanted != 0
+            }
+            _ => self.at(at).is_some_and(|(class, _)| class & wanted != 0),
+        }
     }
 
     /// Returns where a run of characters of `wanted` classes ends, which are
@@ -95,6 +102,9 @@ impl Part<'_> {
     }
 
     fn end(self, at: usize, class: u8, behind: usize) -> usize {
+        if class & WORD != 0 {
+            return self.run(behind, WORD);
+        }
         let first = self.text[at];
         if first.is_ascii_punctuation() {
             let letters = self.text[behind..].iter().take_while(|byte| byte.is_ascii_alphabetic());
@@ -102,9 +112,6 @@ impl Part<'_> {
             if letters > 0 {
                 return behind + letters;
             }
-        }
-        if class & WORD != 0 {
-            return self.run(behind, WORD);
         }
         if class & Class::SIGN != 0 {
             return self.signs(behind);
@@ -119,6 +126,7 @@ impl Part<'_> {
     }
 
     /// Returns where punctuation and symbols end, with the line ends behind.
+    #[inline]
     fn signs(self, at: usize) -> usize {
         let end = self.run(at, Class::SIGN);
         end + self.text[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
@@ -126,19 +134,16 @@ impl Part<'_> {
 
     /// Returns where the whitespace at `at` ends.
     fn space(self, at: usize) -> usize {
-        let (mut end, mut last, mut behind_newline) = (at, at, None);
-        while let Some((class, size)) = self.at(end).filter(|(class, _)| class & SPACE != 0) {
-            last = end;
-            end += size;
-            if class & Class::NEWLINE != 0 {
-                behind_newline = Some(end);
-            }
+        let end = self.run(at, SPACE);
+        let blanks = &self.text[at..end];
+        if let Some(newline) = blanks.iter().rposition(|byte| matches!(byte, b'\r' | b'\n')) {
+            return at + newline + 1;
         }
-        match behind_newline {
-            Some(end) => end,
+        let is_start = |byte: &u8| byte & 0xC0 != 0x80;
+        match blanks.iter().rposition(is_start) {
             // The end of the part is for the pattern the end of the text.
-            None if last == at || self.at(end).is_none() => end,
-            None => last,
+            Some(last) if last > 0 && self.at(end).is_some() => at + last,
+            _ => end,
         }
     }
 
