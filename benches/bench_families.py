@@ -271,7 +271,7 @@ class Rounds:
             raise UnsupportedError(f"not done after {PATIENCE} seconds") from None
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
-            said = lines[-1].removeprefix("__main__.UnsupportedError: ") if lines else ""
+            said = lines[-1].rpartition("UnsupportedError: ")[2] if lines else ""
             raise UnsupportedError(said or f"the process ended with {done.returncode}")
         return json.loads(done.stdout.splitlines()[-1])
 

@@ -1,4 +1,4 @@
-//! The pattern of DeepSeek V3 and after. It splits thrice, the pieces of one
+//! The pattern of `DeepSeek` V3 and after. It splits thrice, the pieces of one
 //! pattern by the next:
 //!
 //! ```text
@@ -14,7 +14,7 @@
 use super::{LETTER, Pattern, SPACE, digits};
 use crate::text::classes::{Class, Classes};
 
-/// The pattern of DeepSeek V3.
+/// The pattern of `DeepSeek` V3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeepSeek;
 
@@ -164,10 +164,11 @@ impl Part<'_> {
 #[inline]
 fn is_east_asian(text: &[u8], at: usize) -> bool {
     match text[at..] {
-        // U+3040 to U+30FF.
-        [0xE3, 0x81..=0x83, ..] => true,
-        // U+4E00 to U+9FA5.
-        [0xE4, 0xB8..=0xBF, ..] | [0xE5..=0xE8, ..] | [0xE9, 0x80..=0xBD, ..] => true,
+        // U+3040 to U+30FF, and U+4E00 to U+9FA5.
+        [0xE3, 0x81..=0x83, ..]
+        | [0xE4, 0xB8..=0xBF, ..]
+        | [0xE5..=0xE8, ..]
+        | [0xE9, 0x80..=0xBD, ..] => true,
         [0xE9, 0xBE, last, ..] => last <= 0xA5,
         _ => false,
     }
