@@ -27,6 +27,7 @@ import functools
 import gc
 import gzip
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -35,7 +36,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -288,10 +289,12 @@ class Rounds:
         pairs = zip(self.times[over], self.times[under], strict=True)
         return statistics.median(a / b for a, b in pairs)
 
-    def measure(self, encoding: str) -> None:
+    def measure(self, encoding: str, kinds: Iterable[str]) -> None:
         """Measure an encoding once."""
-        for kind in ("english", "mixed"):
+        for kind in kinds:
             for name in COUNTERS:
+                if importlib.util.find_spec(name) is None:
+                    self.missing[encoding, name] = "it is not installed"
                 if (encoding, name) in self.missing:
                     continue
                 try:
@@ -305,6 +308,10 @@ class Rounds:
             if names:
                 for name, time in self.process("warm", kind, encoding, *names).items():
                     self.add(kind, "warm", encoding, name, time=time)
+        self.measure_rest(encoding)
+
+    def measure_rest(self, encoding: str) -> None:
+        """Measure packing and loading once."""
         cases = [
             ("packing", ranking, file) for ranking in ("keyword", "default") for file in (0, 1)
         ]
@@ -386,10 +393,9 @@ def main() -> None:
         return
 
     encodings = ["qwen2"] if arguments.smoke else arguments.encodings.split(",")
-    chunks = {
-        "english": cut(real_text())[:PACK],
-        "mixed": mixed_chunks(arguments.languages, PACK),
-    }
+    chunks = {"english": cut(real_text())[:PACK]}
+    if not arguments.smoke:
+        chunks["mixed"] = mixed_chunks(arguments.languages, PACK)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind, texts in chunks.items():
@@ -397,7 +403,7 @@ def main() -> None:
         rounds = Rounds(folder, make_folder(folder, arguments.vocabularies))
         for _ in range(1 if arguments.smoke else arguments.rounds):
             for encoding in encodings:
-                rounds.measure(encoding)
+                rounds.measure(encoding, chunks)
         sizes = {kind: len("".join(texts).encode()) for kind, texts in chunks.items()}
         report(rounds, sizes, encodings)
 
