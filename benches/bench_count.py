@@ -1,6 +1,8 @@
 """
 Exact counting beside tiktoken and gigatoken, interleaved in one run.
 
+`bench_families.py` has the other tokenizers, beside more packages.
+
     python benches/bench_count.py [--rounds N] [--chunks N] [--smoke]
 
 The chunks have 800 characters each, from the files of Python and of installed packages: prose,

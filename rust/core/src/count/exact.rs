@@ -198,10 +198,23 @@ impl Task<'_> {
         lookup: &mut Lookup,
         mut count: u64,
     ) -> Option<u64> {
+        /// How many bytes are read where a short pretoken starts.
+        const READ: usize = 16;
+        let Self { bpe, classes, text, .. } = self;
         let mut at = 0;
-        while at < self.text.len() {
-            let end = pattern.end(self.classes, self.text, at);
-            count += lookup.count(self.bpe, &self.text[at..end], self.stop) as u64;
+        while at < text.len() {
+            let end = pattern.end(classes, text, at);
+            let tokens = match (end - at, text.get(at..at + READ)) {
+                (1, _) => 1,
+                (2, _) => bpe.count_two([text[at], text[at + 1]]),
+                // SAFETY: `rest` has that many bytes, and the pretoken is in the text.
+                #[allow(unsafe_code)]
+                (length, Some(rest)) => unsafe {
+                    lookup.count_at(bpe, rest.as_ptr(), length, self.stop)
+                },
+                _ => lookup.count(bpe, &text[at..end], self.stop),
+            };
+            count += tokens as u64;
             if count > self.limit || self.stop.load(Ordering::Relaxed) {
                 return None;
             }

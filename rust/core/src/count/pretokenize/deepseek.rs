@@ -1,4 +1,4 @@
-//! The pattern of DeepSeek V3 and after. It splits thrice, the pieces of one
+//! The pattern of `DeepSeek` V3 and after. It splits thrice, the pieces of one
 //! pattern by the next:
 //!
 //! ```text
@@ -14,12 +14,27 @@
 use super::{LETTER, Pattern, SPACE, digits};
 use crate::text::classes::{Class, Classes};
 
-/// The pattern of DeepSeek V3.
+/// The pattern of `DeepSeek` V3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeepSeek;
 
 /// The characters of a word.
 const WORD: u8 = LETTER | Class::MARK;
+
+/// The classes of the characters of ASCII, and none for other bytes.
+const ASCII: [u8; 256] = {
+    let mut ascii = [0; 256];
+    let mut nth = 0;
+    while nth < budgeteer_vocab::CLASSES.len() {
+        let (mut code, last, class) = budgeteer_vocab::CLASSES[nth];
+        while code <= last && code < 0x80 {
+            ascii[code as usize] = class;
+            code += 1;
+        }
+        nth += 1;
+    }
+    ascii
+};
 
 impl Pattern for DeepSeek {
     fn end(self, classes: &Classes, text: &[u8], at: usize) -> usize {
@@ -53,19 +68,43 @@ impl Part<'_> {
         is_in.then_some((class, size))
     }
 
+    /// Returns whether a character of `wanted` classes is at `at`, which are
+    /// not those of numbers.
+    #[inline]
     fn is(self, at: usize, wanted: u8) -> bool {
-        self.at(at).is_some_and(|(class, _)| class & wanted != 0)
+        match self.text.get(at) {
+            Some(&byte) if byte.is_ascii() => {
+                !self.is_east_asian && ASCII[usize::from(byte)] & wanted != 0
+            }
+            _ => self.at(at).is_some_and(|(class, _)| class & wanted != 0),
+        }
     }
 
-    /// Returns where a run of characters of `wanted` classes ends.
+    /// Returns where a run of characters of `wanted` classes ends, which are
+    /// not those of numbers.
+    #[inline]
     fn run(self, mut at: usize, wanted: u8) -> usize {
-        while let Some((_, size)) = self.at(at).filter(|(class, _)| class & wanted != 0) {
-            at += size;
+        loop {
+            if !self.is_east_asian {
+                while self.text.get(at).is_some_and(|&byte| ASCII[usize::from(byte)] & wanted != 0)
+                {
+                    at += 1;
+                }
+            }
+            if self.text.get(at).is_none_or(u8::is_ascii) {
+                return at;
+            }
+            match self.at(at) {
+                Some((class, size)) if class & wanted != 0 => at += size,
+                _ => return at,
+            }
         }
-        at
     }
 
     fn end(self, at: usize, class: u8, behind: usize) -> usize {
+        if class & WORD != 0 {
+            return self.run(behind, WORD);
+        }
         let first = self.text[at];
         if first.is_ascii_punctuation() {
             let letters = self.text[behind..].iter().take_while(|byte| byte.is_ascii_alphabetic());
@@ -73,9 +112,6 @@ impl Part<'_> {
             if letters > 0 {
                 return behind + letters;
             }
-        }
-        if class & WORD != 0 {
-            return self.run(behind, WORD);
         }
         if class & Class::SIGN != 0 {
             return self.signs(behind);
@@ -90,6 +126,7 @@ impl Part<'_> {
     }
 
     /// Returns where punctuation and symbols end, with the line ends behind.
+    #[inline]
     fn signs(self, at: usize) -> usize {
         let end = self.run(at, Class::SIGN);
         end + self.text[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
@@ -97,19 +134,16 @@ impl Part<'_> {
 
     /// Returns where the whitespace at `at` ends.
     fn space(self, at: usize) -> usize {
-        let (mut end, mut last, mut behind_newline) = (at, at, None);
-        while let Some((class, size)) = self.at(end).filter(|(class, _)| class & SPACE != 0) {
-            last = end;
-            end += size;
-            if class & Class::NEWLINE != 0 {
-                behind_newline = Some(end);
-            }
+        let end = self.run(at, SPACE);
+        let blanks = &self.text[at..end];
+        if let Some(newline) = blanks.iter().rposition(|byte| matches!(byte, b'\r' | b'\n')) {
+            return at + newline + 1;
         }
-        match behind_newline {
-            Some(end) => end,
+        let is_start = |byte: &u8| byte & 0xC0 != 0x80;
+        match blanks.iter().rposition(is_start) {
             // The end of the part is for the pattern the end of the text.
-            None if last == at || self.at(end).is_none() => end,
-            None => last,
+            Some(last) if last > 0 && self.at(end).is_some() => at + last,
+            _ => end,
         }
     }
 
@@ -127,14 +161,15 @@ impl Part<'_> {
 }
 
 /// Returns whether the character at `at` is in the range of the second pattern.
+#[inline]
 fn is_east_asian(text: &[u8], at: usize) -> bool {
     match text[at..] {
         // U+3040 to U+30FF, and U+4E00 to U+9FA5.
         [0xE3, 0x81..=0x83, ..]
         | [0xE4, 0xB8..=0xBF, ..]
         | [0xE5..=0xE8, ..]
-        | [0xE9, 0x80..=0xBD, ..]
-        | [0xE9, 0xBE, ..=0xA5, ..] => true,
+        | [0xE9, 0x80..=0xBD, ..] => true,
+        [0xE9, 0xBE, last, ..] => last <= 0xA5,
         _ => false,
     }
 }

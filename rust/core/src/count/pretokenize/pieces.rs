@@ -1,5 +1,5 @@
 //! Splitting for tokenizers that merge across a whole text, as those of
-//! SentencePiece do.
+//! `SentencePiece` do.
 //!
 //! They have no pattern. But no merge goes across two characters that are side
 //! by side in no token. So the text is split there, wherever that is, and counts
