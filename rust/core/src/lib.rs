@@ -54,7 +54,7 @@ pub use chunk::{Batch, Chunk, Document, Documents};
 pub use corpus::Index;
 pub use corpus::documents::{Corpus, Saved};
 pub use corpus::file::Stored;
-pub use count::{CacheInfo, Estimate, Exact, TokenCounter, Tokenizer};
+pub use count::{Basis, CacheInfo, Estimate, Exact, TokenCounter, Tokenizer};
 pub use dropped::{DroppedChunk, DroppedChunks};
 pub use error::{Error, ErrorKind};
 pub use images::{Detail, Image};
