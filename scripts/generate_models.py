@@ -292,8 +292,8 @@ A file of its family counts for a model only if it is sure.
 The measured factors come from the Universal Declaration of Human Rights in 501 languages, whole
 and in pieces of 1,000 characters; 15,450 English passages and questions (Natural Questions,
 HotpotQA, Cranfield, CACM), some of two words; and 1,758 files of Python's standard library. A
-factor is the least step of 0.05 at which no count of these, rounded up, is too low. The base is the
-encoding that costs least so: the first 100,000 tokens of Llama 3 and all of Phi 4 are those of
+factor is the least step of 0.05 at which no count of these, rounded up, is too low. The base is
+the encoding that costs least so: the first 100,000 tokens of Llama 3 and all of Phi 4 are those of
 cl100k_base, and all pieces of Gemma 3 but unused ones are those of Gemma 4. Over o200k_base the
 same took 7.3 for Llama 3, 3.1 for Kimi and 6.8 for Mistral V3.
 """

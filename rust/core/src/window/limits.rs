@@ -575,12 +575,27 @@ fn is_new(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "cl100k")]
+    use crate::count::TokenCounter;
 
     #[test]
     fn tables_are_sorted() {
         assert!(MODELS.is_sorted_by(|a, b| a.0 < b.0));
         for table in [ALIASES, ENCODING_OF_MODEL] {
             assert!(table.is_sorted_by(|a, b| a.0 < b.0));
+        }
+    }
+
+    /// Whatever vocabularies are in the binary, an estimate errs high where the
+    /// model's own is missing.
+    #[cfg(feature = "cl100k")]
+    #[test]
+    fn every_model_is_counted() {
+        for row in MODELS {
+            let (limits, counter) = (row.limits(row.0), row.limits(row.0).counter().unwrap());
+            let has_own = limits.encoding.as_deref().is_some_and(|name| native(name).is_some());
+            assert!(has_own || !counter.is_exact(), "{}", row.0);
+            assert!(has_own || counter.count("Hello, world!") == 9, "{}", row.0);
         }
     }
 
