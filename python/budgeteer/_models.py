@@ -55,6 +55,8 @@ NATIVE = {
     "cl100k_base": "cl100k_base",
     "o200k_base": "o200k_base",
     "o200k_harmony": "o200k_base",  # differs in special tokens only, which count as text
+    **{name: name for name in ("qwen2", "qwen3.5", "deepseek", "glm4", "tekken", "gemma4")},
+    **{name: name for name in ("claude3", "claude4.7", "claude4.8")},
 }
 """The native counter of an encoding, if it has one."""
 

@@ -19,6 +19,10 @@ import embedding_server
 import vocabulary as vocabularies
 from support import BACKENDS, FACADES, using
 
+# No test finds the tokenizers of the machine that it runs on.
+os.environ.pop("BUDGETEER_TOKENIZERS", None)
+os.environ["HF_HUB_CACHE"] = os.devnull
+
 settings.register_profile("default", max_examples=100, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=5_000, deadline=None)

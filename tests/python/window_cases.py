@@ -84,6 +84,10 @@ ODD_NAMES = [
     *("qwen3:8b", "Qwen/Qwen2.5-7B-Instruct", "mistralai/Mistral-7B-Instruct-v0.3", "kimi-x"),
     *("mixtral:8x7b", "x/Ministral-9", "gemma2:9b", "codellama:13b", "Llama-2-7b", "notllama-3"),
     *("us.meta.llama3-2-3b-instruct-v1:0", "deepseek-r1:14b", "deepseek-coder-v9", "my_glm.4"),
+    *("Qwen/Qwen3-8B", "deepseek-r1-distill-qwen-32b", "deepseek-r1-distill-llama-70b"),
+    *("deepseek-r1:70b", "DeepSeek-R1:32b-q4", "glm-4.7-flash", "phi-4-mini", "phi-4-x"),
+    *("deepseek-v3-0324", "glm-4.5-air-fp8", "gemma-4-27b", "gemma-40", "devstral-2", "qwen3.9-x"),
+    *("my-llama3-qwen2", "qwen2-qwen2.5", "x.qwen3-8b", "us.meta.llama3-9", "mistral-nemo_x"),
     *("mistralai/other-3", "é" * 199 + "-qwen", "é" * 190 + "-qwen", "gpt-oss:20b", "\u212aimi-2"),
 ]
 
@@ -463,7 +467,13 @@ def counters():
     text = "Hello, world! Green tea is mild: 緑茶 🍵, 12.50 € — def tea(): pass"
     answers = [(name, get_counter(model_limits(name))) for name in dict.fromkeys(names)]
     return [
-        {"name": name, "text": text, "tokens": it.count(text), "is_exact": it.is_exact}
+        {
+            "name": name,
+            "text": text,
+            "tokens": it.count(text),
+            "is_exact": it.is_exact,
+            "basis": it.basis,
+        }
         for name, it in answers
     ]
 

@@ -4,7 +4,7 @@
 
 mod cases;
 
-use budgeteer::{Calibration, ErrorKind, Estimate, TokenCounter};
+use budgeteer::{Basis, Calibration, ErrorKind, Estimate, TokenCounter};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -53,7 +53,8 @@ fn counts() {
                 limited.as_u64().map(|_| number(limited)),
                 counter.count_till_limit(text, 25)
             );
-            assert_eq!(number(count), counter.to_shared().unwrap().count(text));
+            let shared = counter.to_shared().unwrap();
+            assert_eq!((number(count), counter.basis()), (shared.count(text), shared.basis()));
         }
     }
 }
@@ -116,6 +117,7 @@ fn quantiles() {
 fn no_drift_changes_nothing() {
     let exact = budgeteer::Exact::new(budgeteer::Encoding::O200k);
     let same = learned(&[(8_000, 8_000)]).counter(MODEL, exact.clone());
+    assert_eq!(Basis::Exact, same.basis());
     assert!(same.is_exact() && same.native() == exact.native());
     let other = learned(&[(8_000, 9_000)]).counter(MODEL, exact);
     assert!(!other.is_exact() && other.native().is_none());

@@ -414,7 +414,7 @@ fn given_a_model_when_making_a_service_then_its_limits_are_known_or_estimated() 
     assert_eq!((900, 100), (limits.context_window, limits.max_output_tokens));
     assert_eq!(2, limits.counter().count("green tea"));
 
-    let settings = LlmSettings::new("mistral-large-latest");
+    let settings = LlmSettings::new("command-a-03-2025");
     assert!(RetrievalService::new(Fake::default(), settings.clone()).is_ok());
     let estimated = settings.limits().unwrap();
     assert!(!estimated.counter().is_exact());

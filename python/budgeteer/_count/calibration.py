@@ -14,6 +14,7 @@ from typing import TypeAlias
 from budgeteer import _validate
 from budgeteer._codes import CALLABLE
 from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.learned import Learned, scaled
 from budgeteer._count.limits import ModelLimits
 from budgeteer._process import renew
 from budgeteer._public import public
@@ -72,7 +73,7 @@ class Correction:
             12
 
         """
-        return self.frame_tokens + _scaled(_validate.tokens("estimated", estimated), self.scale)
+        return self.frame_tokens + scaled(_validate.tokens("estimated", estimated), self.scale)
 
 
 @public("budgeteer")
@@ -236,11 +237,11 @@ class Calibration:
         """
         key, raw = _key_and_counter(model, counter)
         learned = self._correction(key)
-        scale = 1.0 if learned is None else learned.scale
+        scale, pairs = (1.0, 0) if learned is None else (learned.scale, learned.pairs)
         observer = _Observer(self, key, scale)
         if scale == 1:
             return replace(raw, _observer=observer)
-        return TokenCounter(raw.name, False, CALLABLE, 0.0, Learned(raw, scale), observer)
+        return TokenCounter(raw.name, False, CALLABLE, 0.0, Learned(raw, scale, pairs), observer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         r"""
@@ -334,17 +335,6 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """Counts by another counter, times a scale, rounded up: a picklable callable."""
-
-    counter: TokenCounter
-    scale: float
-
-    def __call__(self, text: str) -> int:
-        return _scaled(self.counter.count(text), self.scale)
-
-
-@dataclass(frozen=True, slots=True)
 class _Observer:
     """Teaches a calibration from counts of a corrected counter. A copy by pickle is None."""
 
@@ -422,12 +412,6 @@ def _fitted(pairs: list[Pair], quantile: float) -> Correction:
     if is_frame and _STEPS * _STEPS * (frame + middle) <= (_STEPS + 1) * cost:
         return Correction(1.0, frame, n)
     return Correction(-scale / _STEPS, best, n)
-
-
-def _scaled(count: int, scale: float) -> int:
-    """Return a count times a scale, rounded up, exactly."""
-    times, parts = scale.as_integer_ratio()
-    return -(-times * count // parts)
 
 
 def _raw(count: int, scale: float) -> int:

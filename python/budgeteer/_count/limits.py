@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from budgeteer import _models, _validate
-from budgeteer._count import model_names, models_file
+from budgeteer._count import model_names, models_file, ways
 from budgeteer._count.names import NAMES, meaning_of
 from budgeteer._log import log
 from budgeteer._process import call_in_child
@@ -32,7 +32,7 @@ VARIABLE = "BUDGETEER_MODELS"
 
 _WARNED_MAX = 1_000
 _FACTOR_MIN, _FACTOR_MAX = 0.01, 100.0
-_UNPUBLISHED = ("claude", "gemini", "grok")
+_UNPUBLISHED = ("claude", "grok")
 """What is in the names of models whose tokenizers nobody published."""
 
 
@@ -190,12 +190,12 @@ def _unknown(name: str) -> ModelLimits:
 
 
 def _counting_of_unknown(name: str) -> tuple[str | None, float | None]:
-    """Return tiktoken's encoding of a model, or the factor of its family; None without both."""
+    """Return how tiktoken or the family of a model counts; None without both."""
     encoding = _tiktokens(name)
     if encoding is not None:
         return encoding, None
-    factor = model_names.family_factor(name, _table().families)
-    return (None, None) if factor is None else (_table().unknown.encoding, factor)
+    way = ways.of_family(name)
+    return (None, None) if way is None else (way.encoding, way.calibration)
 
 
 def _tiktokens(name: str) -> str | None:
@@ -229,11 +229,8 @@ def warn_of_estimate(name: str, encoding: str, factor: float) -> None:
     """Warn once that the model *name* counts by an estimate; not of a caller's own factor."""
     if name in _warned:
         return
-    shipped = _find(name)
-    known = shipped[0] if shipped else _unknown(name)
-    is_native = known.encoding in _models.NATIVE
-    expected = (known.encoding, known.calibration) if is_native else unknown_encoding()
-    if (encoding, factor) != expected:
+    known = shipped(name)
+    if (encoding, factor) != (known.encoding, known.calibration):
         return
     if known.guessed_from is not None:
         _warn_of_guess(known)
@@ -250,6 +247,24 @@ def warn_of_estimate(name: str, encoding: str, factor: float) -> None:
         )
 
 
+def shipped(name: str) -> ModelLimits:
+    """Return what is shipped of a model, with what counts for it here."""
+    found = _find(name)
+    known = found[0] if found else _unknown(name)
+    if known.encoding in _models.NATIVE:
+        return known
+    encoding, factor = unknown_encoding()
+    return replace(known, encoding=encoding, calibration=factor)
+
+
+def source_of_factor(name: str, encoding: str, factor: float) -> str:
+    """Return where the factor of a model comes from."""
+    known = shipped(name)
+    if (encoding, factor) != (known.encoding, known.calibration):
+        return "stated by the caller"
+    return ways.source_of(name, encoding, factor, known.guessed_from)
+
+
 def exact_remedy(name: str) -> str:
     """Return what counts exactly for a model that is not native, or what changes its factor."""
     encoding = _tiktokens(name)
@@ -260,7 +275,10 @@ def exact_remedy(name: str) -> str:
             "its tokenizer is not published: register_model(..., calibration=...) changes the "
             "factor"
         )
-    return "'hf:PATH' counts exactly with its tokenizer.json, where that is published"
+    return (
+        "'file:PATH' counts exactly with its tokenizer.json, where that is published, and so does "
+        "its name where a folder in BUDGETEER_TOKENIZERS has it"
+    )
 
 
 def _is_new(name: str) -> bool:
@@ -404,7 +422,7 @@ def _find(
     name: str, own: tuple[Mapping[str, ModelLimits], ...] = ()
 ) -> tuple[ModelLimits, bool] | None:
     """Return the limits of *name*, from *own* or as shipped, and whether they are from *own*."""
-    for candidate in model_names.beginnings(name, _table().prefixes):
+    for candidate in model_names.beginnings(name, ways.prefixes()):
         found = _known(candidate, name, own) or _known(model_names.fold(candidate), name, own)
         if found is not None:
             return found
@@ -433,8 +451,11 @@ def _known(
     if limits is None:
         return None
     encoding = _tiktokens(name)  # tiktoken's names come first
+    way = ways.of_family(name, model_names.fold(candidate))  # a longer name knows more
     if encoding is not None:
         limits = replace(limits, encoding=encoding, calibration=None)
+    elif way is not None:
+        limits = replace(limits, encoding=way.encoding, calibration=way.calibration)
     return replace(limits, name=name), False
 
 
@@ -445,27 +466,26 @@ def _add(read: Mapping[str, ModelLimits]) -> None:
 
 
 class _Table(NamedTuple):
-    """What is shipped: models, their other names, prefixes, families, and what is not known."""
+    """What is shipped of limits: models, their other names, and what is not known."""
 
     models: dict[str, ModelLimits]
     aliases: dict[str, str]
-    prefixes: tuple[str, ...]
-    families: dict[str, float]
     unknown: ModelLimits
 
 
 @cache
 def _table() -> _Table:
-    import json  # slow to load with pathlib, and many programs name no model
-    from pathlib import Path
+    document = ways.document()
 
-    document = json.loads(Path(__file__).with_name("models.json").read_text("utf-8"))
+    def limits(name: str, counting: str, **fields: Any) -> ModelLimits:
+        encoding, factor, _ = ways.known()[counting]
+        return ModelLimits(name=name, encoding=encoding, calibration=factor, **fields)
+
     models = {
-        name: ModelLimits(name=name, known=True, **fields)
-        for name, fields in document["models"].items()
+        name: limits(name, known=True, **fields) for name, fields in document["models"].items()
     }
-    unknown = ModelLimits(
-        name="",
+    unknown = limits(
+        "",
         max_input_tokens=document["unknown"]["context_window"],
         max_output_tokens=None,
         provider=None,
@@ -473,8 +493,7 @@ def _table() -> _Table:
         source="unknown",
         **document["unknown"],
     )
-    prefixes = tuple(document["prefixes"])
-    return _Table(models, document["aliases"], prefixes, document["families"], unknown)
+    return _Table(models, document["aliases"], unknown)
 
 
 def _environment() -> dict[str, ModelLimits]:

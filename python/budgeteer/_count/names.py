@@ -36,18 +36,17 @@ ENCODINGS = {
     "glm4": GLM4,
     "tekken": TEKKEN,
     "gemma4": GEMMA4,
+    "claude3": CLAUDE3,
+    "claude4.7": CLAUDE47,
+    "claude4.8": CLAUDE48,
 }
-"""The native encodings."""
-
-RECONSTRUCTIONS = {"claude3": CLAUDE3, "claude4.7": CLAUDE47, "claude4.8": CLAUDE48}
-"""What stands for tokenizers that are not public: counts that were reconstructed from others."""
+"""The native encodings, and the reconstructions of others."""
 
 Estimator: TypeAlias = Literal["chars_div4", "words", "whitespace"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 
 NAMES = (
     *ENCODINGS,
-    *RECONSTRUCTIONS,
     *("chars_div4", "words", "whitespace", "chars_per_token:X"),
     *("tiktoken:NAME", "file:PATH", "hf:PATH"),
 )
@@ -85,7 +84,7 @@ def meaning_of(name: str) -> Meaning | None:
         CounterError: A package or file that it needs is not installed or cannot be read.
 
     """
-    for kinds in (ENCODINGS, RECONSTRUCTIONS, _ESTIMATES):
+    for kinds in (ENCODINGS, _ESTIMATES):
         if name in kinds:
             return Meaning(kinds[name], kinds is ENCODINGS)
     if name.startswith(TIKTOKEN):

@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from budgeteer import _validate
-from budgeteer._count.calibration import Calibration, Correction, Learned
+from budgeteer._count.calibration import Calibration, Correction
 from budgeteer._count.counter import Calibrated, TokenCounter
+from budgeteer._count.learned import Learned
 from budgeteer._log import log
 from budgeteer._messages.messages import count_messages
 from budgeteer._pack.packer import Packer, prepared_of

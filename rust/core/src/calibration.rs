@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::count::{Native, TokenCounter};
+use crate::count::{Basis, Native, TokenCounter};
 use crate::error::Error;
 
 const MAX_MODELS: usize = 256;
@@ -409,6 +409,10 @@ impl<C: TokenCounter> TokenCounter for Learned<C> {
 
     fn is_exact(&self) -> bool {
         self.steps == STEPS && self.counter.is_exact()
+    }
+
+    fn basis(&self) -> Basis {
+        if self.steps == STEPS { self.counter.basis() } else { Basis::Learned }
     }
 
     fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {

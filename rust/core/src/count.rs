@@ -65,6 +65,16 @@ pub trait TokenCounter: Sync {
         matches!(self.native(), Some(Native::Exact(exact)) if exact.tokenizer().is_exact())
     }
 
+    /// Returns what the counts rest on. By default that follows from
+    /// [`TokenCounter::is_exact`].
+    fn basis(&self) -> Basis {
+        match self.native() {
+            Some(Native::Estimate(_)) => Basis::Estimate,
+            _ if self.is_exact() => Basis::Exact,
+            _ => Basis::Callable,
+        }
+    }
+
     /// Returns a counter of the same counts that may be kept, or None where this
     /// one is only borrowed, as a closure is. A counter that can be cloned does
     /// well to return its clone: [`Section::chunks`](crate::Section::chunks)
@@ -82,6 +92,33 @@ pub trait TokenCounter: Sync {
     fn native(&self) -> Option<Native> {
         None
     }
+}
+
+/// What counts rest on.
+///
+/// # Examples
+///
+/// ```
+/// use budgeteer::{Basis, Estimate, TokenCounter};
+///
+/// assert_eq!(Estimate::Words.basis(), Basis::Estimate);
+/// assert_eq!((|text: &str| text.len()).basis(), Basis::Callable);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Basis {
+    /// A tokenizer: its vocabulary, or a counter that says it is exact.
+    Exact,
+    /// A vocabulary that was measured, as nobody published it.
+    Reconstruction,
+    /// Bills, by which a counter was corrected.
+    Learned,
+    /// Another model's tokenizer, times a factor that may be 1.
+    Factor,
+    /// A formula.
+    Estimate,
+    /// A function of the caller that does not say it is exact.
+    Callable,
 }
 
 /// A counter that this crate knows.
@@ -138,6 +175,10 @@ macro_rules! forward_counter {
 
             fn is_exact(&self) -> bool {
                 (**self).is_exact()
+            }
+
+            fn basis(&self) -> Basis {
+                (**self).basis()
             }
 
             fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {

@@ -28,6 +28,7 @@ from budgeteer import (
     trim_messages,
 )
 from budgeteer._count import limits as _limits
+from budgeteer._count.names import ENCODINGS
 from budgeteer.window import (
     ModelLimits,
     count_messages,
@@ -76,7 +77,7 @@ def test_unknown_models_have_a_window_and_an_estimate(caplog):
         [limits] = {model_limits("nobody-knows-this") for _ in range(3)}
         assert not get_counter(limits).is_exact
 
-    assert (32_768, 32_768, None, "o200k_base", 1.9, False, None) == (
+    assert (32_768, 32_768, None, "cl100k_base", 2.05, False, None) == (
         limits.context_window, limits.max_input_tokens, limits.max_output_tokens,
         limits.encoding, limits.calibration, limits.known, limits.guessed_from,
     )  # fmt: skip
@@ -116,7 +117,7 @@ def test_the_three_numbers_are_apart():
 
 @pytest.mark.parametrize("name", SHIPPED["models"])
 def test_every_entry_is_sound(name):
-    """Limits are within the window; the encoding is tiktoken's, or an estimate says so."""
+    """Limits are within the window; the encoding is tiktoken's, or the way to count is stated."""
     limits = model_limits(name)
 
     assert 0 < limits.max_input_tokens <= limits.context_window
@@ -125,11 +126,11 @@ def test_every_entry_is_sound(name):
     if known is not None:
         assert (known, None) == (limits.encoding, limits.calibration)
     else:
-        assert "o200k_base" == limits.encoding
-        assert limits.calibration >= 1.0
-        assert any(
-            text.startswith(f"{limits.calibration} tokens")
-            for text in SHIPPED["calibrations"].values()
+        way = SHIPPED["counting"][SHIPPED["models"][name]["counting"]]
+        assert (way["encoding"], way["calibration"]) == (limits.encoding, limits.calibration)
+        assert way["encoding"] in ENCODINGS
+        assert (
+            (way["calibration"] is None) == (way["source"] is None) == get_counter(name).is_exact
         )
     assert limits.source in SHIPPED["sources"]
     assert limits == pickle.loads(pickle.dumps(limits))
@@ -144,13 +145,13 @@ def test_the_table_states_its_source():
     stated = SHIPPED["sources"][source]
     assert f"of litellm {version} (MIT), {date}, SHA-256 " in stated
     assert re.search(r"SHA-256 [0-9a-f]{64}; rules in scripts/generate_models.py", stated)
-    for family in ("llama", "qwen", "deepseek", "mistral", "other"):
-        assert "measured 2026-" in SHIPPED["calibrations"][family]
+    for way in ("llama-3", "qwen?", "gemma-2", "mistral-v3", "kimi-k2", "other"):
+        assert "measured 2026-" in SHIPPED["counting"][way]["source"]
 
 
 def test_an_unknown_model_counts_no_lower_than_a_known_one():
     """Knowing less never packs more: no model of today has a larger factor than an unknown one."""
-    factors = [row["calibration"] or 1.0 for row in SHIPPED["models"].values()]
+    factors = [way["calibration"] or 1.0 for way in SHIPPED["counting"].values()]
 
     assert max(factors) <= model_limits("nobody-knows").calibration
 
@@ -202,29 +203,33 @@ def test_a_packing_by_a_calibrated_counter():
 
 
 @pytest.mark.parametrize(
-    ("name", "factor"),
+    ("name", "encoding", "factor"),
     [
-        *(("llama3.2:3b", 1.4), ("qwen2.5:7b", 1.65), ("deepseek-chat", 1.45)),
-        *(("mistral-large-latest", 1.65), ("mistral:7b", 1.85), ("grok-3", 1.9)),
-        *(("gpt2", 1.9), ("text-davinci-003", 1.9)),
+        *(("llama3.2:3b", "cl100k_base", 1), ("kimi-k3", "cl100k_base", 1.25)),
+        *(("mistral-large-latest", "tekken", 1), ("mistral:7b", "cl100k_base", 2.05)),
+        *(("grok-3", "cl100k_base", 2.05), ("glm-5", "glm4", 1.05)),
+        *(("gpt2", "cl100k_base", 2.05), ("text-davinci-003", "cl100k_base", 2.05)),
     ],
 )
-def test_a_tokenizer_that_is_not_native(name, factor, caplog):
-    """Such a model counts by a factor of o200k_base, says so, and is warned of once."""
+def test_a_tokenizer_that_is_not_native(name, encoding, factor, caplog):
+    """Such a model counts by a factor of a relative, says so, and is warned of once."""
     text = "Green tea is mild, and black tea is strong. " * 20
-    exact = get_counter("o200k_base").count(text)
+    exact = get_counter(encoding).count(text)
     with caplog.at_level(logging.WARNING, "budgeteer"):
         counter = get_counter(name)
         assert counter == get_counter(name)
 
     assert math.ceil(exact * factor) == counter.count(text)
     assert (
-        f"TokenCounter(name={name!r}, is_exact=False, estimate='o200k_base * {factor}')"
+        f"TokenCounter(name={name!r}, is_exact=False, estimate='{encoding} * {factor}')"
         == repr(counter)
     )
     assert counter == pickle.loads(pickle.dumps(counter))
     [record] = caplog.records
-    remedy = "'hf:PATH' counts exactly with its tokenizer.json, where that is published"
+    remedy = (
+        "'file:PATH' counts exactly with its tokenizer.json, where that is published, and so does "
+        "its name where a folder in BUDGETEER_TOKENIZERS has it"
+    )
     if name == "grok-3":
         remedy = (
             "its tokenizer is not published: register_model(..., calibration=...) changes the "
@@ -233,10 +238,10 @@ def test_a_tokenizer_that_is_not_native(name, factor, caplog):
     if name in MODEL_TO_ENCODING:
         remedy = f"'tiktoken:{MODEL_TO_ENCODING[name]}' counts it exactly"
     assert (
-        f"model {name!r} counts by an estimate: the tokens of o200k_base times {factor}; {remedy}"
+        f"model {name!r} counts by an estimate: the tokens of {encoding} times {factor}; {remedy}"
         == record.getMessage()
     )
-    assert (name, "o200k_base", factor) == (record.model, record.encoding, record.calibration)
+    assert (name, encoding, factor) == (record.model, record.encoding, record.calibration)
 
 
 def test_a_tokenizer_that_is_not_native_everywhere(caplog):
@@ -262,8 +267,8 @@ def test_a_factor_of_ones_own_is_no_warning(caplog):
         assert not get_counter("llama3.2:3b").is_exact
         assert [] == caplog.records
         own = register_model("acme-7b", context_window=9)
-        assert ("o200k_base", 1.9) == (own.encoding, own.calibration)
-        assert 8 == get_counter("acme-7b").count("Hello, world!")
+        assert ("cl100k_base", 2.05) == (own.encoding, own.calibration)
+        assert 9 == get_counter("acme-7b").count("Hello, world!")
 
     assert ["acme-7b"] == [record.model for record in caplog.records]
 
@@ -436,7 +441,7 @@ def test_own_limits_without_an_encoding(known):
     """Limits that state no encoding, of a name nobody knows, count as an unknown model."""
     counter = get_counter(replace(OWN, encoding=None, known=known))
 
-    assert (False, 8) == (counter.is_exact, counter.count("Hello, world!"))
+    assert (False, 9) == (counter.is_exact, counter.count("Hello, world!"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::Encoding;
-use crate::count::{Estimate, Exact, Native, TokenCounter};
+use crate::count::{Basis, Estimate, Exact, Native, TokenCounter};
 
 /// Counts for a model, possibly with the encoding of another one and a factor.
 ///
@@ -60,6 +60,14 @@ impl TokenCounter for ModelCounter {
         !self.is_guess
             && self.factor.is_none()
             && matches!(&self.native, Native::Exact(exact) if exact.tokenizer().is_exact())
+    }
+
+    fn basis(&self) -> Basis {
+        match &self.native {
+            _ if self.is_guess || self.factor.is_some() => Basis::Factor,
+            Native::Estimate(_) => Basis::Estimate,
+            Native::Exact(_) => Basis::Exact,
+        }
     }
 
     fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {

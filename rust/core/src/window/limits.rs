@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::counter::{ModelCounter, native};
-use super::model_names::{beginnings, family_factor, parts};
-use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, UNKNOWN};
+use super::model_names::{beginnings, families, parts};
+use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, UNKNOWN, WAYS};
 use crate::error::Error;
 use crate::fork::Shared;
 
@@ -94,7 +94,7 @@ impl ModelLimits {
         self
     }
 
-    /// Sets the encoding: `o200k_base`, `cl100k_base`, `chars_div4`, `words` or
+    /// Sets the encoding: the name of an [`Encoding`](crate::Encoding), `chars_div4`, `words` or
     /// `chars_per_token:X`.
     #[must_use]
     pub fn encoding(mut self, name: impl Into<Cow<'static, str>>) -> Self {
@@ -152,9 +152,10 @@ impl ModelLimits {
         )))
     }
 
-    /// Returns the counter of the model; None if its encoding is not in this
-    /// binary. A tokenizer that is not native is estimated, and with the
-    /// feature `tracing` that is a warning, once for each name.
+    /// Returns the counter of the model. A tokenizer that is not native, or not
+    /// in this binary, is estimated, and with the feature `tracing` that is a
+    /// warning, once for each name. None if the encoding of the estimate is not
+    /// in this binary either; that of an unknown model is `cl100k_base`.
     ///
     /// # Examples
     ///
@@ -169,8 +170,8 @@ impl ModelLimits {
     /// let counter = model_limits("claude-sonnet-4-5").counter().expect("as above");
     /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (5, false));
     ///
-    /// let counter = model_limits("llama3.2:3b").counter().expect("as above");
-    /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (6, false));
+    /// let counter = model_limits("llama3.2:3b").counter().expect("so is cl100k");
+    /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (4, false));
     /// # }
     /// ```
     #[must_use]
@@ -193,7 +194,7 @@ impl ModelLimits {
         };
         match known {
             Some((encoding, factor)) if !is_foreign(&encoding) => (encoding, factor),
-            _ => (UNKNOWN.1.into(), Some(UNKNOWN.2)),
+            _ => (WAYS[UNKNOWN.1].0.into(), WAYS[UNKNOWN.1].1),
         }
     }
 
@@ -225,8 +226,9 @@ impl ModelLimits {
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         self.check_numbers()?;
         if let Some(encoding) = &self.encoding {
-            const NAMES: &str = "one of \"cl100k_base\", \"o200k_base\" (with their features), \
-                                 \"chars_div4\", \"words\", \"chars_per_token:X\"";
+            const NAMES: &str = "one of \"cl100k_base\", \"o200k_base\", \"qwen2\", \"qwen3.5\", \
+                                 \"deepseek\", \"glm4\", \"tekken\", \"gemma4\" (with their \
+                                 features), \"chars_div4\", \"words\", \"chars_per_token:X\"";
             if native(encoding).is_none() {
                 return Err(Error::limit("encoding", NAMES, format!("{encoding:.80?}")));
             }
@@ -245,8 +247,8 @@ impl ModelLimits {
         }
         self.calibration = self.calibration.or(calibration);
         if self.encoding.is_none() {
-            self.encoding = Some(UNKNOWN.1.into());
-            self.calibration = Some(UNKNOWN.2);
+            let (encoding, factor) = WAYS[UNKNOWN.1];
+            (self.encoding, self.calibration) = (Some(encoding.into()), factor);
         }
         Ok(self)
     }
@@ -265,30 +267,33 @@ impl ModelCounter {
 }
 
 /// A model of the table: name, `context_window`, `max_input_tokens`,
-/// `max_output_tokens`, encoding, calibration, provider and source.
+/// `max_output_tokens`, way to count, provider and source.
 pub(super) struct Row(
     pub(super) &'static str,
     pub(super) usize,
     pub(super) usize,
     pub(super) Option<usize>,
-    pub(super) Option<&'static str>,
-    pub(super) Option<f64>,
+    pub(super) usize,
     pub(super) &'static str,
     pub(super) &'static str,
 );
 
+/// A way to count: an encoding, and a factor if it is another model's.
+type Way = (&'static str, Option<f64>);
+
 impl Row {
     fn limits(&self, name: &str) -> ModelLimits {
+        let (encoding, calibration) = WAYS[self.4];
         ModelLimits {
             name: name.into(),
             context_window: self.1,
             max_input_tokens: self.2,
             max_output_tokens: self.3,
-            encoding: self.4.map(Cow::Borrowed),
-            calibration: self.5,
-            provider: Some(self.6.into()),
+            encoding: Some(encoding.into()),
+            calibration,
+            provider: Some(self.5.into()),
             known: true,
-            source: self.7.into(),
+            source: self.6.into(),
             guessed_from: None,
         }
     }
@@ -340,8 +345,8 @@ static OWN: Shared<BTreeMap<String, ModelLimits>> = Shared::new();
 pub fn model_limits(name: &str) -> ModelLimits {
     let own = OWN.get();
     let limits = find(name, own.as_deref()).unwrap_or_else(|| {
-        let (window, encoding, factor) = UNKNOWN;
-        let (encoding, calibration) = counting_of_unknown(name).unwrap_or((encoding, Some(factor)));
+        let (window, way) = UNKNOWN;
+        let (encoding, calibration) = counting_of_unknown(name).unwrap_or(WAYS[way]);
         ModelLimits {
             name: name.into(),
             context_window: window,
@@ -426,13 +431,17 @@ fn find(name: &str, own: Option<&BTreeMap<String, ModelLimits>>) -> Option<Model
         if let Some(limits) = own.and_then(|own| own.get(candidate)) {
             return Some(ModelLimits { name: name.into(), ..limits.clone() });
         }
+        let start = candidate;
         let candidate = look_up(ALIASES, candidate).unwrap_or(candidate);
         let place = MODELS.binary_search_by_key(&candidate, |row| row.0).ok()?;
         let mut limits = MODELS[place].limits(name);
-        // The encoding that tiktoken has for a name goes first.
-        if let Some(encoding) = encoding_of(name) {
+        // The encoding that tiktoken has for a name goes first, then what a longer
+        // name of a family says.
+        let tiktokens = encoding_of(name).map(|encoding| (encoding, None));
+        let longer = || way_of_family(name, &start.to_ascii_lowercase());
+        if let Some((encoding, factor)) = tiktokens.or_else(longer) {
             limits.encoding = Some(encoding.into());
-            limits.calibration = None;
+            limits.calibration = factor;
         }
         Some(limits)
     };
@@ -464,17 +473,33 @@ fn encoding_and_factor(name: &str) -> Option<(Cow<'static, str>, Option<f64>)> {
     }
 }
 
-/// Returns tiktoken's encoding of a model that the table does not have, or the
-/// factor of its family.
-fn counting_of_unknown(name: &str) -> Option<(&'static str, Option<f64>)> {
-    let of_family = || family_factor(name).map(|factor| (UNKNOWN.1, Some(factor)));
-    encoding_of(name).map(|encoding| (encoding, None)).or_else(of_family)
+/// Returns how tiktoken or its family counts for a model that the table does
+/// not have.
+fn counting_of_unknown(name: &str) -> Option<Way> {
+    encoding_of(name).map(|encoding| (encoding, None)).or_else(|| way_of_family(name, ""))
 }
 
-/// Returns whether tiktoken has an encoding that is not native.
+/// Returns how the family of a model counts. Of several ways none is known to be
+/// the model's, and it counts as an unknown one. The family's name begins with
+/// `start`, and is longer.
+fn way_of_family(name: &str, start: &str) -> Option<Way> {
+    let mut found = families(name)
+        .into_iter()
+        .filter(|(family, ..)| family.starts_with(start) && *family != start);
+    let (_, way, is_whole) = found.next()?;
+    if found.any(|(_, other, _)| other != way) {
+        return Some(WAYS[UNKNOWN.1]);
+    }
+    let (encoding, factor) = WAYS[way];
+    // A model of another maker, or a newer one, is believed to count alike.
+    Some((encoding, if is_whole { factor } else { factor.or(Some(1.0)) }))
+}
+
+/// Returns whether an encoding is known that is not in this binary.
 fn is_foreign(encoding: &str) -> bool {
-    const NATIVE: [&str; 3] = ["cl100k_base", "o200k_base", "o200k_harmony"];
-    !NATIVE.contains(&encoding) && ENCODING_OF_MODEL.iter().any(|&(_, known)| known == encoding)
+    let is_known = WAYS.iter().any(|&(known, _)| known == encoding)
+        || ENCODING_OF_MODEL.iter().any(|&(_, known)| known == encoding);
+    is_known && native(encoding).is_none()
 }
 
 /// Returns the encoding that tiktoken counts with for a model, in capitals too.
@@ -517,7 +542,7 @@ fn warn_of_estimate(name: &str, encoding: &str, factor: f64) {
         None => counting_of_unknown(name),
     };
     let known = known.filter(|(encoding, _)| !is_foreign(encoding));
-    let expected = known.unwrap_or((UNKNOWN.1, Some(UNKNOWN.2)));
+    let expected = known.unwrap_or(WAYS[UNKNOWN.1]);
     if expected != (encoding, Some(factor)) || !is_new(name) {
         return;
     }
@@ -550,12 +575,27 @@ fn is_new(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "cl100k")]
+    use crate::count::TokenCounter;
 
     #[test]
     fn tables_are_sorted() {
         assert!(MODELS.is_sorted_by(|a, b| a.0 < b.0));
         for table in [ALIASES, ENCODING_OF_MODEL] {
             assert!(table.is_sorted_by(|a, b| a.0 < b.0));
+        }
+    }
+
+    /// Whatever vocabularies are in the binary, an estimate errs high where the
+    /// model's own is missing.
+    #[cfg(feature = "cl100k")]
+    #[test]
+    fn every_model_is_counted() {
+        for row in MODELS {
+            let (limits, counter) = (row.limits(row.0), row.limits(row.0).counter().unwrap());
+            let has_own = limits.encoding.as_deref().is_some_and(|name| native(name).is_some());
+            assert!(has_own || !counter.is_exact(), "{}", row.0);
+            assert!(has_own || counter.count("Hello, world!") == 9, "{}", row.0);
         }
     }
 

@@ -13,19 +13,7 @@ const PREFIXES_MAX: usize = 6;
 /// Returns a name, then without prefixes, then the beginnings of these, longest
 /// first. The last is what comes after the last slash.
 pub(super) fn beginnings(name: &str) -> impl Iterator<Item = &str> {
-    let mut names = vec![name];
-    let mut rest = name;
-    while names.len() <= PREFIXES_MAX {
-        let after = |prefix: &&str| {
-            let (start, after) = rest.split_at_checked(prefix.len())?;
-            start.eq_ignore_ascii_case(prefix).then_some(after)
-        };
-        let Some(after) = PREFIXES.iter().find_map(after) else {
-            break;
-        };
-        names.push(after);
-        rest = after;
-    }
+    let names = bare(name);
     let starts = names.clone().into_iter().flat_map(|name| {
         let mut ends: Vec<usize> = name
             .char_indices()
@@ -39,17 +27,47 @@ pub(super) fn beginnings(name: &str) -> impl Iterator<Item = &str> {
     names.into_iter().chain(starts).chain([after_last_slash(name)])
 }
 
-/// Returns the factor of the family that a part of a name starts with. Of
-/// several the largest is taken, which errs high.
-pub(super) fn family_factor(name: &str) -> Option<f64> {
-    // What comes before the last slash names a provider.
-    let last = after_last_slash(cut(name)).to_ascii_lowercase();
-    let is_in = |family: &str| {
-        let signs = ['-', ':', '@', '/', '_', '.'];
-        last.match_indices(family).any(|(at, _)| at == 0 || last[..at].ends_with(signs))
-    };
-    let factors = FAMILIES.iter().filter(|(family, _)| is_in(family)).map(|&(_, factor)| factor);
-    factors.reduce(f64::max)
+/// Returns a name, and what is left of it without one prefix after the other.
+pub(super) fn bare(name: &str) -> Vec<&str> {
+    let mut names = vec![name];
+    let mut rest = name;
+    while names.len() <= PREFIXES_MAX {
+        let after = |prefix: &&str| {
+            let (start, after) = rest.split_at_checked(prefix.len())?;
+            start.eq_ignore_ascii_case(prefix).then_some(after)
+        };
+        let Some(after) = PREFIXES.iter().find_map(after) else {
+            break;
+        };
+        names.push(after);
+        rest = after;
+    }
+    names
+}
+
+/// Returns the families that parts of a name start with: the family, its way to
+/// count, and whether the family is the whole name's.
+///
+/// What comes before the last slash names a provider. At each place the longest
+/// family counts, and none inside it. It is the whole name's if the name starts
+/// with it and ends there, or goes on with one of `-`, `:`, `@` and `_`.
+pub(super) fn families(name: &str) -> Vec<(&'static str, usize, bool)> {
+    let bare = bare(cut(name));
+    let last = bare.last().copied().unwrap_or_default();
+    let last = after_last_slash(last).to_ascii_lowercase();
+    let signs = ['-', ':', '@', '/', '_', '.'];
+    let starts = std::iter::once(0).chain(last.match_indices(signs).map(|(at, _)| at + 1));
+    let (mut found, mut end) = (Vec::new(), 0);
+    for start in starts.filter(|&start| start <= last.len()) {
+        let here = FAMILIES.iter().filter(|(family, _)| last[start..].starts_with(family));
+        let Some(&(family, way)) = here.max_by_key(|(family, _)| family.len()) else { continue };
+        if start >= end {
+            end = start + family.len();
+            let is_end = last[end..].chars().next().is_none_or(|c| "-:@_".contains(c));
+            found.push((family, way, start == 0 && is_end));
+        }
+    }
+    found
 }
 
 fn after_last_slash(name: &str) -> &str {
