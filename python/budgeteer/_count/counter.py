@@ -501,7 +501,7 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
     meaning = meaning_of(name)
     if meaning is None:
         return _of_model(name, cache=cache)
-    return _of_meaning(name, meaning, cache=cache)
+    return None if meaning is None else _of_meaning(name, meaning, cache=cache)
 
 
 def _of_meaning(name: str, meaning: Meaning, *, cache: bool) -> TokenCounter:
@@ -593,7 +593,7 @@ def _of_file(
 
     It stands in for the *estimate* that is shipped, not for one that the caller stated.
     """
-    from budgeteer._count import files, find_files, ways
+    from budgeteer._count import find_files, ways
     from budgeteer._count import limits as _limits
 
     known = _limits.shipped(name)
@@ -603,12 +603,12 @@ def _of_file(
     if path is None:
         return None
     try:
-        meaning = files.meaning_of(f"file:{path}")
+        meaning = meaning_of(f"file:{path}")
     except CounterError as error:
         raise CounterError(
             f"the tokenizer of the model {name[:80]!r}, {path!r}, cannot be used: {error}"
         ) from None
-    return _of_meaning(name, meaning, cache=cache)
+    return None if meaning is None else _of_meaning(name, meaning, cache=cache)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,11 @@ macro_rules! encodings {
             #[must_use]
             pub fn packed(self) -> &'static [u8] {
                 match self {
-                    $(#[cfg(feature = $feature)] Self::$variant => include_bytes!($packed),)*
+                    $(#[cfg(feature = $feature)] Self::$variant => {
+                        // A constant might be in the binary twice.
+                        static PACKED: &[u8] = include_bytes!($packed);
+                        PACKED
+                    })*
                 }
             }
         }
