@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from budgeteer._codes import HF
+from budgeteer._codes import FILE, HF
 from budgeteer._log import log
 
 if TYPE_CHECKING:
@@ -438,7 +438,7 @@ def _short(name: str) -> str:
 
 def _counter_name(name: str) -> str:
     """Return the short name of a counter, without the path of a file."""
-    return "hf" if name.startswith(HF) else _short(name)
+    return name.partition(":")[0] if name.startswith((FILE, HF)) else _short(name)
 
 
 def _histogram(meter: Any, name: str) -> Any:

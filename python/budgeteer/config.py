@@ -27,7 +27,7 @@ The YAML configuration: a budget and the sources of its chunks.
 The keys under ``budget`` are the options of `budgeteer.Packer`, and mean the same. The values
 above are the defaults, which are Packer's, and 8000 where Packer has none. ``counter`` may be an
 encoding or a model, such as ``cl100k_base`` or ``gpt-4o``, which count exactly, an estimate such
-as ``chars_div4``, ``tiktoken:NAME`` or ``hf:PATH``. A ranking with options is a mapping from its
+as ``chars_div4``, ``tiktoken:NAME`` or ``file:PATH``. A ranking with options is a mapping from its
 name to them, and a template with options is a mapping of them:
 
 .. code-block:: yaml

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from budgeteer._count.limits import ModelLimits
 
+_LIKELY = tuple(name for name in NAMES if not name.startswith("claude"))
+"""The names that a misspelled one may mean: every model of Claude's is nearly a counter's."""
+
 Keep: TypeAlias = Literal["start", "end", "both"]
 KEEP: tuple[Keep, ...] = get_args(Keep)
 
@@ -524,7 +527,7 @@ def _of_model(name: str, *, cache: bool) -> TokenCounter:
         found = _of_file(name, cache=cache)
         if found is not None:
             return found
-        hint = _validate.did_you_mean(name.lower(), (*NAMES, *MODELS))
+        hint = _validate.did_you_mean(name.lower(), (*_LIKELY, *MODELS))
         if hint or not _looks_like_a_model(name):
             raise InvalidArgumentError(
                 f"counter must be one of {', '.join(map(repr, NAMES))} or a model such as "
@@ -604,7 +607,7 @@ def _of_file(
         return None
     try:
         meaning = meaning_of(f"file:{path}")
-    except CounterError as error:
+    except (CounterError, InvalidArgumentError) as error:
         raise CounterError(
             f"the tokenizer of the model {name[:80]!r}, {path!r}, cannot be used: {error}"
         ) from None

@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from budgeteer import _models, _validate
+from budgeteer._codes import FILE, HF, TIKTOKEN
 from budgeteer._count import model_names, models_file, ways
 from budgeteer._count.names import NAMES, meaning_of
 from budgeteer._log import log
@@ -30,6 +31,7 @@ from budgeteer.errors import InvalidArgumentError
 VARIABLE = "BUDGETEER_MODELS"
 """The environment variable that names a file of models."""
 
+_PREFIXES = ("chars_per_token:", TIKTOKEN, FILE, HF)
 _WARNED_MAX = 1_000
 _FACTOR_MIN, _FACTOR_MAX = 0.01, 100.0
 _UNPUBLISHED = ("claude", "grok")
@@ -580,7 +582,7 @@ def _factor(name: str, value: object) -> float | None:
 
 
 def _check_encoding(where: str, encoding: str) -> None:
-    if encoding not in NAMES and not encoding.startswith(("chars_per_token:", "tiktoken:", "hf:")):
+    if encoding not in NAMES and not encoding.startswith(_PREFIXES):
         raise InvalidArgumentError(
             f"{where}encoding must be one of {', '.join(map(repr, NAMES))}, "
             f"not {encoding[:80]!r}{_validate.did_you_mean(encoding, NAMES)}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from budgeteer import _validate
-from budgeteer._codes import HF
+from budgeteer._codes import FILE, HF
 from budgeteer._files import mapping
 from budgeteer._pack.options import STYLES, Overflow
 from budgeteer._pack.packer import Packer
@@ -135,8 +135,9 @@ def _rename(said: dict[str, Any], keys: dict[str, str]) -> bool:
 
 def _counter(key: str, value: object, base: Path) -> str:
     name = _validate.text(key, value)
-    is_path = name.startswith(HF) and name != HF
-    return f"{HF}{base / name.removeprefix(HF)}" if is_path else name
+    kind, _, path = name.partition(":")
+    is_path = name.startswith((FILE, HF)) and path
+    return f"{kind}:{base / path}" if is_path else name
 
 
 def _ranking(key: str, value: object, embedder: OpenAIEmbedder | None) -> Ranking:

@@ -178,7 +178,7 @@ def add_counter(parser: Parser) -> None:
         default=DEFAULTS["counter"],
         metavar="NAME",
         help="a model such as gpt-4o, an encoding (o200k_base, cl100k_base), tiktoken:NAME, "
-        "hf:PATH, or an estimate: chars_div4, chars_per_token:X, words, whitespace "
+        "file:PATH, or an estimate: chars_div4, chars_per_token:X, words, whitespace "
         f"(default: {DEFAULTS['counter']})",
     )
 

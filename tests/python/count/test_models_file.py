@@ -104,11 +104,11 @@ LITELLM = {
     "generalizations": {"a": 1},
 }  # fmt: skip
 READ = {
-    "acme/big": (9_000, 9_000, 900, "o200k_base", 1.9),
-    "acme-old": (700, 700, None, "o200k_base", 1.9),
-    "acme-embed": (500, 500, None, "o200k_base", 1.9),
+    "acme/big": (9_000, 9_000, 900, "cl100k_base", 2.05),
+    "acme-old": (700, 700, None, "cl100k_base", 2.05),
+    "acme-embed": (500, 500, None, "cl100k_base", 2.05),
     "gpt-5-of-mine": (400_000, 272_000, 128_000, "o200k_base", None),
-    "acme-text": (4_096, 4_096, None, "o200k_base", 1.9),
+    "acme-text": (4_096, 4_096, None, "cl100k_base", 2.05),
 }
 
 

@@ -191,7 +191,7 @@ def test_foreign(path, content):
 
 
 @native
-@pytest.mark.parametrize("version", [0, 1, 3, 2**32 - 1])
+@pytest.mark.parametrize("version", [0, 1, 2, 2**32 - 1])
 def test_other_version(path, version):
     """Another layout is named, with the one that is known and what to do, whatever its size."""
     Corpus(["tea"]).save(path)
@@ -202,7 +202,7 @@ def test_other_version(path, version):
         path.write_bytes(data[:size])
         with pytest.raises(
             CorpusError,
-            match=f"has version {version} of the layout, and only 2 is known: save the corpus "
+            match=f"has version {version} of the layout, and only 3 is known: save the corpus "
             "again from its chunks$",
         ):
             Corpus.open(path)
@@ -237,11 +237,26 @@ def test_layout(path):
     data = path.read_bytes()
 
     assert b"budgeteer corpus" == data[:16]
-    assert (2, 1, len(data)) == struct.unpack("<IIQ", data[16:32])
-    sizes = [struct.unpack("<Q", data[32 + 24 * i :][:8])[0] for i in range(16)]
-    assert len(data) == 32 + 384 + 16 + sum(sizes)
+    assert (3, 1, len(data)) == struct.unpack("<IIQ", data[16:32])
+    sizes = [struct.unpack("<Q", data[32 + 24 * i :][:8])[0] for i in range(17)]
+    assert len(data) == 32 + 408 + 16 + sum(sizes)
     words, headings, runs = [20, 3, 1], [0, 0, 0], [0, 0, 0]
-    assert [24, *words, *headings, *runs, 8, 3, 8, 0, 8, 0] == sizes
+    assert [20, 0, *words, *headings, *runs, 8, 3, 8, 0, 8, 0] == sizes
+
+
+@native
+def test_counts_are_kept(path):
+    """A file keeps the counts of each encoding that has counted, and packs as before."""
+    corpus = Corpus(["green tea", "black tea", "rye"])
+    corpus.save(path)
+    size = path.stat().st_size
+    counters = ("o200k_base", "qwen2", "gemma4")
+    packed = [pack("tea", corpus, 5, counter=counter).text for counter in counters]
+    corpus.save(path)
+
+    assert path.stat().st_size == size + sum(1 + len(name) + 4 * 3 for name in counters)
+    opened = Corpus.open(path)
+    assert packed == [pack("tea", opened, 5, counter=counter).text for counter in counters]
 
 
 @native

@@ -7,6 +7,7 @@ import pytest
 from test_config import NOTE
 
 from budgeteer import BudgeteerError, InvalidArgumentError, Packer
+from budgeteer._count.names import NAMES
 from budgeteer._sources.sources import Directory
 from budgeteer.config import Config, ConfigError, load
 
@@ -54,11 +55,8 @@ INLINE = "type text name priority"
 RANKINGS = "lexical bm25 keyword recency input score embedding hybrid relevance manual"
 OVERFLOWS = "skip stop truncate_end truncate_middle"
 TRUNCATIONS = "drop truncate_end truncate_middle"
-ESTIMATORS = (
-    "'cl100k_base', 'o200k_base', 'chars_div4', 'words', 'whitespace', 'chars_per_token:X', "
-    "'tiktoken:NAME', 'hf:PATH' or a model such as 'gpt-4o'"
-)
-NEEDS = "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or 'hf:PATH'"
+ESTIMATORS = f"{', '.join(map(repr, NAMES))} or a model such as 'gpt-4o'"
+NEEDS = "; a model of that name needs register_model, load_models, BUDGETEER_MODELS or 'file:PATH'"
 RATIO = "must have a number of characters from 0.001 to 1000000 after the colon"
 TYPES = "directory jsonl inline qdrant"
 EMPTY = "the file is empty; it must be a mapping with 'sources'"
@@ -439,7 +437,8 @@ def test_a_small_file_of_many_aliases_stays_cheap(refused, merge):
         ("tiktoken:", "budget.estimator 'tiktoken:' must have one of ", " after the colon"),
         ("hf:", "budget.estimator 'hf:' must have the path ", "; there is no such file"),
         ("hf:gone", "budget.estimator 'hf:", "; there is no such file"),
-        ("hf:a.json", "budget.estimator: the file of 'hf:", " is not a tokenizer.json"),
+        ("hf:a.json", "budget.estimator 'hf:", ""),
+        ("file:gone", "budget.estimator 'file:", "; there is no such file"),
     ],
 )
 def test_a_counter_of_another_package_is_refused_by_its_key(refused, name, starts, ends):

@@ -132,6 +132,8 @@ def starts_anew(kind: Any, char: str) -> bool:
     """Return whether *char* is normalized alike whatever stands in front of it."""
     if kind not in (QWEN2, QWEN35, QWEN2 | FRESH, QWEN35 | FRESH):
         return True
+    if "\ud800" <= char <= "\udfff":
+        return True  # it is U+FFFD, or half of a character that composes with none
     is_stable = normalized(QWEN2, char) == char and not unicodedata.combining(char)
     return is_stable and char not in _second_parts()
 

@@ -205,12 +205,18 @@ class Tokens:
             before = char
         self.is_shorter = self.ends[-1] != self.places[-1]
         if self.is_shorter:  # as it is normalized: the places where nothing composes
-            starts = [at for at in range(1, len(text)) if bpe.starts_anew(kind, text[at])]
+            starts = [at for at in range(1, len(text)) if self._is_start(kind, text, at)]
             self.points, self.places = [0], [0]
             for at in [*starts, len(text)]:
                 part = normalized(kind, text[self.points[-1] : at])
                 self.points.append(at)
                 self.places.append(self.places[-1] + len(part.encode()))
+
+    @staticmethod
+    def _is_start(kind: Any, text: str, at: int) -> bool:
+        """Return whether the text may be normalized in two parts there."""
+        is_low = "\udc00" <= text[at] <= "\udfff" and "\ud800" <= text[at - 1] <= "\udbff"
+        return not is_low and bpe.starts_anew(kind, text[at])
 
     def __len__(self) -> int:
         """Return the number of tokens."""
