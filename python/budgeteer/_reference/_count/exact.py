@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
+from errno import ENOENT
 from functools import cache
 from itertools import accumulate
+from os import strerror
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,8 @@ class Tokenizer:
         """Read the ``tokenizer.json`` at *path*, or in that directory."""
         file = _external.tokenizer_json(path)
         if file is None:
+            raise FileNotFoundError(ENOENT, strerror(ENOENT))
+        if not file.endswith(".json"):
             raise CounterError("without the native backend, only a tokenizer.json is read")
         self.path, self.has_cache = path, has_cache
         self.remembered = Remembered()
@@ -91,14 +95,15 @@ def _encode(file: str, _: int) -> Any:
     try:
         document = json.loads(content)
         model = document["model"]
-        if model.get("type", "BPE") != "BPE":
-            raise CounterError(f"the model {model['type']}")
+        kind = model.get("type", "BPE")
         document.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
         model["dropout"] = None
         has_bytes = "ByteLevel" in json.dumps(document.get("pre_tokenizer"))
         tokenizer = Read.from_str(json.dumps(document))
-    except (KeyError, TypeError, ValueError):  # its message may quote the file
+    except Exception:  # noqa: BLE001 - tokenizers raises no other, and it may quote the file
         raise CounterError("the file is no tokenizer.json") from None
+    if kind != "BPE":
+        raise CounterError(f"the model {kind}")
 
     def size(token: str) -> int:
         if has_bytes:
