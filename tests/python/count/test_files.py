@@ -103,7 +103,8 @@ def test_a_bad_file(tmp_path, content):
     with pytest.raises(CounterError, match=r"^counter 'file:") as caught:
         get_counter(f"file:{path}")
 
-    assert ("hunter2" in str(caught.value)) is (content == b'{"model": {"type": "hunter2"}}')
+    names_it = IS_NATIVE and content == b'{"model": {"type": "hunter2"}}'
+    assert ("hunter2" in str(caught.value)) is names_it
 
 
 def test_a_file_that_changes(tmp_path):
