@@ -11,13 +11,13 @@ from budgeteer.service import InputValidationError, LlmSettings, RetrievalServic
 from budgeteer.window import count_messages
 
 SETTINGS = LlmSettings("acme-7b", context_window=1_000, max_output_tokens=100, counter="words")
-CHUNKS = [text_of(40) for _ in range(60)]
 PACKER = Packer(1 << 40, dedupe=None, ranking="input")
 
 
 def service_with(calibration, *chunks, settings=SETTINGS, **options):
+    chunks = chunks or [text_of(40)] * 60
     return RetrievalService(
-        Fake(*(chunks or CHUNKS)), settings, packer=PACKER, calibration=calibration, **options
+        Fake(*chunks), settings, packer=PACKER, calibration=calibration, **options
     )
 
 
