@@ -40,6 +40,14 @@ macro_rules! encodings {
                 }
             }
 
+            /// Returns the place of the encoding in [`Encoding::ALL`].
+            #[must_use]
+            pub fn place(self) -> usize {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant => Self::$variant as usize,)*
+                }
+            }
+
             /// Returns the vocabulary of the encoding as the binary holds it, for
             /// [`Vocabulary::from_packed`].
             #[must_use]

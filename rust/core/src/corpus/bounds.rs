@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::count::Tokenizer;
+use crate::count::tokenizer::Model;
 use crate::fork::Shared;
 
 /// Marks a bound that is the count.
@@ -54,7 +55,7 @@ impl Bounds {
     }
 }
 
-/// For how many tokenizers bounds are kept, those that were used last.
+/// For how many tokenizers bounds are kept: those that came last.
 const MOST: usize = 8;
 
 /// The bounds under each tokenizer that has counted.
@@ -74,10 +75,15 @@ impl Clone for AllBounds {
 }
 
 impl AllBounds {
+    /// Returns each tokenizer and its bounds.
+    fn each(&self) -> Arc<Vec<(Tokenizer, Arc<Bounds>)>> {
+        self.0.get().unwrap_or_default()
+    }
+
     /// Returns what `change` makes of the bounds of each tokenizer.
     pub(super) fn map(&self, change: impl Fn(&Bounds) -> Bounds) -> Self {
         let all = Self::default();
-        for (tokenizer, bounds) in self.0.get().iter().flat_map(|all| all.iter()) {
+        for (tokenizer, bounds) in self.each().iter().rev() {
             all.put(tokenizer, Arc::new(change(bounds)));
         }
         all
@@ -95,18 +101,16 @@ impl AllBounds {
     /// points these are: those that are known, and new ones for chunks behind
     /// them.
     pub(super) fn of(&self, tokenizer: &Tokenizer, starts: &[u32], chars: &[u32]) -> Arc<Bounds> {
-        let all = self.0.get();
-        let known = all.iter().flat_map(|all| all.iter()).find(|(known, _)| known == tokenizer);
+        let all = self.each();
+        let known = all.iter().find(|(known, _)| known == tokenizer);
         let known = known.map(|(_, bounds)| bounds);
         if let Some(bounds) = known.filter(|bounds| bounds.len() == starts.len()) {
             return Arc::clone(bounds);
         }
         let from = known.map_or(0, |bounds| bounds.len());
         let model = tokenizer.model();
-        let new =
-            starts.iter().zip(chars).skip(from).map(|(&starts, &chars)| {
-                capped(model.least(starts as usize, chars as usize) as u64)
-            });
+        let new = starts.iter().zip(chars).skip(from);
+        let new = new.map(|(&starts, &chars)| least(model, starts, chars));
         let known = known.iter().flat_map(|bounds| bounds.stored());
         let bounds = Arc::new(Bounds::of_stored(known.chain(new)));
         self.put(tokenizer, Arc::clone(&bounds));
@@ -115,10 +119,9 @@ impl AllBounds {
 
     /// Forgets the count of the chunk at `index`, whose text is another now.
     pub(super) fn forget(&self, index: usize, starts: u32, chars: u32) {
-        for (tokenizer, bounds) in self.0.get().iter().flat_map(|all| all.iter()) {
+        for (tokenizer, bounds) in self.each().iter() {
             if let Some(bound) = bounds.0.get(index) {
-                let least = tokenizer.model().least(starts as usize, chars as usize);
-                bound.store(capped(least as u64), Ordering::Relaxed);
+                bound.store(least(tokenizer.model(), starts, chars), Ordering::Relaxed);
             }
         }
     }
@@ -126,11 +129,15 @@ impl AllBounds {
     /// Returns the bounds that are kept in a file: of each encoding, for all of
     /// `count` chunks.
     pub(super) fn stored(&self, count: usize) -> Vec<(&'static str, Arc<Bounds>)> {
-        let all = self.0.get();
-        let all = all.iter().flat_map(|all| all.iter()).filter(|(_, all)| all.len() == count);
+        let all = self.each();
+        let all = all.iter().filter(|(_, all)| all.len() == count);
         all.filter_map(|(tokenizer, all)| Some((tokenizer.encoding()?.name(), Arc::clone(all))))
             .collect()
     }
+}
+
+fn least(model: &Model, starts: u32, chars: u32) -> u32 {
+    capped(model.least(|| starts as usize, || chars as usize) as u64)
 }
 
 fn capped(count: u64) -> u32 {

@@ -34,22 +34,41 @@ use crate::text::is_start;
 /// let tokenizer = Tokenizer::from(Encoding::O200k);
 /// assert_eq!(tokenizer.name(), "o200k_base");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Tokenizer(Handle);
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Handle {
     Shipped(Encoding),
     #[cfg(feature = "claude")]
     Claude(Claude),
     #[cfg_attr(not(feature = "files"), allow(dead_code))] // all others come from files
-    Open(Arc<Model>),
+    Open(Opened),
+}
+
+/// What was read from a file. Clones are equal; the same file read twice is two
+/// tokenizers.
+#[derive(Clone)]
+struct Opened(Arc<Model>);
+
+impl PartialEq for Opened {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Opened {}
+
+impl Hash for Opened {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
 }
 
 impl Tokenizer {
     #[cfg_attr(not(feature = "files"), allow(dead_code))]
     pub(crate) fn new(model: Model) -> Self {
-        Self(Handle::Open(Arc::new(model)))
+        Self(Handle::Open(Opened(Arc::new(model))))
     }
 
     /// Returns the name: that of the encoding, or the path of the file.
@@ -59,7 +78,7 @@ impl Tokenizer {
             Handle::Shipped(encoding) => encoding.name(),
             #[cfg(feature = "claude")]
             Handle::Claude(claude) => claude.name(),
-            Handle::Open(model) => &model.name,
+            Handle::Open(Opened(model)) => &model.name,
         }
     }
 
@@ -79,7 +98,11 @@ impl Tokenizer {
     /// Claude, whose tokenizers are not public: the counts are reconstructed.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.model().is_exact()
+        match self.0 {
+            Handle::Shipped(_) | Handle::Open(_) => true,
+            #[cfg(feature = "claude")]
+            Handle::Claude(_) => false,
+        }
     }
 
     /// Returns what is needed to count. For an encoding the process makes it
@@ -89,7 +112,7 @@ impl Tokenizer {
             Handle::Shipped(encoding) => shipped(*encoding),
             #[cfg(feature = "claude")]
             Handle::Claude(claude) => reconstructed(*claude),
-            Handle::Open(model) => model,
+            Handle::Open(Opened(model)) => model,
         }
     }
 
@@ -99,31 +122,11 @@ impl Tokenizer {
     pub fn vocabulary(&self) -> Option<&Vocabulary> {
         Some(self.model().merging()?.bpe.vocabulary())
     }
-
-    /// Returns a number that clones share, and no other tokenizer at the time.
-    fn id(&self) -> usize {
-        std::ptr::from_ref(self.model()).addr()
-    }
 }
 
 impl From<Encoding> for Tokenizer {
     fn from(encoding: Encoding) -> Self {
         Self(Handle::Shipped(encoding))
-    }
-}
-
-/// Clones are equal; the same file read twice is two tokenizers.
-impl PartialEq for Tokenizer {
-    fn eq(&self, other: &Self) -> bool {
-        self.id() == other.id()
-    }
-}
-
-impl Eq for Tokenizer {}
-
-impl Hash for Tokenizer {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.id().hash(state);
     }
 }
 
@@ -137,15 +140,16 @@ impl fmt::Debug for Tokenizer {
 fn shipped(encoding: Encoding) -> &'static Model {
     static MODELS: [Once<Model>; Encoding::ALL.len()] =
         [const { Once::new() }; Encoding::ALL.len()];
-    let place = Encoding::ALL.iter().position(|&known| known == encoding);
-    MODELS[place.expect("it is one of them")].get(|| {
-        let (split, normal) = rules(encoding);
-        Model::new(encoding.name().to_string(), encoding.load(), split, normal, Prefix::No)
+    MODELS[encoding.place()].get(|| {
+        let vocabulary = encoding.load();
+        let (split, normal) = rules(encoding, &vocabulary);
+        Model::new(encoding.name().to_string(), vocabulary, split, normal, Prefix::No)
     })
 }
 
 /// Returns how an encoding splits and normalizes.
-fn rules(encoding: Encoding) -> (Split, Normal) {
+#[allow(unused_variables)] // all but one encoding have a pattern
+fn rules(encoding: Encoding, vocabulary: &Vocabulary) -> (Split, Normal) {
     match encoding {
         #[cfg(feature = "cl100k")]
         Encoding::Cl100k => (Split::Cl100k, Normal::As),
@@ -162,7 +166,7 @@ fn rules(encoding: Encoding) -> (Split, Normal) {
         #[cfg(feature = "tekken")]
         Encoding::Tekken => (Split::Tekken, Normal::As),
         #[cfg(feature = "gemma4")]
-        Encoding::Gemma4 => (Split::Pieces, Normal::Spaces),
+        Encoding::Gemma4 => (Split::Pieces(Pieces::new(vocabulary)), Normal::Spaces),
     }
 }
 
@@ -179,7 +183,7 @@ pub(crate) enum Split {
     Gpt2,
     DeepSeek,
     /// Not at all; texts are split where no merge goes across.
-    Pieces,
+    Pieces(Pieces),
     #[cfg(feature = "files")]
     Patterns(Patterns),
 }
@@ -198,7 +202,6 @@ fn reconstructed(claude: Claude) -> &'static Model {
     MODELS[claude as usize].get(|| Model {
         name: claude.name().to_string(),
         kind: Kind::Claude(claude),
-        longest: usize::MAX,
         bound: Bound::None,
         cache: Cache::new(),
     })
@@ -212,8 +215,6 @@ const LOOKUPS: usize = 8;
 pub(crate) struct Model {
     name: String,
     pub(crate) kind: Kind,
-    /// The number of bytes of the longest token.
-    pub(crate) longest: usize,
     bound: Bound,
     pub(crate) cache: Cache,
 }
@@ -232,8 +233,8 @@ pub(crate) enum Kind {
 enum Bound {
     /// A token starts wherever [`Text::starts`](crate::text::Text::starts) says.
     Starts,
-    /// No token is longer than the longest.
-    Longest,
+    /// No token has more bytes.
+    Longest(usize),
     #[cfg(feature = "claude")]
     None,
 }
@@ -243,8 +244,6 @@ pub(crate) struct Merging {
     pub(crate) bpe: Bpe,
     pub(crate) split: Split,
     normal: Normal,
-    /// Where texts are split under [`Split::Pieces`].
-    pub(crate) pieces: Option<Pieces>,
     prefix: Prefix,
     lookups: [Mutex<Option<Box<Lookup>>>; LOOKUPS],
 }
@@ -257,26 +256,23 @@ impl Model {
         normal: Normal,
         prefix: Prefix,
     ) -> Self {
-        let pieces = matches!(split, Split::Pieces).then(|| Pieces::new(&vocabulary));
-        let whole = vocabulary.wholes().iter().map(|whole| whole.len()).max().unwrap_or(0);
-        let has_starts = match (&split, &pieces) {
-            (_, Some(_)) => keeps_starts(&vocabulary),
+        let has_starts = match &split {
+            Split::Pieces(_) => keeps_starts(&vocabulary),
             #[cfg(feature = "files")]
-            (Split::Patterns(_), _) => false,
+            Split::Patterns(_) => false,
             _ => true,
         };
+        let bound = if has_starts { Bound::Starts } else { Bound::Longest(longest(&vocabulary)) };
         Self {
             name,
-            longest: vocabulary.longest().max(whole),
             kind: Kind::Merging(Box::new(Merging {
                 bpe: Bpe::new(vocabulary),
                 split,
                 normal,
-                pieces,
                 prefix,
                 lookups: [const { Mutex::new(None) }; LOOKUPS],
             })),
-            bound: if has_starts { Bound::Starts } else { Bound::Longest },
+            bound,
             cache: Cache::new(),
         }
     }
@@ -311,12 +307,18 @@ impl Model {
         self.merging().is_some_and(|merging| merging.is_safe_split(before, behind))
     }
 
-    /// Returns a lower bound of the count of a text of `chars` code points with
-    /// `starts` [starts](crate::text::Text::starts).
-    pub(crate) fn least(&self, starts: usize, chars: usize) -> usize {
+    /// Returns a lower bound of the count of a text, of which these tell the
+    /// [starts](crate::text::Text::starts) and the code points: only what is
+    /// needed is asked.
+    #[inline]
+    pub(crate) fn least(
+        &self,
+        starts: impl FnOnce() -> usize,
+        chars: impl FnOnce() -> usize,
+    ) -> usize {
         match self.bound {
-            Bound::Starts => starts,
-            Bound::Longest => chars.div_ceil(self.longest.max(1)),
+            Bound::Starts => starts(),
+            Bound::Longest(longest) => chars().div_ceil(longest),
             #[cfg(feature = "claude")]
             Bound::None => 0,
         }
@@ -372,8 +374,7 @@ impl Merging {
         match &self.split {
             // What is in front of ASCII composes with nothing behind it.
             _ if self.prefix != Prefix::No || self.normal == Normal::Nfc && behind >= 0x80 => false,
-            Split::Pieces => {
-                let pieces = self.pieces.as_ref().expect("they were made with the model");
+            Split::Pieces(pieces) => {
                 // Surrogates become other characters, and U+2581 a space.
                 let is_as_it_is = |code| code & !0x7FF != 0xD800 && code != 0x2581;
                 is_as_it_is(before) && is_as_it_is(behind) && !pieces.joins(before, behind)
@@ -384,6 +385,12 @@ impl Merging {
             _ => pretokenize::is_safe_split(classes, before, behind),
         }
     }
+}
+
+/// Returns the number of bytes of the longest token.
+fn longest(vocabulary: &Vocabulary) -> usize {
+    let wholes = vocabulary.wholes().iter().map(|whole| whole.len());
+    wholes.fold(vocabulary.longest(), usize::max)
 }
 
 /// Returns whether a token starts wherever [`Text::starts`](crate::text::Text::starts) says, or one

@@ -63,7 +63,7 @@ pub(super) fn read<B: Batch, H: Host>(
                 let size = match &plan.counting {
                     Counting::Estimate(estimate) => Some(estimate.measure(text, words)),
                     Counting::Exact(exact) => {
-                        Some(exact.model().least(text.starts(), text.chars()) as u64)
+                        Some(exact.model().least(|| text.starts(), || text.chars()) as u64)
                     }
                     Counting::Host => None,
                 };

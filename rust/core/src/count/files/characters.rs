@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::builder::{Builder, NONE, Read, add_in_order};
 use super::{damaged, unknown};
 use crate::count::normal::{Normal, Prefix, SPACE};
+use crate::count::pretokenize::pieces::Pieces as Splits;
 use crate::count::tokenizer::Split;
 use crate::error::Error;
 
@@ -68,7 +69,12 @@ pub(super) fn read(file: &Pieces<'_>, prefix: Prefix) -> Result<Read, Error> {
         add_in_order(&mut builder, &tokens, &mut ranks)?;
     }
     let vocabulary = builder.finish(Vec::new())?;
-    Ok(Read { vocabulary, split: Split::Pieces, normal: Normal::Spaces, prefix })
+    Ok(Read {
+        split: Split::Pieces(Splits::new(&vocabulary)),
+        vocabulary,
+        normal: Normal::Spaces,
+        prefix,
+    })
 }
 
 /// Returns the characters whose runs merge before anything else, up to a

@@ -24,7 +24,7 @@ pub(crate) struct Pieces {
     /// A bit for each pair of characters outside ASCII, by a hash.
     pairs: Table<u64>,
     /// For each character of ASCII, the ones that may be behind it in a token.
-    ascii: [u128; 128],
+    ascii: Box<[u128; 128]>,
     /// The longest runs that are tokens, of [`RUNS`].
     runs: [usize; RUNS.len()],
 }
@@ -38,7 +38,7 @@ impl Pieces {
         let mut pieces = Self {
             covered: vec![0; 0x11_0000 / 64].into(),
             pairs: Table::new(1 << (BITS - 6)),
-            ascii: [0; 128],
+            ascii: Box::new([0; 128]),
             runs: [1; RUNS.len()],
         };
         for token in vocabulary.iter().skip(256) {
