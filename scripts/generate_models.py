@@ -237,16 +237,6 @@ PREFIXES = (
 
 MEASURED = "never too low on 501 languages, English texts and Python code, measured 2026-11-22"
 COUNTING = {
-    "claude": (
-        "o200k_base",
-        1.18,
-        "models before claude-opus-4-7: ingest issue 65, checked 2026-11",
-    ),
-    "claude-4-7": (
-        "o200k_base",
-        1.53,
-        "claude-opus-4-7 and later: ingest issue 65, checked 2026-11",
-    ),
     "llama-3": ("cl100k_base", 1.0, f"Llama 3 of splintr-rs 0.22.0; {MEASURED}"),
     "llama-4": ("cl100k_base", 1.25, "not measured: as Kimi K2, of a like size; 2026-11-22"),
     "llama-2": ("cl100k_base", 1.85, f"Llama 2 of splintr-rs 0.22.0; {MEASURED}"),
@@ -334,6 +324,8 @@ FAMILIES = {
     **dict.fromkeys(("gemma4", "gemma-4"), "gemma4"),
     **dict.fromkeys(("gemini-3.1-pro", "gemini-3.1-flash-lite", "gemini-3.5-flash"), "gemma4"),
     **dict.fromkeys(("gemini", "gemini-3.5-flash-lite"), "gemma4?"),
+    "claude": "claude4.8?",
+    **dict.fromkeys(("claude-2", "claude-instant"), "other"),
     "kimi": "kimi-k2?",
     **dict.fromkeys(("kimi-k2", "kimi-k3"), "kimi-k2"),
     "deepseek": "deepseek?",
@@ -379,8 +371,10 @@ def counting_of(name: str, provider: str) -> str:
     if known is not None:
         return known
     if provider == "anthropic":
+        if name.startswith("claude-opus-4-7"):
+            return "claude4.7"
         former = name.startswith(FORMER_CLAUDE) and not name.startswith(LATER_CLAUDE)
-        return "claude" if former else "claude-4-7"
+        return "claude3" if former else "claude4.8"
     if provider == "openai":
         return "o200k_base?"
     found = model_names.families(name, FAMILIES, ())

@@ -141,7 +141,12 @@ formula_counters = st.sampled_from(FORMULAS) | st.floats(0.001, 50).map(
     "chars_per_token:{}".format
 )
 exact_counters = st.sampled_from((*EXACT, "claude4.8"))
-counters = formula_counters | pure_counters | exact_counters
+scaled_counters = st.builds(
+    lambda name, margin: counter.get_counter(name, margin=margin),
+    st.sampled_from((*EXACT, "claude3", "acme-7b", "claude-opus-4-7")),
+    st.floats(0, 1),
+)
+counters = formula_counters | pure_counters | exact_counters | scaled_counters
 
 WHITESPACE = [
     *"\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000",

@@ -1,8 +1,9 @@
 //! Laws of packing that hold for every input.
 
 use budgeteer::{
-    Bm25, Chunk, Dedupe, ErrorKind, Estimate, Hybrid, Lexical, Order, Overflow, Packer, Packing,
-    RankBy, Ranking, Reason, Selection, Stopwords, Template, TokenCounter, Weights, bm25_scores,
+    Bm25, Chunk, Dedupe, Encoding, ErrorKind, Estimate, Hybrid, Lexical, Order, Overflow, Packer,
+    Packing, RankBy, Ranking, Reason, Scaled, Selection, Stopwords, Template, TokenCounter,
+    Weights, bm25_scores,
 };
 use proptest::prelude::*;
 
@@ -77,7 +78,7 @@ proptest! {
     #[test]
     fn selections_hold(
         texts in texts(), max_tokens in 0_usize..80, overflow in overflows(),
-        counter in 0..3_u8, tagged: bool, near: bool,
+        counter in 0..4_u8, tagged: bool, near: bool,
         selection in prop::sample::select(vec![Selection::Rank, Selection::Coverage]),
     ) {
         let packer = Packer::new(max_tokens)
@@ -89,6 +90,10 @@ proptest! {
         let (packer, counted): (_, Box<dyn TokenCounter>) = match counter {
             0 => (packer.estimate(Estimate::CharsDiv4), Box::new(Estimate::CharsDiv4)),
             1 => (packer.estimate(Estimate::Words), Box::new(Estimate::Words)),
+            2 => {
+                let scaled = Scaled::new(Encoding::O200k, 1.18).expect("it is in range");
+                (packer.counter(scaled), Box::new(scaled))
+            }
             _ => (packer.counter(odd), Box::new(odd)),
         };
         let packing = packer.pack("green tea", &texts)?;

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::pipeline::{self, Call, Counting, Host, Plan, Policy, Subject, Tag};
+use budgeteer::pipeline::{self, Call, Counting, Factor, Host, Plan, Policy, Subject, Tag};
 use budgeteer::{
     B, Bm25, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, K1,
     K3, Lexical, MinScore, Order, Overflow, RankBy, Stemming, Stored, Template, Weights,
@@ -80,7 +80,10 @@ proptest! {
             Just(Counting::Estimate(Estimate::CharsDiv4)),
             Just(Counting::Estimate(Estimate::Words)),
             Just(Counting::Estimate(Estimate::CharsPerToken(0.7))),
-            Just(Counting::Exact(Exact::new(Encoding::O200k))),
+            Just(Counting::Exact(Exact::new(Encoding::O200k), Factor::ONE)),
+            (0.5..2.5).prop_map(|factor| {
+                Counting::Exact(Exact::new(Encoding::O200k), Factor::new(factor))
+            }),
         ],
         overflow in prop_oneof![
             Just(Overflow::Skip),
@@ -131,6 +134,7 @@ proptest! {
         } else {
             RankBy::from(lexical)
         };
+        let may_cite = !matches!(counting, Counting::Exact(_, factor) if factor != Factor::ONE);
         let plan = Plan {
             max_chunks,
             min_score,
@@ -138,7 +142,7 @@ proptest! {
             order,
             template,
             notice: has_notice.then_some(notice),
-            policy: if is_cited { Policy::Cite } else { Policy::None },
+            policy: if is_cited && may_cite { Policy::Cite } else { Policy::None },
             ..plan(counting, overflow)
         };
         assert_same(&plan, budget, "green tea \u{8336}", &batch, &index);
@@ -225,7 +229,7 @@ fn threads_share_an_index() {
     let texts: Vec<String> = (0..2_000).map(|i| format!("tea number {}", i % 700)).collect();
     let batch = Documents::new(&texts);
     let index = Index::new(&batch);
-    let counting = Counting::Exact(Exact::new(Encoding::O200k));
+    let counting = Counting::Exact(Exact::new(Encoding::O200k), Factor::ONE);
     std::thread::scope(|scope| {
         for number in 0..4 {
             let (batch, index) = (&batch, &index);

@@ -454,8 +454,8 @@ fn given_limits_that_cannot_be_when_making_a_service_then_an_error() {
     let known = LlmSettings::for_model(ModelLimits::new("gpt-4-own", 900)).limits().unwrap();
     assert!(known.counter().is_exact());
     assert_eq!(Encoding::Cl100k.count("緑茶 tea"), known.counter().count("緑茶 tea"));
-    let claude = LlmSettings::for_model(ModelLimits::new("claude-sonnet-4-5", 900));
-    assert_eq!(5, claude.limits().unwrap().counter().count("Hello, world!"));
+    let kimi = LlmSettings::for_model(ModelLimits::new("kimi-k2", 900));
+    assert_eq!(5, kimi.limits().unwrap().counter().count("Hello, world!"));
     let unknown = LlmSettings::for_model(model_limits("nobody-knows-this")).limits().unwrap();
     assert_eq!((32_768, false), (unknown.context_window, unknown.counter().is_exact()));
     let old = LlmSettings::for_model(model_limits("text-davinci-003")).counter(Estimate::Words);

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from budgeteer import _validate
-from budgeteer._codes import CALLABLE
 from budgeteer._count.counter import TokenCounter, get_counter
-from budgeteer._count.learned import Learned, scaled
 from budgeteer._count.limits import ModelLimits
+from budgeteer._count.sources import Source
 from budgeteer._process import renew
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
@@ -73,7 +72,8 @@ class Correction:
             12
 
         """
-        return self.frame_tokens + scaled(_validate.tokens("estimated", estimated), self.scale)
+        count = _validate.tokens("estimated", estimated)
+        return self.frame_tokens + math.ceil(count * self.scale)
 
 
 @public("budgeteer")
@@ -241,7 +241,8 @@ class Calibration:
         observer = _Observer(self, key, scale)
         if scale == 1:
             return replace(raw, _observer=observer)
-        return TokenCounter(raw.name, False, CALLABLE, 0.0, Learned(raw, scale, pairs), observer)
+        learned_from = Source("learned", f"{pairs} pairs of counts and bills, over {raw.name}")
+        return replace(raw._times(scale, learned_from), _observer=observer)  # noqa: SLF001
 
     def save(self, path: str | os.PathLike[str]) -> None:
         r"""
@@ -443,14 +444,14 @@ def _key_and_counter(
 ) -> tuple[str, TokenCounter]:
     """Return what the pairs of a model are kept under, and the counter that is to be corrected."""
     raw = get_counter(model if counter is None else counter)
-    if raw._observer is not None or isinstance(raw._function, Learned):  # noqa: SLF001
+    if raw._observer is not None or raw.basis == "learned":  # noqa: SLF001
         argument = "model" if counter is None else "counter"
         raise InvalidArgumentError(
             f"{argument} must not be a counter that a calibration made: its own observe takes its "
             "counts, and the calibration makes a newer one from the model's name"
         )
-    estimate = raw._estimate  # noqa: SLF001
-    counted = raw.name if estimate is None else f"{estimate.encoding} * {estimate.factor:g}"
+    product = raw._product  # noqa: SLF001
+    counted = raw.name if product is None else str(product)
     name = model.name if isinstance(model, ModelLimits) else model
     if not isinstance(name, str):
         name = get_counter(name).name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
@@ -11,6 +10,7 @@ from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
 from budgeteer._count.names import ENCODINGS, NAMES, Meaning, meaning_of
+from budgeteer._count.scaled import Scaled
 from budgeteer._count.sources import SOURCES, Basis, Source, encoding_of, source_of
 from budgeteer._models import MODELS, MODELS_OF, NATIVE
 from budgeteer._public import public
@@ -91,16 +91,15 @@ class TokenCounter:
     name: str
     is_exact: bool
     _kind: Any = field(repr=False)
-    _ratio: float = field(repr=False, default=4.0)
+    _ratio: float = field(repr=False, default=1.0)
     _function: Callable[[str], int] | None = field(repr=False, default=None)
     _observer: Callable[[int, int], None] | None = field(repr=False, compare=False, default=None)
+    _corrected: Source | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
         """Return the name, whether it is exact, and how a model is estimated."""
-        estimate = self._estimate
-        shown = (
-            "" if estimate is None else f", estimate='{estimate.encoding} * {estimate.factor:g}'"
-        )
+        product = self._product
+        shown = "" if self.is_exact or product is None else f", estimate='{product}'"
         return f"TokenCounter(name={self.name!r}, is_exact={self.is_exact}{shown})"
 
     def count(self, text: str) -> int:
@@ -228,7 +227,8 @@ class TokenCounter:
         ``exact``                 a tokenizer: its vocabulary, or a function that says so
         ``reconstruction``        a vocabulary that was measured, as nobody published it
         ``learned``               bills: a `budgeteer.Calibration` corrected the counter
-        ``factor``                another model's tokenizer, times a factor that may be 1
+        ``factor``                a tokenizer with a margin, or another model's, times a factor
+                                  that may be 1
         ``estimate``              a formula, as ``chars_div4``
         ``callable``              a function of the caller that does not say it is exact
         ========================  =======================================================
@@ -328,6 +328,8 @@ class TokenCounter:
     @property
     def _source(self) -> Source:
         """What its counts rest on, and where that is from."""
+        if self._corrected is not None:
+            return self._corrected
         estimate = self._estimate
         if estimate is not None:
             from budgeteer._count import limits as _limits  # few programs ask
@@ -342,14 +344,41 @@ class TokenCounter:
         return not isinstance(self._kind, int) or self._kind & ~FRESH in ENCODINGS.values()
 
     @property
-    def _estimate(self) -> Calibrated | None:
+    def _estimate(self) -> Estimate | None:
         """How it counts for a model whose tokenizer is not native; None if it does not."""
-        if isinstance(self._function, Calibrated):
-            return self._function
-        encoding = None if self.is_exact else encoding_of(self._kind)
-        if encoding is None or SOURCES[encoding].basis != "exact":
+        if self.is_exact or self._corrected is not None:
             return None
-        return Calibrated(encoding, 1.0)
+        if isinstance(self._function, Scaled):
+            return Estimate(self._function.counter.name, self._function.factor)
+        encoding = encoding_of(self._kind)
+        if encoding is None or encoding == self.name:  # a reconstruction by its own name
+            return None
+        return Estimate(encoding, self._ratio)
+
+    @property
+    def _product(self) -> Estimate | None:
+        """What it multiplies, and the factor; None for a counter that never has one."""
+        if isinstance(self._function, Scaled):
+            return Estimate(self._function.counter.name, self._function.factor)
+        encoding = encoding_of(self._kind)
+        if encoding is None and not isinstance(self._kind, int):
+            encoding = self.name
+        if encoding is None or (self._ratio == 1.0 and self._estimate is None):
+            return None
+        return Estimate(encoding, self._ratio)
+
+    @property
+    def _is_scaled(self) -> bool:
+        """Whether the backend multiplies the counts of a tokenizer."""
+        return self._is_encoding and self._ratio != 1.0
+
+    def _times(self, factor: float, corrected: Source | None = None) -> TokenCounter:
+        """Return these counts times a factor; *corrected* says what they then rest on."""
+        if self._is_encoding:
+            ratio = self._ratio * factor
+            return replace(self, is_exact=False, _ratio=ratio, _corrected=corrected)
+        times = Scaled(self, factor)
+        return TokenCounter(self.name, False, CALLABLE, 1.0, times, None, corrected)
 
     def _count_chunk(self, text: str, index: int) -> int:
         """Return the number of tokens in the text of a chunk; *index* is for the error."""
@@ -377,6 +406,7 @@ def get_counter(
     *,
     cache: bool = True,
     strict: bool = False,
+    margin: float = 0.0,
 ) -> TokenCounter:
     """
     Return the counter of that name.
@@ -434,9 +464,12 @@ def get_counter(
             twice. The cache holds keyed 128-bit hashes of texts, for the whole process, in at most
             32 MB for each encoding. Other counters have no cache.
         strict: Whether to raise an error instead of returning a counter that is not exact.
+        margin: A share from 0 to 1 that is added to every count, rounded up: what a model may
+            count more than this counter does. A counter with a margin is not exact.
 
     Raises:
-        InvalidArgumentError: No counter has that name, or *strict* and it is not exact.
+        InvalidArgumentError: No counter has that name, *strict* and it is not exact, or *margin*
+            is out of range.
         CounterError: A package or file that the counter needs is not installed or cannot be read.
 
     Examples:
@@ -450,15 +483,30 @@ def get_counter(
         TokenCounter(name='qwen2', is_exact=True)
         >>> get_counter("llama3.2:3b")
         TokenCounter(name='llama3.2:3b', is_exact=False, estimate='cl100k_base * 1')
+        >>> text = "Green tea is mild, and black tea is strong. " * 5
+        >>> [get_counter("claude-opus-4-8", margin=share).count(text) for share in (0, 0.05)]
+        [81, 86]
 
     """
     for flag, value in (("cache", cache), ("strict", strict)):
         if not isinstance(value, bool):
             raise InvalidArgumentError(f"{flag} must be a bool, not {_validate.type_name(value)}")
+    margin = _validate.number_between("margin", margin, 0, 1)
+    if strict and margin:
+        raise InvalidArgumentError(
+            f"margin must be 0 where strict is True, not {margin:g}: no such counter is exact"
+        )
     counter = _counter_of(name, cache=cache)
     if not counter.is_exact:
         _say_estimate(counter, strict=strict)
-    return counter
+    return _with_margin(counter, margin) if margin else counter
+
+
+def _with_margin(counter: TokenCounter, margin: float) -> TokenCounter:
+    """Return a counter that counts more by that share."""
+    basis, text = counter._source  # noqa: SLF001 - of this module, and below
+    corrected = Source("factor" if basis == "exact" else basis, f"{text}, times {1 + margin:g}")
+    return replace(counter._times(1 + margin, corrected), _observer=None)  # noqa: SLF001
 
 
 def _say_estimate(counter: TokenCounter, *, strict: bool) -> None:
@@ -471,6 +519,8 @@ def _say_estimate(counter: TokenCounter, *, strict: bool) -> None:
             _limits.warn_of_estimate(counter.name, estimate.encoding, estimate.factor)
             return
         remedy = _limits.exact_remedy(counter.name)
+    elif counter.basis == "reconstruction":
+        remedy = "its tokenizer is not published: margin=0.02 makes room for 2 % more"
     else:
         remedy = "name an encoding such as 'o200k_base'"
     if strict:
@@ -490,7 +540,7 @@ def _counter_of(
         label = getattr(name, "__name__", None)
         shown = label if isinstance(label, str) else type(name).__name__
         is_exact = getattr(name, "is_exact", False) is True
-        return TokenCounter(shown, is_exact, CALLABLE, 0.0, name)
+        return TokenCounter(shown, is_exact, CALLABLE, 1.0, name)
     from budgeteer._count import limits as _limits  # few programs name a model
 
     if isinstance(name, _limits.ModelLimits):
@@ -574,10 +624,9 @@ def _by_encoding(name: str, encoding: str, factor: float | None, *, cache: bool)
     found = None if factor is None else _of_file(name, (encoding, factor), cache=cache)
     if found is not None:
         return found
-    if factor == 1.0 and encoding in NATIVE:  # counted natively, and marked
-        return replace(_named(NATIVE[encoding], cache=cache), name=name, is_exact=False)
     if factor is not None:
-        return TokenCounter(name, False, CALLABLE, 0.0, Calibrated(encoding, factor))
+        counter = _named(NATIVE.get(encoding, encoding), cache=cache)
+        return replace(counter._times(factor), name=name)  # noqa: SLF001 - of this module
     if encoding in NATIVE:
         return _named(NATIVE[encoding], cache=cache)
     if encoding in NAMES or ":" in encoding:  # for a model that a caller registered
@@ -614,12 +663,11 @@ def _of_file(
     return None if meaning is None else _of_meaning(name, meaning, cache=cache)
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """Counts by an encoding, times a factor, rounded up: a picklable callable for a counter."""
+class Estimate(NamedTuple):
+    """An estimate: an encoding, and what its counts are multiplied by."""
 
     encoding: str
     factor: float
 
-    def __call__(self, text: str) -> int:
-        return math.ceil(get_counter(self.encoding).count(text) * self.factor)
+    def __str__(self) -> str:
+        return f"{self.encoding} * {self.factor:g}"

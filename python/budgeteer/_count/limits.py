@@ -158,8 +158,8 @@ def model_limits(name: str | ModelLimits, *, strict: bool = False) -> ModelLimit
         128000
         >>> model_limits("gpt-5").max_input_tokens, model_limits("gpt-5").context_window
         (272000, 400000)
-        >>> model_limits("claude-sonnet-4-5-20250929").calibration
-        1.18
+        >>> model_limits("claude-sonnet-4-5-20250929").encoding
+        'claude3'
         >>> guess = model_limits("azure/my-gpt-4o-deployment")
         >>> guess.context_window, guess.known, guess.guessed_from
         (128000, False, 'gpt-4o')

@@ -64,14 +64,14 @@ class Meaning(NamedTuple):
     Attributes:
         kind: One of the counters in `budgeteer._codes`, or a tokenizer that was read from a file.
         is_exact: Whether it counts as a tokenizer does.
-        ratio: Characters for each token, if it counts by them.
+        ratio: Characters for each token, if it counts by them; else what counts are multiplied by.
         function: The function that counts, if no backend does.
 
     """
 
     kind: Any
     is_exact: bool
-    ratio: float = 0.0
+    ratio: float = 1.0
     function: Callable[[str], int] | None = None
 
 
@@ -90,12 +90,12 @@ def meaning_of(name: str) -> Meaning | None:
     if name.startswith(TIKTOKEN):
         from budgeteer import _external  # few programs need other packages
 
-        return Meaning(CALLABLE, True, 0.0, _external.tiktoken_counter(name[len(TIKTOKEN) :]))
+        return Meaning(CALLABLE, True, 1.0, _external.tiktoken_counter(name[len(TIKTOKEN) :]))
     if name.startswith((FILE, HF)):
         from budgeteer._count import files  # few programs have a tokenizer of their own
 
         found = files.tokenizer_of(name)
-        return Meaning(CALLABLE, True, 0.0, found) if callable(found) else Meaning(found, True)
+        return Meaning(CALLABLE, True, 1.0, found) if callable(found) else Meaning(found, True)
     if not name.startswith(_PREFIX):
         return None
     try:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from budgeteer._codes import FRESH
-from budgeteer._count.learned import Learned
 from budgeteer._count.names import ENCODINGS
 
 Basis: TypeAlias = Literal["exact", "reconstruction", "learned", "factor", "estimate", "callable"]
@@ -67,9 +66,6 @@ def source_of(
 def _source_of_function(function: Callable[[str], int], *, is_exact: bool) -> Source:
     from budgeteer import _external  # few programs need other packages
 
-    if isinstance(function, Learned):
-        raw = function.counter.name
-        return Source("learned", f"{function.pairs} pairs of counts and bills, over {raw}")
     if isinstance(function, _external.HFCounter):
         return Source("exact", function._path)  # noqa: SLF001
     if isinstance(function, _external.TiktokenCounter):

@@ -8,7 +8,17 @@ from typing import Any
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._codes import BY_RANK, CITE, EXACT, GATE, LEXICAL, NO_POLICY, REPEATS, SKIP
+from budgeteer._codes import (
+    BY_RANK,
+    CALLABLE,
+    CITE,
+    EXACT,
+    GATE,
+    LEXICAL,
+    NO_POLICY,
+    REPEATS,
+    SKIP,
+)
 from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._needs import Needs, needs_of
 from budgeteer._pack.options import (
@@ -80,8 +90,11 @@ class Prepared:
     def with_plan(self) -> Prepared:
         """Return a copy whose plan, and all else derived from the options, is made anew."""
         counter, template = self.counter, self.template
+        # Products that are rounded up one by one do not add up, as texts and citations must.
+        is_cited = self.policy[0] == CITE and counter._is_scaled
+        asked = None if counter._function is None else counter._ask
         plan = backend.Plan(
-            counter=(counter._kind, counter._ratio),
+            counter=(CALLABLE, 1.0) if is_cited else (counter._kind, counter._ratio),
             ranking=self.ranking.wire,
             min_score=self.min_score,
             overflow=self.overflow,
@@ -98,7 +111,7 @@ class Prepared:
         return replace(
             self,
             needs=needs_of(self.ranking.code, self.ranking.hybrid, self.selection),
-            ask=None if counter._function is None else counter._ask,
+            ask=counter._count_chunk if is_cited else asked,
             max_docs=max_docs if policy == GATE else None,
             is_citing=policy == CITE,
             plan=plan,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._count.calibration import Calibration, Correction
-from budgeteer._count.counter import Calibrated, TokenCounter
-from budgeteer._count.learned import Learned
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.scaled import Scaled
 from budgeteer._log import log
 from budgeteer._messages.messages import count_messages
 from budgeteer._pack.packer import Packer, prepared_of
@@ -161,6 +161,4 @@ def wanted(packer: Packer, tokens: int, *, is_reranking: bool, limit: int) -> Wa
 def _is_own(counter: TokenCounter) -> bool:
     """Return whether a caller's own function, which may be slow, counts."""
     function = counter._function  # noqa: SLF001
-    if isinstance(function, Learned):
-        return _is_own(function.counter)
-    return function is not None and not isinstance(function, Calibrated)
+    return _is_own(function.counter) if isinstance(function, Scaled) else function is not None

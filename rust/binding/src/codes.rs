@@ -1,6 +1,6 @@
 //! The numbers by which the facade names things; see `budgeteer/_codes.py`.
 
-use budgeteer::pipeline::{Counting, Policy, SignalKind};
+use budgeteer::pipeline::{Counting, Factor, Policy, SignalKind};
 use budgeteer::{
     Claude, Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, MinScore, Order,
     Overflow, RankBy, Reason, Selection, Template, Weights,
@@ -42,7 +42,7 @@ pub(crate) fn counting(kind: Kind<'_>, ratio: f64) -> Counting {
         Kind::Code(1) => Counting::Estimate(Estimate::Words),
         Kind::Code(2) => Counting::Estimate(Estimate::CharsPerToken(ratio)),
         Kind::Code(3) => Counting::Host,
-        kind => Counting::Exact(exact(kind)),
+        kind => Counting::Exact(exact(kind), Factor::new(ratio)),
     }
 }
 

@@ -49,10 +49,10 @@ fn till_limit(
         Counting::Estimate(estimate) => {
             Ok(Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit))
         }
-        Counting::Exact(exact) => {
+        Counting::Exact(exact, factor) => {
             let most = usize::try_from(limit).unwrap_or(usize::MAX).saturating_mul(MOST_CHARS);
             let chars = text.chars().min(most).saturating_mul(COUNTING);
-            work(py, chars, |stop| exact.count_text(text, limit, stop))
+            work(py, chars, |stop| factor.count(&exact, text, limit, stop))
         }
         Counting::Host => unreachable!("the facade asks a callable itself"),
     }
@@ -81,9 +81,10 @@ pub(crate) fn count_batch<'py>(
                 let count = |index| estimate.count_text(texts.text(index), &mut scratch);
                 (0..texts.len()).map(count).collect::<Vec<_>>()
             })?,
-            Counting::Exact(exact) => work(py, chars.saturating_mul(COUNTING), |stop| {
+            Counting::Exact(exact, factor) => work(py, chars.saturating_mul(COUNTING), |stop| {
                 let indices: Vec<u32> = (0..).take(texts.len()).collect();
-                exact.count_batch(&texts, &indices, stop)
+                let counts = exact.count_batch(&texts, &indices, stop);
+                counts.into_iter().map(|count| factor.of(count)).collect()
             })?,
             Counting::Host => unreachable!("the facade asks a callable itself"),
         };

@@ -42,9 +42,9 @@ pub(crate) fn truncate<'py>(
         let (whole, marker) = (self::text(text)?, self::text(marker)?);
         let keep = codes::keep(keep);
         let cut = match (codes::counting(kind, ratio), ask) {
-            (Counting::Exact(exact), _) => {
+            (Counting::Exact(exact, factor), _) => {
                 convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
-                    exact.truncate(whole, max_tokens, keep, marker, stop)
+                    exact.truncate(whole, factor.within(max_tokens), keep, marker, stop)
                 })?
             }
             (Counting::Estimate(estimate), _) => estimate.truncate(whole, max_tokens, keep, marker),

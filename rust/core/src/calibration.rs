@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::count::{Basis, Native, TokenCounter};
+use crate::count::{Basis, Factor, Native, Scaled, TokenCounter};
 use crate::error::Error;
 
 const MAX_MODELS: usize = 256;
@@ -200,8 +200,8 @@ impl Calibration {
     /// The frame of a request is not in its counts, as it would be in those of
     /// each chunk: reserve the `frame_tokens` of the correction once.
     pub fn counter<C: TokenCounter>(&self, model: &str, counter: C) -> Learned<C> {
-        let steps = self.correction(model).map_or(STEPS, |found| found.steps);
-        Learned { counter, steps }
+        let scale = self.correction(model).map_or(1.0, |found| found.scale());
+        Learned { counter: Scaled::times(counter, Factor::new(scale)) }
     }
 
     /// Returns what was observed as JSON, which
@@ -391,36 +391,31 @@ fn ceil(number: i64, divisor: i64) -> i64 {
 /// [`Calibration::counter`].
 #[derive(Clone, Copy, Debug)]
 pub struct Learned<C> {
-    counter: C,
-    steps: i64,
+    counter: Scaled<C>,
 }
 
 impl<C: TokenCounter> TokenCounter for Learned<C> {
     fn count(&self, text: &str) -> usize {
-        scaled(self.counter.count(text), self.steps)
+        self.counter.count(text)
     }
 
     fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
-        let most = limit as u128 * STEPS as u128 / u128::from(self.steps.unsigned_abs());
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let count = self.counter.count_till_limit(text, most)?;
-        Some(scaled(count, self.steps))
+        self.counter.count_till_limit(text, limit)
     }
 
     fn is_exact(&self) -> bool {
-        self.steps == STEPS && self.counter.is_exact()
+        self.counter.is_exact()
     }
 
     fn basis(&self) -> Basis {
-        if self.steps == STEPS { self.counter.basis() } else { Basis::Learned }
+        if self.counter.factor().is_one() { self.counter.basis() } else { Basis::Learned }
     }
 
     fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
-        let counter = self.counter.to_shared()?;
-        Some(Arc::new(Learned { counter, steps: self.steps }))
+        Some(Arc::new(Learned { counter: self.counter.shared()? }))
     }
 
     fn native(&self) -> Option<Native> {
-        if self.steps == STEPS { self.counter.native() } else { None }
+        self.counter.native()
     }
 }

@@ -339,7 +339,7 @@ impl Index {
         match counting {
             Counting::Estimate(crate::count::Estimate::Words) => &self.columns.words,
             Counting::Estimate(_) => &self.columns.chars,
-            Counting::Exact(_) | Counting::Host => &[],
+            Counting::Exact(..) | Counting::Host => &[],
         }
     }
 

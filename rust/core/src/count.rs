@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use self::exact::GO_ON;
 use crate::error::Error;
 use crate::text::Text;
 use crate::wide::with_avx2;
@@ -21,6 +22,7 @@ mod lookup;
 pub(crate) mod merges;
 pub(crate) mod normal;
 pub(crate) mod pretokenize;
+mod scaled;
 mod size;
 pub(crate) mod tokenizer;
 
@@ -28,6 +30,7 @@ pub use cache::CacheInfo;
 #[cfg(feature = "claude")]
 pub use claude::Claude;
 pub use counter::Exact;
+pub use scaled::{Factor, Scaled};
 pub(crate) use size::Size;
 pub use tokenizer::Tokenizer;
 
@@ -62,14 +65,17 @@ pub trait TokenCounter: Sync {
     /// every estimate, and for closures and counters of the caller's own that
     /// do not say otherwise.
     fn is_exact(&self) -> bool {
-        matches!(self.native(), Some(Native::Exact(exact)) if exact.tokenizer().is_exact())
+        matches!(self.native(), Some(Native::Exact(exact, factor))
+            if factor.is_one() && exact.tokenizer().is_exact())
     }
 
-    /// Returns what the counts rest on. By default that follows from
-    /// [`TokenCounter::is_exact`].
+    /// Returns what the counts rest on. For a counter of the caller's own that
+    /// follows from [`TokenCounter::is_exact`] by default.
     fn basis(&self) -> Basis {
         match self.native() {
             Some(Native::Estimate(_)) => Basis::Estimate,
+            Some(Native::Exact(exact, _)) if !exact.tokenizer().is_exact() => Basis::Reconstruction,
+            Some(Native::Exact(_, factor)) if !factor.is_one() => Basis::Factor,
             _ if self.is_exact() => Basis::Exact,
             _ => Basis::Callable,
         }
@@ -80,10 +86,7 @@ pub trait TokenCounter: Sync {
     /// well to return its clone: [`Section::chunks`](crate::Section::chunks)
     /// packs with it.
     fn to_shared(&self) -> Option<Arc<dyn TokenCounter + Send + Sync>> {
-        Some(match self.native()? {
-            Native::Estimate(estimate) => Arc::new(estimate),
-            Native::Exact(exact) => Arc::new(exact),
-        })
+        Some(Arc::new(self.native()?))
     }
 
     /// Returns the counter of this crate that this one is, if it is one: the
@@ -127,8 +130,26 @@ pub enum Basis {
 pub enum Native {
     /// An estimate by a formula.
     Estimate(Estimate),
-    /// An encoding.
-    Exact(Exact),
+    /// An encoding, and what its counts are multiplied by.
+    Exact(Exact, Factor),
+}
+
+impl TokenCounter for Native {
+    fn count(&self, text: &str) -> usize {
+        self.count_till_limit(text, usize::MAX).unwrap_or(usize::MAX)
+    }
+
+    fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+        let count = match self {
+            Self::Estimate(estimate) => return estimate.count_till_limit(text, limit),
+            Self::Exact(exact, factor) => factor.count(exact, text.into(), limit as u64, &GO_ON)?,
+        };
+        usize::try_from(count).ok()
+    }
+
+    fn native(&self) -> Option<Native> {
+        Some(self.clone())
+    }
 }
 
 /// A counter of this crate or the caller's own.
@@ -141,8 +162,7 @@ pub(crate) enum Counter {
 impl Counter {
     fn get(&self) -> &dyn TokenCounter {
         match self {
-            Self::Native(Native::Estimate(estimate)) => estimate,
-            Self::Native(Native::Exact(exact)) => exact,
+            Self::Native(native) => native,
             Self::Custom(counter) => counter,
         }
     }

@@ -56,7 +56,7 @@ pub use corpus::documents::{Corpus, Saved};
 pub use corpus::file::Stored;
 #[cfg(feature = "claude")]
 pub use count::Claude;
-pub use count::{Basis, CacheInfo, Estimate, Exact, TokenCounter, Tokenizer};
+pub use count::{Basis, CacheInfo, Estimate, Exact, Scaled, TokenCounter, Tokenizer};
 pub use dropped::{DroppedChunk, DroppedChunks};
 pub use error::{Error, ErrorKind};
 pub use images::{Detail, Image};

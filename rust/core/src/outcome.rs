@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::chunk::Batch;
+use crate::count::Factor;
 use crate::text::Text;
 
 /// Why a chunk is not in the packed text.
@@ -75,6 +76,16 @@ impl DroppedColumns {
         self.reason.push(reason);
         self.needed.push(needed);
         self.available.push(available);
+    }
+
+    /// Multiplies the tokens of a chunk that did not fit.
+    pub(crate) fn scale(&mut self, factor: Factor) {
+        let needed = self.needed.iter_mut().zip(&mut self.available);
+        for ((needed, available), reason) in needed.zip(&self.reason) {
+            if *reason == Reason::Budget {
+                (*needed, *available) = (factor.of(*needed), factor.left(*available));
+            }
+        }
     }
 
     /// Returns the rows.

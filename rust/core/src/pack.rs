@@ -115,7 +115,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             (Counting::Estimate(estimate), _) => {
                 self.fill(EstimateMeter::new(*estimate, self.call), chunks)?
             }
-            (Counting::Exact(exact), _) => {
+            (Counting::Exact(exact, _), _) => {
                 self.fill(ExactMeter::new(exact, self.template), chunks)?
             }
             (Counting::Host, _) => self.fill(HostMeter::default(), chunks)?,

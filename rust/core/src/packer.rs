@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::chunk::{Document, Documents};
-use crate::count::{Counter, Estimate, Native, TokenCounter};
+use crate::count::{Counter, Estimate, Factor, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::packing::{Maker, Packing, packing};
@@ -71,7 +71,7 @@ impl Packer {
     #[must_use]
     pub fn new(max_tokens: usize) -> Self {
         #[cfg(feature = "o200k")]
-        let counting = Counting::Exact(budgeteer_vocab::Encoding::O200k.into());
+        let counting = Counting::Exact(budgeteer_vocab::Encoding::O200k.into(), Factor::ONE);
         #[cfg(not(feature = "o200k"))]
         let counting = Counting::Estimate(Estimate::CharsDiv4);
         let plan = Plan::new(counting);
@@ -114,10 +114,21 @@ impl Packer {
     pub(crate) fn shared_counter(mut self, counter: Arc<dyn TokenCounter + Send + Sync>) -> Self {
         self.plan.counting = match counter.native() {
             Some(Native::Estimate(estimate)) => Counting::Estimate(estimate),
-            Some(Native::Exact(exact)) => Counting::Exact(exact),
+            Some(Native::Exact(exact, factor)) => Counting::Exact(exact, factor),
             None => Counting::Host,
         };
-        self.counter = (self.plan.counting == Counting::Host).then_some(counter);
+        self.counter = Some(counter);
+        self.cited()
+    }
+
+    /// Has the counter count each text where it is cited: products that are
+    /// rounded up one by one do not add up.
+    fn cited(mut self) -> Self {
+        if self.plan.is_cited()
+            && matches!(self.plan.counting, Counting::Exact(_, factor) if !factor.is_one())
+        {
+            self.plan.counting = Counting::Host;
+        }
         self
     }
 
@@ -265,7 +276,7 @@ impl Packer {
 
     pub(crate) fn policy(mut self, policy: Policy) -> Self {
         self.plan.policy = policy;
-        self
+        self.cited()
     }
 
     /// Returns the budget before the reserve comes off, and the reserve.
@@ -321,7 +332,7 @@ impl Packer {
     pub(crate) fn count(&self, text: &str) -> usize {
         match &self.plan.counting {
             Counting::Estimate(estimate) => estimate.count(text),
-            Counting::Exact(exact) => exact.count(text),
+            Counting::Exact(exact, factor) => Native::Exact(exact.clone(), *factor).count(text),
             Counting::Host => self.own_counter().count(text),
         }
     }
@@ -501,7 +512,9 @@ impl Packer {
         Maker {
             counter: match (&self.counter, plan.counting.clone()) {
                 (Some(counter), _) => Counter::Custom(Arc::clone(counter)),
-                (None, Counting::Exact(exact)) => Counter::Native(Native::Exact(exact)),
+                (None, Counting::Exact(exact, factor)) => {
+                    Counter::Native(Native::Exact(exact, factor))
+                }
                 (None, Counting::Estimate(estimate)) => Counter::Native(Native::Estimate(estimate)),
                 (None, Counting::Host) => unreachable!("the host has a counter of its own"),
             },
@@ -511,6 +524,7 @@ impl Packer {
                 _ => None,
             },
             is_citing: plan.is_cited(),
+            is_lazy: matches!(plan.counting, Counting::Exact(..)),
             is_near: plan.dedupe == Dedupe::Near,
         }
     }

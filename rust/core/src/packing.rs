@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::chunk::Document;
 use crate::corpus::Index;
-use crate::count::{Counter, Native};
+use crate::count::Counter;
 use crate::dropped::DroppedChunks;
 use crate::outcome::Reason;
 use crate::pipeline::{Outcome, Signal};
@@ -121,6 +121,8 @@ pub(crate) struct Maker {
     pub(crate) max_docs: Option<usize>,
     /// Whether tokens are set aside for citations.
     pub(crate) is_citing: bool,
+    /// Whether counting stops where a chunk does not fit.
+    pub(crate) is_lazy: bool,
     /// Whether near duplicates are dropped.
     pub(crate) is_near: bool,
 }
@@ -128,7 +130,7 @@ pub(crate) struct Maker {
 impl Maker {
     /// Returns whether `needed_tokens` may be less than the chunk needs.
     fn is_needed_a_bound(&self) -> bool {
-        self.is_citing || matches!(self.counter, Counter::Native(Native::Exact(_)))
+        self.is_citing || self.is_lazy
     }
 }
 

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use crate::assemble;
 use crate::chunk::Batch;
 use crate::corpus::Index;
+pub use crate::count::Factor;
 pub use crate::gate::Gate;
 pub use crate::outcome::Part;
 use crate::outcome::{Admitted, Dropped, DroppedColumns, Kept, Reason};
@@ -55,6 +56,8 @@ struct Unseen {
     sorting: SortKey,
     /// The keys of [`SortKey::Own`], else empty.
     keys: Vec<f64>,
+    /// What counts are multiplied by.
+    factor: Factor,
 }
 
 impl Outcome {
@@ -90,9 +93,9 @@ impl Outcome {
     #[must_use]
     pub fn dropped_of(&self, measures: &[u32]) -> Cow<'_, DroppedColumns> {
         let Some(unseen) = &self.unseen else { return Cow::Borrowed(&self.admitted.dropped) };
-        let Unseen { trail, sorting, keys } = unseen;
+        let Unseen { trail, sorting, keys, factor } = unseen;
         let ranks = ranks(*sorting, keys, &self.scope, &self.scores);
-        Cow::Owned(trail.columns(&ranks, measures, &self.admitted.dropped))
+        Cow::Owned(trail.columns(&ranks, measures, &self.admitted.dropped, *factor))
     }
 
     /// Returns the score from which on chunks are in scope, if it was found from
@@ -143,16 +146,16 @@ pub fn run<B: Batch, H: Host>(
     batch: &B,
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
-    let call = &asked(call, batch);
+    let call = &asked(call.unscaled(), batch);
     let (found, reading) = read(call, batch, host)?;
     let scored = fused(call, batch.len(), found);
     pack_all(call, batch, scored, reading, host)
 }
 
 /// Returns the call with the question that a gate finds in the batch.
-fn asked<'a>(call: &Call<'a>, batch: &'a impl Batch) -> Call<'a> {
+fn asked<'a>(call: Call<'a>, batch: &'a impl Batch) -> Call<'a> {
     let query = call.gate().map_or(call.query, |(gate, _)| gate.question(batch, call.query));
-    Call { query, ..*call }
+    Call { query, ..call }
 }
 
 /// Packs the chunks of a corpus, as [`run`] does. `index` was made of `batch`,
@@ -176,6 +179,7 @@ pub fn run_indexed<B: Batch, H: Host>(
     if call.gate().is_some() {
         return run(call, batch, host); // a gate asks for words without titles
     }
+    let call = &call.unscaled();
     let needs = plan.needs();
     let found = match needs.words {
         Words::None => Scored::default(),
@@ -184,7 +188,7 @@ pub fn run_indexed<B: Batch, H: Host>(
     };
     let scored = fused(call, batch.len(), found);
     let bounds = match &plan.counting {
-        Counting::Exact(exact) => Some(index.bounds(exact)),
+        Counting::Exact(exact, _) => Some(index.bounds(exact)),
         _ => None,
     };
     let reading = Reading {
@@ -202,10 +206,11 @@ pub fn run_indexed<B: Batch, H: Host>(
     let packer = pack::Packer::new(call, batch, reading, host, DroppedColumns::default());
     let ranks = ranks(needs.sorting, call.keys, &scope, &scores);
     let (admitted, total_tokens, trail) = packer.pack(&Chunks::Ranked(&ranks))?;
+    let (admitted, total_tokens) = scaled(plan, admitted, total_tokens);
     let places = assemble::arrange(&admitted, call, batch);
     let sorting = needs.sorting;
     let keys = if sorting == SortKey::Own { call.keys.to_vec() } else { Vec::new() };
-    let unseen = trail.map(|trail| Unseen { trail, sorting, keys });
+    let unseen = trail.map(|trail| Unseen { trail, sorting, keys, factor: plan.factor() });
     Ok(Outcome { total_tokens, scores, signals, admitted, places, scope, unseen })
 }
 
@@ -261,6 +266,17 @@ fn mixed(call: &Call<'_>, hybrid: &Hybrid, count: usize, found: &[f64]) -> Vec<f
         }
     }
     fuse(count, &columns, hybrid.fusion)
+}
+
+/// Returns the numbers with the factor of the counts, in which none of the
+/// stages before has them.
+fn scaled(plan: &Plan, mut admitted: Admitted, total: u64) -> (Admitted, u64) {
+    let factor = plan.factor();
+    if !factor.is_one() {
+        admitted.kept.iter_mut().for_each(|kept| kept.tokens = factor.of(kept.tokens));
+        admitted.dropped.scale(factor);
+    }
+    (admitted, factor.of(total))
 }
 
 fn ranks<'a>(sorting: SortKey, keys: &'a [f64], scope: &'a Scope, scores: &'a [f64]) -> Ranks<'a> {
@@ -330,6 +346,7 @@ fn pack_all<B: Batch, H: Host>(
 
     let packer = pack::Packer::new(call, batch, reading, host, dropped);
     let (admitted, total_tokens, _) = packer.pack(&Chunks::Listed(&order))?;
+    let (admitted, total_tokens) = scaled(plan, admitted, total_tokens);
     let places = assemble::arrange(&admitted, call, batch);
     Ok(Outcome { total_tokens, scores, signals, admitted, places, scope, unseen: None })
 }

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::count::{Estimate, Exact};
+use crate::count::{Estimate, Exact, Factor};
 use crate::gate::Gate;
 use crate::ranking::{Needs, RankBy, Words};
 use crate::template::{Tag, Template};
@@ -179,8 +179,9 @@ pub enum Policy {
 pub enum Counting {
     /// By an estimate.
     Estimate(Estimate),
-    /// By an encoding, exactly.
-    Exact(Exact),
+    /// By an encoding, times a factor, which is one under [`Policy::Cite`]:
+    /// products that are rounded up one by one do not add up.
+    Exact(Exact, Factor),
     /// By [`Host::count`].
     Host,
 }
@@ -252,6 +253,14 @@ impl Plan {
         }
     }
 
+    /// Returns what counts are multiplied by.
+    pub(crate) fn factor(&self) -> Factor {
+        match self.counting {
+            Counting::Exact(_, factor) => factor,
+            Counting::Estimate(_) | Counting::Host => Factor::ONE,
+        }
+    }
+
     /// Returns whether separators and markers do not count.
     pub(crate) fn is_sum_of_parts(&self) -> bool {
         self.policy == Policy::SumOfParts && matches!(self.counting, Counting::Estimate(_))
@@ -291,6 +300,12 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn template(&self) -> &'a Template {
         self.template.unwrap_or(&self.plan.template)
+    }
+
+    /// Returns the call with its budget in tokens of the encoding, before any
+    /// factor.
+    pub(crate) fn unscaled(&self) -> Self {
+        Self { budget: self.plan.factor().within(self.budget), ..*self }
     }
 
     /// Returns the properties of the chunks and the number of documents to

@@ -348,7 +348,9 @@ pub(crate) fn cut_to<'a>(
 ) -> Cow<'a, str> {
     let (whole, marker, limit) = (Text::from(text), Text::from(marker), max_tokens as u64);
     let cut = match counter.native() {
-        Some(Native::Exact(exact)) => exact.truncate(whole, limit, keep, marker, &GO_ON),
+        Some(Native::Exact(exact, factor)) => {
+            exact.truncate(whole, factor.within(limit), keep, marker, &GO_ON)
+        }
         Some(Native::Estimate(estimate)) => estimate.truncate(whole, limit, keep, marker),
         None => {
             let mut utf8 = Vec::new();

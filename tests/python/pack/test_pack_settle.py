@@ -60,7 +60,7 @@ def test_many_small_chunks_fill_the_budget(name, of, template, overflow):
     exact = get_counter("o200k_base")
     counter = {
         "a callable": exact.count,
-        "a calibrated model": "claude-sonnet-4-5",
+        "a calibrated model": "kimi-k2",
         "heavy joints": lambda text: len(text.split()) + 9 * text.count("\n"),
     }[of]
     packer = Packer(7_688, counter=counter, ranking="score", template=template, overflow=overflow)

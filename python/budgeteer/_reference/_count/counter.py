@@ -23,8 +23,31 @@ def tokens(kind: Any, ratio: float, measured: int) -> int:
     return ceil(measured / ratio)
 
 
+def times(count: int, factor: float) -> int:
+    """Return *count* times *factor*, rounded up."""
+    return count if factor == 1 else ceil(count * factor)
+
+
+def within(limit: int, factor: float) -> int:
+    """Return the largest count that is at most *limit* times *factor*."""
+    if factor == 1:
+        return limit
+    limit = min(limit, 2**52)  # no text has more tokens, and floats are still exact
+    count = int(limit / factor)
+    while times(count, factor) > limit:
+        count -= 1
+    while times(count + 1, factor) <= limit:
+        count += 1
+    return count
+
+
+def left(count: int, factor: float) -> int:
+    """Return the tokens that are left where *count* are, rounded down."""
+    return count if factor == 1 else int(count * factor)
+
+
 def count(kind: Any, ratio: float, text: str) -> int:
-    """Count the tokens of *text*."""
+    """Count the tokens of *text*; of an encoding, times *ratio*."""
     return count_till_limit(kind, ratio, text, 2**63 - 1) or 0
 
 
@@ -32,7 +55,8 @@ def count_till_limit(kind: Any, ratio: float, text: str, limit: int) -> int | No
     """Count the tokens of *text*, or return None if there are more than *limit*."""
     text = str.__str__(text)  # a subclass's own methods are ignored
     if _exact.is_exact(kind):
-        return _exact.count_till_limit(kind, text, limit)
+        found = _exact.count_till_limit(kind, text, within(limit, ratio))
+        return None if found is None else times(found, ratio)
     counted = tokens(kind, ratio, measure(kind, text)) if text else 0
     return counted if counted <= limit else None
 

@@ -174,7 +174,7 @@ def _reconstructed(kind: int, text: str) -> int:
         from budgeteer import _native  # for its data: nothing else has them
     except ImportError:
         raise CounterError("without the native module, nothing counts for Claude") from None
-    return _native.count(kind, 0.0, text)
+    return _native.count(kind, 1.0, text)
 
 
 def count_till_limit(kind: Any, text: str, limit: int) -> int | None:

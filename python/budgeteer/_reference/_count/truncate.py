@@ -6,6 +6,7 @@ from collections.abc import Callable
 from budgeteer._codes import BOTH, CALLABLE, END, LOOSE, START, WORDS
 from budgeteer._reference._count import exact as _exact
 from budgeteer._reference._count.counter import count as count_tokens
+from budgeteer._reference._count.counter import within
 from budgeteer._reference._count.graphemes import grapheme_boundaries
 
 SINGLE_TRIES = 8
@@ -205,6 +206,7 @@ def truncate(
 ) -> str:
     """Cut *text* to at most *max_tokens* tokens, marker included."""
     if _exact.is_exact(kind):
+        max_tokens = within(max_tokens, ratio)
         if _exact.count_till_limit(kind, text, max_tokens) is not None:
             return text
         best = Cut(text, keep, marker).longest_exact(kind, max_tokens)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from budgeteer._codes import (
+    BUDGET,
     CALLABLE,
     COVERAGE,
     EMBEDDING,
@@ -22,6 +23,7 @@ from budgeteer._codes import (
 from budgeteer._needs import HybridWire, needs_of
 from budgeteer._reference._chunk.chunk import read
 from budgeteer._reference._count import exact
+from budgeteer._reference._count.counter import left, times, within
 from budgeteer._reference._pack.corpus import Index
 from budgeteer._reference._pack.draft import Draft
 from budgeteer._reference._pack.gate import Gate
@@ -72,7 +74,8 @@ class Plan:
     The options of a packer, as codes of ``budgeteer._codes``: all that its calls share.
 
     Attributes:
-        counter: The kind of counter, and the characters for each token if it counts by them.
+        counter: The kind of counter; and the characters for each token if it counts by them, or
+            what the counts of an encoding are multiplied by.
         ranking: The ranking; the options of the one by words; the weights of a hybrid one.
         min_score: A chunk that scores lower is out of scope; ``"auto"`` finds it from the scores.
         overflow: The overflow policy.
@@ -150,6 +153,8 @@ class Plan:
         if ranking == HYBRID and hybrid is not None:
             scores = hybrid_scores(scores, len(pairs), key, hybrid)
 
+        factor = ratio if exact.is_exact(kind) else 1.0
+        budget = within(budget, factor)
         # The sum of parts may break the law, so it is allowed for estimates only.
         is_estimate = kind != CALLABLE and not exact.is_exact(kind)
         is_sum = policy == SUM_OF_PARTS and is_estimate
@@ -170,7 +175,21 @@ class Plan:
                 draft, measure, budget, self.overflow, self.max_chunks, self.dedupe, cite, gated
             )
             total = packer.pack(ranked)
-        return _columns(draft, total, scores, scored.signals, scope)
+        _scale(draft, factor)
+        return _columns(draft, times(total, factor), scores, scored.signals, scope)
+
+
+def _scale(draft: Draft, factor: float) -> None:
+    """Multiply the numbers of the outcome, in which no stage before has a factor."""
+    outcome = draft.outcome
+    for piece in outcome.kept:
+        piece.tokens = times(piece.tokens, factor)
+    outcome.dropped = [
+        (index, BUDGET, times(needed, factor), left(available, factor))
+        if reason == BUDGET
+        else (index, reason, needed, available)
+        for index, reason, needed, available in outcome.dropped
+    ]
 
 
 def _never(*_: object) -> Any:

@@ -7,15 +7,15 @@ use budgeteer_vocab::Encoding;
 use super::cache::{self, CacheInfo};
 use super::exact::{GO_ON, count_text};
 use super::tokenizer::{Model, Tokenizer};
-use super::{Native, TokenCounter};
+use super::{Factor, Native, TokenCounter};
 use crate::chunk::Batch;
 use crate::text::Text;
 use crate::threads;
 
 /// Counts exactly as an encoding does.
 ///
-/// For every text the count is that of tiktoken's `encode_ordinary`. The names
-/// of special tokens count as plain text.
+/// For every text the count is that of the maker's tokenizer, or that of the
+/// reconstruction. The names of special tokens count as plain text.
 ///
 /// Counts of whole texts are cached for the process, unless
 /// [`Exact::without_cache`] says otherwise: a text that was counted before is
@@ -164,7 +164,7 @@ impl TokenCounter for Exact {
     }
 
     fn native(&self) -> Option<Native> {
-        Some(Native::Exact(self.clone()))
+        Some(Native::Exact(self.clone(), Factor::ONE))
     }
 }
 

@@ -13,7 +13,7 @@ use super::Packer;
 use super::meter::Meter;
 use crate::chunk::Batch;
 use crate::corpus::bounds::Bounds;
-use crate::count::{Estimate, Exact};
+use crate::count::{Estimate, Exact, Factor};
 use crate::outcome::{Dropped, DroppedColumns, Reason};
 use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, sortable};
@@ -120,18 +120,21 @@ impl Unseen {
         }
     }
 
-    fn dropped(self, index: u32, measures: &[u32]) -> Dropped {
+    fn dropped(self, index: u32, measures: &[u32], factor: Factor) -> Dropped {
         let reason = Reason::Budget;
         match self {
             Self::Capped => Dropped { index, reason: Reason::Cap, needed: 0, available: 0 },
-            Self::Stopped(available) => Dropped { index, reason, needed: 0, available },
+            Self::Stopped(available) => {
+                Dropped { index, reason, needed: 0, available: factor.left(available) }
+            }
             Self::Estimated { estimate, start, tokens, budget } => {
                 let size = u64::from(measures[index as usize]);
                 let needed = estimate.tokens(start + size) - tokens;
                 Dropped { index, reason, needed, available: budget - tokens }
             }
             Self::Counted(available) => {
-                Dropped { index, reason, needed: available.saturating_add(1), available }
+                let needed = factor.of(available.saturating_add(1));
+                Dropped { index, reason, needed, available: factor.left(available) }
             }
         }
     }
@@ -157,12 +160,13 @@ struct Event {
 
 impl Trail {
     /// Returns all dropped chunks in the order in which that was decided.
-    /// `seen` are those that were looked at.
+    /// `seen` are those that were looked at, with the factor of the counts.
     pub(crate) fn columns(
         &self,
         ranks: &Ranks<'_>,
         measures: &[u32],
         seen: &DroppedColumns,
+        factor: Factor,
     ) -> DroppedColumns {
         let mut all = DroppedColumns::default();
         all.reserve(ranks.count as usize);
@@ -188,7 +192,7 @@ impl Trail {
                 }
             }
             let known = decided.next_if(|dropped| dropped.index == index);
-            all.push(known.unwrap_or_else(|| unseen.dropped(index, measures)));
+            all.push(known.unwrap_or_else(|| unseen.dropped(index, measures, factor)));
         }
         seen.iter().skip(self.ranked).for_each(|dropped| all.push(dropped));
         all
@@ -303,7 +307,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             let last = batch.last().map(|&index| ranks.rank(index));
             let mut ceiling = u64::MAX;
             if let Filter::Worthy { measures, .. } = &filter
-                && let Counting::Exact(exact) = &self.plan.counting
+                && let Counting::Exact(exact, _) = &self.plan.counting
             {
                 ceiling = meter.available(self);
                 if let Measures::Bounds(bounds) = *measures {

@@ -62,7 +62,7 @@ pub(super) fn read<B: Batch, H: Host>(
                 let text = batch.text(index);
                 let size = match &plan.counting {
                     Counting::Estimate(estimate) => Some(estimate.measure(text, words)),
-                    Counting::Exact(exact) => {
+                    Counting::Exact(exact, _) => {
                         Some(exact.model().least(|| text.starts(), || text.chars()) as u64)
                     }
                     Counting::Host => None,

@@ -329,7 +329,7 @@ static OWN: Shared<BTreeMap<String, ModelLimits>> = Shared::new();
 /// use budgeteer::window::model_limits;
 ///
 /// assert_eq!(model_limits("openai/gpt-4o-2024-11-20").context_window, 128_000);
-/// assert_eq!(model_limits("claude-sonnet-4-5-20250929").calibration, Some(1.18));
+/// assert_eq!(model_limits("claude-sonnet-4-5").encoding.as_deref(), Some("claude3"));
 ///
 /// let gpt_5 = model_limits("gpt-5");
 /// assert_eq!((gpt_5.max_input_tokens, gpt_5.context_window), (272_000, 400_000));
