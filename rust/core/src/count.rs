@@ -20,6 +20,7 @@ pub(crate) mod joint;
 mod lookup;
 pub(crate) mod merges;
 pub(crate) mod normal;
+mod pool;
 pub(crate) mod pretokenize;
 mod size;
 pub(crate) mod tokenizer;
