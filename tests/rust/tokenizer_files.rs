@@ -240,3 +240,35 @@ fn files_that_would_grow() {
     // A length that reaches beyond the file.
     assert!(!try_out(b"\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"));
 }
+
+/// A model of `SentencePiece` that has one letter, and runs of line ends up to a
+/// length as user-defined pieces.
+fn with_runs(longest: usize) -> Vec<u8> {
+    let field = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).expect("it is short");
+        assert!(length < 0x80, "it would need two bytes");
+        [&[number << 3 | 2, length], content].concat()
+    };
+    let piece =
+        |text: &str, kind: u8| field(1, &[&field(1, text.as_bytes())[..], &[0x18, kind]].concat());
+    let runs = (2..=longest).flat_map(|length| piece(&"\n".repeat(length), 4));
+    let bpe_with_byte_fallback = field(2, &[0x18, 2, 0x98, 2, 1]);
+    let keeps_spaces = field(3, &[0x18, 0, 0x20, 0]);
+    piece("a", 1)
+        .into_iter()
+        .chain(runs)
+        .chain(bpe_with_byte_fallback)
+        .chain(keeps_spaces)
+        .collect()
+}
+
+/// Pieces that are runs are more than the pieces that merge: there is room for
+/// them.
+#[test]
+fn more_runs_than_pieces() {
+    for longest in [2, 3, 32, 100] {
+        let tokenizer = Tokenizer::parse("runs", &with_runs(longest)).expect("it is one");
+        let text = "\n".repeat(3 * longest + 1);
+        assert_eq!(4, Exact::new(tokenizer).count(&text), "{longest}");
+    }
+}

@@ -178,6 +178,20 @@ fn what_cannot_be_counted_exactly_is_refused() {
     }
 }
 
+/// A message says what is refused in a few words, however long that is.
+#[test]
+fn messages_are_short() {
+    let long = "x".repeat(100_000);
+    for content in [
+        format!(r#"{{"model":{{"type":"{long}"}}}}"#),
+        format!(r#"{{"model":{{"type":"BPE"}},"normalizer":{{"type":"{long}"}}}}"#),
+        format!(r#"{{"model":{{"type":"BPE"}},"pre_tokenizer":{{"type":"{long}"}}}}"#),
+    ] {
+        let message = refusal("long", content.as_bytes());
+        assert!(message.contains("xxx") && message.len() < 250, "{message:.400}");
+    }
+}
+
 const NO_TOKENIZER: &str = "the file is no tokenizer: neither a tokenizer.json or tekken.json, nor \
                             ranks of tiktoken, nor a model of SentencePiece";
 
@@ -211,14 +225,15 @@ fn damage_is_named() {
         ("{}".to_string(), "it has no model"),
         ("{\"model\":1}".to_string(), "it is no tokenizer.json at line 1, column"),
         (cut(&gpt2), "it is no tokenizer.json at line"),
-        (cut(&tekken), "it is not JSON"),
+        (cut(&tekken), "it is no tekken.json at line"),
         (nested, "it is no tokenizer.json at line"),
         (deep, "it is no tokenizer.json at line"),
         (with_merge(r#"["t","hhh"],"#), "it merges what is no token"),
         (with_merge(r#"["t"],"#), "it is no tokenizer.json at line"),
         (gpt2.replacen(r#""vocab":{"#, r#""vocab":{"u":999,"#, 1), "it has a token twice"),
         (tekken.replacen(r#""rank":300"#, r#""rank":301"#, 1), "it has a rank twice"),
-        (tekken.replacen(r#""rank":300"#, r#""rank":-1"#, 1), "an entry is no token"),
+        (tekken.replacen(r#""rank":300"#, r#""rank":-1"#, 1), "it is no tekken.json at line"),
+        (tekken.replacen(r#""rank":300,"#, "", 1), "an entry is no token"),
         (tekken.replacen(r#""pattern""#, r#""Pattern""#, 1), "config has no pattern"),
         (tekken.replacen(r#""vocab":"#, r#""Vocab":"#, 1), "it has no vocab"),
     ] {

@@ -34,7 +34,7 @@ pub(crate) struct Ranks {
 impl Ranks {
     /// Returns a table for `count` ranks, at most four fifths full.
     pub(crate) fn new(count: usize) -> Self {
-        Self { slots: Table::new((count * 5 / 4).next_power_of_two()) }
+        Self { slots: Table::new((count * 5 / 4 + 2).next_power_of_two()) }
     }
 
     /// Tells the processor that the entry of a hash is needed soon.

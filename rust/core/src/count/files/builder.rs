@@ -5,7 +5,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use budgeteer_vocab::Vocabulary;
 
-use super::damaged;
+use super::places::{Places, too_many};
+use super::{damaged, unknown};
 use crate::count::merges::Merges;
 use crate::count::normal::{Normal, Prefix};
 use crate::count::tokenizer::Split;
@@ -80,7 +81,7 @@ impl Builder {
     pub(super) fn push(&mut self, left: u32, right: u32) -> Result<u32, Error> {
         let rank = self.parts.len() + 256;
         if rank >= MOST_TOKENS {
-            return Err(damaged("it has more than half a million tokens"));
+            return Err(too_many());
         }
         let rank = u32::try_from(rank).expect("it was just compared");
         self.parts.push((left, right));
@@ -142,6 +143,22 @@ impl Builder {
     }
 }
 
+/// Checks that every byte that is in UTF-8 is a token, of those that have these
+/// ranks.
+pub(super) fn check_bytes(ranks: &[u32]) -> Result<(), Error> {
+    let mut found = [false; 256];
+    for &rank in ranks {
+        if let Some(found) = found.get_mut(rank as usize) {
+            *found = true;
+        }
+    }
+    let is_in_utf8 = |byte: &usize| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
+    match (0..256).filter(is_in_utf8).find(|&byte| !found[byte]) {
+        Some(byte) => Err(unknown(&format!("the byte {byte:#04x} is no token"))),
+        None => Ok(()),
+    }
+}
+
 /// Adds tokens, which are given in the order of their ranks: any two that make a
 /// token may merge. `ranks` has those that are made, or [`NONE`].
 pub(super) fn add_in_order(
@@ -149,10 +166,7 @@ pub(super) fn add_in_order(
     tokens: &[&[u8]],
     ranks: &mut [u32],
 ) -> Result<(), Error> {
-    let numbers: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
-    if numbers.len() < tokens.len() {
-        return Err(damaged("it has a token twice"));
-    }
+    let places = Places::new(tokens)?;
     let mut merges = Vec::with_capacity(2 * tokens.len());
     for (token, whole) in tokens.iter().zip(0..) {
         if token.len() > LONGEST {
@@ -162,7 +176,7 @@ pub(super) fn add_in_order(
             continue;
         }
         merges.extend((1..token.len()).filter_map(|at| {
-            Some([*numbers.get(&token[..at])?, *numbers.get(&token[at..])?, whole])
+            Some([places.find(&token[..at])?, places.find(&token[at..])?, whole])
         }));
     }
     builder.merge(&merges, ranks)
