@@ -7,7 +7,8 @@ use budgeteer_vocab::Vocabulary;
 
 use super::places::{Places, too_many};
 use super::{damaged, unknown};
-use crate::count::merges::Merges;
+use crate::count::bpe::{SHORT, key, mix};
+use crate::count::merges::{Merges, Ranks};
 use crate::count::normal::{Normal, Prefix};
 use crate::count::tokenizer::Split;
 use crate::error::Error;
@@ -85,8 +86,7 @@ impl Builder {
         }
         let rank = u32::try_from(rank).expect("it was just compared");
         self.parts.push((left, right));
-        self.merges.add((left, right), rank);
-        Ok(rank)
+        if self.merges.add((left, right), rank) { Ok(rank) } else { Err(crowded()) }
     }
 
     /// Adds merges of tokens, in their order: each two places in `ranks` for
@@ -138,9 +138,24 @@ impl Builder {
     /// Returns the vocabulary. `wholes` are tokens that no merge makes.
     pub(super) fn finish(self, wholes: Vec<Box<[u8]>>) -> Result<Vocabulary, Error> {
         let singles = std::array::from_fn(|byte| u8::try_from(byte).expect("it is below 256"));
-        Vocabulary::from_merges(&singles, self.parts, wholes, self.early)
-            .ok_or_else(|| damaged("its tokens are too long"))
+        let vocabulary = Vocabulary::from_merges(&singles, self.parts, wholes, self.early)
+            .ok_or_else(|| damaged("its tokens are too long"))?;
+        check_places(&vocabulary)?;
+        Ok(vocabulary)
     }
+}
+
+/// Checks that short tokens will be found soon where texts are counted.
+fn check_places(vocabulary: &Vocabulary) -> Result<(), Error> {
+    let mut ranks = Ranks::new(vocabulary.len());
+    let mut short = vocabulary.iter().filter(|token| token.len() <= SHORT);
+    if short.all(|token| ranks.add(mix(key(token)), 0)) { Ok(()) } else { Err(crowded()) }
+}
+
+/// Returns the error for a file that was made to take long.
+#[cold]
+pub(super) fn crowded() -> Error {
+    damaged("its tokens take too long to tell apart")
 }
 
 /// Checks that every byte that is in UTF-8 is a token, of those that have these

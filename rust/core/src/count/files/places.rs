@@ -5,10 +5,11 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 
-use super::builder::MOST_TOKENS;
+use super::builder::{MOST_TOKENS, crowded};
 use super::damaged;
 use crate::count::merges::Ranks;
 use crate::error::Error;
+use crate::huge::Table;
 
 /// The places of tokens, by their bytes.
 ///
@@ -17,7 +18,7 @@ use crate::error::Error;
 pub(super) struct Places<'a> {
     tokens: &'a [&'a [u8]],
     /// What tells the short tokens apart without a look at their bytes.
-    words: Vec<u128>,
+    words: Table<u128>,
     ranks: Ranks,
     /// The key of the hash.
     key: (u64, SharedSeed),
@@ -32,7 +33,10 @@ impl<'a> Places<'a> {
         if tokens.len() >= MOST_TOKENS {
             return Err(too_many());
         }
-        let words = tokens.iter().map(|token| word(token)).collect();
+        let mut words = Table::new(tokens.len().max(1));
+        for (to, token) in words.iter_mut().zip(tokens) {
+            *to = word(token);
+        }
         let random = RandomState::new();
         let key = (random.hash_one(0), SharedSeed::from_u64(random.hash_one(1)));
         let mut places = Self { tokens, words, ranks: Ranks::new(tokens.len()), key };
@@ -42,7 +46,9 @@ impl<'a> Places<'a> {
             if places.find_hashed(hash, word, token).is_some() {
                 return Err(damaged("it has a token twice"));
             }
-            places.ranks.add(hash, place);
+            if !places.ranks.add(hash, place) {
+                return Err(crowded());
+            }
         }
         Ok(places)
     }
