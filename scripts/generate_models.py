@@ -478,7 +478,7 @@ def rust(document: dict[str, Any]) -> str:
         *table(
             "WAY_NAMES",
             "&str",
-            "The names of the ways to count, in their order. One that is only believed ends in `?`.",
+            "The names of the ways to count. One that is only believed ends in `?`.",
             [literal(name) for name in document["counting"]],
             feature="files",
         ),

@@ -6,6 +6,7 @@ mod cases;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use budgeteer::{Encoding, ErrorKind, Exact, Keep, Text, TokenCounter as _, Tokenizer};
@@ -124,6 +125,47 @@ fn directories_are_opened() {
     fs::remove_dir_all(&place).expect("it is there");
     let error = Tokenizer::open(&place).expect_err("it is gone");
     assert!(matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)));
+}
+
+/// What the environment names is looked through: folders of files, and the home
+/// with the cache of Hugging Face.
+#[test]
+fn a_users_file_is_found_by_the_name_of_a_model() {
+    let home = std::env::temp_dir().join(format!("budgeteer-home-{}", std::process::id()));
+    let snapshot = home.join(".cache/huggingface/hub/models--acme--tea-9b/snapshots/aa");
+    fs::create_dir_all(&snapshot).expect("it can be made");
+    fs::copy(folder().join("gpt2.json"), snapshot.join("tokenizer.json")).expect("it is copied");
+    let child = Command::new(std::env::current_exe().expect("it is known"))
+        .args(["--exact", "--ignored", "finds_by_the_environment"])
+        .env("BUDGETEER_TOKENIZERS", folder())
+        .env("HOME", &home)
+        .env_remove("HF_HOME")
+        .env_remove("HF_HUB_CACHE")
+        .output();
+    let child = child.expect("it runs");
+    fs::remove_dir_all(&home).expect("it is there");
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "it runs in a process of its own, whose environment names the folders"]
+fn finds_by_the_environment() {
+    let find = |model: &str| Tokenizer::find(model).expect("all is read");
+    let found = find("llama3.1:70b").expect("it is there");
+    let path = std::path::absolute(folder().join("llama3.json")).expect("it is a path");
+    assert_eq!(path.to_str(), Some(found.name()));
+    let text = "The teapot's 1234 tables.";
+    assert_eq!(open("llama3.json").count(text), found.count(text));
+    let cached = find("Tea-9B").expect("it is in the cache");
+    assert!(cached.name().ends_with("aa"), "{cached:?}");
+    assert_eq!(open("gpt2.json").count(text), cached.count(text));
+    assert_eq!(None, find("tea-8b"));
+    let error = Tokenizer::find("refused-unigram").expect_err("it is refused");
+    assert_eq!(ErrorKind::Tokenizer, error.kind());
+    let start = "the tokenizer of the model \"refused-unigram\", ";
+    let message = error.to_string();
+    assert!(message.starts_with(start) && message.ends_with("the model Unigram"), "{message}");
 }
 
 /// Qwen's own file of ranks, written again, is known by its content.

@@ -3,15 +3,14 @@
 //! and in the local cache of Hugging Face, which is only read.
 
 use std::cmp::Reverse;
-use std::env;
-use std::fs;
-use std::io;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use super::model_names::{after_last_slash, bare, families};
 use super::models::{UNKNOWN, WAY_NAMES, WAYS};
 use crate::count::Tokenizer;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// The environment variable that names the folders, separated as in `PATH`.
 const VARIABLE: &str = "BUDGETEER_TOKENIZERS";
@@ -24,7 +23,8 @@ const ENDINGS: [&str; 3] = [".json", ".model", ".tiktoken"];
 
 impl Tokenizer {
     /// Returns the tokenizer that the user has for a model; None without one.
-    /// No network is used.
+    /// No network is used. Whether the binary has the model's tokenizer is not
+    /// asked.
     ///
     /// Below the folders that the environment variable `BUDGETEER_TOKENIZERS`
     /// names, separated as in `PATH`, it is `NAME.json`, `NAME.model`,
@@ -56,10 +56,13 @@ impl Tokenizer {
         let found = path_of(&file_names(model), &folders, hub().as_deref());
         let Some(path) = found.map_err(|error| Error::io(&error))? else { return Ok(None) };
         Self::open(&path).map(Some).map_err(|error| match error.kind() {
-            crate::ErrorKind::Tokenizer => Error::tokenizer(format!(
-                "the tokenizer of the model {model:.80?}, {}, cannot be used: {error}",
-                path.display()
-            )),
+            ErrorKind::Tokenizer => {
+                let model: String = model.chars().take(80).collect();
+                let path = path.display();
+                Error::tokenizer(format!(
+                    "the tokenizer of the model {model:?}, {path}, cannot be used: {error}"
+                ))
+            }
             _ => error,
         })
     }
@@ -70,10 +73,10 @@ impl Tokenizer {
 fn file_names(model: &str) -> Vec<String> {
     let bare = bare(model);
     let last = bare[bare.len() - 1];
-    let mut names: Vec<&str> = bare.clone();
-    names.extend(bare.iter().map(|name| after_last_slash(name)));
-    names.push(last.split_once(':').map_or(last, |(name, _)| name));
-    let mut names: Vec<String> = names.into_iter().map(str::to_string).collect();
+    let behind_slash = bare.iter().map(|name| after_last_slash(name));
+    let before_colon = last.split(':').next();
+    let names = bare.iter().copied().chain(behind_slash).chain(before_colon);
+    let mut names: Vec<String> = names.map(str::to_string).collect();
     if let [(family, way, true)] = *families(model)
         && way != UNKNOWN.1
         && !WAY_NAMES[way].ends_with('?')
@@ -110,7 +113,7 @@ fn path_of(
             }
         }
     }
-    for (name, hub) in names.iter().flat_map(|name| hub.map(|hub| (name, hub))) {
+    for (name, hub) in names.iter().filter_map(|name| Some((name, hub?))) {
         if let Some(path) = in_cache(name, hub)? {
             return std::path::absolute(path).map(Some);
         }
@@ -184,7 +187,7 @@ fn snapshot(model: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     };
     let main = fs::read_to_string(model.join("refs").join("main")).unwrap_or_default();
-    let main = std::ffi::OsStr::new(main.trim());
+    let main = OsStr::new(main.trim());
     let mut order: Vec<usize> = (0..folders.len()).collect();
     order.sort_by_key(|&nth| (folders[nth].file_name() != Some(main), Reverse(times[nth])));
     for nth in order {

@@ -412,7 +412,7 @@ pub(super) const WAYS: &[(&str, Option<f64>)] = &[
     ("tekken", Some(1.0)),
 ];
 
-/// The names of the ways to count, in their order. One that is only believed ends in `?`.
+/// The names of the ways to count. One that is only believed ends in `?`.
 #[rustfmt::skip]
 #[cfg(feature = "files")]
 pub(super) const WAY_NAMES: &[&str] = &[

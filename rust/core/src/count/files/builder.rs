@@ -121,7 +121,10 @@ impl Builder {
                     self.early.push(rank);
                 }
                 ranks[whole as usize] = rank;
-                ready.extend(waiting.remove(&whole).unwrap_or_default().into_iter().map(Reverse));
+                if !waiting.is_empty() {
+                    let waited = waiting.remove(&whole).unwrap_or_default();
+                    ready.extend(waited.into_iter().map(Reverse));
+                }
             }
         }
         Ok(())
