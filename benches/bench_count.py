@@ -333,24 +333,11 @@ SECTIONS = {section.__name__: section for section in (cold, warm, packing, paral
 # Rounds of processes
 
 
-class Rounds:
-    """The measurements of fresh processes in each round."""
+class Times:
+    """The times of several rounds."""
 
-    def __init__(self, folder: Path, *, small: bool) -> None:
-        self.folder = folder
-        self.sweeps = 1 if small else 2
-        self.parallel = PARALLEL // 4 if small else PARALLEL
-        self.hostile = HOSTILE // 10 if small else HOSTILE
-        self.times: dict[Any, list[float]] = {}
-        self.totals: dict[str, dict[str, int]] = {}
-
-    def process(self, section: str, *arguments: Any, threads: int = 1) -> Any:
-        """Return the result of a section in a process of its own."""
-        command = [sys.executable, __file__, "--section", json.dumps([section, *arguments])]
-        command += ["--folder", str(self.folder)]
-        environment = {**os.environ, "BUDGETEER_NUM_THREADS": str(threads)}
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-        return json.loads(done.stdout)
+    def __init__(self) -> None:
+        self.times: dict[tuple[Any, ...], list[float]] = {}
 
     def add(self, *key: Any, time: float) -> None:
         """Add a time under *key*."""
@@ -364,6 +351,26 @@ class Rounds:
         """Return the median of the rounds' ratios."""
         pairs = zip(self.times[over], self.times[under], strict=True)
         return statistics.median(a / b for a, b in pairs)
+
+
+class Rounds(Times):
+    """The measurements of fresh processes in each round."""
+
+    def __init__(self, folder: Path, *, small: bool) -> None:
+        super().__init__()
+        self.folder = folder
+        self.sweeps = 1 if small else 2
+        self.parallel = PARALLEL // 4 if small else PARALLEL
+        self.hostile = HOSTILE // 10 if small else HOSTILE
+        self.totals: dict[str, dict[str, int]] = {}
+
+    def process(self, section: str, *arguments: Any, threads: int = 1) -> Any:
+        """Return the result of a section in a process of its own."""
+        command = [sys.executable, __file__, "--section", json.dumps([section, *arguments])]
+        command += ["--folder", str(self.folder)]
+        environment = {**os.environ, "BUDGETEER_NUM_THREADS": str(threads)}
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)
 
     def measure(self) -> None:
         """Measure everything once."""

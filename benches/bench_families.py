@@ -40,7 +40,18 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_count import CHARS, MAX_TOKENS, PACK, QUERY, Run, cut, fresh, real_chunks, seconds
+from bench_count import (
+    CHARS,
+    MAX_TOKENS,
+    PACK,
+    QUERY,
+    Run,
+    Times,
+    cut,
+    fresh,
+    real_chunks,
+    seconds,
+)
 from texts import real_text
 
 import budgeteer
@@ -240,13 +251,13 @@ SECTIONS = {section.__name__: section for section in (cold, warm, load, packing)
 # Rounds of processes
 
 
-class Rounds:
+class Rounds(Times):
     """The measurements of fresh processes in each round."""
 
     def __init__(self, folder: Path, vocabularies: Path) -> None:
+        super().__init__()
         self.folder = folder
         self.vocabularies = vocabularies
-        self.times: dict[tuple[Any, ...], list[float]] = {}
         self.totals: dict[tuple[str, str, str], int] = {}
         self.missing: dict[tuple[str, str], str] = {}
 
@@ -275,19 +286,6 @@ class Rounds:
             said = lines[-1].rpartition("UnsupportedError: ")[2] if lines else ""
             raise UnsupportedError(said or f"the process ended with {done.returncode}")
         return json.loads(done.stdout.splitlines()[-1])
-
-    def add(self, *key: Any, time: float) -> None:
-        """Add a time under *key*."""
-        self.times.setdefault(key, []).append(time)
-
-    def median(self, *key: Any) -> float:
-        """Return the median time."""
-        return statistics.median(self.times[key])
-
-    def ratio(self, over: tuple[Any, ...], under: tuple[Any, ...]) -> float:
-        """Return the median of the rounds' ratios."""
-        pairs = zip(self.times[over], self.times[under], strict=True)
-        return statistics.median(a / b for a, b in pairs)
 
     def measure(self, encoding: str, kinds: Iterable[str]) -> None:
         """Measure an encoding once."""

@@ -411,9 +411,10 @@ def rust(document: dict[str, Any]) -> str:
     def optional(value: object) -> str:
         return literal(value) if value is None else f"Some({literal(value)})"
 
-    def table(name: str, kind: str, doc: str, rows: list[str]) -> list[str]:
+    def table(name: str, kind: str, doc: str, rows: list[str], feature: str = "") -> list[str]:
         return [
             *("", f"/// {doc}", "#[rustfmt::skip]"),
+            *([f'#[cfg(feature = "{feature}")]'] if feature else []),
             f"pub(super) const {name}: &[{kind}] = &[",
             *(f"    {row}," for row in rows),
             "];",
@@ -467,6 +468,13 @@ def rust(document: dict[str, Any]) -> str:
                 f"({literal(way['encoding'])}, {optional(way['calibration'])})"
                 for way in document["counting"].values()
             ],
+        ),
+        *table(
+            "WAY_NAMES",
+            "&str",
+            "The names of the ways to count. One that is only believed ends in `?`.",
+            [literal(name) for name in document["counting"]],
+            feature="files",
         ),
         *table(
             "FAMILIES",

@@ -206,17 +206,58 @@ fn patterns_that_take_long() {
     }
 }
 
+/// Returns the character of a byte-level vocabulary that stands for a byte.
+fn level(byte: u8) -> char {
+    match byte {
+        0x21..=0x7E | 0xA1..=0xAC | 0xAE.. => char::from(byte),
+        0..=0x20 => char::from_u32(0x100 + u32::from(byte)).expect("it is a letter"),
+        0x7F..=0xA0 => char::from_u32(0x121 + u32::from(byte) - 0x7F).expect("it is a letter"),
+        0xAD => '\u{143}',
+    }
+}
+
+/// Merges that are found by hashes alike are refused: they would take long.
+#[test]
+fn merges_that_share_their_places() {
+    let mix = |left: u64, right: u64| {
+        let mixed = (left << 32 | right).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+    };
+    let mut tokens: Vec<String> = (0..=255).map(|byte| level(byte).to_string()).collect();
+    let mut merges = Vec::new();
+    let mut merge = |tokens: &mut Vec<String>, left: usize, right: usize| {
+        merges.push([tokens[left].clone(), tokens[right].clone()]);
+        tokens.push([&*tokens[left], &*tokens[right]].concat());
+    };
+    // No token is a right byte in front of a left one, so that any two may merge.
+    for (left, right) in (0x3F..0x7F).flat_map(|left| (0xAE..0xEA).map(move |right| (left, right)))
+    {
+        merge(&mut tokens, left, right);
+    }
+    let pairs = tokens.len();
+    for left in 256..pairs {
+        for right in 256..pairs {
+            if mix(left as u64, right as u64) >> 52 == 0 {
+                merge(&mut tokens, left, right);
+            }
+        }
+    }
+    assert!(tokens.len() > pairs + 3_000);
+    let vocab: serde_json::Map<String, serde_json::Value> =
+        tokens.into_iter().zip(0..).map(|(token, nth)| (token, serde_json::json!(nth))).collect();
+    let file = serde_json::json!({
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+    });
+    let error = Tokenizer::parse("crowded", file.to_string().as_bytes()).expect_err("it is slow");
+    assert_eq!("the file is damaged: its tokens take too long to tell apart", error.to_string());
+}
+
 /// Files that say little and mean much are refused.
 #[test]
 fn files_that_would_grow() {
     // Each token is twice the one before.
     let mut bytes: Vec<String> = Vec::new();
-    let level = |byte: u8| match byte {
-        0x21..=0x7E | 0xA1..=0xAC | 0xAE.. => char::from(byte),
-        0..=0x20 => char::from_u32(0x100 + u32::from(byte)).expect("it is a letter"),
-        0x7F..=0xA0 => char::from_u32(0x121 + u32::from(byte) - 0x7F).expect("it is a letter"),
-        0xAD => '\u{143}',
-    };
     bytes.extend((0..=255).map(|byte| level(byte).to_string()));
     let doubled: Vec<String> = (0..14).map(|nth| "a".repeat(1 << nth)).collect();
     let vocab: serde_json::Map<String, serde_json::Value> = (0..)
@@ -239,4 +280,36 @@ fn files_that_would_grow() {
     assert!(!try_out(fewer.as_bytes()));
     // A length that reaches beyond the file.
     assert!(!try_out(b"\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"));
+}
+
+/// A model of `SentencePiece` that has one letter, and runs of line ends up to a
+/// length as user-defined pieces.
+fn with_runs(longest: usize) -> Vec<u8> {
+    let field = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).expect("it is short");
+        assert!(length < 0x80, "it would need two bytes");
+        [&[number << 3 | 2, length], content].concat()
+    };
+    let piece =
+        |text: &str, kind: u8| field(1, &[&field(1, text.as_bytes())[..], &[0x18, kind]].concat());
+    let runs = (2..=longest).flat_map(|length| piece(&"\n".repeat(length), 4));
+    let bpe_with_byte_fallback = field(2, &[0x18, 2, 0x98, 2, 1]);
+    let keeps_spaces = field(3, &[0x18, 0, 0x20, 0]);
+    piece("a", 1)
+        .into_iter()
+        .chain(runs)
+        .chain(bpe_with_byte_fallback)
+        .chain(keeps_spaces)
+        .collect()
+}
+
+/// Pieces that are runs are more than the pieces that merge: there is room for
+/// them.
+#[test]
+fn more_runs_than_pieces() {
+    for longest in [2, 3, 32, 100] {
+        let tokenizer = Tokenizer::parse("runs", &with_runs(longest)).expect("it is one");
+        let text = "\n".repeat(3 * longest + 1);
+        assert_eq!(4, Exact::new(tokenizer).count(&text), "{longest}");
+    }
 }

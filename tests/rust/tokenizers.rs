@@ -6,6 +6,7 @@ mod cases;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use budgeteer::{Encoding, ErrorKind, Exact, Keep, Text, TokenCounter as _, Tokenizer};
@@ -126,6 +127,47 @@ fn directories_are_opened() {
     assert!(matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)));
 }
 
+/// What the environment names is looked through: folders of files, and the home
+/// with the cache of Hugging Face.
+#[test]
+fn a_users_file_is_found_by_the_name_of_a_model() {
+    let home = std::env::temp_dir().join(format!("budgeteer-home-{}", std::process::id()));
+    let snapshot = home.join(".cache/huggingface/hub/models--acme--tea-9b/snapshots/aa");
+    fs::create_dir_all(&snapshot).expect("it can be made");
+    fs::copy(folder().join("gpt2.json"), snapshot.join("tokenizer.json")).expect("it is copied");
+    let child = Command::new(std::env::current_exe().expect("it is known"))
+        .args(["--exact", "--ignored", "finds_by_the_environment"])
+        .env("BUDGETEER_TOKENIZERS", folder())
+        .env("HOME", &home)
+        .env_remove("HF_HOME")
+        .env_remove("HF_HUB_CACHE")
+        .output();
+    let child = child.expect("it runs");
+    fs::remove_dir_all(&home).expect("it is there");
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "it runs in a process of its own, whose environment names the folders"]
+fn finds_by_the_environment() {
+    let find = |model: &str| Tokenizer::find(model).expect("all is read");
+    let found = find("llama3.1:70b").expect("it is there");
+    let path = std::path::absolute(folder().join("llama3.json")).expect("it is a path");
+    assert_eq!(path.to_str(), Some(found.name()));
+    let text = "The teapot's 1234 tables.";
+    assert_eq!(open("llama3.json").count(text), found.count(text));
+    let cached = find("Tea-9B").expect("it is in the cache");
+    assert!(cached.name().ends_with("aa"), "{cached:?}");
+    assert_eq!(open("gpt2.json").count(text), cached.count(text));
+    assert_eq!(None, find("tea-8b"));
+    let error = Tokenizer::find("refused-unigram").expect_err("it is refused");
+    assert_eq!(ErrorKind::Tokenizer, error.kind());
+    let start = "the tokenizer of the model \"refused-unigram\", ";
+    let message = error.to_string();
+    assert!(message.starts_with(start) && message.ends_with("the model Unigram"), "{message}");
+}
+
 /// Qwen's own file of ranks, written again, is known by its content.
 #[cfg(feature = "qwen2")]
 #[test]
@@ -178,6 +220,20 @@ fn what_cannot_be_counted_exactly_is_refused() {
     }
 }
 
+/// A message says what is refused in a few words, however long that is.
+#[test]
+fn messages_are_short() {
+    let long = "x".repeat(100_000);
+    for content in [
+        format!(r#"{{"model":{{"type":"{long}"}}}}"#),
+        format!(r#"{{"model":{{"type":"BPE"}},"normalizer":{{"type":"{long}"}}}}"#),
+        format!(r#"{{"model":{{"type":"BPE"}},"pre_tokenizer":{{"type":"{long}"}}}}"#),
+    ] {
+        let message = refusal("long", content.as_bytes());
+        assert!(message.contains("xxx") && message.len() < 250, "{message:.400}");
+    }
+}
+
 const NO_TOKENIZER: &str = "the file is no tokenizer: neither a tokenizer.json or tekken.json, nor \
                             ranks of tiktoken, nor a model of SentencePiece";
 
@@ -211,14 +267,15 @@ fn damage_is_named() {
         ("{}".to_string(), "it has no model"),
         ("{\"model\":1}".to_string(), "it is no tokenizer.json at line 1, column"),
         (cut(&gpt2), "it is no tokenizer.json at line"),
-        (cut(&tekken), "it is not JSON"),
+        (cut(&tekken), "it is no tekken.json at line"),
         (nested, "it is no tokenizer.json at line"),
         (deep, "it is no tokenizer.json at line"),
         (with_merge(r#"["t","hhh"],"#), "it merges what is no token"),
         (with_merge(r#"["t"],"#), "it is no tokenizer.json at line"),
         (gpt2.replacen(r#""vocab":{"#, r#""vocab":{"u":999,"#, 1), "it has a token twice"),
         (tekken.replacen(r#""rank":300"#, r#""rank":301"#, 1), "it has a rank twice"),
-        (tekken.replacen(r#""rank":300"#, r#""rank":-1"#, 1), "an entry is no token"),
+        (tekken.replacen(r#""rank":300"#, r#""rank":-1"#, 1), "it is no tekken.json at line"),
+        (tekken.replacen(r#""rank":300,"#, "", 1), "an entry is no token"),
         (tekken.replacen(r#""pattern""#, r#""Pattern""#, 1), "config has no pattern"),
         (tekken.replacen(r#""vocab":"#, r#""Vocab":"#, 1), "it has no vocab"),
     ] {

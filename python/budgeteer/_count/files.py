@@ -27,17 +27,12 @@ def tokenizer_of(name: str) -> Any:
     """
     path = name.partition(":")[2]
     absolute = os.path.abspath(path)  # a pickle may be read in another current directory
-    missing = InvalidArgumentError(
-        f"counter {name[:80]!r} must have the path of a tokenizer.json, tekken.json, "
-        "tokenizer.model or tiktoken file, or of a directory that holds one, after the colon; "
-        "there is no such file"
-    )
     if not path or not (os.path.isfile(absolute) or os.path.isdir(absolute)):
-        raise missing
+        raise _missing(name)
     try:
         return opened(absolute)
     except FileNotFoundError:
-        raise missing from None
+        raise _missing(name) from None
     except OSError as error:
         raise CounterError(
             f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"
@@ -45,6 +40,14 @@ def tokenizer_of(name: str) -> Any:
     except CounterError as error:
         # WordPiece, Unigram and other steps: the package that defines them counts them.
         return _external.hf_counter(name, absolute, str(error))
+
+
+def _missing(name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"counter {name[:80]!r} must have the path of a tokenizer.json, tekken.json, "
+        "tokenizer.model or tiktoken file, or of a directory that holds one, after the colon; "
+        "there is no such file"
+    )
 
 
 def opened(path: str) -> Any:

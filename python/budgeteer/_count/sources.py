@@ -44,11 +44,12 @@ SOURCES = {
 }
 """The source of each native encoding; ``scripts/vocabulary_sources.json`` has the hashes."""
 
+_NAMES = {code: name for name, code in ENCODINGS.items()}
+
 
 def encoding_of(kind: Any) -> str | None:
     """Return the name of a native encoding, None for any other kind of counter."""
-    codes = {code: name for name, code in ENCODINGS.items()}
-    return codes.get(kind & ~FRESH) if isinstance(kind, int) else None
+    return _NAMES.get(kind & ~FRESH) if isinstance(kind, int) else None
 
 
 def source_of(

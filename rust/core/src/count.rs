@@ -21,6 +21,7 @@ pub(crate) mod joint;
 mod lookup;
 pub(crate) mod merges;
 pub(crate) mod normal;
+mod pool;
 pub(crate) mod pretokenize;
 mod scaled;
 mod size;

@@ -16,6 +16,8 @@
 //! ```
 
 mod counter;
+#[cfg(feature = "files")]
+mod find_files;
 mod limits;
 #[cfg(feature = "json")]
 mod litellm;

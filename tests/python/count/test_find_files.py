@@ -1,10 +1,12 @@
 """Tokenizers that the user has, found by the names of models; and what counts rest on."""
 
 import base64
+import json
 import logging
 import os
 import pickle
 
+import find_files_cases
 import pytest
 
 from budgeteer import Calibration, CounterError, InvalidArgumentError, get_counter
@@ -257,6 +259,14 @@ def test_names_that_no_file_has(name, folder):
     del folder
 
     assert not get_counter(name).is_exact
+
+
+@pytest.mark.parametrize("kind", find_files_cases.KINDS, ids=lambda kind: kind.__name__)
+def test_cases_are_what_python_answers(kind):
+    """What `tests/cases/find_files.json` expects of Rust is what Python answers now."""
+    cases = json.loads(find_files_cases.FILE.read_text("utf-8"))
+
+    assert cases[kind.__name__] == kind()
 
 
 def test_names_of_files_are_few():

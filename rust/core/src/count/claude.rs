@@ -14,7 +14,6 @@
 //! own where the text starts with something else that takes no such marker.
 //! Behind the text it has two newlines, which join with those of the text.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use budgeteer_vocab::{Claude as Source, ClaudeCharacters as Of};
@@ -24,6 +23,7 @@ use self::scan::Scan;
 use self::tables::{ALONE, Tables};
 use self::tile::decode;
 use self::words::Words;
+use super::pool::Pool;
 use crate::once::Once;
 
 mod normal;
@@ -62,10 +62,6 @@ const WINDOW: usize = 1 << 14;
 
 /// The smallest window, where the limit is near.
 const SMALL_WINDOW: usize = 1 << 9;
-
-/// How many sets of counted words are kept: up to this many threads at once
-/// find what earlier calls left.
-const SETS: usize = 8;
 
 /// Where a part is in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,26 +103,14 @@ impl Claude {
         self != Self::V48
     }
 
-    /// Calls `work` with words that earlier calls counted. No thread waits for
-    /// a lock here, so none can hang where the process forked while another one
-    /// held it.
+    /// Calls `work` with words that earlier calls counted.
     fn with_words<R>(self, work: impl FnOnce(&mut Words) -> R) -> R {
-        type Slot = Mutex<Option<Box<Words>>>;
-        static SLOTS: [[Slot; SETS]; 2] = [const { [const { Mutex::new(None) }; SETS] }; 2];
-        let slots = &SLOTS[self.place()];
-        let mut taken = slots.iter().find_map(|slot| slot.try_lock().ok()?.take());
-        let words = taken.get_or_insert_with(|| Box::new(Words::new()));
-        let result = work(words);
-        words.shrink();
-        for slot in slots {
-            if let Ok(mut slot) = slot.try_lock()
-                && slot.is_none()
-            {
-                *slot = taken;
-                break;
-            }
-        }
-        result
+        static POOLS: [Pool<Words>; 2] = [const { Pool::new() }; 2];
+        POOLS[self.place()].with(Words::new, |words| {
+            let result = work(words);
+            words.shrink();
+            result
+        })
     }
 
     /// Returns the tokens of a text of UTF-8 as the only one of a message,

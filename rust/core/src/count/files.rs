@@ -11,6 +11,8 @@ use crate::error::Error;
 pub(super) mod builder;
 mod characters;
 mod json;
+mod places;
+mod read_json;
 mod sentencepiece;
 mod steps;
 mod tekken;
@@ -19,10 +21,11 @@ mod tiktoken;
 /// The most bytes of a file. Real ones have at most some tens of megabytes.
 const MOST_BYTES: u64 = 1 << 28;
 
-/// The files of a directory that may be a tokenizer, the best first.
-const NAMES: [&str; 4] = ["tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model"];
-
 impl Tokenizer {
+    /// The files of a directory that may be a tokenizer, the best first.
+    pub(crate) const FILES: [&str; 4] =
+        ["tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model"];
+
     /// Reads a tokenizer from a file, or from the directory that holds it:
     /// `tokenizer.json` of byte-level BPE, or of BPE over characters with a
     /// byte fallback; `tekken.json`; the ranks of tiktoken; or a model of
@@ -82,7 +85,7 @@ fn file_of(path: &Path) -> Cow<'_, Path> {
     if !path.is_dir() {
         return Cow::Borrowed(path);
     }
-    let files = NAMES.map(|name| path.join(name));
+    let files = Tokenizer::FILES.map(|name| path.join(name));
     let found = files.iter().find(|file| file.is_file()).cloned();
     let ranks = || -> Option<PathBuf> {
         let files = path.read_dir().ok()?.filter_map(|entry| Some(entry.ok()?.path()));
@@ -93,8 +96,10 @@ fn file_of(path: &Path) -> Cow<'_, Path> {
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut content)?;
+    let file = File::open(path)?;
+    let size = file.metadata()?.len().min(MOST_BYTES);
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    file.take(MOST_BYTES + 1).read_to_end(&mut content)?;
     if content.len() as u64 > MOST_BYTES {
         return Err(std::io::ErrorKind::FileTooLarge.into());
     }

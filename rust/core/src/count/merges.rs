@@ -10,6 +10,10 @@ const MAY_MERGE_BITS: u32 = 20;
 /// The number of tokens that are single bytes.
 const SINGLES: usize = 256;
 
+/// How far from its slot an entry may be. By chance none comes near that; a file
+/// can be written so that all do.
+const FARTHEST: usize = 1 << 11;
+
 /// Ranks have at most this many bits, also after adding one.
 const RANK_BITS: u32 = 19;
 
@@ -34,7 +38,7 @@ pub(crate) struct Ranks {
 impl Ranks {
     /// Returns a table for `count` ranks, at most four fifths full.
     pub(crate) fn new(count: usize) -> Self {
-        Self { slots: Table::new((count * 5 / 4).next_power_of_two()) }
+        Self { slots: Table::new((count * 5 / 4 + 2).next_power_of_two()) }
     }
 
     /// Tells the processor that the entry of a hash is needed soon.
@@ -46,12 +50,13 @@ impl Ranks {
         (mixed >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    pub(crate) fn add(&mut self, mixed: u64, rank: u32) {
-        let mut slot = self.slot(mixed);
-        while self.slots[slot] != 0 {
-            slot = (slot + 1) & (self.slots.len() - 1);
-        }
+    /// Adds a rank by its hash. Returns whether there was a slot near its own.
+    pub(crate) fn add(&mut self, mixed: u64, rank: u32) -> bool {
+        let first = self.slot(mixed);
+        let mut slots = (first..=first + FARTHEST).map(|slot| slot & (self.slots.len() - 1));
+        let Some(slot) = slots.find(|&slot| self.slots[slot] == 0) else { return false };
         self.slots[slot] = mixed as u32 >> RANK_BITS << RANK_BITS | (rank + 1);
+        true
     }
 
     /// Returns the rank that has this hash and satisfies `is_it`.
@@ -89,11 +94,12 @@ impl Merges {
         Self { ranks: Ranks::new(count), may_merge: Table::new(1 << (MAY_MERGE_BITS - 6)) }
     }
 
-    pub(crate) fn add(&mut self, parts: (u32, u32), merged: u32) {
+    /// Adds a merge. Returns whether it can be found soon.
+    pub(crate) fn add(&mut self, parts: (u32, u32), merged: u32) -> bool {
         let mixed = mix_pair(parts);
         let bit = (mixed >> (64 - MAY_MERGE_BITS)) as usize;
         self.may_merge[bit / 64] |= 1 << (bit % 64);
-        self.ranks.add(mixed, merged);
+        self.ranks.add(mixed, merged)
     }
 
     /// Returns the rank that a pair merges to.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use budgeteer_vocab::{Encoding, Vocabulary};
 
@@ -15,6 +15,7 @@ use super::claude::Claude;
 use super::files::builder::Read;
 use super::lookup::Lookup;
 use super::normal::{Normal, Prefix};
+use super::pool::Pool;
 use super::pretokenize::pieces::Pieces;
 #[cfg(feature = "files")]
 use super::pretokenize::regex::Patterns;
@@ -207,10 +208,6 @@ fn reconstructed(claude: Claude) -> &'static Model {
     })
 }
 
-/// How many sets of cached pretokens are kept: up to this many threads at once
-/// find what earlier calls left.
-const LOOKUPS: usize = 8;
-
 /// All that counting with one tokenizer needs.
 pub(crate) struct Model {
     name: String,
@@ -245,7 +242,7 @@ pub(crate) struct Merging {
     pub(crate) split: Split,
     normal: Normal,
     prefix: Prefix,
-    lookups: [Mutex<Option<Box<Lookup>>>; LOOKUPS],
+    lookups: Pool<Lookup>,
 }
 
 impl Model {
@@ -270,7 +267,7 @@ impl Model {
                 split,
                 normal,
                 prefix,
-                lookups: [const { Mutex::new(None) }; LOOKUPS],
+                lookups: Pool::new(),
             })),
             bound,
             cache: Cache::new(),
@@ -327,23 +324,8 @@ impl Model {
 
 impl Merging {
     /// Calls `work` with the pretokens that earlier calls cached.
-    ///
-    /// There are as many sets of them as threads have counted at once, however
-    /// many threads there are. No thread waits for a lock here, so none can
-    /// hang where the process forked while another one held it.
     pub(crate) fn with_lookup<R>(&self, work: impl FnOnce(&mut Lookup) -> R) -> R {
-        let mut taken = self.lookups.iter().find_map(|slot| slot.try_lock().ok()?.take());
-        let lookup = taken.get_or_insert_with(|| Box::new(Lookup::new()));
-        let result = work(lookup);
-        for slot in &self.lookups {
-            if let Ok(mut slot) = slot.try_lock()
-                && slot.is_none()
-            {
-                *slot = taken;
-                break;
-            }
-        }
-        result
+        self.lookups.with(Lookup::new, work)
     }
 
     /// Returns the text that is split and merged.

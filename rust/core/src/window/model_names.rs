@@ -70,7 +70,7 @@ pub(super) fn families(name: &str) -> Vec<(&'static str, usize, bool)> {
     found
 }
 
-fn after_last_slash(name: &str) -> &str {
+pub(super) fn after_last_slash(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, last)| last)
 }
 

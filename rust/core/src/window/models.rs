@@ -414,6 +414,46 @@ pub(super) const WAYS: &[(&str, Option<f64>)] = &[
     ("tekken", Some(1.0)),
 ];
 
+/// The names of the ways to count. One that is only believed ends in `?`.
+#[rustfmt::skip]
+#[cfg(feature = "files")]
+pub(super) const WAY_NAMES: &[&str] = &[
+    "cl100k_base",
+    "claude",
+    "claude-4-7",
+    "deepseek",
+    "deepseek?",
+    "gemma-2",
+    "gemma-2?",
+    "gemma-3",
+    "gemma-3?",
+    "gemma4",
+    "gemma4?",
+    "glm-5",
+    "glm-5?",
+    "glm4",
+    "glm4?",
+    "kimi-k2",
+    "kimi-k2?",
+    "llama-2",
+    "llama-3",
+    "llama-4",
+    "mistral-v3",
+    "mistral-v3?",
+    "o200k_base",
+    "o200k_base?",
+    "o200k_harmony",
+    "other",
+    "phi-4",
+    "qwen2",
+    "qwen2?",
+    "qwen3.5",
+    "qwen3.5?",
+    "qwen?",
+    "tekken",
+    "tekken?",
+];
+
 /// The way to count of a name, by what a part of it starts with.
 #[rustfmt::skip]
 pub(super) const FAMILIES: &[(&str, usize)] = &[

@@ -5,8 +5,10 @@ use std::collections::{BinaryHeap, HashMap};
 
 use budgeteer_vocab::Vocabulary;
 
-use super::damaged;
-use crate::count::merges::Merges;
+use super::places::{Places, too_many};
+use super::{damaged, unknown};
+use crate::count::bpe::{SHORT, key, mix};
+use crate::count::merges::{Merges, Ranks};
 use crate::count::normal::{Normal, Prefix};
 use crate::count::tokenizer::Split;
 use crate::error::Error;
@@ -80,12 +82,11 @@ impl Builder {
     pub(super) fn push(&mut self, left: u32, right: u32) -> Result<u32, Error> {
         let rank = self.parts.len() + 256;
         if rank >= MOST_TOKENS {
-            return Err(damaged("it has more than half a million tokens"));
+            return Err(too_many());
         }
         let rank = u32::try_from(rank).expect("it was just compared");
         self.parts.push((left, right));
-        self.merges.add((left, right), rank);
-        Ok(rank)
+        if self.merges.add((left, right), rank) { Ok(rank) } else { Err(crowded()) }
     }
 
     /// Adds merges of tokens, in their order: each two places in `ranks` for
@@ -120,7 +121,10 @@ impl Builder {
                     self.early.push(rank);
                 }
                 ranks[whole as usize] = rank;
-                ready.extend(waiting.remove(&whole).unwrap_or_default().into_iter().map(Reverse));
+                if !waiting.is_empty() {
+                    let waited = waiting.remove(&whole).unwrap_or_default();
+                    ready.extend(waited.into_iter().map(Reverse));
+                }
             }
         }
         Ok(())
@@ -137,8 +141,39 @@ impl Builder {
     /// Returns the vocabulary. `wholes` are tokens that no merge makes.
     pub(super) fn finish(self, wholes: Vec<Box<[u8]>>) -> Result<Vocabulary, Error> {
         let singles = std::array::from_fn(|byte| u8::try_from(byte).expect("it is below 256"));
-        Vocabulary::from_merges(&singles, self.parts, wholes, self.early)
-            .ok_or_else(|| damaged("its tokens are too long"))
+        let vocabulary = Vocabulary::from_merges(&singles, self.parts, wholes, self.early)
+            .ok_or_else(|| damaged("its tokens are too long"))?;
+        check_places(&vocabulary)?;
+        Ok(vocabulary)
+    }
+}
+
+/// Checks that short tokens will be found soon where texts are counted.
+fn check_places(vocabulary: &Vocabulary) -> Result<(), Error> {
+    let mut ranks = Ranks::new(vocabulary.len());
+    let mut short = vocabulary.iter().filter(|token| token.len() <= SHORT);
+    if short.all(|token| ranks.add(mix(key(token)), 0)) { Ok(()) } else { Err(crowded()) }
+}
+
+/// Returns the error for a file that was made to take long.
+#[cold]
+pub(super) fn crowded() -> Error {
+    damaged("its tokens take too long to tell apart")
+}
+
+/// Checks that every byte that is in UTF-8 is a token, of those that have these
+/// ranks.
+pub(super) fn check_bytes(ranks: &[u32]) -> Result<(), Error> {
+    let mut found = [false; 256];
+    for &rank in ranks {
+        if let Some(found) = found.get_mut(rank as usize) {
+            *found = true;
+        }
+    }
+    let is_in_utf8 = |byte: &usize| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
+    match (0..256).filter(is_in_utf8).find(|&byte| !found[byte]) {
+        Some(byte) => Err(unknown(&format!("the byte {byte:#04x} is no token"))),
+        None => Ok(()),
     }
 }
 
@@ -149,10 +184,7 @@ pub(super) fn add_in_order(
     tokens: &[&[u8]],
     ranks: &mut [u32],
 ) -> Result<(), Error> {
-    let numbers: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
-    if numbers.len() < tokens.len() {
-        return Err(damaged("it has a token twice"));
-    }
+    let places = Places::new(tokens)?;
     let mut merges = Vec::with_capacity(2 * tokens.len());
     for (token, whole) in tokens.iter().zip(0..) {
         if token.len() > LONGEST {
@@ -162,7 +194,7 @@ pub(super) fn add_in_order(
             continue;
         }
         merges.extend((1..token.len()).filter_map(|at| {
-            Some([*numbers.get(&token[..at])?, *numbers.get(&token[at..])?, whole])
+            Some([places.find(&token[..at])?, places.find(&token[at..])?, whole])
         }));
     }
     builder.merge(&merges, ranks)

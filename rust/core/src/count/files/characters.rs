@@ -41,8 +41,10 @@ pub(super) fn read(file: &Pieces<'_>, prefix: Prefix) -> Result<Read, Error> {
             }
         }
     }
-    let runs = runs_of(file)?;
-    let mut builder = Builder::new(file.tokens.len() + 3 * wide.len());
+    let lengths: Vec<_> = file.tokens.iter().map(|token| run(token)).collect();
+    let runs = runs_of(file, &lengths)?;
+    let in_runs: usize = runs.iter().map(|run| run.1).sum();
+    let mut builder = Builder::new(file.tokens.len() + 3 * wide.len() + in_runs);
     for (nth, rank) in places.into_iter().zip(builder.add_characters(&wide)?) {
         ranks[nth] = rank;
     }
@@ -53,12 +55,12 @@ pub(super) fn read(file: &Pieces<'_>, prefix: Prefix) -> Result<Read, Error> {
             rank = builder.push(rank, single)?;
         }
     }
-    // Merges of runs are done.
-    let is_run = |place: u32| {
-        let token = file.tokens[place as usize];
-        runs.iter().any(|&(char, _)| length_of_run(token, char).is_some_and(|length| length > 1))
-    };
     if let Some(merges) = &file.merges {
+        // Merges of runs are done.
+        let is_run = |place: u32| {
+            let (kind, length) = lengths[place as usize];
+            length > 1 && runs.iter().any(|run| run.0 == RUNS[kind])
+        };
         let merges: Vec<_> = merges.iter().copied().filter(|&[.., whole]| !is_run(whole)).collect();
         if merges.iter().any(|&[left, right, _]| is_run(left) || is_run(right)) {
             return Err(unknown("merges of runs of spaces or line ends with other characters"));
@@ -78,67 +80,100 @@ pub(super) fn read(file: &Pieces<'_>, prefix: Prefix) -> Result<Read, Error> {
 }
 
 /// Returns the characters whose runs merge before anything else, up to a
-/// length: a longer run is cut from the left.
-fn runs_of(file: &Pieces<'_>) -> Result<Vec<(char, usize)>, Error> {
+/// length: a longer run is cut from the left. `lengths` has the [`run`] of each
+/// token.
+fn runs_of(file: &Pieces<'_>, lengths: &[(usize, usize)]) -> Result<Vec<(char, usize)>, Error> {
+    let mut seen = RUNS.map(|_| Seen::default());
+    for (nth, merge) in file.merges.iter().flatten().enumerate() {
+        let [left, right, whole] = merge.map(|place| lengths[place as usize]);
+        if whole.1 > 1 {
+            seen[whole.0].lengths.push(whole.1);
+        }
+        if left.1 == 0 && right.1 == 0 {
+            continue;
+        }
+        for (kind, seen) in seen.iter_mut().enumerate() {
+            let length = |part: (usize, usize)| (part.0 == kind && part.1 > 0).then_some(part.1);
+            match (length(left), length(right)) {
+                (Some(left), Some(right)) => {
+                    seen.merges.entry((left, right)).or_insert(nth);
+                }
+                (None, None) => {}
+                _ => seen.others = seen.others.min(nth),
+            }
+        }
+    }
     let mut runs = Vec::new();
-    for char in [' ', '\n', '\t', '\r'] {
-        let length = |token: &str| length_of_run(token, char).filter(|&length| length > 1);
-        let merges = file.merges.iter().flatten();
-        let made = merges.filter_map(|merge| length(file.tokens[merge[2] as usize]));
-        let given = file.runs.iter().filter(|run| run.0 == char).map(|run| run.1);
-        let mut lengths: Vec<usize> = made.chain(given).collect();
-        lengths.sort_unstable();
-        lengths.dedup();
-        let Some(&longest) = lengths.last() else { continue };
-        if longest > LONGEST_RUN || lengths.iter().copied().ne(2..=longest) {
+    for (char, mut seen) in RUNS.into_iter().zip(seen) {
+        seen.lengths.extend(file.runs.iter().filter(|run| run.0 == char).map(|run| run.1));
+        seen.lengths.sort_unstable();
+        seen.lengths.dedup();
+        let Some(&longest) = seen.lengths.last() else { continue };
+        if longest > LONGEST_RUN || seen.lengths.iter().copied().ne(2..=longest) {
             return Err(unknown("runs of spaces or line ends of some lengths only"));
         }
-        if let Some(merges) = &file.merges {
-            check(&file.tokens, merges, char, longest)?;
+        if file.merges.is_some() {
+            seen.check(longest)?;
         }
         runs.push((char, longest));
     }
     Ok(runs)
 }
 
-/// Returns the length of a token that is a run of `char`.
-fn length_of_run(token: &str, char: char) -> Option<usize> {
-    let char = if char == ' ' { '\u{2581}' } else { char };
-    let is_run = !token.is_empty() && token.chars().all(|other| other == char);
-    is_run.then(|| token.chars().count())
+/// The characters of which runs may be tokens.
+const RUNS: [char; 4] = [' ', '\n', '\t', '\r'];
+
+/// Returns which of [`RUNS`] a token is a run of, and its length; 0 for any
+/// other token.
+fn run(token: &str) -> (usize, usize) {
+    let char = token.chars().next().map(|char| if char == '\u{2581}' { ' ' } else { char });
+    let Some(kind) = RUNS.iter().position(|&run| Some(run) == char) else { return (0, 0) };
+    let char = if kind == 0 { '\u{2581}' } else { RUNS[kind] };
+    if token.chars().any(|other| other != char) {
+        return (0, 0);
+    }
+    (kind, token.len() / char.len_utf8())
 }
 
-/// Checks that runs of `char` merge before anything else does, and to the
-/// longest tokens from the left.
-fn check(tokens: &[&str], all: &[[u32; 3]], char: char, longest: usize) -> Result<(), Error> {
-    let length = |place: u32| length_of_run(tokens[place as usize], char);
-    let mut merges: HashMap<(usize, usize), usize> = HashMap::new();
-    let mut others = usize::MAX;
-    for (nth, &[left, right, _]) in all.iter().enumerate() {
-        match (length(left), length(right)) {
-            (Some(left), Some(right)) => {
-                merges.entry((left, right)).or_insert(nth);
+/// What the merges say of the runs of one character.
+struct Seen {
+    /// The lengths of the runs that are made.
+    lengths: Vec<usize>,
+    /// The first merge of runs of two lengths.
+    merges: HashMap<(usize, usize), usize>,
+    /// The first merge of a run with something else.
+    others: usize,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { lengths: Vec::new(), merges: HashMap::new(), others: usize::MAX }
+    }
+}
+
+impl Seen {
+    /// Checks that runs merge before anything else does, and to the longest
+    /// tokens from the left.
+    fn check(&self, longest: usize) -> Result<(), Error> {
+        let merges = &self.merges;
+        let first = merges.get(&(1, 1)).copied().ok_or_else(|| damaged("a run is never begun"))?;
+        if first > self.others {
+            return Err(unknown("runs of spaces or line ends that merge late"));
+        }
+        for count in 1..=2 * longest + 1 {
+            let mut run = vec![1; count];
+            loop {
+                let pairs = run.windows(2).enumerate();
+                let next = pairs
+                    .filter_map(|(at, pair)| Some((*merges.get(&(pair[0], pair[1]))?, at)))
+                    .min();
+                let Some((_, at)) = next else { break };
+                run[at] += run.remove(at + 1);
             }
-            (None, None) => {}
-            _ => others = others.min(nth),
+            if run.len() != count.div_ceil(longest) {
+                return Err(unknown("runs of spaces or line ends that do not merge from the left"));
+            }
         }
+        Ok(())
     }
-    let first = merges.get(&(1, 1)).copied().ok_or_else(|| damaged("a run is never begun"))?;
-    if first > others {
-        return Err(unknown("runs of spaces or line ends that merge late"));
-    }
-    for count in 1..=2 * longest + 1 {
-        let mut run = vec![1; count];
-        loop {
-            let pairs = run.windows(2).enumerate();
-            let next =
-                pairs.filter_map(|(at, pair)| Some((*merges.get(&(pair[0], pair[1]))?, at))).min();
-            let Some((_, at)) = next else { break };
-            run[at] += run.remove(at + 1);
-        }
-        if run.len() != count.div_ceil(longest) {
-            return Err(unknown("runs of spaces or line ends that do not merge from the left"));
-        }
-    }
-    Ok(())
 }

@@ -7,19 +7,17 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::builder::{Builder, NONE, Read};
+use super::builder::{Builder, NONE, Read, check_bytes};
 use super::characters;
+use super::places::Places;
+use super::read_json::{Str, object, read_json};
 use super::steps::{Normalizer, PreTokenizer, split_of};
 use super::{damaged, unknown};
 use crate::count::normal::Prefix;
 use crate::error::Error;
 
 pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
-    let file: File<'_> = serde_json::from_slice(content).map_err(|error| {
-        // Its own message may quote the file.
-        let (line, column) = (error.line(), error.column());
-        damaged(&format!("it is no tokenizer.json at line {line}, column {column}"))
-    })?;
+    let file: File<'_> = read_json(content, "tokenizer.json")?;
     let model = file.model.ok_or_else(|| damaged("it has no model"))?;
     model.check()?;
     let normalizer = Normalizer::read(&file.normalizer)?;
@@ -46,38 +44,33 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     if !normalizer.has_spaces && steps.metaspace.is_none() {
         return Err(unknown("merges of characters across spaces"));
     }
-    characters::read(&model.characters()?, prefix)
+    let tokens: Vec<&str> = model.vocab.iter().map(|token| &**token).collect();
+    let merges = Some(model.numbered(&tokens)?);
+    characters::read(&characters::Pieces { tokens, merges, runs: Vec::new() }, prefix)
 }
 
 /// Returns the vocabulary of merges of bytes.
 fn merge_bytes(model: &ModelFile<'_>) -> Result<budgeteer_vocab::Vocabulary, Error> {
     let bytes = byte_alphabet();
-    let mut ranks = vec![NONE; model.vocab.len()];
-    let mut found = [false; 256];
-    for (nth, (token, _)) in model.vocab.iter().enumerate() {
+    let tokens: Vec<&str> = model.vocab.iter().map(|token| &**token).collect();
+    let mut ranks = vec![NONE; tokens.len()];
+    for (token, rank) in tokens.iter().zip(&mut ranks) {
         let mut chars = token.chars();
         if let (Some(char), None) = (chars.next(), chars.next())
             && let Some(&byte) = bytes.get(&char)
         {
-            ranks[nth] = byte.into();
-            found[usize::from(byte)] = true;
+            *rank = byte.into();
         }
     }
-    // Every byte that is in UTF-8.
-    let is_in_utf8 = |byte: &usize| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
-    if let Some(byte) = (0..256).filter(is_in_utf8).find(|&byte| !found[byte]) {
-        return Err(unknown(&format!("the byte {byte:#04x} is no token")));
-    }
-    let mut builder = Builder::new(model.vocab.len());
-    builder.merge(&model.numbered()?, &mut ranks)?;
+    check_bytes(&ranks)?;
+    let mut builder = Builder::new(tokens.len());
+    builder.merge(&model.numbered(&tokens)?, &mut ranks)?;
     let mut wholes = Vec::new();
     if model.ignore_merges {
-        for (nth, (token, _)) in model.vocab.iter().enumerate() {
-            if ranks[nth] == NONE {
-                let whole: Option<Box<[u8]>> =
-                    token.chars().map(|char| bytes.get(&char).copied()).collect();
-                wholes.extend(whole.filter(|whole| whole.len() > 1 && whole.len() < 1 << 16));
-            }
+        for (token, _) in tokens.iter().zip(&ranks).filter(|(_, rank)| **rank == NONE) {
+            let whole: Option<Box<[u8]>> =
+                token.chars().map(|char| bytes.get(&char).copied()).collect();
+            wholes.extend(whole.filter(|whole| whole.len() > 1 && whole.len() < 1 << 16));
         }
     }
     builder.finish(wholes)
@@ -113,8 +106,8 @@ struct ModelFile<'a> {
     refused: Option<&'static str>,
     byte_fallback: bool,
     ignore_merges: bool,
-    vocab: Vec<(Cow<'a, str>, u32)>,
-    merges: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    vocab: Vec<Cow<'a, str>>,
+    merges: Vec<Merge<'a>>,
 }
 
 impl ModelFile<'_> {
@@ -123,102 +116,26 @@ impl ModelFile<'_> {
             Some("BPE") => {}
             None if !self.merges.is_empty() => {}
             kind => {
-                return Err(unknown(&format!("the model {}", kind.unwrap_or("without a type"))));
+                let kind = kind.unwrap_or("without a type");
+                return Err(unknown(&format!("the model {kind:.120}")));
             }
         }
         self.refused.map_or(Ok(()), |refused| Err(unknown(&format!("a model with {refused}"))))
     }
 
-    /// Returns the place of each token in `vocab`.
-    fn places(&self) -> Result<HashMap<&str, u32>, Error> {
-        let tokens = (0..).zip(&self.vocab).map(|(nth, (token, _))| (&**token, nth));
-        let places: HashMap<&str, u32> = tokens.collect();
-        if places.len() == self.vocab.len() {
-            Ok(places)
-        } else {
-            Err(damaged("it has a token twice"))
-        }
-    }
-
-    /// Returns the merges as places in `vocab`: the parts, and the result.
-    fn numbered(&self) -> Result<Vec<[u32; 3]>, Error> {
-        let places = self.places()?;
-        let mut whole = String::new();
-        let merges = self.merges.iter().map(|(left, right)| {
-            whole.clear();
-            whole.push_str(left);
-            whole.push_str(right);
-            let place = |part: &str| places.get(part).copied();
-            Some([place(left)?, place(right)?, place(&whole)?])
+    /// Returns the merges as places in `tokens`: the parts, and the result.
+    fn numbered(&self, tokens: &[&str]) -> Result<Vec<[u32; 3]>, Error> {
+        let tokens: Vec<&[u8]> = tokens.iter().map(|token| token.as_bytes()).collect();
+        let places = Places::new(&tokens)?;
+        let mut last = 0;
+        let merges = self.merges.iter().map(|Merge(left, right)| {
+            let (left, right) = (left.as_bytes(), right.as_bytes());
+            last = places.find_joined(left, right, last)?;
+            Some([places.find(left)?, places.find(right)?, last])
         });
         let merges: Option<Vec<_>> = merges.collect();
         merges.ok_or_else(|| damaged("it merges what is no token"))
     }
-
-    /// Returns the vocabulary as one of characters.
-    fn characters(&self) -> Result<characters::Pieces<'_>, Error> {
-        let tokens = self.vocab.iter().map(|(token, _)| &**token).collect();
-        Ok(characters::Pieces { tokens, merges: Some(self.numbered()?), runs: Vec::new() })
-    }
-}
-
-/// A text that may be borrowed from the file.
-struct Str<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Str<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Texts;
-
-        impl<'de> Visitor<'de> for Texts {
-            type Value = Str<'de>;
-
-            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                to.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Str(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Str(Cow::Owned(text.to_string())))
-            }
-        }
-
-        deserializer.deserialize_str(Texts)
-    }
-}
-
-/// Reads an object, key by key. What is unknown is passed over.
-macro_rules! object {
-    ($kind:ident, |$object:ident, $map:ident, $key:ident| $read:expr) => {
-        impl<'de> Deserialize<'de> for $kind<'de> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Object;
-
-                impl<'de> Visitor<'de> for Object {
-                    type Value = $kind<'de>;
-
-                    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        to.write_str("an object")
-                    }
-
-                    fn visit_map<M: MapAccess<'de>>(
-                        self,
-                        mut $map: M,
-                    ) -> Result<Self::Value, M::Error> {
-                        let mut $object = $kind::default();
-                        while let Some($key) = $map.next_key::<Str<'de>>()? {
-                            $read;
-                        }
-                        Ok($object)
-                    }
-                }
-
-                deserializer.deserialize_map(Object)
-            }
-        }
-    };
 }
 
 object!(File, |file, map, key| match &*key.0 {
@@ -239,13 +156,13 @@ object!(ModelFile, |model, map, key| match &*key.0 {
         }
     }
     "vocab" => model.vocab = map.next_value::<Vocab<'de>>()?.0,
-    "merges" => model.merges = map.next_value::<MergeList<'de>>()?.0,
+    "merges" => model.merges = map.next_value()?,
     _ => drop(map.next_value::<IgnoredAny>()?),
 });
 
-/// The tokens with their numbers. Other models than BPE have an array, which is
-/// passed over.
-struct Vocab<'a>(Vec<(Cow<'a, str>, u32)>);
+/// The tokens; their numbers are not needed. Other models than BPE have an
+/// array, which is passed over.
+struct Vocab<'a>(Vec<Cow<'a, str>>);
 
 impl<'de> Deserialize<'de> for Vocab<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -260,8 +177,8 @@ impl<'de> Deserialize<'de> for Vocab<'de> {
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
                 let mut tokens = Vec::new();
-                while let Some((Str(token), number)) = map.next_entry()? {
-                    tokens.push((token, number));
+                while let Some((Str(token), _)) = map.next_entry::<_, u32>()? {
+                    tokens.push(token);
                 }
                 Ok(Vocab(tokens))
             }
@@ -276,10 +193,7 @@ impl<'de> Deserialize<'de> for Vocab<'de> {
     }
 }
 
-/// The merges: pairs, or in older files a text with a space in between.
-struct MergeList<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
-
-/// One of them.
+/// A merge: a pair, or in older files a text with a space in between.
 struct Merge<'a>(Cow<'a, str>, Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Merge<'de> {
@@ -315,12 +229,5 @@ impl<'de> Deserialize<'de> for Merge<'de> {
         }
 
         deserializer.deserialize_any(Pair)
-    }
-}
-
-impl<'de> Deserialize<'de> for MergeList<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let merges = Vec::<Merge<'de>>::deserialize(deserializer)?;
-        Ok(Self(merges.into_iter().map(|Merge(left, right)| (left, right)).collect()))
     }
 }

@@ -25,20 +25,12 @@ impl Normalizer {
     /// Reads the normalizer of a `tokenizer.json`.
     pub(super) fn read(step: &Value) -> Result<Self, Error> {
         let mut found = Self::default();
-        found.add(step)?;
+        for_each(step, "normalizers", &mut |step| found.add(step))?;
         Ok(found)
     }
 
     fn add(&mut self, step: &Value) -> Result<(), Error> {
-        if step.is_null() {
-            return Ok(());
-        }
         match step["type"].as_str() {
-            Some("Sequence") => {
-                let steps = step["normalizers"].as_array();
-                let steps = steps.ok_or_else(|| damaged("a Sequence has no normalizers"))?;
-                return steps.iter().try_for_each(|step| self.add(step));
-            }
             Some("NFC") if !self.has_spaces => self.is_nfc = true,
             Some("Prepend") if step["prepend"] == SPACE && !self.has_spaces => {
                 self.has_prefix = true;
@@ -81,25 +73,17 @@ impl PreTokenizer {
     /// Reads the pre-tokenizer of a `tokenizer.json`.
     pub(super) fn read(step: &Value) -> Result<Self, Error> {
         let mut found = Self::default();
-        found.add(step)?;
+        for_each(step, "pretokenizers", &mut |step| found.add(step))?;
         Ok(found)
     }
 
     fn add(&mut self, step: &Value) -> Result<(), Error> {
-        if step.is_null() {
-            return Ok(());
-        }
         let is = |key: &str, default: bool| step[key].as_bool().unwrap_or(default);
         let refused = || unknown(&format!("the pre-tokenizer {}", shown(step)));
         if self.is_byte_level || self.metaspace.is_some() {
             return Err(refused()); // what comes behind it sees other characters
         }
         match step["type"].as_str() {
-            Some("Sequence") => {
-                let steps = step["pretokenizers"].as_array();
-                let steps = steps.ok_or_else(|| damaged("a Sequence has no pretokenizers"))?;
-                return steps.iter().try_for_each(|step| self.add(step));
-            }
             Some("Split") if step["behavior"] == "Isolated" && !is("invert", false) => {
                 let pattern = &step["pattern"];
                 let literal = || pattern["String"].as_str().map(escaped);
@@ -130,6 +114,24 @@ impl PreTokenizer {
             _ => return Err(refused()),
         }
         Ok(())
+    }
+}
+
+/// Calls `add` with a step, or with each of those in a Sequence, of which `list`
+/// is the key.
+fn for_each(
+    step: &Value,
+    list: &str,
+    add: &mut impl FnMut(&Value) -> Result<(), Error>,
+) -> Result<(), Error> {
+    match step["type"].as_str() {
+        Some("Sequence") => {
+            let steps = step[list].as_array();
+            let steps = steps.ok_or_else(|| damaged(&format!("a Sequence has no {list}")))?;
+            steps.iter().try_for_each(|step| for_each(step, list, add))
+        }
+        None if step.is_null() => Ok(()),
+        _ => add(step),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::builder::Read;
-use super::{damaged, steps, tiktoken};
+use super::read_json::{Str, object, read_json};
+use super::tiktoken::Ranked;
+use super::{damaged, steps};
 use crate::count::normal::{Normal, Prefix};
 use crate::error::Error;
 
@@ -17,9 +18,35 @@ pub(super) fn is_one(content: &[u8]) -> bool {
         && memchr::memmem::find(content, b"\"default_vocab_size\"").is_some()
 }
 
+/// The file.
+#[derive(Default)]
+struct File<'a> {
+    config: Value,
+    vocab: Option<Vec<Entry<'a>>>,
+}
+
+object!(File, |file, map, key| match &*key.0 {
+    "config" => file.config = map.next_value()?,
+    "vocab" => file.vocab = Some(map.next_value()?),
+    _ => drop(map.next_value::<IgnoredAny>()?),
+});
+
+/// A token with its rank.
+#[derive(Default)]
+struct Entry<'a> {
+    rank: Option<u32>,
+    token: Cow<'a, str>,
+}
+
+object!(Entry, |entry, map, key| match &*key.0 {
+    "rank" => entry.rank = Some(map.next_value()?),
+    "token_bytes" => entry.token = map.next_value::<Str<'de>>()?.0,
+    _ => drop(map.next_value::<IgnoredAny>()?),
+});
+
 pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
-    let file: Value = serde_json::from_slice(content).map_err(|_| damaged("it is not JSON"))?;
-    let config = &file["config"];
+    let file: File<'_> = read_json(content, "tekken.json")?;
+    let config = &file.config;
     let number = |key: &str| {
         let number = config[key].as_u64().and_then(|number| usize::try_from(number).ok());
         number.ok_or_else(|| damaged(&format!("config has no {key}")))
@@ -28,15 +55,15 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     let count = number("default_vocab_size")?.checked_sub(number("default_num_special_tokens")?);
     let count = count.ok_or_else(|| damaged("it has more special tokens than tokens"))?;
     let pattern = config["pattern"].as_str().ok_or_else(|| damaged("config has no pattern"))?;
-    let vocab = file["vocab"].as_array().ok_or_else(|| damaged("it has no vocab"))?;
-    let mut tokens = Vec::with_capacity(count.min(vocab.len()));
-    for entry in vocab.iter().take(count) {
-        let rank = entry["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok());
-        let token = entry["token_bytes"].as_str().and_then(|token| STANDARD.decode(token).ok());
-        let token = rank.zip(token).filter(|(_, token)| !token.is_empty());
-        tokens.push(token.ok_or_else(|| damaged("an entry is no token with its rank"))?);
+    let vocab = file.vocab.ok_or_else(|| damaged("it has no vocab"))?;
+    let mut tokens = Ranked::default();
+    for Entry { rank, token } in vocab.iter().take(count) {
+        let is_read = rank.is_some_and(|rank| tokens.add(token.as_bytes(), rank));
+        if !is_read {
+            return Err(damaged("an entry is no token with its rank"));
+        }
     }
     let split = steps::split_of(&[Cow::Borrowed(pattern)])?;
-    let vocabulary = tiktoken::vocabulary(tokens)?;
+    let vocabulary = tokens.vocabulary()?;
     Ok(Read { vocabulary, split, normal: Normal::As, prefix: Prefix::No })
 }

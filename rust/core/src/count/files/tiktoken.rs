@@ -3,73 +3,93 @@
 //!
 //! The pattern is not in the file. It is known for the files that are known.
 
+use std::mem::replace;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use highway::{HighwayHash, HighwayHasher};
 
-use super::builder::{Builder, NONE, Read, add_in_order};
+use super::builder::{Builder, NONE, Read, add_in_order, check_bytes};
 use super::{damaged, unknown};
 use crate::count::normal::{Normal, Prefix};
 use crate::count::pretokenize::regex::Patterns;
 use crate::count::tokenizer::Split;
 use crate::error::Error;
 
+/// Tokens with their ranks.
+#[derive(Default)]
+pub(super) struct Ranked {
+    /// The tokens, end to end.
+    bytes: Vec<u8>,
+    /// The rank of each, and where it ends in `bytes`.
+    ends: Vec<(u32, usize)>,
+}
+
+impl Ranked {
+    /// Adds a token, of which this is the base64. Returns whether it is one.
+    pub(super) fn add(&mut self, token: &[u8], rank: u32) -> bool {
+        let start = self.bytes.len();
+        let is_read = STANDARD.decode_vec(token, &mut self.bytes).is_ok();
+        self.ends.push((rank, self.bytes.len()));
+        is_read && self.bytes.len() > start
+    }
+
+    /// Adds the token of a line of a file. Returns whether there is one.
+    fn add_line(&mut self, line: &[u8]) -> bool {
+        let line = line.trim_ascii_end();
+        let parts = memchr::memchr(b' ', line).map(|space| line.split_at(space));
+        let rank = parts.and_then(|(_, rank)| std::str::from_utf8(&rank[1..]).ok()?.parse().ok());
+        parts.zip(rank).is_some_and(|((token, _), rank)| self.add(token, rank))
+    }
+
+    /// Returns the tokens with their ranks.
+    fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(rank, end)| (rank, &self.bytes[replace(&mut start, end)..end]))
+    }
+
+    /// Returns the vocabulary.
+    pub(super) fn vocabulary(&self) -> Result<budgeteer_vocab::Vocabulary, Error> {
+        let mut tokens: Vec<(u32, &[u8])> = self.iter().collect();
+        tokens.sort_unstable();
+        if tokens.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(damaged("it has a rank twice"));
+        }
+        let tokens: Vec<&[u8]> = tokens.into_iter().map(|(_, token)| token).collect();
+        let mut ranks = vec![NONE; tokens.len()];
+        for (token, rank) in tokens.iter().zip(&mut ranks) {
+            if let [byte] = **token {
+                *rank = byte.into();
+            }
+        }
+        check_bytes(&ranks)?;
+        let mut builder = Builder::new(tokens.len());
+        add_in_order(&mut builder, &tokens, &mut ranks)?;
+        let wholes = tokens.iter().zip(&ranks).filter(|(_, rank)| **rank == NONE);
+        builder.finish(wholes.map(|(token, _)| (*token).into()).collect())
+    }
+}
+
 /// Returns whether the first line is a token and its rank.
 pub(super) fn is_one(content: &[u8]) -> bool {
     let line = content.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    line.len() < 1 << 12 && parse(line).is_some()
-}
-
-fn parse(line: &[u8]) -> Option<(Vec<u8>, u32)> {
-    let line = line.trim_ascii_end();
-    let space = line.iter().position(|&byte| byte == b' ')?;
-    let rank = std::str::from_utf8(&line[space + 1..]).ok()?.parse().ok()?;
-    let token = STANDARD.decode(&line[..space]).ok()?;
-    (!token.is_empty()).then_some((token, rank))
+    line.len() < 1 << 12 && Ranked::default().add_line(line)
 }
 
 pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
-    let mut tokens = Vec::new();
+    let mut tokens = Ranked::default();
     for line in content.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
-        tokens.push(parse(line).ok_or_else(|| damaged("a line is no token with its rank"))?);
+        if !tokens.add_line(line) {
+            return Err(damaged("a line is no token with its rank"));
+        }
     }
     let mut hasher = HighwayHasher::default();
-    for (token, rank) in &tokens {
+    for (rank, token) in tokens.iter() {
         hasher.append(&rank.to_le_bytes());
         hasher.append(token);
     }
-    let (split, normal) = split_of(hasher.finalize64(), tokens.len())?;
-    let tokens = tokens.into_iter().map(|(token, rank)| (rank, token)).collect();
-    Ok(Read { vocabulary: vocabulary(tokens)?, split, normal, prefix: Prefix::No })
-}
-
-/// Returns the vocabulary of tokens with their ranks.
-pub(super) fn vocabulary(
-    mut tokens: Vec<(u32, Vec<u8>)>,
-) -> Result<budgeteer_vocab::Vocabulary, Error> {
-    tokens.sort_unstable();
-    if tokens.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-        return Err(damaged("it has a rank twice"));
-    }
-    let tokens: Vec<&[u8]> = tokens.iter().map(|(_, token)| token.as_slice()).collect();
-    let mut ranks = vec![NONE; tokens.len()];
-    let mut found = [false; 256];
-    for (token, rank) in tokens.iter().zip(&mut ranks) {
-        if let [byte] = **token {
-            *rank = byte.into();
-            found[usize::from(byte)] = true;
-        }
-    }
-    // Every byte that is in UTF-8.
-    if let Some(byte) =
-        (0..=0xF4_u8).find(|byte| !matches!(byte, 0xC0 | 0xC1) && !found[usize::from(*byte)])
-    {
-        return Err(unknown(&format!("the byte {byte:#04x} is no token")));
-    }
-    let mut builder = Builder::new(tokens.len());
-    add_in_order(&mut builder, &tokens, &mut ranks)?;
-    let wholes = tokens.iter().zip(&ranks).filter(|(_, rank)| **rank == NONE);
-    builder.finish(wholes.map(|(token, _)| (*token).into()).collect())
+    let (split, normal) = split_of(hasher.finalize64(), tokens.ends.len())?;
+    Ok(Read { vocabulary: tokens.vocabulary()?, split, normal, prefix: Prefix::No })
 }
 
 /// The hashes of the ranks that are known: of Llama 3, Qwen 2, GLM 4 and Kimi
