@@ -419,8 +419,10 @@ pub(super) const WAYS: &[(&str, Option<f64>)] = &[
 #[cfg(feature = "files")]
 pub(super) const WAY_NAMES: &[&str] = &[
     "cl100k_base",
-    "claude",
-    "claude-4-7",
+    "claude3",
+    "claude4.7",
+    "claude4.8",
+    "claude4.8?",
     "deepseek",
     "deepseek?",
     "gemma-2",
