@@ -5,7 +5,7 @@
 //! neighbours are such.
 
 use std::iter::StepBy;
-use std::ops::Range;
+use std::ops::RangeInclusive;
 
 use budgeteer_vocab::Vocabulary;
 
@@ -18,6 +18,9 @@ const BITS: u32 = 20;
 
 /// How many values the last byte of a character has, if it is not the first.
 const TAILS: u32 = 1 << 6;
+
+/// The bits of a character that its last two bytes hold, if it has more.
+const LAST_TWO: u32 = TAILS * TAILS - 1;
 
 /// The pairs of characters that are side by side in a token, at least one of
 /// them outside ASCII; it may hold more.
@@ -33,7 +36,7 @@ pub(crate) struct Joins {
 impl Joins {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
         let crosses = |token: &[u8]| is_tail(token[0]) && !token.iter().copied().all(is_tail);
-        let left = if vocabulary.iter().any(crosses) { TAILS * TAILS - 1 } else { u32::MAX };
+        let left = if vocabulary.iter().any(crosses) { LAST_TWO } else { u32::MAX };
         let mut joins = Self { pairs: Table::new(1 << (BITS - 6)), left };
         vocabulary.iter().filter(|token| !token.is_ascii()).for_each(|token| joins.add(token));
         joins
@@ -78,20 +81,22 @@ impl Joins {
 
     /// Returns the last character of `head`, as far as [`Self::left`] keeps it,
     /// or all that end as `head` does where that is inside of one.
-    fn last_of(&self, head: &[u8]) -> Option<StepBy<Range<u32>>> {
+    fn last_of(&self, head: &[u8]) -> Option<StepBy<RangeInclusive<u32>>> {
         let tails = head.iter().rev().take_while(|&&byte| is_tail(byte)).count();
         match *head {
             [] => None,
             [low] if tails == 1 => {
-                Some((u32::from(low) % TAILS..TAILS * TAILS).step_by(TAILS as usize))
+                Some((u32::from(low) % TAILS..=LAST_TWO).step_by(TAILS as usize))
             }
             [.., high, low] if tails == head.len() => {
                 let code = u32::from(high) % TAILS * TAILS + u32::from(low) % TAILS;
-                Some((code..code + 1).step_by(1))
+                Some((code..=code).step_by(1))
             }
             _ => {
                 let (code, last) = codes(&head[head.len() - 1 - tails..])?;
-                (code == last).then(|| (code & self.left..(code & self.left) + 1).step_by(1))
+                let is_one = code == last;
+                let code = code & self.left;
+                is_one.then(|| (code..=code).step_by(1))
             }
         }
     }
@@ -134,7 +139,7 @@ impl Joins {
 
 /// Returns the first character of `tail`, or all that begin so where that ends
 /// inside of one.
-fn first_of(tail: &[u8]) -> Option<StepBy<std::ops::RangeInclusive<u32>>> {
+fn first_of(tail: &[u8]) -> Option<StepBy<RangeInclusive<u32>>> {
     let (first, last) = codes(tail)?;
     // As far as `place` tells them apart.
     let step = if first < 0x1_0000 { 1 } else { TAILS };

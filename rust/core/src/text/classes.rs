@@ -96,7 +96,7 @@ mod tests {
     fn characters_are_classed_in_a_text_as_by_their_codes() {
         let classes = Classes::get();
         for &(first, last, class) in budgeteer_vocab::CLASSES {
-            let ends = [first, last, (first + last) / 2];
+            let ends = [first, last, u32::midpoint(first, last)];
             for char in ends.into_iter().filter_map(char::from_u32) {
                 assert_eq!(class, classes.of(char.into()));
             }
