@@ -17,6 +17,7 @@ mod early;
 pub(crate) mod exact;
 #[cfg(feature = "files")]
 mod files;
+mod joins;
 pub(crate) mod joint;
 mod lookup;
 pub(crate) mod merges;

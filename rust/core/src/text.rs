@@ -300,17 +300,11 @@ fn write_scalar_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
             out.extend(block.iter().map(|unit| unit.at_most(OTHER)));
             continue;
         }
-        // Each code point takes at most four bytes. The last one may be the
-        // first of a pair.
+        // Each code point takes at most four bytes, and is written with four.
         let mut utf8 = [0; 4 * BLOCK];
         let mut size = 0;
         for (place, &unit) in block.iter().enumerate() {
             let mut code: u32 = unit.into();
-            if code < 0x80 {
-                utf8[size] = unit.at_most(OTHER);
-                size += 1;
-                continue;
-            }
             if code & !0x7FF == 0xD800 {
                 let here = at - block.len() + place;
                 let is_high = |place: usize| {
@@ -327,10 +321,28 @@ fn write_scalar_units<U: Unit>(units: &[U], out: &mut Vec<u8>) {
                     0xFFFD
                 };
             }
-            let scalar = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-            size += scalar.encode_utf8(&mut utf8[size..]).len();
+            if code > u32::from(char::MAX) {
+                code = 0xFFFD;
+            }
+            let (bytes, count) = encode(code);
+            utf8[size..size + 4].copy_from_slice(&bytes);
+            size += count;
         }
         out.extend_from_slice(&utf8[..size]);
+    }
+}
+
+/// Returns a code point as UTF-8, with zeros behind, and its size in bytes.
+#[inline(always)]
+#[allow(clippy::inline_always)] // into a loop over all characters
+#[allow(clippy::cast_possible_truncation)] // the shifts and masks leave at most a byte
+fn encode(code: u32) -> ([u8; 4], usize) {
+    let tail = |shift: u32| 0x80 | ((code >> shift) & 0x3F) as u8;
+    match code {
+        0..0x80 => ([code as u8, 0, 0, 0], 1),
+        0x80..0x800 => ([0xC0 | (code >> 6) as u8, tail(0), 0, 0], 2),
+        0x800..0x1_0000 => ([0xE0 | (code >> 12) as u8, tail(6), tail(0), 0], 3),
+        _ => ([0xF0 | (code >> 18) as u8, tail(12), tail(6), tail(0)], 4),
     }
 }
 
@@ -439,15 +451,9 @@ fn is_wide_space(code: u32) -> bool {
 }
 
 /// Appends `code`, a surrogate like any other code point.
-#[allow(clippy::cast_possible_truncation)] // the shifts and masks leave at most a byte
 pub(crate) fn push_code(code: u32, out: &mut Vec<u8>) {
-    let tail = |shift: u32| 0x80 | ((code >> shift) & 0x3F) as u8;
-    match code {
-        0..0x80 => out.push(code as u8),
-        0x80..0x800 => out.extend([0xC0 | (code >> 6) as u8, tail(0)]),
-        0x800..0x1_0000 => out.extend([0xE0 | (code >> 12) as u8, tail(6), tail(0)]),
-        _ => out.extend([0xF0 | (code >> 18) as u8, tail(12), tail(6), tail(0)]),
-    }
+    let (bytes, count) = encode(code);
+    out.extend_from_slice(&bytes[..count]);
 }
 
 /// Returns how many code points start in at most 255 bytes of UTF-8. The count

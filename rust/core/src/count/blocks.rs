@@ -31,6 +31,8 @@ pub(crate) struct Sets {
     pub(crate) newlines: u64,
     pub(crate) apostrophes: u64,
     pub(crate) slashes: u64,
+    /// Control characters that are not whitespace.
+    pub(crate) controls: u64,
     /// Bytes outside ASCII.
     pub(crate) others: u64,
 }
@@ -68,7 +70,9 @@ pub(crate) fn starts(
     length: usize,
     is_last: bool,
 ) -> Starts {
-    let known = length.min(sets.others.trailing_zeros() as usize);
+    let others =
+        if rules.parts_digits { sets.others | sets.controls & low(length) } else { sets.others };
+    let known = length.min(others.trailing_zeros() as usize);
     let is_last = is_last && known == length;
     let text = low(known);
     let (upper, lower) = (sets.upper & text, sets.lower & text);
@@ -111,7 +115,7 @@ pub(crate) fn starts(
     bits |= mark_starts;
     bits |= white & !(white << 1) & !(newlines & marks << 1);
     bits |= indents;
-    bits |= blanks & !(white >> 1);
+    bits |= blanks & !(white >> 1) & !(if rules.parts_digits { digits >> 1 } else { 0 });
     if rules.digits == 1 {
         bits |= digits;
     } else {
@@ -191,6 +195,7 @@ impl Classify for OneByOne {
             newlines: set(|byte| matches!(byte, b'\r' | b'\n')),
             apostrophes: set(|byte| byte == b'\''),
             slashes: set(|byte| byte == b'/'),
+            controls: set(|byte| matches!(byte, 0..9 | 14..32 | 127)),
             others: set(|byte| byte >= 0x80),
         }
     }
@@ -199,6 +204,7 @@ impl Classify for OneByOne {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::count::pretokenize::deepseek::DeepSeek;
     use crate::count::pretokenize::{Cl100k, Llama3, O200k, Pattern, Qwen2, Qwen35, Tekken};
     use crate::text::classes::Classes;
 
@@ -232,7 +238,9 @@ mod tests {
     /// whatever stands behind.
     fn check<P: Pattern>(pattern: P, text: &str) {
         let classes = Classes::get();
-        for behind in ["", " ", "a", "'s", "\n", "/", "1", "é", "\u{301}", "  \n", "S"] {
+        for behind in
+            ["", " ", "a", "'s", "\n", "/", "1", "é", "\u{301}", "  \n", "S", "\u{7f}", "\u{3042}"]
+        {
             let whole = format!("{text}{behind}");
             let mut block = [0; BLOCK];
             let length = whole.len().min(BLOCK);
@@ -255,7 +263,8 @@ mod tests {
 
     #[test]
     fn blocks_split_as_the_pattern_does() {
-        let alphabet = ["a", "B", "1", " ", "\n", "\t", "!", "'", "/", "s", "ll", "é", "\u{17f}"];
+        let alphabet =
+            ["a", "B", "1", " ", "\n", "\t", "!", "'", "/", "s", "ll", "é", "\u{17f}", "\u{1}"];
         let mut state = 1_u64;
         let mut draw = |below: usize| {
             state = state
@@ -276,6 +285,7 @@ mod tests {
                 check(Qwen2, text);
                 check(Qwen35, text);
                 check(Tekken, text);
+                check(DeepSeek, text);
             }
         }
     }

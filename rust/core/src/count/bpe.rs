@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use budgeteer_vocab::Vocabulary;
 
 use super::early::Early;
+use super::joins::Joins;
 use super::merges::{Merges, Ranks};
 use crate::huge::Table;
 
@@ -63,6 +64,7 @@ pub(crate) struct Bpe {
     tables: Tables,
     /// The tokens that no merge makes: only a whole pretoken is one.
     wholes: HashSet<Box<[u8]>>,
+    joins: Joins,
     /// What makes it matter that some tokens merge early.
     early: Early,
     /// The result of [`Self::shorter`] for each token, plus one; 0 where it was
@@ -85,7 +87,8 @@ struct Tables {
     /// A bit for each token of two bytes.
     are_twos: Box<[u64; 1024]>,
     /// The lengths of tokens that start with four given bytes, by a hash of
-    /// these: lengths 4 to 7 as bits 0 to 3, and a bit for any of 8 or more.
+    /// these: lengths 4 to 7 as bits 0 to 3, then a bit for any of 8 to 15, and
+    /// one for more.
     fours: Filter<4>,
     /// The lengths of tokens that start with eight given bytes: 8 to 15 as bits
     /// 0 to 7.
@@ -164,6 +167,7 @@ impl Tables {
             _ => {}
         }
         match token.len() {
+            16.. => self.fours.add(token, 5),
             8.. => self.fours.add(token, 4),
             length @ 4..8 => self.fours.add(token, length - 4),
             _ => {}
@@ -201,12 +205,17 @@ impl Bpe {
             }
         }
         let shorter = (0..vocabulary.len()).map(|_| AtomicU32::new(0)).collect();
-        let early = Early::new(&vocabulary);
-        Self { vocabulary, tables, wholes, early, shorter }
+        let (joins, early) = (Joins::new(&vocabulary), Early::new(&vocabulary));
+        Self { vocabulary, tables, wholes, joins, early, shorter }
     }
 
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
+    }
+
+    /// Returns which characters may be side by side in a token.
+    pub(crate) fn joins(&self) -> &Joins {
+        &self.joins
     }
 
     /// Returns whether the bytes are one token.
@@ -221,7 +230,7 @@ impl Bpe {
     }
 
     /// Returns whether the bytes are a token that no merge makes.
-    fn is_whole(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn is_whole(&self, bytes: &[u8]) -> bool {
         !self.wholes.is_empty() && self.wholes.contains(bytes)
     }
 
@@ -229,6 +238,7 @@ impl Bpe {
     /// `bytes`, the longest first. There must be 16.
     fn long_starting(&self, bytes: &[u8]) -> &[u32] {
         let start = bytes.first_chunk::<16>();
+        let start = start.filter(|start| self.tables.fours.lengths(*start) & 1 << 5 != 0);
         start.and_then(|start| self.tables.long.get(start)).map_or(&[], Vec::as_slice)
     }
 
@@ -333,9 +343,16 @@ impl Bpe {
         scratch: &mut Encoded,
         stop: &AtomicBool,
     ) -> usize {
-        if self.is_whole(piece) {
-            return 1;
-        }
+        if self.is_whole(piece) { 1 } else { self.count_part(piece, scratch, stop) }
+    }
+
+    /// Returns the number of tokens that merges make of a part of a pretoken.
+    pub(crate) fn count_part(
+        &self,
+        piece: &[u8],
+        scratch: &mut Encoded,
+        stop: &AtomicBool,
+    ) -> usize {
         if piece.len() <= PAIRWISE && !self.early.is_in(piece) {
             return self.merge_pairwise(piece).count_ones() as usize;
         }

@@ -36,7 +36,7 @@ macro_rules! with_pattern {
             Split::Tekken => with_pattern!(@ $pattern, Tekken, $work),
             Split::Gpt2 => with_pattern!(@ $pattern, Gpt2, $work),
             Split::DeepSeek => with_pattern!(@ $pattern, DeepSeek, $work),
-            Split::Pieces(pieces) => with_pattern!(@ $pattern, pieces, $work),
+            Split::Pieces(pieces) => with_pattern!(@ $pattern, (pieces, $model.bpe.joins()), $work),
             #[cfg(feature = "files")]
             Split::Patterns(patterns) => {
                 let ends = patterns.split($text);
@@ -195,22 +195,10 @@ impl Task<'_> {
         lookup: &mut Lookup,
         mut count: u64,
     ) -> Option<u64> {
-        /// How many bytes are read where a short pretoken starts.
-        const READ: usize = 16;
-        let Self { bpe, classes, text, .. } = self;
         let mut at = 0;
-        while at < text.len() {
-            let end = pattern.end(classes, text, at);
-            let tokens = match (end - at, text.get(at..at + READ)) {
-                (1, _) => 1,
-                (2, _) => bpe.count_two([text[at], text[at + 1]]),
-                // SAFETY: `rest` has that many bytes, and the pretoken is in the text.
-                #[allow(unsafe_code)]
-                (length, Some(rest)) => unsafe {
-                    lookup.count_at(bpe, rest.as_ptr(), length, self.stop)
-                },
-                _ => lookup.count(bpe, &text[at..end], self.stop),
-            };
+        while at < self.text.len() {
+            let end = pattern.end(self.classes, self.text, at);
+            let tokens = self.pretoken(lookup, at, end);
             count += tokens as u64;
             if count > self.limit || self.stop.load(Ordering::Relaxed) {
                 return None;
@@ -218,6 +206,29 @@ impl Task<'_> {
             at = end;
         }
         (count <= self.limit).then_some(count)
+    }
+
+    /// Returns the number of tokens of a pretoken.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // compiled anew for each set of instructions
+    fn pretoken(self, lookup: &mut Lookup, at: usize, end: usize) -> usize {
+        let Self { bpe, text, stop, .. } = self;
+        match end - at {
+            1 => 1,
+            2 => bpe.count_two([text[at], text[at + 1]]),
+            _ => lookup.count_in(bpe, text, at, end, stop),
+        }
+    }
+
+    /// Returns whether one of the next bytes is not ASCII: a block would be
+    /// short.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // compiled anew for each set of instructions
+    fn is_wide(self, at: usize) -> bool {
+        match self.text[at..].first_chunk() {
+            Some(next) => u32::from_le_bytes(*next) & 0x8080_8080 != 0,
+            None => self.text[at..].first().is_some_and(|byte| !byte.is_ascii()),
+        }
     }
 
     #[inline(always)]
@@ -285,9 +296,9 @@ impl Task<'_> {
                 start = BLOCK;
             }
             at += start;
-            while start == 0 || text.get(at).is_some_and(|byte| !byte.is_ascii()) {
+            while start == 0 || self.is_wide(at) {
                 let end = pattern.end(classes, text, at);
-                tokens += lookup.count(bpe, &text[at..end], stop);
+                tokens += self.pretoken(lookup, at, end);
                 start = end - at;
                 at = end;
             }

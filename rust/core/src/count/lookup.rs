@@ -2,10 +2,12 @@
 #![allow(unsafe_code)] // reads of 16 bytes, of which only some may belong to the pretoken
 #![allow(clippy::cast_possible_truncation)] // of hashes, and of lengths and counts that fit
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicBool;
 
 use super::bpe::{Bpe, Encoded, SHORT, key, mix};
 use crate::huge::Table;
+use crate::once::Once;
 
 /// The number of places in the near table, as a power of two: two megabytes. It
 /// holds the short pretokens that were seen last.
@@ -20,18 +22,14 @@ const FAR_BITS: u32 = 15;
 /// cache line.
 const WAYS: usize = 4;
 
-/// The number of longer pretokens that are cached, as a power of two, and their
-/// greatest length in bytes: a fifth of a megabyte.
-const LONG_BITS: u32 = 12;
-const LONG: usize = 46;
+/// The number of longer pretokens that are cached, as a power of two: a
+/// megabyte; and their greatest length in bytes.
+const LONG_BITS: u32 = 16;
+const LONG: usize = 255;
 
-/// A longer pretoken with its length and its count.
-#[derive(Clone, Copy)]
-struct Long {
-    bytes: [u8; LONG],
-    length: u8,
-    count: u8,
-}
+/// The bits of an entry of a longer pretoken that hold the count. The others
+/// are its hash.
+const LONG_COUNT: u128 = 0xFF;
 
 /// The counts of pretokens seen before. A new one replaces the old one in its
 /// place, so the tables never grow.
@@ -39,7 +37,9 @@ pub(crate) struct Lookup {
     /// Keys with their counts in the highest four bits; 0 for an empty place.
     near: Table<u128>,
     far: Table<u128>,
-    long: Vec<Long>,
+    /// Hashes with their counts; 0 for an empty place.
+    long: Table<u128>,
+    hash: &'static LongHash,
     pub(crate) scratch: Encoded,
 }
 
@@ -62,7 +62,8 @@ impl Lookup {
         Self {
             near: Table::new(1 << NEAR_BITS),
             far: Table::new(1 << FAR_BITS),
-            long: vec![Long { bytes: [0; LONG], length: 0, count: 0 }; 1 << LONG_BITS],
+            long: Table::new(1 << LONG_BITS),
+            hash: LongHash::get(),
             scratch: Encoded::default(),
         }
     }
@@ -98,6 +99,28 @@ impl Lookup {
         // SAFETY: by this function's contract, `length` bytes are readable.
         let piece = unsafe { std::slice::from_raw_parts(at, length) };
         self.count_far(bpe, piece, key, mixed, stop)
+    }
+
+    /// Returns the number of tokens of the pretoken from `start` to before
+    /// `end`, which is not empty.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // compiled anew for each set of instructions
+    pub(crate) fn count_in(
+        &mut self,
+        bpe: &Bpe,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        stop: &AtomicBool,
+    ) -> usize {
+        if end - start > SHORT {
+            return self.count_long(bpe, &text[start..end], stop);
+        }
+        match text.get(start..start + 16) {
+            // SAFETY: there are sixteen bytes, and the pretoken has at most 15.
+            Some(bytes) => unsafe { self.count_at(bpe, bytes.as_ptr(), end - start, stop) },
+            None => self.count(bpe, &text[start..end], stop),
+        }
     }
 
     /// Returns the number of tokens of a pretoken, which is not empty.
@@ -153,33 +176,161 @@ impl Lookup {
         count
     }
 
-    #[cold]
     #[inline(never)]
     fn count_long(&mut self, bpe: &Bpe, piece: &[u8], stop: &AtomicBool) -> usize {
+        self.remember(piece, |lookup| {
+            if piece.is_ascii() {
+                return bpe.count(piece, &mut lookup.scratch, stop);
+            }
+            let mut count = 0;
+            bpe.joins().parts(piece, |start, end| {
+                let part = &piece[start..end];
+                count += if part.len() == piece.len() {
+                    bpe.count(part, &mut lookup.scratch, stop)
+                } else if bpe.is_whole(part) {
+                    bpe.count_part(part, &mut lookup.scratch, stop)
+                } else if part.len() > SHORT {
+                    lookup.remember(part, |lookup| bpe.count(part, &mut lookup.scratch, stop))
+                } else {
+                    lookup.count_in(bpe, piece, start, end, stop)
+                };
+            });
+            count
+        })
+    }
+
+    /// Returns the number of tokens of a pretoken of more than [`SHORT`] bytes,
+    /// or of such a part of one, which `count` counts if it is not remembered.
+    #[inline]
+    fn remember(&mut self, piece: &[u8], count: impl FnOnce(&mut Self) -> usize) -> usize {
         if piece.len() > LONG {
-            return bpe.count(piece, &mut self.scratch, stop);
+            return count(self);
         }
-        let mixed = piece.chunks(SHORT).fold(0, |mixed, chunk| mix(key(chunk) ^ u128::from(mixed)));
-        let place = (mixed >> (64 - LONG_BITS)) as usize;
+        let hash = self.hash.of(piece);
+        let place = (hash >> (128 - LONG_BITS)) as usize;
+        let hash = hash & !LONG_COUNT;
         // The pretoken seen before the last one has the place beside.
         for place in [place, place ^ 1] {
-            let known = &self.long[place];
-            if usize::from(known.length) == piece.len() && known.bytes.starts_with(piece) {
-                return usize::from(known.count);
+            let known = self.long[place];
+            if known & !LONG_COUNT == hash && known != 0 {
+                return (known & LONG_COUNT) as usize;
             }
         }
-        let count = bpe.count(piece, &mut self.scratch, stop);
+        let count = count(self);
         self.long.swap(place, place ^ 1);
-        let known = &mut self.long[place];
-        known.bytes[..piece.len()].copy_from_slice(piece);
-        known.length = piece.len() as u8;
-        known.count = count as u8;
+        self.long[place] = hash | count as u128;
         count
     }
+}
+
+/// A hash of longer pretokens, of 128 bits. Its key is drawn at random, once
+/// for the process: nobody can make two pretokens that have the same hash, and
+/// by chance that does not happen.
+struct LongHash([u64; 4]);
+
+impl LongHash {
+    fn get() -> &'static Self {
+        static HASH: Once<LongHash> = Once::new();
+        HASH.get(|| {
+            let random = RandomState::new();
+            Self([0_u64, 1, 2, 3].map(|number| random.hash_one(number)))
+        })
+    }
+
+    /// Returns the hash of at least 16 bytes.
+    #[inline]
+    fn of(&self, piece: &[u8]) -> u128 {
+        let Self(key) = self;
+        let mut halves = [piece.len() as u64, key[0]];
+        let mut add = |part: &[u8; 16]| {
+            let [low, high] = [0, 8].map(|at| {
+                u64::from_le_bytes(*part[at..].first_chunk().expect("there are eight more"))
+            });
+            halves = [
+                fold(low ^ halves[0] ^ key[0], high ^ key[1]),
+                fold(low ^ key[2], high ^ halves[1] ^ key[3]),
+            ];
+        };
+        let (parts, _) = piece.as_chunks::<16>();
+        parts.iter().for_each(&mut add);
+        add(piece.last_chunk().expect("there are at least 16 bytes"));
+        u128::from(halves[0]) << 64 | u128::from(halves[1])
+    }
+}
+
+/// Returns both halves of the product, one over the other.
+#[inline]
+fn fold(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    product as u64 ^ (product >> 64) as u64
 }
 
 impl std::fmt::Debug for Lookup {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Lookup").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "cl100k", feature = "o200k"))]
+mod tests {
+    use budgeteer_vocab::{Encoding, Vocabulary};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::count::exact::GO_ON;
+    use crate::once::Once;
+
+    fn all() -> &'static [Bpe] {
+        static ALL: Once<Vec<Bpe>> = Once::new();
+        ALL.get(|| Encoding::ALL.iter().map(|encoding| Bpe::new(encoding.load())).collect())
+    }
+
+    proptest! {
+        /// A pretoken counts the same by its parts, remembered, and merged.
+        #[test]
+        fn counts_are_those_of_merging(
+            texts in prop::collection::vec(
+                "[的一是不了在人有我他这中大来上国\u{3042}-\u{3093}\u{30a2}-\u{30f3}]{1,120}\
+                 |[\u{e01}-\u{e3a}\u{915}-\u{94d}\u{430}-\u{44f}\u{5d0}-\u{5ea}\u{627}-\u{64a}]{8,60}\
+                 |[日本a語é\u{1f600}\u{1f680}\u{1f44d}\u{1f3fd}\u{fe0f}\u{200d}가나다]{6,90}", 1..4)
+        ) {
+            for bpe in all() {
+                let mut lookup = Lookup::new();
+                let mut scratch = Encoded::default();
+                for text in texts.iter().chain(&texts).map(String::as_bytes) {
+                    let expected = bpe.count(text, &mut scratch, &GO_ON);
+                    prop_assert_eq!(expected, lookup.count_in(bpe, text, 0, text.len(), &GO_ON));
+                    prop_assert_eq!(expected, lookup.count(bpe, text, &GO_ON));
+                }
+            }
+        }
+    }
+
+    /// A token that no merge makes is one only where it is a whole pretoken.
+    #[test]
+    fn a_part_is_no_whole() {
+        let singles = std::array::from_fn(|byte| u8::try_from(byte).expect("there are 256"));
+        let whole = "日本";
+        let merges = vec![(0xE6, 0x97), (0xE6, 0x9C), (256, 0xA5), (257, 0xAC), (259, 0xE6)];
+        let wholes = vec![whole.as_bytes().into()];
+        let vocabulary = Vocabulary::from_merges(&singles, merges.clone(), wholes, vec![]);
+        let with = Bpe::new(vocabulary.expect("parts come first"));
+        let vocabulary = Vocabulary::from_merges(&singles, merges, vec![], vec![]);
+        let without = Bpe::new(vocabulary.expect("parts come first"));
+        let mut lookups = [Lookup::new(), Lookup::new()];
+        for text in ["本語日日本語本", "語語語語日本語語語", "語語語語日本"] {
+            let [a, b] = &mut lookups;
+            let expected = b.count(&without, text.as_bytes(), &GO_ON);
+            assert_eq!(expected, a.count(&with, text.as_bytes(), &GO_ON), "{text}");
+        }
+        assert_eq!(1, lookups[0].count(&with, whole.as_bytes(), &GO_ON));
+    }
+
+    #[test]
+    fn pretokens_of_different_lengths_have_different_hashes() {
+        let hash = LongHash::get();
+        let hashes: std::collections::HashSet<u128> =
+            (16..=255).map(|length| hash.of(&vec![0; length])).collect();
+        assert_eq!(240, hashes.len());
     }
 }

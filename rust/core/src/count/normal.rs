@@ -6,6 +6,9 @@ use memchr::memmem;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
+use crate::once::Once;
+use crate::text::decode;
+
 /// How a text is normalized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Normal {
@@ -54,9 +57,7 @@ impl Normal {
         }
         let whole = std::str::from_utf8(text).expect("a text is UTF-8");
         match self {
-            Self::Nfc if is_nfc_quick(whole.chars()) != IsNormalized::Yes => {
-                Cow::Owned(compose(whole).into_bytes())
-            }
+            Self::Nfc => compose(whole),
             Self::Spaces if memmem::find(text, SPACE.as_bytes()).is_some() => {
                 Cow::Owned(whole.replace(SPACE, " ").into_bytes())
             }
@@ -69,11 +70,7 @@ impl Normal {
     pub(crate) fn end_of(self, text: &[u8], length: usize) -> usize {
         let whole = std::str::from_utf8(text).expect("a text is UTF-8");
         // Each part starts with a character that composes with none in front.
-        let starts_anew = |char: char| {
-            self == Self::Spaces
-                || canonical_combining_class(char) == 0
-                    && is_nfc_quick(std::iter::once(char)) == IsNormalized::Yes
-        };
+        let starts_anew = |char: char| self == Self::Spaces || weight(char) == STABLE;
         let (mut from, mut left) = (0, length);
         let ends = whole.char_indices().skip(1).filter(|&(_, char)| starts_anew(char));
         for end in ends.map(|(end, _)| end).chain([text.len()]) {
@@ -87,11 +84,107 @@ impl Normal {
     }
 }
 
+/// The weight of a character that stays as it is, whatever is around it.
+const STABLE: u8 = 0;
+
+/// The weight of a character that may change, or compose with others.
+const UNSURE: u8 = u8::MAX;
+
+/// Returns [`STABLE`], [`UNSURE`], or the combining class of a character: one
+/// of lower class may not be behind one of higher class.
+fn weight(char: char) -> u8 {
+    if is_nfc_quick(std::iter::once(char)) == IsNormalized::Yes {
+        canonical_combining_class(char)
+    } else {
+        UNSURE
+    }
+}
+
+/// The weights of characters, made once.
+struct Weights {
+    /// Those of all characters of up to three bytes.
+    basic: Box<[u8]>,
+    /// By first byte: whether all such characters are stable.
+    are_stable: [bool; 256],
+}
+
+impl Weights {
+    fn get() -> &'static Self {
+        static WEIGHTS: Once<Weights> = Once::new();
+        WEIGHTS.get(|| {
+            let basic: Box<[u8]> =
+                (0..1 << 16).map(|code| char::from_u32(code).map_or(STABLE, weight)).collect();
+            let are_stable = std::array::from_fn(|lead| {
+                let (first, count) = match lead {
+                    0..=0x7F => (lead, 1),
+                    0xC2..=0xDF => ((lead & 0x1F) << 6, 1 << 6),
+                    0xE1..=0xEF => ((lead & 0xF) << 12, 1 << 12),
+                    _ => return false,
+                };
+                basic[first..first + count].iter().all(|&weight| weight == STABLE)
+            });
+            Self { basic, are_stable }
+        })
+    }
+
+    /// Returns the weight of the character at `at`, and its size in bytes.
+    #[inline]
+    fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
+        let lead = text[at];
+        if self.are_stable[usize::from(lead)] {
+            return (STABLE, 1 + usize::from(lead >= 0xC0) + usize::from(lead >= 0xE0));
+        }
+        let (code, size) = decode(text, at);
+        let known = self.basic.get(code as usize).copied();
+        (known.unwrap_or_else(|| char::from_u32(code).map_or(STABLE, weight)), size)
+    }
+}
+
 /// Returns the composed form of Unicode 9.
+fn compose(text: &str) -> Cow<'_, [u8]> {
+    let (bytes, weights) = (text.as_bytes(), Weights::get());
+    let mut composed = Vec::new();
+    // What is written; and the last character that is stable, and the weight of
+    // the last one.
+    let (mut written, mut stable, mut before) = (0, 0, STABLE);
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at..].first_chunk::<16>().is_some_and(|next| next.is_ascii()) {
+            at += 16;
+            (stable, before) = (at - 1, STABLE);
+            continue;
+        }
+        let (weight, size) = weights.at(bytes, at);
+        if weight == STABLE {
+            stable = at;
+        } else if weight == UNSURE || weight < before {
+            let mut end = at + size;
+            while end < bytes.len() {
+                let (weight, size) = weights.at(bytes, end);
+                if weight == STABLE {
+                    break;
+                }
+                end += size;
+            }
+            composed.extend_from_slice(&bytes[written..stable]);
+            composed.extend_from_slice(compose_part(&text[stable..end]).as_bytes());
+            (written, stable, before, at) = (end, end, STABLE, end);
+            continue;
+        }
+        (before, at) = (weight, at + size);
+    }
+    if written == 0 {
+        return Cow::Borrowed(bytes);
+    }
+    composed.extend_from_slice(&bytes[written..]);
+    Cow::Owned(composed)
+}
+
+/// Returns the composed form of a text.
 ///
-/// There a newer character neither composes nor changes places: what is in front
+/// In Unicode 9 a newer character neither composes nor changes places: what is in front
 /// of it and what is behind are composed by themselves.
-fn compose(text: &str) -> String {
+fn compose_part(text: &str) -> String {
     let mut composed = String::with_capacity(text.len());
     let mut from = 0;
     for (at, char) in text.char_indices().filter(|&(_, char)| is_newer(char)) {
@@ -136,6 +229,7 @@ const NEWER: [(u32, u32); 68] = [
 #[cfg(test)]
 mod tests {
     use highway::{HighwayHash as _, HighwayHasher};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -149,6 +243,24 @@ mod tests {
             assert_eq!(expected.as_bytes(), &*normal.of(text.as_bytes()));
         }
         assert!(matches!(Normal::Nfc.of("\u{e9}".as_bytes()), Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        /// Composing between stable characters is composing the whole.
+        #[test]
+        fn parts_compose_as_the_whole_does(
+            text in "[a e\u{301}\u{323}\u{93c}\u{928}\u{94d}\u{3099}\u{304b}\u{1100}\u{1161}\u{11a8}\
+                     \u{ac00}\u{105d2}\u{307}\u{11935}\u{11930}\u{1ac1}\u{2126}\u{f900}\u{1d15e}\u{1d16d}\u{65e5}\u{1f600}]{0,24}"
+        ) {
+            let expected = compose_part(&text);
+            prop_assert_eq!(expected.as_bytes(), &*Normal::Nfc.of(text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn long_stretches_of_ascii_are_kept() {
+        let text = format!("{}e\u{301}{}a\u{323}\u{301}", "x".repeat(40), "y".repeat(33));
+        assert_eq!(compose_part(&text).as_bytes(), &*Normal::Nfc.of(text.as_bytes()));
     }
 
     /// As `tokenizers` 0.23 composes.

@@ -79,6 +79,9 @@ pub(crate) struct Rules {
     /// Whether whitespace at the end of the text is one pretoken, whatever line
     /// ends are in it.
     pub(crate) ends_whole: bool,
+    /// Whether digits are split off first: whitespace in front of them is as at
+    /// the end of a text. The blocks leave control characters to such a pattern.
+    pub(crate) parts_digits: bool,
 }
 
 impl Rules {
@@ -110,6 +113,7 @@ macro_rules! patterns {
                     digits: $digits,
                     takes_slashes: $takes_slashes,
                     ends_whole: $ends_whole,
+                    parts_digits: false,
                 });
 
                 fn end(self, classes: &Classes, text: &[u8], at: usize) -> usize {

@@ -359,7 +359,9 @@ impl Merging {
             Split::Pieces(pieces) => {
                 // Surrogates become other characters, and U+2581 a space.
                 let is_as_it_is = |code| code & !0x7FF != 0xD800 && code != 0x2581;
-                is_as_it_is(before) && is_as_it_is(behind) && !pieces.joins(before, behind)
+                is_as_it_is(before)
+                    && is_as_it_is(behind)
+                    && !pieces.may_join(self.bpe.joins(), before, behind)
             }
             #[cfg(feature = "files")]
             Split::Patterns(_) => false,

@@ -7,13 +7,19 @@ use crate::once::Once;
 /// How many of the low bits of a code point choose its entry in a block.
 const BLOCK_BITS: u32 = 8;
 
+/// How many code points have a table of their own: all of up to three bytes.
+const BASIC: usize = 1 << 16;
+
 /// The classes of all code points, in two levels: most blocks are alike.
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Box<[u16]>,
     /// The classes of each block that differs from those before.
     entries: Vec<u8>,
-    ascii: [u8; 128],
+    basic: Box<[u8; BASIC]>,
+    /// The class of all characters with that first byte, and their size in
+    /// bytes, which is 0 where their classes differ.
+    leads: [(u8, u8); 256],
 }
 
 impl Classes {
@@ -39,13 +45,16 @@ impl Classes {
             })
         });
         let blocks = blocks.collect();
-        let ascii = all[..128].try_into().expect("there are more than 128");
-        Self { blocks, entries: classes, ascii }
+        let basic = Box::new(*all.first_chunk().expect("there are more"));
+        Self { blocks, entries: classes, basic, leads: leads(&all) }
     }
 
     /// Returns the class of a code point.
     #[inline]
     pub(crate) fn of(&self, code: u32) -> u8 {
+        if let Ok(code) = u16::try_from(code) {
+            return self.basic[usize::from(code)];
+        }
         let block = usize::from(self.blocks[(code >> BLOCK_BITS) as usize]);
         self.entries[block << BLOCK_BITS | (code & 0xFF) as usize]
     }
@@ -54,11 +63,47 @@ impl Classes {
     /// `text` must be UTF-8, and a character start there.
     #[inline]
     pub(crate) fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
-        let first = text[at];
-        if first < 0x80 {
-            return (self.ascii[usize::from(first)], 1);
+        let (class, size) = self.leads[usize::from(text[at])];
+        if size > 0 {
+            return (class, usize::from(size));
         }
         let (code, size) = super::decode(text, at);
         (self.of(code), size)
+    }
+}
+
+/// Returns, for each first byte, the class and the size of its characters if
+/// they are all of that class.
+fn leads(all: &[u8]) -> [(u8, u8); 256] {
+    std::array::from_fn(|lead| {
+        let (first, count, size) = match lead {
+            0..=0x7F => (lead, 1, 1),
+            0xC2..=0xDF => ((lead & 0x1F) << 6, 1 << 6, 2),
+            0xE1..=0xEF => ((lead & 0xF) << 12, 1 << 12, 3),
+            _ => return (0, 0),
+        };
+        let class = all[first];
+        let are_alike = all[first..first + count].iter().all(|&other| other == class);
+        if are_alike { (class, size) } else { (0, 0) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_classed_in_a_text_as_by_their_codes() {
+        let classes = Classes::get();
+        for &(first, last, class) in budgeteer_vocab::CLASSES {
+            let ends = [first, last, u32::midpoint(first, last)];
+            for char in ends.into_iter().filter_map(char::from_u32) {
+                assert_eq!(class, classes.of(char.into()));
+            }
+        }
+        for char in '\0'..=char::MAX {
+            let text = format!("a{char}");
+            assert_eq!((classes.of(char.into()), char.len_utf8()), classes.at(text.as_bytes(), 1));
+        }
     }
 }

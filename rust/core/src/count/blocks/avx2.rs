@@ -56,15 +56,17 @@ fn sets(block: &[u8; BLOCK]) -> Sets {
     let letters = from(halves.map(|half| _mm256_or_si256(half, all(0x20))), b'a', 26);
     let lower = from(halves, b'a', 26);
     let newlines = is(b'\n') | is(b'\r');
+    let white = from(halves, b'\t', 5);
     Sets {
         upper: letters & !lower,
         lower,
         digits: from(halves, b'0', 10),
         spaces: is(b' '),
-        tabs: from(halves, b'\t', 5) & !newlines,
+        tabs: white & !newlines,
         newlines,
         apostrophes: is(b'\''),
         slashes: is(b'/'),
+        controls: from(halves, 0, 32) & !white | is(0x7F),
         others: join(halves.map(|half| _mm256_movemask_epi8(half))),
     }
 }

@@ -44,15 +44,17 @@ fn sets(block: &[u8; BLOCK]) -> Sets {
     let letters = from(_mm512_or_si512(bytes, all(0x20)), b'a', 26);
     let lower = from(bytes, b'a', 26);
     let newlines = is(b'\n') | is(b'\r');
+    let white = from(bytes, b'\t', 5);
     Sets {
         upper: letters & !lower,
         lower,
         digits: from(bytes, b'0', 10),
         spaces: is(b' '),
-        tabs: from(bytes, b'\t', 5) & !newlines,
+        tabs: white & !newlines,
         newlines,
         apostrophes: is(b'\''),
         slashes: is(b'/'),
+        controls: from(bytes, 0, 32) & !white | is(0x7F),
         others: _mm512_movepi8_mask(bytes),
     }
 }

@@ -11,7 +11,7 @@
 //! where `_` is a space and `A` is the punctuation of ASCII. What no pattern
 //! matches is a piece, too.
 
-use super::{LETTER, Pattern, SPACE, digits};
+use super::{Contractions, LETTER, Pattern, Rules, SPACE, Words, digits};
 use crate::text::classes::{Class, Classes};
 
 /// The pattern of `DeepSeek` V3.
@@ -37,6 +37,16 @@ const ASCII: [u8; 256] = {
 };
 
 impl Pattern for DeepSeek {
+    /// What the pattern is for ASCII.
+    const RULES: Option<Rules> = Some(Rules {
+        words: Words::Letters,
+        contractions: Contractions::None,
+        digits: 3,
+        takes_slashes: false,
+        ends_whole: false,
+        parts_digits: true,
+    });
+
     fn end(self, classes: &Classes, text: &[u8], at: usize) -> usize {
         let (class, size) = classes.at(text, at);
         let behind = at + size;

@@ -8,21 +8,16 @@
 use budgeteer_vocab::Vocabulary;
 
 use super::Pattern;
-use crate::huge::Table;
+use crate::count::joins::Joins;
 use crate::text::classes::Classes;
 use crate::text::decode;
 
-/// The number of bits of the filter of pairs, as a power of two.
-const BITS: u32 = 20;
-
-/// What splits a text: which characters are tokens, and which pairs of them are
-/// in one.
+/// What splits a text, besides the pairs of characters in tokens: which
+/// characters are tokens, and which of their runs.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     /// A bit for each code point that is a token.
     covered: Box<[u64]>,
-    /// A bit for each pair of characters outside ASCII, by a hash.
-    pairs: Table<u64>,
     /// For each character of ASCII, the ones that may be behind it in a token.
     ascii: Box<[u128; 128]>,
     /// The longest runs that are tokens, of [`RUNS`].
@@ -37,7 +32,6 @@ impl Pieces {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
         let mut pieces = Self {
             covered: vec![0; 0x11_0000 / 64].into(),
-            pairs: Table::new(1 << (BITS - 6)),
             ascii: Box::new([0; 128]),
             runs: [1; RUNS.len()],
         };
@@ -49,13 +43,9 @@ impl Pieces {
             }
             // The other tokens are beginnings of characters.
             let Ok(token) = std::str::from_utf8(token) else { continue };
-            let mut codes = token.chars().map(u32::from);
-            let Some(mut before) = codes.next() else { continue };
-            pieces.cover(before);
-            for code in codes {
-                pieces.add(before, code);
-                pieces.cover(code);
-                before = code;
+            token.chars().for_each(|char| pieces.cover(char.into()));
+            for pair in token.as_bytes().windows(2).filter(|pair| pair.is_ascii()) {
+                pieces.ascii[usize::from(pair[0])] |= 1 << pair[1];
             }
         }
         pieces
@@ -67,20 +57,6 @@ impl Pieces {
 
     fn covers(&self, code: u32) -> bool {
         code < 0x80 || self.covered[code as usize / 64] >> (code % 64) & 1 == 1
-    }
-
-    fn place(before: u32, behind: u32) -> usize {
-        let pair = u64::from(before) << 32 | u64::from(behind);
-        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
-    }
-
-    fn add(&mut self, before: u32, behind: u32) {
-        if before < 0x80 && behind < 0x80 {
-            self.ascii[before as usize] |= 1 << behind;
-        } else {
-            let place = Self::place(before, behind);
-            self.pairs[place / 64] |= 1 << (place % 64);
-        }
     }
 
     /// Returns the length of the run at `at` that is a token, at most; 1 where
@@ -97,32 +73,35 @@ impl Pieces {
 
     /// Returns whether two characters may be side by side in a token.
     #[inline]
-    pub(crate) fn joins(&self, before: u32, behind: u32) -> bool {
+    pub(crate) fn may_join(&self, joins: &Joins, before: u32, behind: u32) -> bool {
         if before < 0x80 && behind < 0x80 {
             return self.ascii[before as usize] >> behind & 1 == 1;
         }
-        let place = Self::place(before, behind);
-        self.pairs[place / 64] >> (place % 64) & 1 == 1
+        joins.may_join(before, behind)
     }
 }
 
-impl Pattern for &Pieces {
+impl Pattern for (&Pieces, &Joins) {
     fn end(self, _: &Classes, text: &[u8], at: usize) -> usize {
+        let (pieces, joins) = self;
         if text[at] & 0xC0 == 0x80 {
             return at + 1; // a byte of a character that is no token
         }
         let (mut before, size) = decode(text, at);
-        if !self.covers(before) {
+        if !pieces.covers(before) {
             return at + 1;
         }
-        let run = self.run(text, at);
+        let run = pieces.run(text, at);
         if run > 1 {
             return at + run;
         }
         let mut end = at + size;
         while end < text.len() {
             let (code, size) = decode(text, end);
-            if !self.joins(before, code) || !self.covers(code) || self.run(text, end) > 1 {
+            if !pieces.may_join(joins, before, code)
+                || !pieces.covers(code)
+                || pieces.run(text, end) > 1
+            {
                 break;
             }
             end += size;
