@@ -464,6 +464,7 @@ fn starts(bytes: &[u8]) -> u8 {
 }
 
 /// Returns the code point at `at`, and its size in bytes.
+#[inline]
 pub(crate) fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
     let bits = |offset: usize| u32::from(bytes[at + offset] & 0x3F);
     let first = u32::from(bytes[at]);

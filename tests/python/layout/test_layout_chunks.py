@@ -29,7 +29,7 @@ def test_a_fill_that_counts_otherwise_is_told_so(native):
 
     said = str(caught.value)
     assert "more than the" in said
-    assert "its packer counts by 'o200k_base', the layout by 'claude-opus-4-5'" in said
+    assert "its packer counts by 'o200k_base', the layout by 'claude3'" in said
     assert "give the packer the layout's counter, or the section query, chunks" in said
 
     # Both remedies work.

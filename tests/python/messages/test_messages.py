@@ -497,13 +497,13 @@ def test_any_json_is_counted_or_refused(value):
 
 def test_models_count_for_themselves():
     """A model that is not native takes a relative's tokens; a counter given goes before."""
-    claude = count_messages([HELLO] * 50, model="claude-3-opus")
+    kimi = count_messages([HELLO] * 50, model="kimi-k2")
 
-    assert claude > count_messages([HELLO] * 50, counter="o200k_base")
+    assert kimi > count_messages([HELLO] * 50, counter="o200k_base")
     assert 3 + 50 * 5 == count_messages([HELLO] * 50, model="llama3.2:3b", counter="words")
-    assert claude == count_messages([HELLO] * 50, model=model_limits("claude-3-opus"))
+    assert kimi == count_messages([HELLO] * 50, model=model_limits("kimi-k2"))
     llama = count_messages([HELLO] * 50, model="llama3.2:3b")
-    assert llama == count_messages([HELLO] * 50, counter="cl100k_base") < claude
-    assert claude < count_messages([HELLO] * 50, model="nobody-knows")
+    assert llama == count_messages([HELLO] * 50, counter="cl100k_base") < kimi
+    assert kimi < count_messages([HELLO] * 50, model="nobody-knows")
     with pytest.raises(InvalidArgumentError, match="model must be a str, not int"):
         count_messages([HELLO], model=3)
