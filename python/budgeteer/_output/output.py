@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._codes import NO_ROOM, NOT_DIFF, TOO_DEEP
-from budgeteer._messages.messages import Counter, chosen
+from budgeteer._count.counter import TokenCounter, get_counter
 from budgeteer._messages.shapes import fields_of
 from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    from budgeteer._count.counter import TokenCounter
     from budgeteer._count.limits import ModelLimits
 
 OutputKind: TypeAlias = Literal["auto", "text", "json", "table", "log", "diff"]
@@ -30,6 +29,7 @@ _DEEPEST = 128
 
 _LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 
+Counter: TypeAlias = "str | Callable[[str], int] | TokenCounter | ModelLimits"
 Spill: TypeAlias = Callable[[str], str]
 
 
@@ -78,8 +78,7 @@ def fit_output(
     *,
     query: str | None = None,
     kind: OutputKind = "auto",
-    counter: Counter | None = None,
-    model: str | ModelLimits | None = None,
+    counter: Counter = "o200k_base",
     spill: Spill | None = None,
 ) -> FittedOutput:
     r"""
@@ -117,9 +116,8 @@ def fit_output(
         max_tokens: The most tokens of the text, from 0 on.
         query: What the best parts are about; None or the empty text for no query.
         kind: What *value* is.
-        counter: Counts the text: a name, a `TokenCounter` or a callable. None takes that of
-            *model*, or ``"o200k_base"`` without one.
-        model: A model whose counter is used.
+        counter: Counts the text, as for `get_counter`: the name of a counter or of a model, a
+            callable or a `TokenCounter`.
         spill: Called with the whole text where something is left out, once. It keeps the text, and
             returns one line that says where, which the first marker then shows. Where not even
             the marker fits, only `FittedOutput.pointer` has that line.
@@ -135,7 +133,7 @@ def fit_output(
         >>> rows = [{"id": i, "tea": "green" if i == 7 else "black"} for i in range(50)]
         >>> print(fit_output(rows, 40, query="green").text)
         [{"id":0,"tea":"black"},"[... 48 of 50 items left out ...]",{"id":7,"tea":"green"}]
-        >>> fitted = fit_output("INFO 12:30 ping\n" * 99 + "ERROR 12:31 no pong\n", 30)
+        >>> fitted = fit_output("INFO 12:30 ping\n" * 99 + "ERROR 12:31 no pong\n", 25)
         >>> fitted.kind, fitted.was_cut
         ('log', True)
         >>> print(fitted.text)
@@ -148,7 +146,7 @@ def fit_output(
 
     """
     limit = _validate.tokens("max_tokens", max_tokens)
-    options = _options(query, kind, counter, model, spill)
+    options = _options(query, kind, counter, spill)
     text, kind = _text("value", value, kind)
     return _fit("value", text, kind, limit, *options)
 
@@ -159,8 +157,7 @@ def fit_outputs(
     *,
     query: str | None = None,
     kind: OutputKind = "auto",
-    counter: Counter | None = None,
-    model: str | ModelLimits | None = None,
+    counter: Counter = "o200k_base",
     spill: Spill | None = None,
 ) -> list[FittedOutput]:
     """
@@ -175,7 +172,6 @@ def fit_outputs(
         query: As for `fit_output`.
         kind: As for `fit_output`; the kind of each of them.
         counter: As for `fit_output`.
-        model: As for `fit_output`.
         spill: As for `fit_output`; called once for each result that is cut.
 
     Returns:
@@ -194,7 +190,7 @@ def fit_outputs(
     """
     items = _validate.batch("values", values)
     limit = _validate.tokens("max_tokens", max_tokens)
-    options = _options(query, kind, counter, model, spill)
+    options = _options(query, kind, counter, spill)
     texts = [_text(f"values[{i}]", item, kind) for i, item in enumerate(items)]
     count = options[1].count_till_limit
     needs = [count(text, limit) if text else 0 for text, _ in texts]
@@ -211,8 +207,7 @@ def fit_outputs(
 def _options(
     query: str | None,
     kind: OutputKind,
-    counter: Counter | None,
-    model: str | ModelLimits | None,
+    counter: Counter,
     spill: Spill | None,
 ) -> tuple[str | None, TokenCounter, Spill | None]:
     """Return the options of a call but for the kind, checked."""
@@ -223,7 +218,7 @@ def _options(
         raise InvalidArgumentError(
             f"spill must be a callable or None, not {_validate.type_name(spill)}"
         )
-    return query or None, chosen(counter, model), spill
+    return query or None, get_counter(counter), spill
 
 
 def _text(where: str, value: object, kind: OutputKind) -> tuple[str, OutputKind]:

@@ -244,7 +244,7 @@ def test_counters(backend):
     assert fitted.total_tokens <= 50
     assert len(recorder.asked) < 40
     assert "" not in recorder.asked
-    assert fit_output(TEXT, 30, model="gpt-4") == fit_output(TEXT, 30, counter="cl100k_base")
+    assert fit_output(TEXT, 30, counter="gpt-4") == fit_output(TEXT, 30, counter="cl100k_base")
     assert fit_output(TEXT, 30) == fit_output(TEXT, 30, counter="o200k_base")
     with pytest.raises(CounterError, match="must answer an int from 0 on for a text, not str"):
         fit_output(TEXT, 9, counter=lambda text: "three")
