@@ -7,8 +7,10 @@ use pyo3::types::PyString;
 
 use crate::codes::{self, Kind, LOOSE};
 use crate::convert::{self, string, text};
-use crate::count::COUNTING;
 use crate::error::guard;
+
+/// Cutting takes for each code point as long as reading this many.
+const CUTTING: usize = 40;
 
 /// Cuts the result of a tool to at most `max_tokens` tokens. Returns the text,
 /// its tokens, how many code points it leaves out, and its kind; or a code and
@@ -50,14 +52,14 @@ pub(crate) fn fit_output<'py>(
             (Counting::Exact(exact), _) => {
                 // What is tried once needs no place in the cache.
                 let exact = exact.without_cache();
-                convert::work(py, chars.saturating_mul(COUNTING), |stop| {
+                convert::work(py, chars.saturating_mul(CUTTING), |stop| {
                     fit_text(request, stop, &mut |text, limit| {
                         Ok::<_, PyErr>(exact.count_text(text, limit, stop))
                     })
                 })??
             }
             (Counting::Estimate(estimate), _) => {
-                convert::work(py, chars.saturating_mul(COUNTING), |stop| {
+                convert::work(py, chars.saturating_mul(CUTTING), |stop| {
                     let mut scratch = Vec::new();
                     fit_text(request, stop, &mut |text, limit| {
                         let count = estimate.count_text(text, &mut scratch);

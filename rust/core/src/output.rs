@@ -377,7 +377,7 @@ pub fn fit_text<E>(
             Err(misfit) => return Ok(Err(misfit)),
         },
         OutputKind::Diff => {
-            diff = diff_of(&text, query);
+            diff = diff_of(&text, query, stop);
             if diff.is_none() && !is_rest_of_diff(&text) {
                 return Ok(Err(Misfit::NotDiff));
             }
@@ -391,7 +391,7 @@ pub fn fit_text<E>(
     let Some(tree) = tree else {
         let found = match (diff, kind) {
             (Some(mut diff), _) => search.longest(&mut diff)?,
-            (None, OutputKind::Log) => search.longest(&mut log_of(&text, query))?,
+            (None, OutputKind::Log) => search.longest(&mut log_of(&text, query, stop))?,
             (None, _) => search.longest(&mut text_of(&text, query))?,
         };
         let left_out = chars(&text);
@@ -506,10 +506,10 @@ fn kind_of(text: &[u8], stop: &AtomicBool) -> OutputKind {
         return OutputKind::Json;
     }
     let is_diff = |before: usize| 2 * chars(&text[..before]) <= chars(text);
-    if diff_of(text, None).is_some_and(|diff| is_diff(diff.first())) {
+    if diff_of(text, None, stop).is_some_and(|diff| is_diff(diff.first())) {
         return OutputKind::Diff;
     }
-    if is_log(text) { OutputKind::Log } else { OutputKind::Text }
+    if is_log(text, stop) { OutputKind::Log } else { OutputKind::Text }
 }
 
 /// Returns whether a text may be what is left of a diff: nothing, or a marker at

@@ -1,6 +1,7 @@
 //! The hunks of a unified diff.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::lines::{Unit, split};
 use super::share::{Markers, chars, number, ranked_by, scores_of};
@@ -171,13 +172,18 @@ fn listed(names: &[&[u8]], mut room: usize) -> Vec<u8> {
     listed
 }
 
-/// Returns a diff; None if `text` is not one.
-pub(super) fn diff_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Option<Diff<'a>> {
+/// Returns a diff; None if `text` is not one. The result means nothing once
+/// `stop` is set.
+pub(super) fn diff_of<'a>(
+    text: &'a [u8],
+    query: Option<Text<'_>>,
+    stop: &AtomicBool,
+) -> Option<Diff<'a>> {
     let lines = split(text);
     let body = |at: usize| lines.get(at).map(|line| &text[line.start..line.body]);
     let mut files: Vec<File> = Vec::new();
     let mut at = 0;
-    while let Some(line) = body(at) {
+    while let Some(line) = body(at).filter(|_| !stop.load(Ordering::Relaxed)) {
         if let (Some(file), Some(sizes)) = (files.last_mut(), sizes_of_hunk(line)) {
             let behind = end_of_hunk(text, &lines, at + 1, sizes);
             file.hunks.push((lines[at].start, lines[behind - 1].end));

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memchr::memchr;
 
@@ -213,7 +214,8 @@ pub(super) fn split(text: &[u8]) -> Vec<Unit> {
 
 /// Returns a log: errors first, then warnings, what is around errors, the rest,
 /// repeats.
-pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Lines<'a> {
+/// The result means nothing once `stop` is set.
+pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>, stop: &AtomicBool) -> Lines<'a> {
     let units = split(text);
     let lines: Vec<_> =
         units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.body])).collect();
@@ -221,10 +223,11 @@ pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Lines<'a> {
     let count = lines.len();
     let mut tiers = vec![3; count];
     let mut was_error = false;
-    for (i, line) in lines.iter().enumerate() {
-        let goes_on = was_error && matches!(line.first(), Some(b' ' | b'\t'));
+    let goes_on = || !stop.load(Ordering::Relaxed);
+    for (i, line) in lines.iter().enumerate().take_while(|_| goes_on()) {
+        let is_inside = was_error && matches!(line.first(), Some(b' ' | b'\t'));
         let mut words = line.split(|byte| !byte.is_ascii_alphabetic());
-        was_error = goes_on || line.starts_with(b"E  ") || words.clone().any(is_error);
+        was_error = is_inside || line.starts_with(b"E  ") || words.clone().any(is_error);
         if was_error || scores[i] > 0.0 {
             tiers[i] = 0;
         } else if words.any(is_warning) {
@@ -239,7 +242,7 @@ pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Lines<'a> {
     }
     let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut masks = Vec::with_capacity(count);
-    for (i, line) in lines.iter().enumerate() {
+    for (i, line) in lines.iter().enumerate().take_while(|_| goes_on()) {
         let next = seen.len();
         let mask = *seen.entry(mask(line)).or_insert(next);
         masks.push(mask);
@@ -250,6 +253,7 @@ pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Lines<'a> {
             tiers[i] = 0;
         }
     }
+    masks.resize(count, 0);
     let order = ranked(&scores, Some(&tiers));
     Lines::new(text, units, order, "line", masks)
 }
@@ -287,10 +291,10 @@ fn mask(line: &[u8]) -> Vec<u8> {
 }
 
 /// Returns whether half of the lines that are not blank have a level or a
-/// clock's time.
-pub(super) fn is_log(text: &[u8]) -> bool {
+/// clock's time. The result means nothing once `stop` is set.
+pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
     let (mut lines, mut found) = (0, 0);
-    for unit in split(text) {
+    for unit in split(text).into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
         let line = &text[unit.start..unit.body];
         if !is_blank(line) {
             lines += 1;
