@@ -85,13 +85,14 @@ def fit_output(
     Return the result of a tool cut to at most *max_tokens* tokens, and still valid.
 
     A value that fits is returned as it is. One that is cut says, in its own format, how much was
-    left out, and that is counted too. Fitting the text again with the same limit changes nothing.
+    left out, and that is counted too; only its smallest text does not. Fitting the text again with
+    the same limit changes nothing.
 
     ==========  ==================================================================================
     ``json``    It parses, and arrays stay arrays and objects objects. The best items of an array
                 stay, in their order; an item that would take more than a quarter of the room loses
                 the middle of its long strings, and of its arrays. One string stands where items
-                were left out. An object keeps all its keys while there is room for them; then a
+                were first left out. An object keeps all its keys while there is room for them; then a
                 member ``"..."`` says how many are left out. Numbers, keys and duplicates stay as
                 written. The smallest texts are ``[]``, ``{}`` and ``""``.
     ``table``   As ``json``. An array of objects with the same keys becomes

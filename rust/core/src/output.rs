@@ -45,10 +45,10 @@ pub enum OutputKind {
     /// It parses, and arrays stay arrays and objects objects. The best items of
     /// an array stay, in their order; an item that would take more than a
     /// quarter of the room loses the middle of its long strings, and of its
-    /// arrays. One string stands where items were left out. An object keeps all
-    /// its keys while there is room for them; then a member `"..."` says how
-    /// many are left out. Numbers, keys and duplicates stay as written. The
-    /// smallest texts are `[]`, `{}` and `""`.
+    /// arrays. One string stands where items were first left out. An object
+    /// keeps all its keys while there is room for them; then a member `"..."`
+    /// says how many are left out. Numbers, keys and duplicates stay as written.
+    /// The smallest texts are `[]`, `{}` and `""`.
     Json,
     /// As [`Json`](Self::Json). An array of objects with the same keys becomes
     /// `{"columns":[...],"rows":[[...],...]}` if more of its items fit so.
@@ -116,8 +116,9 @@ impl FittedOutput {
 /// valid.
 ///
 /// A value that fits is returned as it is. One that is cut says, in its own
-/// format, how much was left out, and that is counted too. Fitting the text
-/// again with the same limit changes nothing. [`OutputKind`] says what stays.
+/// format, how much was left out, and that is counted too; only its smallest
+/// text does not. Fitting the text again with the same limit changes nothing.
+/// [`OutputKind`] says what stays.
 ///
 /// With a query those parts stay first that answer it by
 /// [`bm25_scores`](crate::bm25_scores).
@@ -368,6 +369,9 @@ pub fn fit_text<E>(
         OutputKind::Auto => kind_of(&text, stop),
         kind => kind,
     };
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Ok(Fit { text: Vec::new(), total_tokens: 0, left_out: 0, kind }));
+    }
     let query = request.query;
     let mut tree = None;
     let mut diff = None;

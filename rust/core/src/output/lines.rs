@@ -253,7 +253,9 @@ pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>, stop: &AtomicB
             tiers[i] = 0;
         }
     }
-    masks.resize(count, 0);
+    if !goes_on() {
+        return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new());
+    }
     let order = ranked(&scores, Some(&tiers));
     Lines::new(text, units, order, "line", masks)
 }
