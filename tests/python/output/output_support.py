@@ -50,7 +50,13 @@ def is_cut_of(cut, whole):
         )
     if isinstance(whole, tuple) and isinstance(cut, tuple):  # a member
         return cut[0] == whole[0] and is_cut_of(cut[1], whole[1])
-    return cut in ("", [], Members(())) and type(cut) is type(whole)
+    return False
+
+
+def is_fit_of(cut, whole):
+    """Return whether *cut* is what may stay of a whole value: its smallest text, at least."""
+    is_smallest = cut in ("", [], Members(())) and type(cut) is type(whole)
+    return is_smallest or is_cut_of(cut, whole)
 
 
 def is_string_of(cut, whole):
@@ -83,4 +89,4 @@ def are_parts_of(cut, whole, is_marker):
     said = [(int(marker[1]), int(marker[2])) for marker in markers]
     if kept == len(whole):
         return said == []
-    return said == [(len(whole) - kept, len(whole))] or (not cut and not said)
+    return said == [(len(whole) - kept, len(whole))]

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
-from output_support import is_cut_of, loads
+from output_support import is_cut_of, is_fit_of, loads
 from support import compared, counters, odd_texts, outcome, plain_texts, texts, using
 
 from budgeteer import (
@@ -136,7 +136,7 @@ def test_json_stays_json(value, limit, query, counter, pointer):
     found = loads(fitted.text)
 
     assert "json" == fitted.kind
-    assert is_cut_of(found, whole)
+    assert is_fit_of(found, whole)
     assert (found == whole) is not fitted.was_cut
 
 
