@@ -92,9 +92,9 @@ def fit_output(
     ``json``    It parses, and arrays stay arrays and objects objects. The best items of an array
                 stay, in their order; an item that would take more than a quarter of the room loses
                 the middle of its long strings, and of its arrays. One string stands where items
-                were first left out. An object keeps all its keys while there is room for them; then a
-                member ``"..."`` says how many are left out. Numbers, keys and duplicates stay as
-                written. The smallest texts are ``[]``, ``{}`` and ``""``.
+                were first left out. An object keeps all its keys while there is room for them;
+                then a member ``"..."`` says how many are left out. Numbers, keys and duplicates
+                stay as written. The smallest texts are ``[]``, ``{}`` and ``""``.
     ``table``   As ``json``. An array of objects with the same keys becomes
                 ``{"columns":[...],"rows":[[...],...]}`` if more of its items fit so.
     ``log``     Errors stay first, with the indented lines behind them, then warnings, the lines
