@@ -3,8 +3,8 @@ Decides what goes into an LLM's context window.
 
 `pack` and `Packer` fill one budget with the best of many chunks and say why each was kept, cut or
 dropped. The returned text provably fits: its exact count is at most the budget. A `Layout` divides
-a window among the sections of a whole prompt, and `trim_messages` cuts a chat history to its
-newest messages.
+a window among the sections of a whole prompt, `trim_messages` cuts a chat history to its newest
+messages, and `fit_output` cuts the result of a tool, which stays valid JSON, a log or a diff.
 """
 
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than ours
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from budgeteer._layout.layout import Allocation, Layout
     from budgeteer._layout.section import Section
     from budgeteer._messages.trim import trim_messages
+    from budgeteer._output.output import FittedOutput, fit_output, fit_outputs
     from budgeteer._pack.corpus import Corpus
     from budgeteer._pack.outcome import DroppedChunk, KeptChunk
     from budgeteer._pack.packer import Packer, pack
@@ -40,6 +41,7 @@ _HOMES = {
     "_layout.layout": ("Allocation", "Layout"),
     "_layout.section": ("Section",),
     "_messages.trim": ("trim_messages",),
+    "_output.output": ("FittedOutput", "fit_output", "fit_outputs"),
     "_pack.corpus": ("Corpus",),
     "_pack.outcome": ("DroppedChunk", "KeptChunk"),
     "_pack.packer": ("Packer", "pack"),
@@ -67,6 +69,7 @@ __all__ = [
     "Correction",
     "CounterError",
     "DroppedChunk",
+    "FittedOutput",
     "InternalError",
     "InvalidArgumentError",
     "KeptChunk",
@@ -76,6 +79,8 @@ __all__ = [
     "Section",
     "Template",
     "TokenCounter",
+    "fit_output",
+    "fit_outputs",
     "get_counter",
     "pack",
     "parse_context",

@@ -55,6 +55,12 @@ OUT_OF_SCOPE, EMPTY, CAP, DUPLICATE, BUDGET = range(5)
 START, END, BOTH = range(3)
 """The part of a text that a cut keeps."""
 
+AUTO, TEXT, JSON_VALUE, TABLE, LOG, DIFF = range(6)
+"""Kinds of tool results; with AUTO the content decides."""
+
+NOT_JSON, TOO_DEEP, NOT_DIFF, NO_ROOM = range(1, 5)
+"""Reasons why a tool result cannot be cut."""
+
 NO_TEXT, TEXT_TYPE, TITLE_TYPE = 1, 2, 3
 """Reasons why a chunk cannot be read."""
 

@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "grapheme_boundaries", "heading", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "fit_output", "grapheme_boundaries", "heading", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Packed:
@@ -179,6 +179,14 @@ def count_batch(kind: "int | Tokenizer", ratio: "float", texts: "list[object] | 
 def count_till_limit(kind: "int | Tokenizer", ratio: "float", text: "str", limit: "int") -> "int | None":
     """
     Counts the tokens of `text`, or returns None if there are more than `limit`.
+    """
+
+def fit_output(kind: "int | Tokenizer", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", shape: "int", query: "str | None", pointer: "str | None") -> "tuple[str, int, int, int] | tuple[int, int]":
+    """
+    Cuts the result of a tool to at most `max_tokens` tokens. Returns the text,
+    its tokens, how many code points it leaves out, and its kind; or a code and
+    a number: what is wrong with `text` and where, or the tokens of its smallest
+    text.
     """
 
 def grapheme_boundaries(text: "str") -> "list[int]":

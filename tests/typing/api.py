@@ -9,12 +9,15 @@ from budgeteer import (
     Chunk,
     Corpus,
     Correction,
+    FittedOutput,
     KeptChunk,
     Layout,
     Packer,
     Packing,
     Section,
     Template,
+    fit_output,
+    fit_outputs,
     get_counter,
     pack,
     trim_messages,
@@ -142,6 +145,14 @@ async def answer_later() -> int:
     return (await service.aretrieve("query", timeout=2)).packing.total_tokens
 
 
+fitted: FittedOutput = fit_output({"a": [1]}, 9, kind="json", query="tea", counter=len)
+several: list[FittedOutput] = fit_outputs(["tea", [1]], 9, spill=lambda text: text[:9])
+shown: tuple[str, int, bool, str | None] = (
+    fitted.text,
+    fitted.left_out,
+    fitted.was_cut,
+    fitted.pointer,
+)
 trimmed: list[dict[str, str]] = trim_messages(messages, 100, counter=len, start_on="user")
 layout = Layout(
     limits,

@@ -7,6 +7,7 @@ from budgeteer import (
     Packer,
     Packing,
     Section,
+    fit_output,
     get_counter,
     pack,
     parse_context,
@@ -72,6 +73,8 @@ messages = [{"role": "user", "content": "text"}]
 trim_messages(messages, 9, start_on="assistant")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 trim_messages(["text"], 9)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
 trimmed: list[str] = trim_messages(messages, 9)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+fit_output("text", 9, kind="yaml")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+fit_output("text", 9, spill=len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 count_messages("text")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 count_tools(messages, tool_choice="never")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 negotiate(model="gpt-4o", messages=messages, max_output_tokens=9, safety_margin="none")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -11,6 +11,7 @@ from budgeteer._reference._count.exact import Tokenizer
 from budgeteer._reference._count.graphemes import grapheme_boundaries
 from budgeteer._reference._count.truncate import truncate
 from budgeteer._reference._layout.layout import resolve_layout
+from budgeteer._reference._output.output import fit_output
 from budgeteer._reference._pack.corpus import (
     index_chunks,
     open_corpus,
@@ -38,6 +39,7 @@ __all__ = [
     "count",
     "count_batch",
     "count_till_limit",
+    "fit_output",
     "grapheme_boundaries",
     "heading",
     "index_chunks",

@@ -1,4 +1,4 @@
-"""``budgeteer cut``: a text cut to a number of tokens."""
+"""``budgeteer cut``: a text, or the result of a tool, cut to a number of tokens."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from budgeteer import TokenCounter
 from budgeteer._count.counter import KEEP
+from budgeteer._output.output import KINDS, fit_output
 from budgeteer.cli._arguments import Commands, OneOf, add_texts, examples, whole
 from budgeteer.cli._streams import line_end, read
 from budgeteer.errors import InvalidArgumentError
@@ -18,10 +19,10 @@ def add(commands: Commands) -> None:
     """Add the command to the program."""
     cut = commands.add_parser(
         "cut",
-        help="cut a text to a number of tokens",
+        help="cut a text, or the result of a tool, to a number of tokens",
         epilog=examples(
             "budgeteer cut -n 500 --keep both log.txt",
-            "cat prompt.md | budgeteer cut -n 500 -m gpt-4o",
+            "cat log.txt | budgeteer cut -n 500 --kind log -m gpt-4o",
         ),
     )
     cut.set_defaults(run=_run)
@@ -37,7 +38,6 @@ def add(commands: Commands) -> None:
     cut.add_argument(
         "--keep",
         type=checks,
-        default=KEEP[0],
         metavar=checks.metavar,
         help=f"which part stays (default: {KEEP[0]})",
     )
@@ -46,17 +46,40 @@ def add(commands: Commands) -> None:
         metavar="TEXT",
         help=f"put where something was cut out (default: {_MARKER!r} with --keep both, else '')",
     )
+    kinds = OneOf(*KINDS)
+    cut.add_argument(
+        "--kind",
+        type=kinds,
+        metavar=kinds.metavar,
+        help="cut the result of a tool so that it stays valid, and say in it what was left out; "
+        "auto: what its content says (default: any text, without looking at it)",
+    )
+    cut.add_argument(
+        "--query", metavar="TEXT", help="with --kind: the parts that answer it stay first"
+    )
     add_texts(cut, "?", "default: standard input")
 
 
 def _run(arguments: argparse.Namespace) -> str:
     counter: TokenCounter = arguments.counter
-    text = read(arguments.path)
-    marker: str | None = arguments.marker
-    if marker is None:
-        marker = _MARKER if arguments.keep == "both" else ""
     limit: int = arguments.max_tokens
-    cut = counter.truncate(text, limit, keep=arguments.keep, marker=marker)
+    marker: str | None = arguments.marker
+    if arguments.kind is not None:
+        for option in ("keep", "marker"):
+            if getattr(arguments, option) is not None:
+                raise InvalidArgumentError(
+                    f"--{option} does nothing with --kind, which decides what stays: leave one out"
+                )
+        value = read(arguments.path)
+        kind, query = arguments.kind, arguments.query
+        return fit_output(value, limit, query=query, kind=kind, counter=counter).text + line_end()
+    if arguments.query is not None:
+        raise InvalidArgumentError("--query does nothing without --kind: give --kind auto")
+    text = read(arguments.path)
+    keep = arguments.keep or KEEP[0]
+    if marker is None:
+        marker = _MARKER if keep == "both" else ""
+    cut = counter.truncate(text, limit, keep=keep, marker=marker)
     if text and marker and not cut:
         raise InvalidArgumentError(
             f"the marker {marker!r} has {counter.count(marker)} tokens, and no text fits beside "

@@ -3,7 +3,7 @@
 use budgeteer::pipeline::{Counting, Factor, Policy, SignalKind};
 use budgeteer::{
     Claude, Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, MinScore, Order,
-    Overflow, RankBy, Reason, Selection, Template, Weights,
+    OutputKind, Overflow, RankBy, Reason, Selection, Template, Weights,
 };
 use pyo3::{FromPyObject, PyRef};
 
@@ -201,6 +201,23 @@ pub(crate) fn keep(code: u8) -> Keep {
         2 => Keep::Both,
         _ => unreachable!("the facade names no such part"),
     }
+}
+
+pub(crate) fn output_kind(code: u8) -> OutputKind {
+    match code {
+        0 => OutputKind::Auto,
+        1 => OutputKind::Text,
+        2 => OutputKind::Json,
+        3 => OutputKind::Table,
+        4 => OutputKind::Log,
+        5 => OutputKind::Diff,
+        _ => unreachable!("the facade names no such kind"),
+    }
+}
+
+/// Returns the code of a kind.
+pub(crate) fn output_code(kind: OutputKind) -> u8 {
+    (0..6).find(|&code| output_kind(code) == kind).unwrap_or_default()
 }
 
 /// Returns the kind of a signal, and the chunk that it comes from; of a heading

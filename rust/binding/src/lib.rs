@@ -7,6 +7,7 @@ mod corpus;
 mod count;
 mod error;
 mod layout;
+mod output;
 mod pack;
 mod score;
 mod sentences;
@@ -25,6 +26,8 @@ mod _native {
     use super::count::{cache_info, clear_cache, count, count_batch, count_till_limit};
     #[pymodule_export]
     use super::layout::resolve_layout;
+    #[pymodule_export]
+    use super::output::fit_output;
     #[pymodule_export]
     use super::pack::{Packed, Plan};
     #[pymodule_export]

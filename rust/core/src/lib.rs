@@ -22,6 +22,7 @@ mod messages;
 mod near;
 mod once;
 mod outcome;
+mod output;
 mod pack;
 mod packer;
 mod packing;
@@ -64,6 +65,9 @@ pub use keywords::keywords;
 pub use layout::{Allocation, Filling, Flex, Layout, Resolved, Section, resolve_layout};
 pub use messages::{Message, Part, Tool, ToolCall, ToolChoice, Trim, Trimmed};
 pub use outcome::{Dropped, DroppedColumns, Kept, Reason};
+#[doc(hidden)]
+pub use output::{Fit, Misfit, Request, fit_text};
+pub use output::{FittedOutput, OutputKind, OutputOptions, fit_output, fit_outputs};
 pub use packer::Packer;
 pub use packing::{KeptChunk, Packing};
 pub use plan::{Dedupe, MinScore, Order, Overflow, Selection, Units};

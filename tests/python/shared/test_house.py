@@ -28,7 +28,7 @@ FLOORS = (
     {"_chunk"},
     {"_count"},
     {"_messages", "_rank"},
-    {"_pack", "ranking"},
+    {"_output", "_pack", "ranking"},
     {"_layout", "embedding", "presets", "window"},
     {"_sources"},
     {"config"},

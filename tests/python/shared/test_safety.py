@@ -55,7 +55,22 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("program", [LONG, NEAR], ids=["reading", "comparing"])
+CUT = """
+import signal, sys
+import budgeteer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+log = "12:30 INFO " + "tea " * 300 + "\\n"
+log *= 100_000
+print("ready", flush=True)
+try:
+    budgeteer.fit_output(log, 1_000)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("program", [LONG, NEAR, CUT], ids=["reading", "comparing", "cutting"])
 def test_an_interrupt_stops_a_long_call(program):
     """Ctrl-C ends a call of many seconds within 200 ms."""
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:

@@ -24,6 +24,7 @@ from budgeteer import (
     window,
 )
 from budgeteer._count.names import ENCODINGS
+from budgeteer._output.output import KINDS
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS
 from budgeteer._pack.template import STYLES
 from budgeteer._rank.rankings import NAMES
@@ -180,6 +181,7 @@ def test_all(module):
             "Chunk",
             "Corpus",
             "Correction",
+            "FittedOutput",
             "Layout",
             "OpenAIEmbedder",
             "Packer",
@@ -210,6 +212,9 @@ def test_public_names():
         "Section",
         "Allocation",
         "trim_messages",
+        "FittedOutput",
+        "fit_output",
+        "fit_outputs",
     }
     errors = {
         "BudgeteerError",
@@ -380,10 +385,16 @@ def test_codes_of_the_binding():
         variants("Order", ORDERS),
         [f"Template::{style}()" for style in STYLES],
         ["Keep::Start", "Keep::End", "Keep::Both"],
+        variants("OutputKind", KINDS),
     ):
         for code, kind in enumerate(kinds):
             pattern = rf"\b{code}\)? => .*{re.escape(kind)}(?!\w)"
             assert re.search(pattern, rust), kind
+    output = (BINDING / "output.rs").read_text("utf-8")
+    for name in ("NotJson", "TooDeep", "NotDiff", "NoRoom"):
+        constant = re.sub("(?<=.)([A-Z])", r"_\1", name).upper()
+        code = getattr(_codes, constant)
+        assert re.search(rf"Misfit::{name}.* => \({code}(_u8)?, ", output), name
     for code, reason in enumerate(("OutOfScope", "Empty", "Cap", "Duplicate", "Budget")):
         assert re.search(rf"Reason::{reason} => {code},", rust), reason
     for name in ("NO_POLICY", "SUM_OF_PARTS", "CITE", "GATE"):

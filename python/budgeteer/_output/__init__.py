@@ -1,0 +1,1 @@
+"""Tool results cut to a limit, and still valid."""

@@ -1,0 +1,227 @@
+"""Reference of ``rust/core/src/output/lines.rs``: a text by its paragraphs, a log by its lines."""
+
+import re
+from dataclasses import dataclass
+
+from budgeteer._reference._output.cut import Clusters, without_middle
+from budgeteer._reference._output.share import (
+    MOST_ROWS,
+    Markers,
+    characters,
+    number,
+    ranked,
+    scores_of,
+    share,
+)
+from budgeteer._reference._output.tree import Draft
+
+EDGE = 2
+"""How many lines at either end of a log stay with its errors."""
+
+CONTEXT = 2
+"""How many lines on either side of an error stay after errors and warnings."""
+
+FEWEST = 4
+"""The fewest lines of a log."""
+
+LOOKED_AT = 64
+"""How many code points of a line may say that it is one of a log."""
+
+ERRORS = frozenset(
+    "abort aborted critical err error errors exception fail failed failure fatal panic panicked "
+    "segfault severe traceback".split()
+)
+WARNINGS = frozenset(["warn", "warning", "warnings"])
+
+_WORD = re.compile(r"[A-Za-z]+")
+_MASKED = re.compile(r"[0-9A-Za-z]+")
+_LEVEL = re.compile(
+    r"(?<![A-Za-z])(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|TRACE)(?![A-Za-z])"
+)
+_CLOCK = re.compile(r"[0-9][0-9]:[0-9][0-9]")
+_BLANK = " \t\r\n\v\f"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A line or a paragraph, with the line ends behind it."""
+
+    start: int
+    body: int
+    """Where its text ends, and line ends begin."""
+    end: int
+
+
+class Lines:
+    """A text in units, and the order in which they stay."""
+
+    def __init__(
+        self,
+        text: str,
+        units: list[Unit],
+        order: list[int],
+        name: str,
+        masks: list[str] | None = None,
+    ) -> None:
+        """Take the units of *text*, the best first in *order*; equal *masks* are similar."""
+        self.text = text
+        self.units = units
+        self.order = order
+        self.name = name
+        self.masks = masks
+        self.behind = "\n\n" if name == "paragraph" else "\n"
+        self.around = "\n" if name == "paragraph" else " "
+        self._clusters: dict[int, Clusters] = {}
+        markers = Markers(None)
+        self.sizes = [unit.end - unit.start for unit in units]
+        self.least = [
+            min(size, len(markers.show(characters(unit.body - unit.start))) + unit.end - unit.body)
+            for size, unit in zip(self.sizes, units, strict=True)
+        ]
+
+    @property
+    def size(self) -> int:
+        """Return the length of the text."""
+        return len(self.text)
+
+    @property
+    def bare(self) -> str:
+        """Return the smallest text."""
+        return ""
+
+    def render(self, room: int, pointer: str | None) -> Draft:
+        """Return a text of about *room* code points."""
+        markers = Markers(pointer)
+        count = len(self.units)
+        if count == 1:
+            got = [max(1, room)]
+        else:
+            room -= len(markers.show(self.said(0, count))) + len(self.behind)
+            cap = max(0, room) // min(count, MOST_ROWS)
+            got = share(self.sizes, self.least, self.order, room, cap)
+        parts, left_out, at = [], 0, 0
+        while at < count:
+            if got[at]:
+                text, lost = self.unit(at, got[at], markers)
+                parts.append(text)
+                left_out += lost
+                at += 1
+                continue
+            start = at
+            while at < count and not got[at]:
+                at += 1
+            lost = sum(self.sizes[start:at])
+            said = self.said(start, at)
+            behind = self.behind if at < count else ""
+            if lost <= len(markers.show(said)) + len(behind):
+                parts.append(self.text[self.units[start].start : self.units[at - 1].end])
+            else:
+                parts.append(markers.write(said) + behind)
+                left_out += lost
+        return Draft("".join(parts), left_out)
+
+    def unit(self, at: int, room: int, markers: Markers) -> tuple[str, int]:
+        """Return a unit, without its middle where it has no room for it, and what it lost."""
+        unit = self.units[at]
+        if self.sizes[at] <= room or self.sizes[at] == self.least[at]:
+            return self.text[unit.start : unit.end], 0
+        body = self.text[unit.start : unit.body]
+        if at not in self._clusters:
+            self._clusters[at] = Clusters(body, escaped=False)
+        room -= unit.end - unit.body
+        text, lost = without_middle(body, self._clusters[at], room, markers, self.around)
+        return text + self.text[unit.body : unit.end], lost
+
+    def said(self, start: int, end: int) -> str:
+        """Return what a marker says of the units from *start* to *end*."""
+        if self.masks is not None and start > 0:
+            mask = self.masks[start - 1]
+            if all(self.masks[i] == mask for i in range(start, end)):
+                return f"{end - start} similar {'line' if end - start == 1 else 'lines'}"
+        return f"{number(end - start, self.name)} left out"
+
+
+def text_of(text: str, query: str | None) -> Lines:
+    """Return a text as one unit, or by a query as its paragraphs."""
+    if query is None:
+        return Lines(text, [Unit(0, len(text), len(text))], [0], "paragraph")
+    units: list[Unit] = []
+    start = body = end = 0
+    for line in split(text):
+        is_blank = not text[line.start : line.body].strip(_BLANK)
+        if not is_blank and end > body + 1 and body > start:
+            units.append(Unit(start, body, end))
+            start = end
+        if not is_blank:
+            body = line.body
+        end = line.end
+    units.append(Unit(start, max(start, body), end))
+    texts = [text[unit.start : unit.end] for unit in units]
+    return Lines(text, units, ranked(scores_of(query, texts)), "paragraph")
+
+
+def split(text: str) -> list[Unit]:
+    """Return the lines of a text; each ends behind its line feed."""
+    units, start = [], 0
+    while start < len(text):
+        found = text.find("\n", start)
+        body, end = (len(text), len(text)) if found < 0 else (found, found + 1)
+        units.append(Unit(start, body, end))
+        start = end
+    return units
+
+
+def log_of(text: str, query: str | None) -> Lines:
+    """Return a log: errors first, then warnings, what is around errors, the rest, repeats."""
+    units = split(text)
+    lines = [text[unit.start : unit.body] for unit in units]
+    scores = scores_of(query, lines)
+    masks = [mask(line) for line in lines]
+    count = len(lines)
+    tiers = [3] * count
+    was_error = False
+    for i, line in enumerate(lines):
+        goes_on = was_error and line[:1] in (" ", "\t")
+        words = [word.lower() for word in _WORD.findall(line)]
+        was_error = goes_on or line.startswith("E  ") or any(map(is_error, words))
+        if was_error or scores[i] > 0.0:
+            tiers[i] = 0
+        elif any(word in WARNINGS or word.endswith("warning") for word in words):
+            tiers[i] = 1
+    important = [i for i in range(count) if tiers[i] == 0]
+    for i in important:
+        for near in range(max(0, i - CONTEXT), min(count, i + CONTEXT + 1)):
+            tiers[near] = min(tiers[near], 2)
+    seen: set[str] = set()
+    for i in range(count):
+        if masks[i] in seen:
+            tiers[i] = 4
+        seen.add(masks[i])
+        if i < EDGE or i >= count - EDGE:
+            tiers[i] = 0
+    return Lines(text, units, ranked(scores, tiers), "line", masks)
+
+
+def is_error(word: str) -> bool:
+    """Return whether a word of a line, in lowercase, tells of an error."""
+    return word in ERRORS or word.endswith(("error", "exception"))
+
+
+def mask(line: str) -> str:
+    """Return a line with its numbers, times and identifiers masked."""
+
+    def masked(found: re.Match[str]) -> str:
+        word = found[0]
+        has_digit = any(char in "0123456789" for char in word)
+        is_hex = len(word) >= 4 and not word.strip("0123456789abcdefABCDEF")
+        return "#" if has_digit or is_hex else word
+
+    return _MASKED.sub(masked, line)
+
+
+def is_log(text: str) -> bool:
+    """Return whether half of the lines that are not blank have a level or a clock's time."""
+    lines = [line for line in text.split("\n") if line.strip(_BLANK)]
+    starts = [line[:LOOKED_AT] for line in lines]
+    found = sum(1 for start in starts if _LEVEL.search(start) or _CLOCK.search(start))
+    return len(lines) >= FEWEST and 2 * found >= len(lines)

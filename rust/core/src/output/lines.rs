@@ -1,0 +1,323 @@
+//! A text by its paragraphs, a log by its lines.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memchr::memchr;
+
+use super::cut::{Clusters, without_middle};
+use super::share::{MOST_ROWS, Markers, Span, characters, chars, number, ranked, scores_of, share};
+use super::{Draft, Shape};
+use crate::text::Text;
+
+/// How many lines at either end of a log stay with its errors.
+const EDGE: usize = 2;
+
+/// How many lines on either side of an error stay after errors and warnings.
+const CONTEXT: usize = 2;
+
+/// The fewest lines of a log.
+const FEWEST: usize = 4;
+
+/// How many code points of a line may say that it is one of a log.
+const LOOKED_AT: usize = 64;
+
+const ERRORS: [&[u8]; 16] = [
+    b"abort",
+    b"aborted",
+    b"critical",
+    b"err",
+    b"error",
+    b"errors",
+    b"exception",
+    b"fail",
+    b"failed",
+    b"failure",
+    b"fatal",
+    b"panic",
+    b"panicked",
+    b"segfault",
+    b"severe",
+    b"traceback",
+];
+
+const LEVELS: [&[u8]; 9] =
+    [b"DEBUG", b"INFO", b"NOTICE", b"WARN", b"WARNING", b"ERROR", b"FATAL", b"CRITICAL", b"TRACE"];
+
+/// A line or a paragraph, with the line ends behind it, as places in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub(super) start: usize,
+    /// Where its text ends, and line ends begin.
+    pub(super) body: usize,
+    pub(super) end: usize,
+}
+
+/// A text in units, and the order in which they stay.
+#[derive(Debug)]
+pub(super) struct Lines<'a> {
+    text: &'a [u8],
+    units: Vec<Unit>,
+    /// Their sizes, and the least ones, in code points.
+    spans: Vec<Span>,
+    /// The places of the units, the best first.
+    order: Vec<usize>,
+    name: &'static str,
+    /// Equal numbers for lines that differ in numbers and identifiers alone;
+    /// empty where that does not matter.
+    masks: Vec<usize>,
+    /// What stands behind a marker, and on both sides of one within a unit.
+    behind: &'static [u8],
+    around: &'static [u8],
+    clusters: HashMap<usize, Clusters>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(
+        text: &'a [u8],
+        units: Vec<Unit>,
+        order: Vec<usize>,
+        name: &'static str,
+        masks: Vec<usize>,
+    ) -> Self {
+        let markers = Markers::new(None);
+        let span = |unit: &Unit| {
+            let body = chars(&text[unit.start..unit.body]);
+            let ends = chars(&text[unit.body..unit.end]);
+            let least = chars(&markers.show(&characters(body))) + ends;
+            Span { size: body + ends, least: least.min(body + ends) }
+        };
+        let spans = units.iter().map(span).collect();
+        let (behind, around): (&[u8], &[u8]) =
+            if name == "paragraph" { (b"\n\n", b"\n") } else { (b"\n", b" ") };
+        let clusters = HashMap::new();
+        Self { text, units, spans, order, name, masks, behind, around, clusters }
+    }
+
+    /// Returns a unit, without its middle where it has no room for it, and what
+    /// it lost.
+    fn unit(
+        &mut self,
+        at: usize,
+        room: usize,
+        markers: &mut Markers<'_>,
+    ) -> (Cow<'a, [u8]>, usize) {
+        let Unit { start, body, end } = self.units[at];
+        if self.spans[at].size <= room || self.spans[at].size == self.spans[at].least {
+            return (Cow::Borrowed(&self.text[start..end]), 0);
+        }
+        let content = &self.text[start..body];
+        let clusters =
+            self.clusters.entry(at).or_insert_with(|| Clusters::new(content, false, room));
+        if !clusters.are_enough_for(room) {
+            *clusters = Clusters::new(content, false, room);
+        }
+        let room = room.saturating_sub(chars(&self.text[body..end]));
+        let (mut cut, lost) = without_middle(content, clusters, room, markers, self.around);
+        cut.extend_from_slice(&self.text[body..end]);
+        (Cow::Owned(cut), lost)
+    }
+
+    /// Returns what a marker says of the units from `start` to `end`.
+    fn said(&self, start: usize, end: usize) -> Vec<u8> {
+        if start > 0 && !self.masks.is_empty() {
+            let mask = self.masks[start - 1];
+            if self.masks[start..end].iter().all(|&other| other == mask) {
+                let lines = if end - start == 1 { "line" } else { "lines" };
+                return format!("{} similar {lines}", end - start).into_bytes();
+            }
+        }
+        format!("{} left out", number(end - start, self.name)).into_bytes()
+    }
+}
+
+impl Shape for Lines<'_> {
+    fn size(&self) -> usize {
+        self.spans.iter().map(|span| span.size).sum()
+    }
+
+    fn render(&mut self, room: usize, pointer: Option<&[u8]>) -> Draft {
+        let mut markers = Markers::new(pointer);
+        let count = self.units.len();
+        let got = if count == 1 {
+            vec![room.max(1)]
+        } else {
+            let marker = chars(&markers.show(&self.said(0, count))) + self.behind.len();
+            let room = room.saturating_sub(marker);
+            share(&self.spans, &self.order, room, room / count.clamp(1, MOST_ROWS), false)
+        };
+        let (mut draft, mut at) = (Draft::default(), 0);
+        while at < count {
+            if got[at] > 0 {
+                let (text, lost) = self.unit(at, got[at], &mut markers);
+                draft.text.extend_from_slice(&text);
+                draft.left_out += lost;
+                at += 1;
+                continue;
+            }
+            let start = at;
+            at += got[at..].iter().take_while(|&&got| got == 0).count();
+            let lost = self.spans[start..at].iter().map(|span| span.size).sum::<usize>();
+            let said = self.said(start, at);
+            let behind: &[u8] = if at < count { self.behind } else { b"" };
+            if lost <= chars(&markers.show(&said)) + behind.len() {
+                let whole = self.units[start].start..self.units[at - 1].end;
+                draft.text.extend_from_slice(&self.text[whole]);
+            } else {
+                draft.text.extend(markers.write(&said));
+                draft.text.extend_from_slice(behind);
+                draft.left_out += lost;
+            }
+        }
+        draft
+    }
+}
+
+/// Returns a text as one unit, or by a query as its paragraphs.
+pub(super) fn text_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Lines<'a> {
+    if query.is_none() {
+        let whole = Unit { start: 0, body: text.len(), end: text.len() };
+        return Lines::new(text, vec![whole], vec![0], "paragraph", Vec::new());
+    }
+    let mut units = Vec::new();
+    let (mut start, mut body, mut end) = (0, 0, 0);
+    for line in split(text) {
+        let is_blank = is_blank(&text[line.start..line.body]);
+        if !is_blank && end > body + 1 && body > start {
+            units.push(Unit { start, body, end });
+            start = end;
+        }
+        if !is_blank {
+            body = line.body;
+        }
+        end = line.end;
+    }
+    units.push(Unit { start, body: body.max(start), end });
+    let texts: Vec<_> =
+        units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.end])).collect();
+    let order = ranked(&scores_of(query, &texts), None);
+    Lines::new(text, units, order, "paragraph", Vec::new())
+}
+
+/// Returns the lines of a text. Each ends behind its line feed.
+pub(super) fn split(text: &[u8]) -> Vec<Unit> {
+    let (mut units, mut start) = (Vec::new(), 0);
+    while start < text.len() {
+        let body = memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
+        let end = text.len().min(body + 1);
+        units.push(Unit { start, body, end });
+        start = end;
+    }
+    units
+}
+
+/// Returns a log: errors first, then warnings, what is around errors, the rest,
+/// repeats.
+/// The result means nothing once `stop` is set.
+pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>, stop: &AtomicBool) -> Lines<'a> {
+    let units = split(text);
+    let lines: Vec<_> =
+        units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.body])).collect();
+    let scores = scores_of(query, &lines);
+    let count = lines.len();
+    let mut tiers = vec![3; count];
+    let mut was_error = false;
+    let goes_on = || !stop.load(Ordering::Relaxed);
+    for (i, line) in lines.iter().enumerate().take_while(|_| goes_on()) {
+        let is_inside = was_error && matches!(line.first(), Some(b' ' | b'\t'));
+        let mut words = line.split(|byte| !byte.is_ascii_alphabetic());
+        was_error = is_inside || line.starts_with(b"E  ") || words.clone().any(is_error);
+        if was_error || scores[i] > 0.0 {
+            tiers[i] = 0;
+        } else if words.any(is_warning) {
+            tiers[i] = 1;
+        }
+    }
+    let important: Vec<_> = (0..count).filter(|&i| tiers[i] == 0).collect();
+    for i in important {
+        for tier in &mut tiers[i.saturating_sub(CONTEXT)..count.min(i + CONTEXT + 1)] {
+            *tier = 2.min(*tier);
+        }
+    }
+    let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut masks = Vec::with_capacity(count);
+    for (i, line) in lines.iter().enumerate().take_while(|_| goes_on()) {
+        let next = seen.len();
+        let mask = *seen.entry(mask(line)).or_insert(next);
+        masks.push(mask);
+        if mask < next {
+            tiers[i] = 4;
+        }
+        if i < EDGE || i + EDGE >= count {
+            tiers[i] = 0;
+        }
+    }
+    if !goes_on() {
+        return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new());
+    }
+    let order = ranked(&scores, Some(&tiers));
+    Lines::new(text, units, order, "line", masks)
+}
+
+/// Returns whether a word of a line tells of an error.
+fn is_error(word: &[u8]) -> bool {
+    let word = word.to_ascii_lowercase();
+    ERRORS.contains(&&word[..]) || word.ends_with(b"error") || word.ends_with(b"exception")
+}
+
+/// Returns whether a word of a line tells of a warning.
+fn is_warning(word: &[u8]) -> bool {
+    let word = word.to_ascii_lowercase();
+    word == b"warn" || word == b"warnings" || word.ends_with(b"warning")
+}
+
+/// Returns a line with its numbers, times and identifiers masked.
+fn mask(line: &[u8]) -> Vec<u8> {
+    let mut masked = Vec::with_capacity(line.len());
+    let mut rest = line;
+    while !rest.is_empty() {
+        let size = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        let (word, behind) = rest.split_at(size);
+        let is_hex = size >= 4 && word.iter().all(u8::is_ascii_hexdigit);
+        if is_hex || word.iter().any(u8::is_ascii_digit) {
+            masked.push(b'#');
+        } else {
+            masked.extend_from_slice(word);
+        }
+        let size = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
+        masked.extend_from_slice(&behind[..size]);
+        rest = &behind[size..];
+    }
+    masked
+}
+
+/// Returns whether half of the lines that are not blank have a level or a
+/// clock's time. The result means nothing once `stop` is set.
+pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
+    let (mut lines, mut found) = (0, 0);
+    for unit in split(text).into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+        let line = &text[unit.start..unit.body];
+        if !is_blank(line) {
+            lines += 1;
+            found += usize::from(is_line_of_log(line));
+        }
+    }
+    lines >= FEWEST && 2 * found >= lines
+}
+
+fn is_line_of_log(line: &[u8]) -> bool {
+    let start = Text::Utf8(line).slice(0, LOOKED_AT.min(chars(line)));
+    let Text::Utf8(start) = start else { unreachable!("a slice has the encoding of its text") };
+    let is_clock = |five: &[u8]| {
+        five.iter()
+            .enumerate()
+            .all(|(i, byte)| if i == 2 { *byte == b':' } else { byte.is_ascii_digit() })
+    };
+    start.split(|byte| !byte.is_ascii_alphabetic()).any(|word| LEVELS.contains(&word))
+        || start.windows(5).any(is_clock)
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xB | 0xC))
+}

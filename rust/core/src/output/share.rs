@@ -1,0 +1,174 @@
+//! Who gets how much of the room, and the lines that say what was left out.
+
+use std::borrow::Cow;
+
+use crate::chunk::Batch;
+use crate::ranking::Bm25;
+use crate::score::bm25::batch_bm25_scores;
+use crate::text::Text;
+
+/// Up to a quarter of the room, a row that stays stays whole.
+pub(super) const MOST_ROWS: usize = 4;
+
+/// The lines that say what was left out. The first that is written has the
+/// pointer to the whole.
+#[derive(Debug)]
+pub(super) struct Markers<'a> {
+    pointer: Option<&'a [u8]>,
+}
+
+impl<'a> Markers<'a> {
+    pub(super) fn new(pointer: Option<&'a [u8]>) -> Self {
+        Self { pointer }
+    }
+
+    /// Returns the marker that would be written next.
+    pub(super) fn show(&self, what: &[u8]) -> Vec<u8> {
+        match self.pointer {
+            None => [b"[... ", what, b" ...]"].concat(),
+            Some(pointer) => [b"[... ", what, b"; the whole: ", pointer, b" ...]"].concat(),
+        }
+    }
+
+    /// Returns the marker to write.
+    pub(super) fn write(&mut self, what: &[u8]) -> Vec<u8> {
+        let marker = self.show(what);
+        self.pointer = None;
+        marker
+    }
+}
+
+/// Returns the number of code points of bytes encoded as in [`Text::Utf8`].
+pub(super) fn chars(utf8: &[u8]) -> usize {
+    Text::Utf8(utf8).chars()
+}
+
+/// Returns the count with its name, singular or plural.
+pub(super) fn number(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns what a marker says of characters.
+pub(super) fn characters(count: usize) -> Vec<u8> {
+    format!("{} left out", number(count, "character")).into_bytes()
+}
+
+/// Returns the rank of place `i` where the first comes first, then the last,
+/// then the second.
+fn place_from_ends(i: usize, count: usize) -> usize {
+    (2 * i).min(2 * (count - 1 - i) + 1)
+}
+
+/// Texts to score.
+struct Pieces<'a>(&'a [Cow<'a, [u8]>]);
+
+impl Batch for Pieces<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn text(&self, index: usize) -> Text<'_> {
+        Text::from_utf8(&self.0[index])
+    }
+
+    fn title(&self, _: usize) -> Text<'_> {
+        Text::EMPTY
+    }
+
+    fn total_chars(&self) -> usize {
+        self.0.iter().map(|piece| piece.len()).sum()
+    }
+}
+
+/// Returns how well each text answers the query; zeros without one.
+pub(super) fn scores_of(query: Option<Text<'_>>, texts: &[Cow<'_, [u8]>]) -> Vec<f64> {
+    match query {
+        Some(query) if texts.len() > 1 => {
+            batch_bm25_scores(query, &Pieces(texts), &Bm25::default())
+        }
+        _ => vec![0.0; texts.len()],
+    }
+}
+
+/// Returns the places by tier, then by falling score, then by `place`.
+pub(super) fn ranked_by(
+    scores: &[f64],
+    tiers: Option<&[u8]>,
+    place: impl Fn(usize) -> usize,
+) -> Vec<usize> {
+    let tier = |i: usize| tiers.map_or(0, |tiers| tiers[i]);
+    let mut places: Vec<_> = (0..scores.len()).collect();
+    places.sort_unstable_by(|&a, &b| {
+        let by_tier = tier(a).cmp(&tier(b));
+        by_tier.then(scores[b].total_cmp(&scores[a])).then(place(a).cmp(&place(b)))
+    });
+    places
+}
+
+/// Returns the places by tier, then by falling score, then from both ends
+/// inwards.
+pub(super) fn ranked(scores: &[f64], tiers: Option<&[u8]>) -> Vec<usize> {
+    ranked_by(scores, tiers, |i| place_from_ends(i, scores.len()))
+}
+
+/// What may be written: its whole size, and the least one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) size: usize,
+    pub(super) least: usize,
+}
+
+/// Returns how much of `room` each part gets; 0 for one that is left out.
+///
+/// In `order`, each part is taken for which there still is room, at its own
+/// size or at `cap`, whichever is smaller, but at no less than its least. With
+/// `stops`, none is taken after the first that has no room once another has.
+/// What is left then goes to all of them by max-min fairness: the smaller are
+/// whole before a larger one gets more.
+pub(super) fn share(
+    parts: &[Span],
+    order: &[usize],
+    room: usize,
+    cap: usize,
+    stops: bool,
+) -> Vec<usize> {
+    let (mut taken, mut left) = (Vec::new(), room);
+    for &i in order {
+        let cost = parts[i].size.min(cap.max(parts[i].least));
+        if cost <= left {
+            left -= cost;
+            taken.push(i);
+        } else if stops && !taken.is_empty() {
+            break;
+        }
+    }
+    let spans: Vec<_> = taken.iter().map(|&i| parts[i]).collect();
+    let level = water_level(&spans, room);
+    let mut got = vec![0; parts.len()];
+    for i in taken {
+        got[i] = parts[i].at(level);
+    }
+    got
+}
+
+impl Span {
+    /// Returns the size where each part may get `level`.
+    pub(super) fn at(self, level: usize) -> usize {
+        self.size.min(level.max(self.least))
+    }
+}
+
+/// Returns the most that each part may get, so that all together stay within
+/// `room`.
+pub(super) fn water_level(parts: &[Span], room: usize) -> usize {
+    let (mut low, mut high) = (0, parts.iter().map(|part| part.size).max().unwrap_or(0));
+    while low < high {
+        let level = (low + high).div_ceil(2);
+        if parts.iter().map(|part| part.at(level)).sum::<usize>() <= room {
+            low = level;
+        } else {
+            high = level - 1;
+        }
+    }
+    low
+}

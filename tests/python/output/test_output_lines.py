@@ -1,0 +1,241 @@
+"""Texts, logs and diffs: what stays, and how."""
+
+import difflib
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from budgeteer import fit_output
+from budgeteer._reference._count.graphemes import grapheme_boundaries
+
+MARKER = re.compile(r"\[\.\.\. (\d+) (?:similar lines?|lines? left out)(?:; .*)? \.\.\.\]\n?")
+
+
+def test_texts(backend):
+    """Both ends stay; with a query the paragraphs that answer it."""
+    text = "".join(f"{i} green tea, " for i in range(400))
+    fitted = fit_output(text, 60)
+    head, marker, tail = fitted.text.split("\n")
+
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert f"[... {len(text) - len(head) - len(tail)} characters left out ...]" == marker
+    assert abs(len(head) - len(tail)) <= 1
+    assert 55 <= fitted.total_tokens <= 60
+
+    paragraphs = [f"Paragraph {i} is about rye.\n\n" for i in range(90)]
+    paragraphs[40] = "The needle is here.\nAnd here.\n \n\n"
+    found = fit_output("".join(paragraphs), 50, query="needle").text
+    assert paragraphs[40] in found
+    assert "paragraphs left out ...]\n\n" in found
+    assert found.startswith(paragraphs[0])
+    found = fit_output("tea " * 500 + "\n\nneedle " + "rye " * 500, 60, query="needle").text
+    assert "needle rye" in found
+
+
+def is_log_of(cut, log):
+    """Return whether the lines of *cut* are lines of *log*, and markers that count the others."""
+    lines, at = log.splitlines(keepends=True), 0
+    for line in cut.splitlines(keepends=True):
+        marker = MARKER.fullmatch(line)
+        if marker:
+            at += int(marker[1])
+        elif line == lines[at] or " characters left out" in line:
+            at += 1
+        else:
+            return False
+    return at == len(lines)
+
+
+def test_logs(backend):
+    """Errors with what follows them stay, then warnings and what is around; repeats fold."""
+    lines = [f"12:30:{i % 60:02} INFO request {i} served in {i % 9} ms\n" for i in range(600)]
+    lines[200] = "12:33:20 ERROR tea is cold\n"
+    lines[201:203] = ["  at pot.py, line 7\n", "  at cup.py, line 9\n"]
+    lines[400] = "12:36:40 WARN tea is warm\n"
+    lines[500:503] = ["Traceback (most recent call last):\n", '  File "pot"\n', "ColdError: no\n"]
+    log = "".join(lines)
+    fitted = fit_output(log, 230)
+
+    assert "log" == fitted.kind
+    assert is_log_of(fitted.text, log)
+    for i in (0, 1, 200, 201, 202, 400, 500, 501, 502, 598, 599):
+        assert lines[i] in fitted.text, i
+    assert re.search(r"\[\.\.\. \d+ similar lines \.\.\.\]\n", fitted.text)
+    for limit in range(0, 200, 7):
+        assert is_log_of(fit_output(log, limit).text, log) or not fit_output(log, limit).text
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "are_similar"),
+    [
+        ("request 17", "request 4", True),
+        ("at 0x7ffe12 of deadbeef", "at 0x1 of cafe", True),
+        ("2026-01-02T03:04:05Z up", "2027-11-12T13:14:15Z up", True),
+        ("tea", "rye", False),
+        ("bad tea", "bed tea", False),
+        ("tea", "tea ", False),
+        ("tea", "tea", True),
+    ],
+)
+def test_similar_lines(backend, line, other, are_similar):
+    """Lines that differ in numbers, times and identifiers alone are similar."""
+    behind = " of green tea" * 9
+    others = [f"the {name}{behind}" for name in ("cup", "pot", "tin", "lid", "jug", "pan", "mug")]
+    log = "\n".join(["one", "two", line + behind, *others, other + behind, "three", "four"])
+    kept = fit_output(log, len(log) - 40, kind="log", counter=len).text.split("\n")
+
+    assert line + behind in kept
+    assert (other + behind in kept) is (not are_similar or other == line)
+    assert (others[3] in kept) is are_similar
+
+
+def test_a_log_by_its_query(backend):
+    """Lines that answer the query come before errors that do not."""
+    lines = [f"12:30 ERROR pot {chr(97 + i)}{chr(98 + i)}x broke" for i in range(20)]
+    lines += [f"12:31 INFO word{chr(97 + i)}x" for i in range(20)] + ["12:32 INFO needle found"]
+    lines += [f"12:31 INFO other{chr(97 + i)}x" for i in range(20)]
+    log = "\n".join(lines)
+
+    assert "needle" in fit_output(log, 70, query="where is the needle?").text
+    assert "needle" not in fit_output(log, 70).text
+
+
+def test_long_lines(backend):
+    """A line that would take more than a quarter loses its middle, between clusters."""
+    line = "INFO " + "e\u0301" * 500
+    log = f"ERROR one\n{line}\nERROR two\nINFO three\nINFO four"
+    found = fit_output(log, 160, kind="log", counter=len).text
+    cut = next(part for part in found.split("\n") if "characters left out" in part)
+    head, _, tail = cut.partition(" [... ")
+
+    assert "ERROR one" in found
+    assert "ERROR two" in found
+    assert len(head) in grapheme_boundaries(line)
+    assert line.startswith(head)
+    assert line.endswith(tail.partition("...] ")[2])
+
+
+OLD = [f"line {i}\n" for i in range(200)]
+NEW = [f"tea {i}\n" if i % 40 == 7 else line for i, line in enumerate(OLD)]
+FILES = [
+    f"diff --git a/{name} b/{name}\nindex 12..34 100644\n"
+    + "".join(difflib.unified_diff(OLD, NEW, f"a/{name}", f"b/{name}"))
+    for name in ("one.py", "two.py", "three words.py")
+]
+BINARY = "diff --git a/t.png b/t.png\nindex 1..2 100644\nBinary files a/t.png and b/t.png differ\n"
+RENAME = "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n"
+DIFF = "commit 1234\n\n    Tea.\n\n" + FILES[0] + BINARY + FILES[1] + RENAME + FILES[2]
+
+
+LONE = re.compile(r"diff |index |--- |Binary |similarity |rename |\[\.\.\. |commit|\n|    ")
+
+
+def hunks_of(diff):
+    """Return the hunks of a valid diff with the files that they are of; nothing else is in it."""
+    hunks, name, lines = [], None, iter(diff.splitlines(keepends=True))
+    for line in lines:
+        if line.startswith("+++ "):
+            name = line[4:]
+        elif not line.startswith("@@ "):
+            assert LONE.match(line)
+        else:
+            old, new = (int(size or 1) for size in re.findall(r"[-+]\d+(?:,(\d+))? ", line))
+            hunk = [line]
+            while old or new:
+                hunk.append(next(lines))
+                assert hunk[-1][0] in " +-"
+                old -= hunk[-1][0] != "+"
+                new -= hunk[-1][0] != "-"
+            hunks.append((name, "".join(hunk)))
+    return hunks
+
+
+@pytest.mark.parametrize("limit", [60, 100, 200, 300, 500, 800])
+def test_diffs(backend, limit):
+    """Whole hunks stay, in order, below their headers; the files left out are named."""
+    fitted = fit_output(DIFF, limit)
+    whole, found = hunks_of(DIFF), hunks_of(fitted.text)
+    places = [whole.index(hunk) for hunk in found]
+
+    assert "diff" == fitted.kind
+    assert places == sorted(places)
+    assert fitted.was_cut
+    for name, text in zip(("one.py", "two.py", "three words.py"), FILES, strict=True):
+        header = text[: text.index("@@")]
+        has_hunks = any(name in of for of, _ in found)
+        assert (header in fitted.text) is has_hunks
+        if limit >= 100:
+            assert has_hunks or name in fitted.text.splitlines()[-1]
+    if limit >= 200:
+        assert BINARY in fitted.text
+        assert RENAME in fitted.text
+    if shutil.which("git") and found:
+        done = subprocess.run(
+            ["git", "apply", "--numstat", "-"],
+            input=fitted.text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert 0 == done.returncode, done.stderr
+        changed = [line.split("\t") for line in done.stdout.splitlines()]
+        added = sum(int(count) for count, _, _ in changed if count != "-")
+        assert len(found) == added  # a line for each hunk
+
+
+def test_hunks_by_a_query(backend):
+    """The hunks that answer stay, with their files."""
+    found = hunks_of(fit_output(DIFF, 250, query="tea 167 in two.py").text)
+
+    assert 1 <= len(found) <= 3
+    assert any("two.py" in name and "+tea 167" in hunk for name, hunk in found)
+
+
+def test_left_out_hunks_are_counted(backend):
+    """A line says how many hunks of a file are left out, and how many files."""
+    found = fit_output(DIFF, 330).text
+
+    assert re.search(
+        r"^\[\.\.\. \d of 5 hunks of this file left out \.\.\.\]$", found, re.MULTILINE
+    )
+    assert re.search(r"^\[\.\.\. \d of 5 files left out: .*three words.py", found, re.MULTILINE)
+
+
+def _seconds(value, **options):
+    best = 9.0
+    for _ in range(3):
+        start = time.perf_counter()
+        fit_output(value, 1_000, **options)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+HOSTILE = {
+    "numbers": lambda n: "[" + ",".join(["1"] * (n // 2)) + "]",
+    "nested": lambda n: "[" + ",".join(["[" * 100 + "1" + "]" * 100] * (n // 200)) + "]",
+    "keys": lambda n: "{" + ",".join(f'"{i}":{i}' for i in range(n // 12)) + "}",
+    "escapes": lambda n: '["' + "\\n" * (n // 2) + '"]',
+    "combining": lambda n: "e" + "\u0301" * n,
+    "cyrillic": lambda n: "слово " * (n // 6),
+    "one word": lambda n: "x" * n,
+    "lines": lambda n: "INFO\n" * (n // 5),
+    "errors": lambda n: "ERROR at\n  x\n" * (n // 13),
+    "blank": lambda n: "\n" * n,
+    "header": lambda n: "diff --git a/x b/x\n" + "--- \n" * (n // 5),
+    "files": lambda n: "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n" * (n // 32),
+    "open": lambda n: "[" * n,
+    "quote": lambda n: '["' + "a" * n,
+}
+
+
+@pytest.mark.parametrize("query", [None, "tea 1 x"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_time_is_nearly_linear(native, name, query):
+    """A text of eight times the length takes less than half of what is quadratic."""
+    small, large = (HOSTILE[name](size) for size in (50_000, 400_000))
+
+    assert _seconds(large, query=query) < 30 * _seconds(small, query=query) + 0.1

@@ -1,0 +1,157 @@
+"""
+The cases of tool results that both languages answer alike.
+
+    python tests/python/output_cases.py
+
+writes `tests/cases/output.json` anew, with what Python answers. `test_output_cases.py` holds it
+against Python, `tests/rust/output.rs` against Rust.
+"""
+
+import difflib
+import json
+from pathlib import Path
+from random import Random
+
+from cases import write
+
+from budgeteer import BudgeteerError, fit_output, fit_outputs
+
+FILE = Path(__file__).parents[1] / "cases/output.json"
+WORDS = ["tea", "grün", "日本", "🇳🇴", "e\u0301a", "green", "timeout", 'a"b', "c\\d", "line\n"]
+COUNTERS = ["o200k_base", "chars_div4", "words"]
+
+
+def _words(random, most):
+    return " ".join(random.choices(WORDS, k=random.randrange(1, most)))
+
+
+def _json(random):
+    """Return JSON as a tool might write it."""
+    rows = [
+        {"id": i, "name": _words(random, 3), "body": _words(random, 30), "score": random.random()}
+        for i in range(random.randrange(1, 20))
+    ]
+    value = random.choice(
+        [
+            rows,
+            {"rows": rows, "text": _words(random, 200), "next": None},
+            {_words(random, 2): i for i in range(40)},
+            _words(random, 60),
+            [*range(200)],
+        ]
+    )
+    return json.dumps(
+        value, ensure_ascii=random.random() < 0.5, indent=random.choice([None, None, 2])
+    )
+
+
+def _log(random):
+    """Return the lines of a log."""
+    lines = []
+    for i in range(random.randrange(4, 60)):
+        level = random.choice(["INFO", "INFO", "INFO", "WARN", "ERROR"])
+        said = random.choice([f"request {i} served", _words(random, 6).replace("\n", " ")])
+        lines.append(f"2026-01-02 12:{i:02}:00 {level} {said}")
+        if level == "ERROR":
+            lines.append(f"  at tea.py, line {i}")
+    return "\n".join(lines)
+
+
+def _diff(random):
+    """Return a unified diff of some files."""
+    parts = []
+    for i in range(random.randrange(1, 5)):
+        old = [f"{_words(random, 4)}".replace("\n", " ") + "\n" for _ in range(40)]
+        new = [line if random.random() < 0.85 else f"{i} {line}" for line in old]
+        parts += difflib.unified_diff(old, new, f"a/{i}.py", f"b/{i}.py")
+    return "".join(parts)
+
+
+def _text(random):
+    """Return paragraphs."""
+    return "\n\n".join(_words(random, 40) for _ in range(random.randrange(1, 9)))
+
+
+def outputs():
+    """Return single results of tools, and what is left of them."""
+    random = Random(19)
+    cases = []
+    for i in range(160):
+        make = (_json, _log, _diff, _text)[i % 4]
+        case = {
+            "value": make(random),
+            "max_tokens": random.choice([0, 1, 5, 15, 30, 60, 120, 300]),
+            "kind": random.choice(["auto", "auto", "table" if make is _json else "text"]),
+            "query": random.choice([None, None, "green timeout"]),
+            "counter": random.choice(COUNTERS),
+        }
+        pointer = random.choice([None, None, '/tmp/"tea"'])
+        cases.append({**case, "pointer": pointer, **_answer(fit_output, case, pointer)})
+    return cases
+
+
+def shared():
+    """Return results that share a limit."""
+    random = Random(20)
+    cases = []
+    for _ in range(20):
+        case = {
+            "value": [random.choice([_json, _log, _diff, _text])(random) for _ in range(4)],
+            "max_tokens": random.choice([10, 60, 200, 1000]),
+            "kind": "auto",
+            "query": None,
+            "counter": random.choice(COUNTERS),
+        }
+        cases.append({**case, "pointer": None, **_answer(fit_outputs, case, None)})
+    return cases
+
+
+def refused():
+    """Return what is refused."""
+    cases = []
+    for value, kind, limit in [
+        ("[1, 2", "json", 9),
+        ("[1 2]", "table", 9),
+        ('{"a" 1}', "json", 9),
+        ("[NaN]", "json", 9),
+        ("[01]", "json", 9),
+        ('["\t"]', "json", 9),
+        ("grün [", "json", 9),
+        ("[" * 129 + "]" * 129, "json", 9),
+        ("tea", "diff", 9),
+        ("[1,2,3]", "json", 0),
+        ('"tea"', "json", 0),
+        ("12345678", "json", 1),
+    ]:
+        case = {"value": value, "max_tokens": limit, "kind": kind, "query": None}
+        case["counter"] = "o200k_base"
+        cases.append({**case, "pointer": None, **_answer(fit_output, case, None)})
+    return cases
+
+
+def _answer(function, case, pointer):
+    """Return what is answered, or the kind of the error."""
+    options = {name: case[name] for name in ("kind", "query", "counter")}
+    spill = None if pointer is None else lambda _: pointer
+    try:
+        fitted = function(case["value"], case["max_tokens"], **options, spill=spill)
+    except BudgeteerError as error:
+        return {"error": type(error).__name__}
+    found = [
+        {
+            "text": output.text,
+            "total_tokens": output.total_tokens,
+            "left_out": output.left_out,
+            "kind": output.kind,
+            "pointer": output.pointer,
+        }
+        for output in (fitted if isinstance(fitted, list) else [fitted])
+    ]
+    return {"fitted": found}
+
+
+KINDS = (outputs, shared, refused)
+
+
+if __name__ == "__main__":
+    write(FILE, KINDS)

@@ -1,0 +1,201 @@
+//! Tool results: the cases that Python must answer alike, and laws that hold for
+//! every input.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
+
+mod cases;
+
+use std::cell::RefCell;
+
+use budgeteer::{
+    Encoding, Error, ErrorKind, Estimate, FittedOutput, OutputKind, OutputOptions, TokenCounter,
+    fit_output, fit_outputs,
+};
+use cases::{cases, counter, list, number};
+use proptest::prelude::*;
+use serde_json::Value;
+
+const KINDS: [(&str, OutputKind); 6] = [
+    ("auto", OutputKind::Auto),
+    ("text", OutputKind::Text),
+    ("json", OutputKind::Json),
+    ("table", OutputKind::Table),
+    ("log", OutputKind::Log),
+    ("diff", OutputKind::Diff),
+];
+
+fn kind(name: &Value) -> OutputKind {
+    KINDS.iter().find(|(known, _)| name == known).unwrap().1
+}
+
+fn are_those_of_python(file_kind: &str) {
+    let cases = cases("output.json", file_kind);
+    assert!(list(&cases).len() > 10);
+    for case in list(&cases) {
+        let spill = |_: &str| case["pointer"].as_str().unwrap().to_owned();
+        let options = OutputOptions {
+            kind: kind(&case["kind"]),
+            query: case["query"].as_str(),
+            spill: case["pointer"].is_string().then_some(&spill as &dyn Fn(&str) -> String),
+        };
+        let counter = counter(&case["counter"]);
+        let limit = number(&case["max_tokens"]);
+        let answer = match &case["value"] {
+            Value::Array(values) => {
+                let values: Vec<_> = values.iter().map(|value| value.as_str().unwrap()).collect();
+                fit_outputs(&values, limit, &counter, options)
+            }
+            value => fit_output(value.as_str().unwrap(), limit, &counter, options)
+                .map(|fitted| vec![fitted]),
+        };
+        match answer {
+            Ok(fitted) => {
+                for (found, expected) in fitted.iter().zip(list(&case["fitted"])) {
+                    assert_eq!(expected["text"], found.text, "{case}");
+                    assert_eq!(expected["total_tokens"], found.total_tokens, "{case}");
+                    assert_eq!(expected["left_out"], found.left_out, "{case}");
+                    assert_eq!(kind(&expected["kind"]), found.kind, "{case}");
+                    assert_eq!(expected["pointer"].as_str(), found.pointer.as_deref(), "{case}");
+                }
+            }
+            Err(error) => {
+                let name = match error.kind() {
+                    ErrorKind::BudgetExhausted => "BudgetExhaustedError",
+                    ErrorKind::InvalidArgument => "InvalidArgumentError",
+                    kind => panic!("{kind:?}"),
+                };
+                assert_eq!(case["error"], name, "{case}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn outputs_are_those_of_python() {
+    are_those_of_python("outputs");
+}
+
+#[test]
+fn shared_limits_are_those_of_python() {
+    are_those_of_python("shared");
+}
+
+#[test]
+fn errors_are_those_of_python() {
+    are_those_of_python("refused");
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let fit = |value: &str, limit, kind| {
+        let options = OutputOptions { kind, ..OutputOptions::default() };
+        fit_output(value, limit, &Estimate::CharsDiv4, options).unwrap_err().to_string()
+    };
+    assert_eq!(
+        "value must be JSON for its kind, and is not from character 3 on: OutputKind::Text takes \
+         any text",
+        fit("[1 2]", 9, OutputKind::Json)
+    );
+    assert_eq!(
+        "nothing of value fits: max_tokens 0 - 1 for its smallest text = -1",
+        fit("[1]", 0, OutputKind::Auto)
+    );
+    assert!(fit("tea", 9, OutputKind::Diff).contains("must be a unified diff"));
+    assert!(fit(&"[".repeat(100_000), 9, OutputKind::Table).contains("at most 128 deep"));
+}
+
+#[test]
+fn what_is_left_out_is_spilled_once() {
+    let spilled = RefCell::new(Vec::new());
+    let spill = |text: &str| {
+        spilled.borrow_mut().push(text.to_owned());
+        "/tmp/tea".to_owned()
+    };
+    let options = OutputOptions { spill: Some(&spill), ..OutputOptions::default() };
+    let value = "Green tea. ".repeat(99);
+    let counter = Encoding::O200k;
+
+    let whole = fit_output(&value, 999, &counter, options).unwrap();
+    assert_eq!((0, None), (whole.left_out, whole.pointer));
+    let cut = fit_output(&value, 40, &counter, options).unwrap();
+    assert!(cut.text.contains("; the whole: /tmp/tea ...]"), "{}", cut.text);
+    assert!(cut.was_cut());
+    assert_eq!([value], *spilled.into_inner());
+
+    let options = OutputOptions { spill: Some(&|_| "a\nb".into()), ..OutputOptions::default() };
+    let error = fit_output(&cut.text, 20, &counter, options).unwrap_err();
+    assert_eq!("spill must return one line of text, not more lines", error.to_string());
+}
+
+/// A counter of one's own is asked for each text, and keeps the limit as well.
+#[test]
+fn any_counter_will_do() {
+    let bytes = |text: &str| text.len();
+    let value = format!("[{}]", ["\"grün\""; 99].join(","));
+    let fitted = fit_output(&value, 80, &bytes, OutputOptions::default()).unwrap();
+    assert_eq!((fitted.text.len(), OutputKind::Json), (fitted.total_tokens, fitted.kind));
+    assert!(fitted.total_tokens <= 80 && fitted.text.contains("of 99 items left out"));
+}
+
+fn fitted(value: &str, limit: usize, kind: OutputKind) -> Result<FittedOutput, Error> {
+    let options = OutputOptions { kind, query: Some("tea"), spill: None };
+    fit_output(value, limit, &Encoding::O200k, options)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// What is counted anew is what was said, and at most the limit; twice
+    /// changes nothing.
+    #[test]
+    fn the_law(
+        value in prop_oneof![
+            "[\\[\\]{}\",:0-9a-z\\\\ é🇳🇴\u{301}]{0,200}",
+            "(INFO 12:30 [a-z]{0,9}\n|ERROR tea\n|\n|-a\n|\\+b\n|@@ -1 \\+1 @@\n|--- a\n|\\+\\+\\+ b\n){0,40}",
+            proptest::collection::vec(any::<String>(), 0..20)
+                .prop_map(|texts| serde_json::to_string(&texts).unwrap()),
+        ],
+        limit in 0_usize..60,
+        kind in 0_usize..6,
+    ) {
+        if let Ok(fitted_once) = fitted(&value, limit, KINDS[kind].1) {
+            prop_assert_eq!(Encoding::O200k.count(&fitted_once.text), fitted_once.total_tokens);
+            prop_assert!(fitted_once.total_tokens <= limit);
+            let again = fitted(&fitted_once.text, limit, fitted_once.kind).unwrap();
+            prop_assert_eq!((&again.text, 0), (&fitted_once.text, again.left_out));
+            if matches!(fitted_once.kind, OutputKind::Json | OutputKind::Table) {
+                prop_assert!(serde_json::from_str::<Value>(&fitted_once.text).is_ok());
+            }
+        }
+    }
+
+    /// A long string is cut at the same clusters as a short one: those in its
+    /// middle are not looked for.
+    #[test]
+    fn long_strings_end_at_clusters(
+        piece in "[a-zé日🇳🇴\u{301}\u{1F468}\u{200D} \n]{1,12}",
+        limit in 20_usize..90,
+        is_json in any::<bool>(),
+    ) {
+        let text = piece.repeat(9_000 / piece.chars().count());
+        let value = if is_json { serde_json::to_string(&text).unwrap() } else { text.clone() };
+        let kind = if is_json { OutputKind::Json } else { OutputKind::Text };
+        let chars = |text: &str| text.chars().count();
+        let options = OutputOptions { kind, ..OutputOptions::default() };
+        let fitted = fit_output(&value, limit, &chars, options).unwrap();
+        let shown = if is_json {
+            serde_json::from_str::<String>(&fitted.text).unwrap()
+        } else {
+            fitted.text
+        };
+        if let (Some(start), Some(end)) = (shown.find("[..."), shown.find("...]")) {
+            let boundaries = budgeteer::grapheme_boundaries(text.as_str().into());
+            let head = shown[..start].trim_end_matches('\n');
+            let tail = shown[end + 4..].trim_start_matches('\n');
+            prop_assert!(text.starts_with(head) && text.ends_with(tail));
+            if is_json {
+                let (head, tail) = (chars(head), chars(&text) - chars(tail));
+                prop_assert!(boundaries.contains(&head) && boundaries.contains(&tail));
+            }
+        }
+    }
+}
