@@ -49,12 +49,12 @@ pub(crate) fn fit_output<'py>(
         };
         let chars = request.text.chars();
         let answer = match (codes::counting(kind, ratio), ask) {
-            (Counting::Exact(exact), _) => {
+            (Counting::Exact(exact, factor), _) => {
                 // What is tried once needs no place in the cache.
                 let exact = exact.without_cache();
                 convert::work(py, chars.saturating_mul(CUTTING), |stop| {
                     fit_text(request, stop, &mut |text, limit| {
-                        Ok::<_, PyErr>(exact.count_text(text, limit, stop))
+                        Ok::<_, PyErr>(factor.count(&exact, text, limit, stop))
                     })
                 })??
             }

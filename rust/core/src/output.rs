@@ -254,7 +254,9 @@ const LINE_ENDS: [char; 10] =
 fn count(counter: &dyn TokenCounter, text: Text<'_>, limit: u64) -> Option<u64> {
     match counter.native() {
         // What is tried once needs no place in the cache.
-        Some(Native::Exact(exact)) => exact.without_cache().count_text(text, limit, &GO_ON),
+        Some(Native::Exact(exact, factor)) => {
+            factor.count(&exact.without_cache(), text, limit, &GO_ON)
+        }
         Some(Native::Estimate(estimate)) => {
             Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit)
         }
