@@ -454,7 +454,7 @@ proptest! {
     #[test]
     fn trimming_holds(messages in histories(), limit in 0..200_usize, start_on_user: bool) {
         for model in [None, Some("gpt-3.5-turbo-0301")] {
-            let trim = Trim { model, start_on_user };
+            let trim = Trim { model, start_on_user, ..Trim::default() };
             let system: Vec<usize> =
                 (0..messages.len()).filter(|&i| messages[i].is_system()).collect();
             let count = |messages: &[Message]| count_messages(messages, &Estimate::Words, model);
