@@ -39,8 +39,9 @@ from texts import vocabulary
 from budgeteer import trim_messages
 from budgeteer.window import count_messages
 
-WINDOW, TURNS = 16_000, 400
-SHARES = (0.005, 0.015, 0.05)
+WINDOW, TURNS = 16_000, 300
+SHARES = (0.015, 0.05)
+CALL = 60  # tokens of a call without its results, about
 MODEL = "gpt-4o"
 TEXT = "\n".join(topics.values())
 CHARS_PER_TOKEN = 4.2  # of this text, about
@@ -99,7 +100,7 @@ class Conversation:
             asked = [self.question(size * 0.3)]
             for _ in range(rounds()):
                 parallel = self.random.choice([1, 1, 1, 2, 3])
-                reply, results = self.call(max(size - 60, 20), parallel)
+                reply, results = self.call(max(size - CALL, 20), parallel)
                 yield asked, [reply]
                 asked = results
             yield asked, [self.answer(size * 0.5)]
@@ -244,8 +245,8 @@ def main() -> None:
     for share in shares:
         print(f"\na turn of {share:.1%} of the window{'':4}" + "".join(f"{n:>9}" for n in names))
         for shape in shapes(1):
-            # All that follows the newest question stays, so that many calls fill any window.
-            length = number // 2 if shape == "one question" else number
+            # All that follows the newest question stays, so that its calls fill any window.
+            length = min(number, window * 2 // 5 // CALL) if shape == "one question" else number
             for name, make in found_runs.items():
                 found = measured(make(), shapes(share * window)[shape], length, window)
                 shown = f"{found[0]:9.0f}" + "".join(f"{part:9.1%}" for part in found[1:4])

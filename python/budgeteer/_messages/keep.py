@@ -134,7 +134,8 @@ class Keeper:
         begin: int | None = None
         self._short: dict[int, Any] = {}
         if rules.previous:
-            begin, self._short = found(messages, history, rules.previous, self._pinned)
+            begin, short = found(messages, history, rules.previous, self._pinned)
+            self._short = {i: item for i, item in short.items() if i not in rules.pins}
         self._messages = messages
         if self._short:
             self._messages = [self._short.get(i, item) for i, item in enumerate(messages)]
@@ -182,7 +183,7 @@ class Keeper:
     def _masks(self, keep_results: int) -> Mapping[int, Masked]:
         """Return the messages that are smaller with masked results, and their tokens then."""
         made: dict[int, Masked] = {}
-        may = maskable(self._history, keep_results, self._pinned, self._messages)
+        may = maskable(self._history, keep_results, self._rules.pins, self._messages)
         for i, mask in may.items():
             if i >= self._begin:
                 tokens = self._costs.of(f"{self._where}[{i}]", mask)
@@ -241,7 +242,7 @@ class Keeper:
         """Keep the newest turn only, with its tool results cut."""
         items = [masks[i][0] if i in masks else item for i, item in enumerate(self._messages)]
         args = (self._where, items, self._latest, self._costs, self._counter, room)
-        kept.turn = turn = Turn(*args, self._pinned)
+        kept.turn = turn = Turn(*args, self._rules.pins)
         if turn.missing > 0:
             return kept
         # Where the turn takes more than what is aimed at, half of what can be freed is.

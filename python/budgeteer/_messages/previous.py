@@ -50,7 +50,7 @@ def found(
                 continue
             at = later
         place = history.others[at]
-        if place not in pinned and not same(item, messages[place]):
+        if not same(item, messages[place]):
             shortened[place] = item
         at += 1
     return begin, shortened

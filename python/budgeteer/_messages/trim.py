@@ -110,11 +110,11 @@ def trim_messages(
             older results, except those to which the model has not replied, are replaced by
             ``[tool result left out]``, the oldest first, before any message leaves. None replaces
             none.
-        pins: Messages that stay whole, with the calls and results that they belong to: a
-            collection of their places, a function that is true for them, or ``"cache_control"``
-            for those with a cache breakpoint in Anthropic's shape. With *start_on* the last
-            message of the user before the first of them stays as well. A result without its call
-            is left out even so.
+        pins: Messages that stay, and are neither masked nor cut: a collection of their places, a
+            function that is true for them, or ``"cache_control"`` for those with a cache
+            breakpoint in Anthropic's shape. The calls and results that they belong to stay as
+            well, and with *start_on* the last message of the user before the first of them. A
+            result without its call is left out even so.
 
     Returns:
         A list with the figures ``total_tokens``, ``stable_prefix_tokens``, ``left_out`` and

@@ -69,7 +69,8 @@ pub(crate) struct Keeper<'a> {
     cost: &'a dyn Fn(usize, usize) -> Option<usize>,
     starts: Vec<usize>,
     latest: Vec<usize>,
-    pinned: HashSet<usize>,
+    /// The pins themselves, which are neither masked nor cut.
+    whole: HashSet<usize>,
     /// The pinned messages before the newest turn, which are counted apart.
     outside: BTreeMap<usize, usize>,
     begin: usize,
@@ -99,7 +100,7 @@ impl<'a> Keeper<'a> {
         let first = latest.first().copied().unwrap_or_default();
         let before = pinned.iter().filter(|&&place| place < first);
         let outside = before.map(|&place| (place, costs.of(&messages[place]))).collect();
-        let (begin, short) = match rules.previous {
+        let (begin, mut short) = match rules.previous {
             Some(previous) if !previous.is_empty() => found(messages, history, previous, &pinned),
             _ => (None, BTreeMap::new()),
         };
@@ -109,9 +110,11 @@ impl<'a> Keeper<'a> {
             }
             _ => starts.first().copied().unwrap_or_default(),
         };
+        let whole: HashSet<usize> = rules.pins.iter().copied().collect();
+        short.retain(|place, _| !whole.contains(place));
         let known = RefCell::default();
         Ok(Self {
-            messages, history, rules, costs, cost, starts, latest, pinned, outside, begin, short,
+            messages, history, rules, costs, cost, starts, latest, whole, outside, begin, short,
             known,
         })
     }
@@ -171,7 +174,7 @@ impl<'a> Keeper<'a> {
     /// Returns the messages that are smaller with masked results, and their
     /// tokens then.
     fn masks(&self, keep_results: usize) -> Masks {
-        let may = maskable(self.history, keep_results, &self.pinned, |place| self.message(place));
+        let may = maskable(self.history, keep_results, &self.whole, |place| self.message(place));
         may.into_iter()
             .filter(|&(place, _)| place >= self.begin)
             .filter_map(|(place, mask)| {
@@ -251,7 +254,7 @@ impl<'a> Keeper<'a> {
             Some((mask, _)) => (place, std::borrow::Cow::Owned(mask)),
             None => (place, std::borrow::Cow::Borrowed(self.message(place))),
         });
-        let turn = Turn::new(messages, self.costs, room.unwrap_or(0), &self.pinned);
+        let turn = Turn::new(messages, self.costs, room.unwrap_or(0), &self.whole);
         if let Some(gap) = room.and_then(|room| room.checked_sub(turn.needed())) {
             // Where the turn takes more than what is aimed at, half of what can
             // be freed is.

@@ -47,7 +47,7 @@ pub(super) fn found<'a>(
             at = later;
         }
         let place = others[at];
-        if !pinned.contains(&place) && *item != messages[place] {
+        if *item != messages[place] {
             shortened.insert(place, item);
         }
         at += 1;

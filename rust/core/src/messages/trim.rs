@@ -59,11 +59,11 @@ pub struct Trim<'a> {
     /// replaced by `[tool result left out]`, the oldest first, before any
     /// message leaves. None replaces none.
     pub keep_results: Option<usize>,
-    /// The places of messages that stay whole, with the calls and results that
-    /// they belong to: for example those for which
-    /// [`Message::has_cache_breakpoint`] is true. With `start_on_user` the last
-    /// message of the user before the first of them stays as well. A result
-    /// without its call is left out even so.
+    /// The places of messages that stay, and are neither masked nor cut: for
+    /// example those for which [`Message::has_cache_breakpoint`] is true. The
+    /// calls and results that they belong to stay as well, and with
+    /// `start_on_user` the last message of the user before the first of them. A
+    /// result without its call is left out even so.
     pub pins: &'a [usize],
 }
 
