@@ -29,8 +29,7 @@ fn trimming_turn_after_turn_is_that_of_python() {
 fn trims_as_python(all: &Value) {
     for case in list(all) {
         let previous = case.get("previous").map(messages);
-        let pins: Vec<usize> =
-            case["pins"].as_array().into_iter().flatten().map(number).collect();
+        let pins: Vec<usize> = case["pins"].as_array().into_iter().flatten().map(number).collect();
         let trim = Trim {
             model: case["model"].as_str(),
             start_on_user: case["start_on"] == "user",

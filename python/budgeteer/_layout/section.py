@@ -277,6 +277,13 @@ class Part:
                 if cut and used <= size:  # an impure counter may count it differently
                     self._say(cut, used)
 
+    def _cost(self, i: int, message: AnyMessage, _: int) -> int:
+        """Return the tokens of a message of the content, or of what was kept of it last time."""
+        content: Any = self.section.content
+        if message is content[i]:
+            return self.each[i]
+        return self.costs.of(f"{self.where}[{i}]", message)
+
     def _trim(self, content: Sequence[AnyMessage], size: int) -> None:
         """Keep the messages that fit into *size* tokens."""
         room = size - self.least
@@ -287,7 +294,7 @@ class Part:
         rules = Rules(section.previous, section.step, section.keep_results)
         keeper = Keeper(
             *(self.where, content, history, rules, self.costs, self.counter),
-            lambda i, _: self.each[i],
+            self._cost,
         )
         kept = keeper.keep(size, room)
         places = sorted([*history.system, *kept.tokens])

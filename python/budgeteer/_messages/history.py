@@ -55,6 +55,10 @@ class History:
                 history.system.append(i)
                 continue
             reach = i
+            if _is_plain(role, fields):
+                history._add(i, role, fields, 0)
+                caller = None
+                continue
             answers = results_of(role, fields)
             if answers:
                 found = [caller if key is None else calls.get(key) for key in answers]
@@ -62,9 +66,8 @@ class History:
                     continue
                 reach = min(call for call in found if call is not None)
                 history.results[i] = len(answers)
-            history.others.append(i)
+            history._add(i, role, fields, len(answers))
             history.reach[i] = reach
-            history._say(i, role, fields, len(answers))
             asked = calls_of(fields)
             if asked:
                 caller = i
@@ -73,8 +76,10 @@ class History:
                 caller = None
         return history
 
-    def _say(self, i: int, role: str, fields: Mapping[str, Any], answers: int) -> None:
-        """Note who says the message at a place, with that number of results."""
+    def _add(self, i: int, role: str, fields: Mapping[str, Any], answers: int) -> None:
+        """Add the message at a place, with that number of results."""
+        self.others.append(i)
+        self.reach[i] = i
         if role == "user":
             self.users.add(i)
             content = fields.get("content")
@@ -162,6 +167,16 @@ class History:
             room -= tokens
             kept.append((i, tokens))
         return kept
+
+
+def _is_plain(role: str, message: Mapping[str, Any]) -> bool:
+    """Return whether a message is a text without calls and results, as most are."""
+    return (
+        isinstance(message.get("content"), str)
+        and role not in RESULT_ROLES
+        and message.get("tool_calls") is None
+        and message.get("function_call") is None
+    )
 
 
 def calls_of(message: Mapping[str, Any]) -> list[str | None]:

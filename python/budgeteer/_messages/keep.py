@@ -104,7 +104,7 @@ class Keeper:
 
     __slots__ = (
         *("_begin", "_cost", "_costs", "_counter", "_history", "_known", "_latest", "_messages"),
-        *("_outside", "_over", "_pinned", "_rules", "_short", "_starts", "_where"),
+        *("_outside", "_over", "_pinned", "_rules", "_starts", "_where"),
     )
 
     def __init__(
@@ -115,13 +115,13 @@ class Keeper:
         rules: Rules,
         costs: MessageCosts,
         counter: TokenCounter,
-        cost: Callable[[int, int], int | None],
+        cost: Callable[[int, Any, int], int | None],
     ) -> None:
         """
         Read what is known before anything is counted; *where* names the messages in an error.
 
-        *cost* returns the tokens of the caller's message at a place; it may return None if they
-        exceed what is left.
+        *cost* takes a place, the message to count there, and the tokens left. It returns the
+        tokens of the message, and may return None if they exceed these.
         """
         self._where, self._history, self._rules = where, history, rules
         self._costs, self._counter, self._cost = costs, counter, cost
@@ -131,14 +131,17 @@ class Keeper:
         self._latest = history.turn(where, self._starts, rules.start_on)
         self._pinned = {*history.pinned(where, rules.pins, self._starts, rules.start_on)}
         self._outside = {i: 0 for i in sorted(self._pinned) if i < self._latest[0]}
+        if self._outside and rules.start_on is not None:  # the first of them is a user's
+            first = min(self._outside)
+            more = (start for start in history.starts() if start > first)
+            self._starts = [*(start for start in self._starts if start <= first), *more]
         begin: int | None = None
-        self._short: dict[int, Any] = {}
         if rules.previous:
             begin, short = found(messages, history, rules.previous, self._pinned)
-            self._short = {i: item for i, item in short.items() if i not in rules.pins}
+            short = {i: item for i, item in short.items() if i not in rules.pins}
+            if short:
+                messages = [short.get(i, item) for i, item in enumerate(messages)]
         self._messages = messages
-        if self._short:
-            self._messages = [self._short.get(i, item) for i, item in enumerate(messages)]
         self._begin = self._starts[0] if self._starts else 0
         if begin is not None and self._latest:
             at = bisect_left(self._starts, min(begin, self._latest[0]))
@@ -168,12 +171,9 @@ class Keeper:
             return 0
         tokens = self._known.get(i)
         if tokens is None:
-            if i in self._short:
-                tokens = self._costs.of(f"{self._where}[{i}]", self._short[i])
-            else:
-                if left <= self._over.get(i, -1):
-                    return None
-                tokens = self._cost(i, left)
+            if left <= self._over.get(i, -1):
+                return None
+            tokens = self._cost(i, self._messages[i], left)
             if tokens is None:
                 self._over[i] = left
             else:

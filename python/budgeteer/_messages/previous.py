@@ -122,15 +122,17 @@ def _fits(item: Any, message: Any) -> bool:
 
 
 def is_shortened(short: Any, whole: Any) -> bool:
-    """Return whether *short* is *whole* with its tool results masked, or their texts cut."""
-    if same(short, masked(whole)):
-        return True
-    texts, cut = result_texts(whole), result_texts(short)
-    return (
-        len(texts) == len(cut)
-        and all(map(_is_cut, cut, texts))
-        and same(short, with_results(whole, iter(cut)))
-    )
+    """Return whether *short* is *whole* with masked tool results, or with their texts cut."""
+    cut = result_texts(short)
+    for message in (masked(whole), whole):
+        texts = result_texts(message)
+        if (
+            len(texts) == len(cut)
+            and all(map(_is_cut, cut, texts))
+            and same(short, with_results(message, iter(cut)))
+        ):
+            return True
+    return False
 
 
 def _is_cut(cut: str, text: str) -> bool:

@@ -9,6 +9,7 @@ from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._messages.history import History, StartOn
 from budgeteer._messages.keep import Keeper, Kept, Rules
+from budgeteer._messages.memory import Memory
 from budgeteer._messages.messages import PER_REPLY, Counter, MessageCosts, chosen, model_name
 from budgeteer._messages.previous import stable
 from budgeteer._messages.shapes import AnyMessage, has_breakpoint
@@ -47,8 +48,9 @@ class Trimmed(list[M]):
 
     """
 
-    __slots__ = ("left_out", "shortened", "stable_prefix_tokens", "total_tokens")
+    __slots__ = ("_memory", "left_out", "shortened", "stable_prefix_tokens", "total_tokens")
 
+    _memory: Memory
     total_tokens: int
     stable_prefix_tokens: int
     left_out: tuple[int, ...]
@@ -90,6 +92,7 @@ def trim_messages(
     last time as *previous*, and while it and the new messages fit, it stays as it is and the new
     messages follow. Once they do not fit, the oldest messages leave until a part of the window is
     free, so that the next turns only add. Trimming what this returned once more changes nothing.
+    A message that this list has, and that has not changed, is not counted again.
 
     Args:
         messages: Mappings with a ``role``, or objects that are like one, as for `count_messages`.
@@ -168,7 +171,23 @@ def trim_messages(
         _validate.choice("start_on", start_on, _STARTS)
     rules = Rules.of(previous, step, keep_results, _pinned(pins, items), start_on)
     history = History.read("messages", items)
-    tokens = {i: costs.of(f"messages[{i}]", items[i]) for i in history.system}
+    memory = getattr(previous, "_memory", None)
+    if memory is None or not memory.is_of(counting, name):
+        memory = Memory(counting, name)
+
+    def cost(place: int, message: Any, left: int | None) -> int | None:
+        tokens = memory.tokens(message)
+        if tokens is not None:
+            return tokens
+        meter.left = left
+        try:
+            return costs.of(f"messages[{place}]", message)
+        except _OverError:
+            return None
+        finally:
+            meter.left = None
+
+    tokens = {i: cost(i, items[i], None) or 0 for i in history.system}
     needed = sum(tokens.values())
     room = limit - PER_REPLY - needed
     if history.system and room < 0:
@@ -177,15 +196,6 @@ def trim_messages(
             f"{_number(len(history.system), 'system message')} - {PER_REPLY} for the reply = "
             f"{room}"
         )
-
-    def cost(place: int, left: int) -> int | None:
-        meter.left = left
-        try:
-            return costs.of(f"messages[{place}]", items[place])
-        except _OverError:
-            return None
-        finally:
-            meter.left = None
 
     keeper = Keeper("messages", items, history, rules, costs, counting, cost)
     kept = keeper.keep(limit, room)
@@ -199,6 +209,8 @@ def trim_messages(
     trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
     trimmed.left_out = tuple(i for i in range(len(items)) if i not in tokens)
     trimmed.shortened = tuple(i for i in kept.messages if kept.messages[i] is not items[i])
+    counted = zip(trimmed, (tokens[i] for i in places), strict=True)
+    trimmed._memory = memory.after(counted)  # noqa: SLF001 - it is ours
     return trimmed
 
 

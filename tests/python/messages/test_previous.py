@@ -18,6 +18,7 @@ from budgeteer import (
     InvalidArgumentError,
     Layout,
     Section,
+    get_counter,
     trim_messages,
 )
 from budgeteer._messages.mask import MASK
@@ -205,12 +206,13 @@ def same_but_results(short, whole):
         assert {**made, "content": None} == {**own, "content": None}
         cut, text = made["content"], own["content"]
         head, marker, tail = cut.partition(MARKER)
-        is_cut = marker and text.startswith(head) and text.endswith(tail)
-        assert cut in (text, MASK) or is_cut
+        assert cut in (text, MASK) or (
+            marker and any(t.startswith(head) and t.endswith(tail) for t in (text, MASK))
+        )
     return True
 
 
-@pytest.mark.parametrize("share", [0.005, 0.015, 0.05])
+@pytest.mark.parametrize("share", [0.015, 0.05])
 @pytest.mark.parametrize("kind", ["chat", "agent", "anthropic"])
 def test_the_bar(kind, share):
     """
@@ -219,7 +221,7 @@ def test_the_bar(kind, share):
     With turns of 1.5 % of the window: in one of eight at most, with 15 % unused at most. What is
     unused is about the size of a turn by twice the share of changes.
     """
-    random, window = Random(5), 20_000
+    random, window = Random(5), 8_000
     mean = share * window
     history, sent = [said("system", "Be brief.")], []
     trimmed = changed = unused = 0
@@ -241,7 +243,7 @@ def test_the_bar(kind, share):
             history.append(said("assistant", words(size * 2 // 3 + 1, f"assistant{i}")))
     rate, rest = changed / trimmed, unused / trimmed
     assert trimmed > 2.5 / share
-    if share <= 0.015:
+    if share == 0.015:
         assert rate <= 1 / 8
         assert rest <= 0.15
     assert rest <= 1.5 * share / (2 * rate) + share
@@ -530,6 +532,47 @@ def test_each_text_is_counted_once_a_turn():
     assert is_prefix(sent, left)
     expected = [*(message["content"] for message in left), *{m["role"] for m in left}]
     assert sorted(expected) == sorted(recorder.asked)
+
+
+def test_a_message_is_counted_once_in_its_life():
+    """Turn after turn only what is new is counted, as long as the counter is the same."""
+    recorder = Recorder(lambda text: len(text.split()), [])
+    counter, history, sent = get_counter(recorder), [], []
+    for new in agent(8):
+        history += new
+        sent = trim_messages(history, 10_000, previous=sent, counter=counter)
+    texts = [text for text in recorder.asked if text.startswith("log")]
+    assert len(texts) == len({*texts}) == 8
+    recorder.asked.clear()
+    trim_messages(history, 10_000, previous=sent, counter=counter)
+    assert not {*recorder.asked} & {*texts}
+    trim_messages(history, 10_000, previous=[*sent], counter=counter)
+    assert {*texts} <= {*recorder.asked}
+
+
+def test_a_message_that_was_changed_is_counted_anew():
+    """A message may be changed in place, at any depth: its new content is what counts."""
+    history = [said("user", "a"), calls("x"), result("x", [{"type": "text", "text": "b"}])]
+    sent = trim_messages(history, 500, previous=[], counter="words")
+    for change in (
+        lambda: history[2]["content"][0].update(text=words(30)),
+        lambda: history[1]["tool_calls"][0]["function"].update(arguments=words(20)),
+        lambda: history[0].update(name="Ada"),
+        lambda: history[1]["tool_calls"].append(history[1]["tool_calls"][0]),
+        lambda: history[0].update(extra=1),
+    ):
+        change()
+        before, sent = sent, trim_messages(history, 500, previous=sent, counter="words")
+        assert count_messages(sent, counter="words") == sent.total_tokens > before.total_tokens
+
+
+def test_another_counter_counts_anew():
+    """What one counter counted is of no use to another, or for another model."""
+    history = chat(3)
+    sent = trim_messages(history, 500, previous=[], counter="words")
+    for rules in ({"counter": "o200k_base"}, {"model": "gpt-3.5-turbo-0301"}, {"counter": len}):
+        left = trim_messages(history, 5_000, previous=sent, **rules)
+        assert count_messages(history, **rules) == left.total_tokens
 
 
 def test_a_section_of_a_layout():

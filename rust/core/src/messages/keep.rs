@@ -94,12 +94,20 @@ impl<'a> Keeper<'a> {
         costs: Costs<'a>,
         cost: &'a dyn Fn(usize, usize) -> Option<usize>,
     ) -> Result<Self, Error> {
-        let starts = history.starts(rules.start_on_user);
+        let mut starts = history.starts(rules.start_on_user);
         let latest = history.turn(&starts, rules.start_on_user)?;
         let pinned = history.pinned(rules.pins, &starts, rules.start_on_user)?;
         let first = latest.first().copied().unwrap_or_default();
         let before = pinned.iter().filter(|&&place| place < first);
-        let outside = before.map(|&place| (place, costs.of(&messages[place]))).collect();
+        let outside: BTreeMap<usize, usize> =
+            before.map(|&place| (place, costs.of(&messages[place]))).collect();
+        if let Some((&oldest, _)) = outside.first_key_value()
+            && rules.start_on_user
+        {
+            // The first of them is the user's.
+            starts.retain(|&start| start <= oldest);
+            starts.extend(history.starts(false).into_iter().filter(|&start| start > oldest));
+        }
         let (begin, mut short) = match rules.previous {
             Some(previous) if !previous.is_empty() => found(messages, history, previous, &pinned),
             _ => (None, BTreeMap::new()),
@@ -114,7 +122,17 @@ impl<'a> Keeper<'a> {
         short.retain(|place, _| !whole.contains(place));
         let known = RefCell::default();
         Ok(Self {
-            messages, history, rules, costs, cost, starts, latest, whole, outside, begin, short,
+            messages,
+            history,
+            rules,
+            costs,
+            cost,
+            starts,
+            latest,
+            whole,
+            outside,
+            begin,
+            short,
             known,
         })
     }

@@ -131,16 +131,16 @@ fn fits(item: &Message, message: &Message) -> bool {
     item == message || is_shortened(item, message)
 }
 
-/// Returns whether `short` is `whole` with its tool results masked, or their
+/// Returns whether `short` is `whole` with masked tool results, or with their
 /// texts cut.
 fn is_shortened(short: &Message, whole: &Message) -> bool {
-    if whole.masked().is_some_and(|masked| masked == *short) {
-        return true;
-    }
-    let (texts, cut) = (whole.result_texts(), short.result_texts());
-    texts.len() == cut.len()
-        && cut.iter().zip(&texts).all(|(cut, text)| is_cut(cut, text))
-        && whole.with_results(&mut cut.iter().map(String::as_str)) == *short
+    let cut = short.result_texts();
+    whole.masked().iter().chain([whole]).any(|message| {
+        let texts = message.result_texts();
+        texts.len() == cut.len()
+            && cut.iter().zip(&texts).all(|(cut, text)| is_cut(cut, text))
+            && message.with_results(&mut cut.iter().map(String::as_str)) == *short
+    })
 }
 
 /// Returns whether `cut` is `text`, or a head and a tail of it around the
@@ -155,7 +155,7 @@ fn is_cut(cut: &str, text: &str) -> bool {
     let tail = pairs.take_while(|(a, b)| a == b).count();
     let from = cut.len().saturating_sub(tail + MARKER.len());
     let to = cut.len().min(head + MARKER.len());
-    cut.as_bytes().get(from..to).is_some_and(|part| {
-        part.windows(MARKER.len()).any(|window| window == MARKER.as_bytes())
-    })
+    cut.as_bytes()
+        .get(from..to)
+        .is_some_and(|part| part.windows(MARKER.len()).any(|window| window == MARKER.as_bytes()))
 }
