@@ -98,9 +98,16 @@ impl<'a> Keeper<'a> {
         let latest = history.turn(&starts, rules.start_on_user)?;
         let pinned = history.pinned(rules.pins, &starts, rules.start_on_user)?;
         let first = latest.first().copied().unwrap_or_default();
+        let (begin, mut short) = match rules.previous {
+            Some(previous) if !previous.is_empty() => found(messages, history, previous, &pinned),
+            _ => (None, BTreeMap::new()),
+        };
+        let whole: HashSet<usize> = rules.pins.iter().copied().collect();
+        short.retain(|place, _| !whole.contains(place));
         let before = pinned.iter().filter(|&&place| place < first);
+        let message = |place| short.get(place).copied().unwrap_or(&messages[*place]);
         let outside: BTreeMap<usize, usize> =
-            before.map(|&place| (place, costs.of(&messages[place]))).collect();
+            before.map(|place| (*place, costs.of(message(place)))).collect();
         if let Some((&oldest, _)) = outside.first_key_value()
             && rules.start_on_user
         {
@@ -108,18 +115,12 @@ impl<'a> Keeper<'a> {
             starts.retain(|&start| start <= oldest);
             starts.extend(history.starts(false).into_iter().filter(|&start| start > oldest));
         }
-        let (begin, mut short) = match rules.previous {
-            Some(previous) if !previous.is_empty() => found(messages, history, previous, &pinned),
-            _ => (None, BTreeMap::new()),
-        };
         let begin = match begin {
             Some(begin) if !latest.is_empty() => {
                 starts[starts.partition_point(|&start| start < begin.min(first))]
             }
             _ => starts.first().copied().unwrap_or_default(),
         };
-        let whole: HashSet<usize> = rules.pins.iter().copied().collect();
-        short.retain(|place, _| !whole.contains(place));
         let known = RefCell::default();
         Ok(Self {
             messages,
@@ -224,9 +225,9 @@ impl<'a> Keeper<'a> {
             replies += usize::from(other.is_reply);
         }
         let turn = (tokens / replies.max(1)) as u128;
-        let root = (2 * turn).saturating_mul(limit as u128).isqrt();
-        let root = usize::try_from(root).unwrap_or(usize::MAX);
-        root.max(limit / LEAST_STEP).min(room / MOST_STEP)
+        let ideal = (2 * turn).saturating_mul(limit as u128).isqrt();
+        let ideal = usize::try_from(ideal).unwrap_or(usize::MAX);
+        ideal.max(limit / LEAST_STEP).min(room / MOST_STEP)
     }
 
     /// Keeps the chosen messages, the newest first, and masks no more results
