@@ -33,26 +33,27 @@ def found(
     """
     known = [item for item in previous if _role(item) not in SYSTEM_ROLES]
     places = _Places(messages, history.others)
-    for k, item in enumerate(known):
-        at = _best(known[k:], places.of(item), messages, history.others)
-        if at is not None and history.others[at] not in pinned:
-            break
-    else:
-        return None, {}
-    begin = history.others[at]
+    others = history.others
+    at, begin = 0, None
     shortened: dict[int, Any] = {}
-    for item in known[k:]:
-        if at == len(history.others):
+    for k, item in enumerate(known):
+        if at == len(others):
             break
-        if not _fits(item, messages[history.others[at]]):
-            later = next((place for place in places.of(item) if place > at), None)
-            if later is None:
-                continue
-            at = later
-        place = history.others[at]
+        if begin is None:
+            may = [place for place in places.of(item) if place >= at]
+            found_at = _best(known[k:], may, messages, others)
+        elif _fits(item, messages[others[at]]):
+            found_at = at
+        else:
+            found_at = next((place for place in places.of(item) if place > at), None)
+        if found_at is None:
+            continue
+        place = others[found_at]
+        if begin is None and place not in pinned:
+            begin = place
         if not same(item, messages[place]):
             shortened[place] = item
-        at += 1
+        at = found_at + 1
     return begin, shortened
 
 

@@ -24,35 +24,32 @@ pub(super) fn found<'a>(
     let known: Vec<&Message> = previous.iter().filter(|message| !message.is_system()).collect();
     let others: Vec<usize> = history.others().collect();
     let places = Places::new(messages, &others);
-    let mut first = None;
-    for (k, &item) in known.iter().enumerate() {
-        if let Some(at) = best(&known[k..], &places.of(item), messages, &others)
-            && !pinned.contains(&others[at])
-        {
-            first = Some((k, at));
-            break;
-        }
-    }
-    let Some((k, mut at)) = first else { return (None, BTreeMap::new()) };
-    let begin = others[at];
+    let (mut at, mut begin) = (0, None);
     let mut shortened = BTreeMap::new();
-    for &item in &known[k..] {
+    for (k, &item) in known.iter().enumerate() {
         if at == others.len() {
             break;
         }
-        if !fits(item, &messages[others[at]]) {
-            let Some(later) = places.of(item).into_iter().find(|&place| place > at) else {
-                continue;
-            };
-            at = later;
+        let here = if begin.is_none() {
+            let may: Vec<usize> =
+                places.of(item).into_iter().filter(|&place| place >= at).collect();
+            best(&known[k..], &may, messages, &others)
+        } else if fits(item, &messages[others[at]]) {
+            Some(at)
+        } else {
+            places.of(item).into_iter().find(|&place| place > at)
+        };
+        let Some(here) = here else { continue };
+        let place = others[here];
+        if begin.is_none() && !pinned.contains(&place) {
+            begin = Some(place);
         }
-        let place = others[at];
         if *item != messages[place] {
             shortened.insert(place, item);
         }
-        at += 1;
+        at = here + 1;
     }
-    (Some(begin), shortened)
+    (begin, shortened)
 }
 
 /// Returns the first of `places` at which most of `known` follows.
