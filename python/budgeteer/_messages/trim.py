@@ -209,8 +209,9 @@ def trim_messages(
     trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
     trimmed.left_out = tuple(i for i in range(len(items)) if i not in tokens)
     trimmed.shortened = tuple(i for i in kept.messages if kept.messages[i] is not items[i])
-    counted = zip(trimmed, (tokens[i] for i in places), strict=True)
-    trimmed._memory = memory.after(counted)  # noqa: SLF001 - it is ours
+    if previous is not None:
+        counted = zip(trimmed, (tokens[i] for i in places), strict=True)
+        trimmed._memory = memory.after(counted)  # noqa: SLF001 - it is ours
     return trimmed
 
 
