@@ -7,6 +7,7 @@ writes `tests/cases/layout.json` anew, with what Python answers. `test_layout_ca
 against Python, `tests/rust/prompt.rs` against Rust.
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -113,6 +114,7 @@ def _section(random, name):
         section["content"] = _history(random)
         if random.random() < 0.3:
             section["content"] += _turn(random)
+        section |= _rules(random, section["content"])
     elif kind == 3:
         section["content"] = TOOLS[: random.randrange(1, 4)]
     elif kind == 4:
@@ -132,6 +134,33 @@ def _section(random, name):
         if random.random() < 0.3:
             section[key] = random.choice(values)
     return section
+
+
+def _rules(random, messages):
+    """Return options of trimming: what was kept of a part of the messages, and how to cut."""
+    rules = {}
+    if random.random() < 0.5:
+        part = messages[: random.randrange(len(messages) + 1)]
+        limit = random.randrange(20, 200)
+        rules["previous"] = _copied(_left(part, limit, counter="words"))
+    if random.random() < 0.3:
+        rules["step"] = random.choice([0.1, 0.3, 0.75])
+    if random.random() < 0.4:
+        rules["keep_results"] = random.randrange(3)
+    return rules
+
+
+def _left(messages, limit, **options):
+    """Return what is left of messages, or none where that is refused."""
+    try:
+        return trim_messages(messages, limit, **options)
+    except BudgeteerError:
+        return []
+
+
+def _copied(messages):
+    """Return the same messages as other objects, as a program has them that stores them."""
+    return json.loads(json.dumps(messages))
 
 
 def _layouts():
@@ -199,15 +228,52 @@ def trims():
             "model": random.choice([None, "gpt-3.5-turbo-0301"]),
             "start_on": random.choice([None, "user"]),
         }
-        try:
-            left = trim_messages(**case)
-        except BudgeteerError as error:
-            cases.append({**case, "error": str(error)})
-            continue
-        own = [id(message) for message in case["messages"]]
-        kept = [own.index(id(message)) for message in left if id(message) in own]
-        cut = [message for message in left if id(message) not in own]
-        cases.append({**case, "kept": kept, "cut": cut})
+        cases.append({**case, **_trimmed(case)})
+    return cases
+
+
+def _trimmed(case):
+    """Return what is left of the messages of a case, and its figures."""
+    try:
+        left = trim_messages(**case)
+    except BudgeteerError as error:
+        return {"error": str(error)}
+    own = [id(message) for message in case["messages"]]
+    return {
+        "kept": [own.index(id(message)) for message in left if id(message) in own],
+        "cut": [message for message in left if id(message) not in own],
+        "total_tokens": left.total_tokens,
+        "stable_prefix_tokens": left.stable_prefix_tokens,
+    }
+
+
+def turns():
+    """Return what `trim_messages` keeps of conversations that grow, turn after turn."""
+    random = Random(13)
+    cases = []
+    for _ in range(60):
+        history, previous = _history(random), []
+        options = {
+            "max_tokens": random.randrange(60, 260),
+            "counter": random.choice(["words", "o200k_base"]),
+            "start_on": random.choice([None, None, None, "user"]),
+            "step": random.choice([None, None, 0.1, 0.4, 0.9]),
+            "keep_results": random.choice([None, 0, 1, 3]),
+        }
+        pins = random.sample(range(8), random.choice([0, 0, 1, 2]))
+        for _ in range(8):
+            history += _history(random)[:4] if random.random() < 0.5 else _turn(random)
+            case = {
+                **options,
+                "messages": [*history],
+                "previous": previous,
+                "pins": [pin for pin in pins if pin < len(history)],
+            }
+            cases.append({**case, **_trimmed(case)})
+            if "error" not in cases[-1]:
+                previous = _copied(trim_messages(**case))
+            elif random.random() < 0.5:
+                history = history[:9]
     return cases
 
 
@@ -232,7 +298,7 @@ def _sides(size):
     return {} if size is None else {"width": size[0], "height": size[1]}
 
 
-KINDS = (layouts, trims, images)
+KINDS = (layouts, trims, turns, images)
 
 
 if __name__ == "__main__":

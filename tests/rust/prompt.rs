@@ -18,13 +18,33 @@ use serde_json::{Value, json};
 
 #[test]
 fn trimming_is_that_of_python() {
-    for case in list(&cases("layout.json", "trims")) {
-        let trim =
-            Trim { model: case["model"].as_str(), start_on_user: case["start_on"] == "user" };
+    trims_as_python(&cases("layout.json", "trims"));
+}
+
+#[test]
+fn trimming_turn_after_turn_is_that_of_python() {
+    trims_as_python(&cases("layout.json", "turns"));
+}
+
+fn trims_as_python(all: &Value) {
+    for case in list(all) {
+        let previous = case.get("previous").map(messages);
+        let pins: Vec<usize> = case["pins"].as_array().into_iter().flatten().map(number).collect();
+        let trim = Trim {
+            model: case["model"].as_str(),
+            start_on_user: case["start_on"] == "user",
+            previous: previous.as_deref(),
+            step: case["step"].as_f64(),
+            keep_results: case["keep_results"].as_u64().map(|newest| newest.try_into().unwrap()),
+            pins: &pins,
+        };
         let counter = counter(&case["counter"]);
         let limit = number(&case["max_tokens"]);
         match trim_messages(&messages(&case["messages"]), limit, &counter, trim) {
             Ok(trimmed) => {
+                let figures = [trimmed.total_tokens, trimmed.stable_prefix_tokens];
+                let said = [&case["total_tokens"], &case["stable_prefix_tokens"]].map(number);
+                assert_eq!(said, figures, "{case}");
                 let mut kept = trimmed.places;
                 kept.retain(|i| !trimmed.cut.contains_key(i));
                 let cut: Vec<Value> = trimmed.cut.values().map(Message::to_json).collect();
@@ -86,6 +106,9 @@ fn section(fields: &Value) -> Section<'_> {
             "max_tokens" => section.max_tokens(number(value)),
             "priority" => section.priority(value.as_i64().unwrap()),
             "role" => section.role(value.as_str().unwrap()),
+            "previous" => section.previous(messages(value)),
+            "step" => section.step(value.as_f64().unwrap()),
+            "keep_results" => section.keep_results(number(value)),
             _ => section,
         };
     }

@@ -12,8 +12,8 @@ use budgeteer::window::{
     load_models, model_limits, register_model, retrieval_budget, trim_messages,
 };
 use budgeteer::{
-    Detail, Encoding, ErrorKind, Estimate, Image, Message, TokenCounter, Tool, ToolCall,
-    ToolChoice, Trim,
+    Detail, Encoding, ErrorKind, Estimate, Image, Layout, Message, Section, TokenCounter, Tool,
+    ToolCall, ToolChoice, Trim,
 };
 use cases::{cases, counter, list, messages, number, tools};
 use proptest::prelude::*;
@@ -454,7 +454,7 @@ proptest! {
     #[test]
     fn trimming_holds(messages in histories(), limit in 0..200_usize, start_on_user: bool) {
         for model in [None, Some("gpt-3.5-turbo-0301")] {
-            let trim = Trim { model, start_on_user };
+            let trim = Trim { model, start_on_user, ..Trim::default() };
             let system: Vec<usize> =
                 (0..messages.len()).filter(|&i| messages[i].is_system()).collect();
             let count = |messages: &[Message]| count_messages(messages, &Estimate::Words, model);
@@ -504,6 +504,37 @@ proptest! {
         }
     }
 
+    /// Turn after turn what is kept fits, begins with what was kept before while
+    /// that fits, and stays the same when it is trimmed again.
+    #[test]
+    fn the_beginning_stays(
+        messages in histories(),
+        more in histories(),
+        limit in 10..200_usize,
+        step in prop::option::of(0.01..0.99_f64),
+        keep_results in prop::option::of(0..3_usize),
+    ) {
+        let history = [messages.clone(), more].concat();
+        let mut sent: Vec<Message> = Vec::new();
+        for end in messages.len()..=history.len() {
+            let trim = Trim { previous: Some(&sent), step, keep_results, ..Trim::default() };
+            let messages = &history[..end];
+            let Ok(trimmed) = trim_messages(messages, limit, &Estimate::Words, trim) else {
+                continue;
+            };
+            let left: Vec<Message> = trimmed.of(messages).cloned().collect();
+            let total = count_messages(&left, &Estimate::Words, None);
+            prop_assert_eq!(total, trimmed.total_tokens);
+            prop_assert!(total <= limit);
+            prop_assert!(trimmed.stable_prefix_tokens <= total);
+            let again = Trim { previous: Some(&left), ..trim };
+            let again = trim_messages(&left, limit, &Estimate::Words, again).unwrap();
+            prop_assert_eq!(again.places.len(), left.len());
+            prop_assert!(again.cut.is_empty());
+            sent = left;
+        }
+    }
+
     /// A history that fits as a whole stays, except for results without a call.
     #[test]
     fn trimming_leaves_what_fits(messages in histories()) {
@@ -535,6 +566,40 @@ proptest! {
         prop_assert_eq!(name, limits.name);
         prop_assert!(limits.known || limits.guessed_from.is_some() || limits.context_window == 32_768);
     }
+}
+
+/// An option that is out of range is named, with what is allowed.
+#[test]
+fn options_of_trimming_are_checked() {
+    let messages = [Message::user("a")];
+    for (trim, expected) in [
+        (Trim { step: Some(0.0), ..Trim::default() }, "step must be above 0 and below 1, not 0.0"),
+        (Trim { step: Some(1.0), ..Trim::default() }, "step must be above 0 and below 1, not 1.0"),
+        (Trim { step: Some(f64::NAN), ..Trim::default() }, "above 0 and below 1, not NaN"),
+        (Trim { pins: &[1], ..Trim::default() }, "pins must be below 1, places of the messages"),
+    ] {
+        let error = trim_messages(&messages, 9, &Estimate::Words, trim).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let text = Section::text("a", "b").step(0.5);
+    let error = Layout::new(9).section(text).fit(&Estimate::Words).unwrap_err();
+    assert!(error.to_string().contains("step is for a section of messages"), "{error}");
+}
+
+/// Only a breakpoint of Anthropic's shape is one, of a message or of a part.
+#[test]
+fn cache_breakpoints_are_found() {
+    let mark = json!({"type": "ephemeral"});
+    for (value, expected) in [
+        (json!({"role": "user", "content": "a"}), false),
+        (json!({"role": "user", "content": "a", "cache_control": null}), false),
+        (json!({"role": "user", "content": "a", "cache_control": mark}), true),
+        (json!({"role": "user", "content": [{"text": "a", "cache_control": mark}]}), true),
+    ] {
+        assert_eq!(expected, Message::from_json(value).unwrap().has_cache_breakpoint());
+    }
+    assert!(!Message::user("a").has_cache_breakpoint());
 }
 
 /// Each text of a message is counted once, and old messages not at all.

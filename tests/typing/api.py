@@ -154,6 +154,11 @@ shown: tuple[str, int, bool, str | None] = (
     fitted.pointer,
 )
 trimmed: list[dict[str, str]] = trim_messages(messages, 100, counter=len, start_on="user")
+sent = trim_messages(messages, 100, previous=trimmed, step=0.2, keep_results=3, pins=[0])
+sent = trim_messages(messages, 100, previous=sent, pins=lambda message: "a" in message["content"])
+marked = trim_messages(messages, 100, pins="cache_control")
+figures: tuple[int, int] = (sent.total_tokens, marked.stable_prefix_tokens)
+places: tuple[int, ...] = sent.left_out + sent.shortened
 layout = Layout(
     limits,
     [
@@ -161,6 +166,7 @@ layout = Layout(
         Section("history", messages, max_tokens=1_000),
         Section("context", fill=lambda n: packer.pack("query", ["a"], max_tokens=n), grow=1),
         Section("more", fill=lambda n: trim_messages(messages, n), basis=100),
+        Section("rest", messages, previous=sent, step=0.2, keep_results=3),
         Section("answer", tokens=500),
     ],
     gap=50,

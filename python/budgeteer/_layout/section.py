@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
+from budgeteer._messages.history import History
+from budgeteer._messages.keep import Keeper, Rules
 from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
 from budgeteer._messages.shapes import AnyMessage, mapping
-from budgeteer._messages.trim import History
-from budgeteer._messages.turn import Turn
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.state import Indexed
@@ -67,6 +67,13 @@ class Section:
         role: The role of a text: ``system``, ``developer``, ``user`` or ``assistant``. None takes
             the section's name if it is one of these, else ``user``, as retrieved text must not
             speak with the authority of the system.
+        previous: For messages, what was kept of them last time, as for `trim_messages`. The
+            ``messages`` of the last `Allocation` will do, as those of other sections are passed
+            over; an empty list the first time.
+        step: For messages, the share of the section's tokens that a cut frees, as for
+            `trim_messages`.
+        keep_results: For messages, how many of the newest tool results are never masked, as for
+            `trim_messages`.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
@@ -97,6 +104,9 @@ class Section:
     max_tokens: int | None = None
     priority: int = 0
     role: Role | None = None
+    previous: Sequence[AnyMessage] | None = field(default=None, repr=False)
+    step: float | None = None
+    keep_results: int | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -134,6 +144,22 @@ class Section:
                 raise InvalidArgumentError(
                     "role is for a text, for chunks, or for a fill that answers a text"
                 )
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        """Check what says how messages are trimmed."""
+        rules = Rules.of(self.previous, self.step, self.keep_results)
+        if Kind.of(self) is not Kind.MESSAGES:
+            for name in ("previous", "step", "keep_results"):
+                if getattr(self, name) is not None:
+                    raise InvalidArgumentError(
+                        f"{name} is for a section whose content is messages: a fill may trim its "
+                        "own by trim_messages"
+                    )
+        if rules.previous is not None:
+            object.__setattr__(self, "previous", tuple(rules.previous))
+        object.__setattr__(self, "step", rules.step)
+        object.__setattr__(self, "keep_results", rules.keep_results)
 
     def _check_chunks(self) -> None:
         """Check query, chunks and packer, and keep a copy of the chunks."""
@@ -240,20 +266,7 @@ class Part:
         """Render as much of the content as fits into *size* tokens."""
         content: Any = self.section.content
         if self.kind is Kind.MESSAGES:
-            self.was_cut = size < self.tokens
-            room = size - self.least
-            if room >= 0:
-                latest = self.history.turn(self.where)
-                newest = self.history.newest(room, lambda i, _: self.each[i], latest)
-                made: dict[int, AnyMessage] = {}
-                used = sum(self.each[i] for i in newest or ())
-                if newest is None:
-                    turn = Turn(self.where, content, latest, self.costs, self.counter, room)
-                    if turn.missing <= 0:
-                        made, used = turn.cut()
-                kept = sorted([*self.history.system, *(newest or made)])
-                self.messages = [made.get(i, content[i]) for i in kept]
-                self.used = self.least + used
+            self._trim(content, size)
         elif self.kind is Kind.TEXT and content:
             self.was_cut = size < self.tokens
             if not self.was_cut:
@@ -263,6 +276,32 @@ class Part:
                 used = self._text_tokens(cut)
                 if cut and used <= size:  # an impure counter may count it differently
                     self._say(cut, used)
+
+    def _cost(self, i: int, message: AnyMessage, _: int) -> int:
+        """Return the tokens of a message of the content, or of what was kept of it last time."""
+        content: Any = self.section.content
+        if message is content[i]:
+            return self.each[i]
+        return self.costs.of(f"{self.where}[{i}]", message)
+
+    def _trim(self, content: Sequence[AnyMessage], size: int) -> None:
+        """Keep the messages that fit into *size* tokens."""
+        room = size - self.least
+        if room < 0:
+            self.was_cut = True
+            return
+        section, history = self.section, self.history
+        rules = Rules(section.previous, section.step, section.keep_results)
+        keeper = Keeper(
+            *(self.where, content, history, rules, self.costs, self.counter),
+            self._cost,
+        )
+        kept = keeper.keep(size, room)
+        places = sorted([*history.system, *kept.tokens])
+        self.messages = [kept.messages.get(i, content[i]) for i in places]
+        self.used = self.least + sum(kept.tokens.values())
+        is_whole = all(item is content[i] for i, item in kept.messages.items())
+        self.was_cut = len(places) < len(self.each) or not is_whole
 
     def keep_tools(self, size: int) -> None:
         """Keep the first tools that fit into *size* tokens."""

@@ -78,6 +78,15 @@ def text_key(part: Mapping[str, Any]) -> str | None:
     return TEXT_PARTS.get(kind)
 
 
+def has_breakpoint(message: Any) -> bool:
+    """Return whether a message, or a part of it, has a cache breakpoint as Anthropic's have."""
+    fields = fields_of(message) or {}
+    if fields.get("cache_control") is not None:
+        return True
+    content = fields.get("content")
+    return isinstance(content, (list, tuple)) and any(map(has_breakpoint, content))
+
+
 def with_results(message: Any, texts: Iterator[str]) -> Any:
     """
     Return a copy of *message* that has *texts*, in order, for the texts of its tool results.
@@ -87,6 +96,44 @@ def with_results(message: Any, texts: Iterator[str]) -> Any:
     """
     is_result = (fields_of(message) or {}).get("role") in RESULT_ROLES
     return _replaced(message, "content", _content(_own(message, "content"), texts, is_result))
+
+
+def result_texts(message: Any) -> list[str]:
+    """Return the texts of the tool results of *message*, in the order of `with_results`."""
+    fields = fields_of(message) or {}
+    return [*_texts(fields.get("content"), fields.get("role") in RESULT_ROLES)]
+
+
+def _texts(content: Any, is_result: bool) -> Iterator[str]:
+    if is_result and isinstance(content, str):
+        yield content
+    elif isinstance(content, (list, tuple)):
+        for part in content:
+            fields = fields_of(part) or {}
+            key = text_key(fields)
+            if is_result and isinstance(part, str):
+                yield part
+            elif is_result and key is not None:
+                text = fields.get(key)
+                yield text if isinstance(text, str) else ""
+            elif fields.get("type") == "tool_result":
+                yield from _texts(fields.get("content"), is_result=True)
+
+
+def with_result(message: Any, text: str) -> Any:
+    """Return a copy of *message* each of whose tool results is *text*, as by `with_results`."""
+    if (fields_of(message) or {}).get("role") in RESULT_ROLES:
+        return _replaced(message, "content", text)
+    content = _own(message, "content")
+    if not isinstance(content, (list, tuple)):
+        return message
+    parts = [
+        _replaced(part, "content", text)
+        if (fields_of(part) or {}).get("type") == "tool_result"
+        else part
+        for part in content
+    ]
+    return _replaced(message, "content", tuple(parts) if isinstance(content, tuple) else parts)
 
 
 def _content(value: Any, texts: Iterator[str], is_result: bool) -> Any:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
-from budgeteer._messages.messages import (
-    PER_REPLY,
-    SYSTEM_ROLES,
-    Counter,
-    MessageCosts,
-    chosen,
-    model_name,
-    role_of,
-)
-from budgeteer._messages.shapes import RESULT_ROLES, AnyMessage, fields_of, mapping
+from budgeteer._messages.history import History, StartOn
+from budgeteer._messages.keep import Keeper, Kept, Rules
+from budgeteer._messages.memory import Memory
+from budgeteer._messages.messages import PER_REPLY, Counter, MessageCosts, chosen, model_name
+from budgeteer._messages.previous import stable
+from budgeteer._messages.shapes import AnyMessage, has_breakpoint
 from budgeteer._messages.turn import Turn
+from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -26,8 +22,39 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=AnyMessage)
 
-StartOn: TypeAlias = Literal["user"]
 _STARTS: tuple[StartOn, ...] = get_args(StartOn)
+
+Pins: TypeAlias = Literal["cache_control"] | Collection[int] | Callable[[M], object]
+"""Which messages stay: those with a cache breakpoint, places, or what a function says."""
+
+
+@public("budgeteer.window")
+class Trimmed(list[M]):
+    """
+    The messages that `trim_messages` kept. A list otherwise; the figures are those of its making.
+
+    Attributes:
+        total_tokens: What `count_messages` returns for it.
+        stable_prefix_tokens: The tokens of its leading messages that are the same as the leading
+            ones of *previous*: what a provider's cache may still have. 0 without *previous*.
+        left_out: The places of the given messages that are not in it, ascending.
+        shortened: The places of those that are in it with less of their tool results, ascending.
+
+    Examples:
+        >>> messages = [{"role": "user", "content": "How is the weather?"}]
+        >>> sent = trim_messages(messages, 100)
+        >>> sent == messages, sent.total_tokens, sent.left_out
+        (True, 12, ())
+
+    """
+
+    __slots__ = ("_memory", "left_out", "shortened", "stable_prefix_tokens", "total_tokens")
+
+    _memory: Memory
+    total_tokens: int
+    stable_prefix_tokens: int
+    left_out: tuple[int, ...]
+    shortened: tuple[int, ...]
 
 
 def trim_messages(
@@ -37,7 +64,11 @@ def trim_messages(
     counter: Counter | None = None,
     model: str | ModelLimits | None = None,
     start_on: StartOn | None = None,
-) -> list[M]:
+    previous: Sequence[AnyMessage] | None = None,
+    step: float | None = None,
+    keep_results: int | None = None,
+    pins: Pins[M] = (),
+) -> Trimmed[M]:
     r"""
     Return the system messages and the newest others that fit, in their order.
 
@@ -57,6 +88,12 @@ def trim_messages(
     Each message is counted at most once, unless tool results are cut; those older than the first
     that does not fit are not counted.
 
+    Providers cache the beginning of a prompt that stays the same. Give the list that this returned
+    last time as *previous*, and while it and the new messages fit, it stays as it is and the new
+    messages follow. Once they do not fit, the oldest messages leave until a part of the window is
+    free, so that the next turns only add. Trimming what this returned once more changes nothing.
+    A message that this list has, and that has not changed, is not counted again.
+
     Args:
         messages: Mappings with a ``role``, or objects that are like one, as for `count_messages`.
             Messages of the roles ``system`` and ``developer`` always stay.
@@ -65,13 +102,33 @@ def trim_messages(
         model: A model whose own costs apply, as for `count_messages`.
         start_on: ``"user"`` leaves out all messages before the first one of the user, as some APIs
             require: all but the system messages, if there is none. None keeps them.
+        previous: What this returned last time, or what was sent then; an empty list the first
+            time. Its messages are found in *messages* as the same objects, else by their content;
+            what is not found is passed over. None keeps as much as fits, whatever was kept before.
+        step: The share of *max_tokens* that a cut frees, above 0 and below 1. None chooses it with
+            *previous*, from the sizes of the turns, so that the prefix changes in as large a share
+            of the turns as of the window is unused: at least an eighth, at most half of what the
+            system messages leave. Without *previous* None frees nothing.
+        keep_results: How many of the newest tool results stay. Where messages do not fit, the
+            older results, except those to which the model has not replied, are replaced by
+            ``[tool result left out]``, the oldest first, before any message leaves. None replaces
+            none.
+        pins: Messages that stay, and are neither masked nor cut: a collection of their places, a
+            function that is true for them, or ``"cache_control"`` for those with a cache
+            breakpoint in Anthropic's shape. The calls and results that they belong to stay as
+            well, and with *start_on* the last message of the user before the first of them. A
+            result without its call is left out even so.
+
+    Returns:
+        A list with the figures ``total_tokens``, ``stable_prefix_tokens``, ``left_out`` and
+        ``shortened``.
 
     Raises:
         BudgetExhaustedError: The system messages, or what else always stays, do not fit, even with
             all tool results cut; the error states the figures.
         InvalidArgumentError: An argument has a wrong type or is out of range, or a message is not
             of a known shape; in messages that are not counted only the role is checked. Or
-            *start_on* would leave out the newest message of the user.
+            *start_on* would leave out the newest message of the user, or a pinned one.
         CounterError: As for `get_counter` and `TokenCounter.count`.
 
     Examples:
@@ -93,6 +150,15 @@ def trim_messages(
         ... ]
         >>> trim_messages(messages, 45)[-1]["content"]
         'Started. Started. Started.\n[...truncated...]\n Started. Started. Failed.'
+        >>> history, sent = [], []
+        >>> for i in range(9):
+        ...     history.append({"role": "user", "content": f"What is {i} and {i}?"})
+        ...     sent = trim_messages(history, 60, previous=sent)
+        ...     history.append({"role": "assistant", "content": f"It is {i + i}."})
+        >>> [message["content"] for message in sent[:2]]
+        ['It is 12.', 'What is 7 and 7?']
+        >>> sent.total_tokens, sent.stable_prefix_tokens
+        (45, 21)
 
     """
     name = model_name(model)
@@ -103,8 +169,26 @@ def trim_messages(
     limit = _validate.tokens("max_tokens", max_tokens)
     if start_on is not None:
         _validate.choice("start_on", start_on, _STARTS)
+    rules = Rules.of(previous, step, keep_results, _pinned(pins, items), start_on)
     history = History.read("messages", items)
-    needed = sum(costs.of(f"messages[{i}]", items[i]) for i in history.system)
+    memory = getattr(previous, "_memory", None)
+    if memory is None or not memory.is_of(counting, name):
+        memory = Memory(counting, name)
+
+    def cost(place: int, message: Any, left: int | None) -> int | None:
+        tokens = memory.tokens(message)
+        if tokens is not None:
+            return tokens
+        meter.left = left
+        try:
+            return costs.of(f"messages[{place}]", message)
+        except _OverError:
+            return None
+        finally:
+            meter.left = None
+
+    tokens = {i: cost(i, items[i], None) or 0 for i in history.system}
+    needed = sum(tokens.values())
     room = limit - PER_REPLY - needed
     if history.system and room < 0:
         raise BudgetExhaustedError(
@@ -113,34 +197,66 @@ def trim_messages(
             f"{room}"
         )
 
-    def cost(place: int, left: int) -> int | None:
-        meter.left = left
-        try:
-            return costs.of(f"messages[{place}]", items[place])
-        except _OverError:
-            return None
+    keeper = Keeper("messages", items, history, rules, costs, counting, cost)
+    kept = keeper.keep(limit, room)
+    if kept.turn is not None and kept.turn.missing > 0:
+        raise _exhausted(limit, needed, history, kept, kept.turn)
+    tokens.update(kept.tokens)
+    places = sorted(tokens)
+    trimmed = Trimmed([kept.messages.get(i, items[i]) for i in places])
+    trimmed.total_tokens = sum(tokens.values()) + (PER_REPLY if places else 0)
+    same_as = stable(trimmed, rules.previous or ())
+    trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
+    trimmed.left_out = tuple(i for i in range(len(items)) if i not in tokens)
+    trimmed.shortened = tuple(i for i in kept.messages if kept.messages[i] is not items[i])
+    if previous is not None:
+        counted = zip(trimmed, (tokens[i] for i in places), strict=True)
+        trimmed._memory = memory.after(counted)  # noqa: SLF001 - it is ours
+    return trimmed
 
-    latest = history.turn("messages", start_on)
-    kept = history.newest(room, cost, latest, start_on)
-    if kept is not None:
-        return [items[i] for i in sorted([*history.system, *kept])]
-    meter.left = None
-    turn = Turn("messages", items, latest, costs, counting, room)
-    if turn.missing > 0:
-        raise _exhausted(limit, needed, history, turn)
-    made, _ = turn.cut()
-    return [made.get(i, items[i]) for i in sorted([*history.system, *made])]
+
+def _pinned(pins: Any, messages: Sequence[Any]) -> Collection[int]:
+    """Return the places of the pinned messages."""
+    if isinstance(pins, str):
+        _validate.choice("pins", pins, ("cache_control",))
+        pins = has_breakpoint
+    if callable(pins):
+        return [i for i, message in enumerate(messages) if pins(message)]
+    if isinstance(pins, Mapping) or not isinstance(pins, Collection):
+        raise InvalidArgumentError(
+            "pins must be a collection of places, a function or 'cache_control', "
+            f"not {_validate.type_name(pins)}"
+        )
+    places = []
+    for pin in pins:
+        place = _validate.as_int(pin)
+        if place is None:
+            raise InvalidArgumentError(
+                f"pins must have ints, the places of messages, not {_validate.type_name(pin)}; "
+                "a function may say which messages are pinned"
+            )
+        if not 0 <= place < len(messages):
+            raise InvalidArgumentError(
+                f"pins must have places from 0 to {len(messages) - 1}, those of the messages, "
+                f"not {_validate.shown(place)}"
+            )
+        places.append(place)
+    return places
 
 
-def _exhausted(limit: int, system: int, history: History, turn: Turn) -> BudgetExhaustedError:
+def _exhausted(
+    limit: int, system: int, history: History, kept: Kept, turn: Turn
+) -> BudgetExhaustedError:
     """Return the error for a turn that does not fit, with the arithmetic."""
     place = max(turn.fixed) if history.question is None else history.question
     what = "the newest message and what it belongs to do not fit"
     if history.question is not None:
         what = "the newest message of the user and what follows it do not fit"
     rest = sum(turn.fixed.values()) - turn.fixed[place]
+    pins, pinned = kept.pinned
     parts = [
         (system, _number(len(history.system), "system message")),
+        (pinned, _number(pins, "pinned message")),
         (turn.fixed[place], f"messages[{place}]"),
         (rest, _number(len(turn.fixed) - 1, "other message")),
         (turn.least, _number(turn.results, "cut text") + " of tool results"),
@@ -152,121 +268,6 @@ def _exhausted(limit: int, system: int, history: History, turn: Turn) -> BudgetE
 
 def _number(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
-
-
-@dataclass(slots=True)
-class History:
-    """
-    The places of the messages of a history, by the kinds that trimming distinguishes.
-
-    Attributes:
-        system: The system messages.
-        others: The others, except those with a result whose call is missing.
-        reach: For each of the others, the place of the first call whose result it has, or its own
-            place.
-        users: Those of the others that are the user's.
-        question: The newest of these that holds more than tool results; None if there is none.
-
-    """
-
-    system: list[int] = field(default_factory=list)
-    others: list[int] = field(default_factory=list)
-    reach: dict[int, int] = field(default_factory=dict)
-    users: set[int] = field(default_factory=set)
-    question: int | None = None
-
-    @classmethod
-    def read(cls, name: str, messages: Sequence[Any]) -> History:
-        """Sort *messages* into these kinds; *name* is theirs in an error."""
-        history = cls()
-        calls: dict[object, int] = {}
-        caller: int | None = None  # the call that results without an id belong to
-        for i, item in enumerate(messages):
-            role = item.get("role") if type(item) is dict else None
-            fields = item
-            if type(role) is not str:
-                fields = mapping(f"{name}[{i}]", item)
-                role = role_of(f"{name}[{i}]", fields)
-            if role in SYSTEM_ROLES:
-                history.system.append(i)
-                continue
-            reach = i
-            answers = _results(role, fields)
-            if answers:
-                found = [caller if key is None else calls.get(key) for key in answers]
-                if None in found:
-                    continue
-                reach = min(call for call in found if call is not None)
-            history.others.append(i)
-            history.reach[i] = reach
-            if role == "user":
-                history.users.add(i)
-                content = fields.get("content")
-                parts = len(content) if isinstance(content, (list, tuple)) else 0
-                if not answers or len(answers) < parts:
-                    history.question = i
-            asked = _calls(fields)
-            if asked:
-                caller = i
-                calls.update((key, i) for key in asked if key is not None)
-            elif not answers:
-                caller = None
-        return history
-
-    def turn(self, name: str, start_on: StartOn | None = None) -> list[int]:
-        """
-        Return the places of the others that must stay: the question and all that follows it.
-
-        They begin where a history may begin. Without a question they are the newest of the others
-        and what it belongs to, or none where a user's message must come first.
-        """
-        last = self.others[-1] if self.others and start_on is None else None
-        last = last if self.question is None else self.question
-        if last is None:
-            return []
-        reach = self.others[-1]
-        for at in range(len(self.others) - 1, -1, -1):
-            i = self.others[at]
-            reach = min(reach, self.reach[i])
-            if i <= last and reach >= i and (start_on is None or i in self.users):
-                return self.others[at:]
-        raise InvalidArgumentError(
-            f"start_on {start_on!r} would leave out {name}[{last}], the newest message of the "
-            "user: it, or what follows it, has the result of a call, and no message of the user "
-            "is before that call"
-        )
-
-    def newest(
-        self,
-        room: int,
-        cost: Callable[[int, int], int | None],
-        turn: Sequence[int],
-        start_on: StartOn | None = None,
-    ) -> list[int] | None:
-        """
-        Return the newest of the others that fit into *room* together, newest first.
-
-        None if those of the *turn* do not. *cost* returns the tokens of the message at
-        a place; it may return None if they exceed what is left.
-        """
-        kept: list[int] = []
-        starts = 0  # how many of them may be kept if a user's message must come first
-        whole = 0  # how many of them may be kept with all calls of their results
-        reach = self.others[-1] if self.others else 0
-        for i in reversed(self.others):
-            tokens = cost(i, room)
-            if tokens is None or tokens > room:
-                if turn and i >= turn[0]:
-                    return None
-                break
-            room -= tokens
-            kept.append(i)
-            reach = min(reach, self.reach[i])
-            if reach >= i:
-                whole = len(kept)
-                if i in self.users:
-                    starts = whole
-        return kept[: whole if start_on is None else starts]
 
 
 class _OverError(Exception):
@@ -292,31 +293,3 @@ class _Meter:
             raise _OverError
         self.left -= tokens
         return tokens
-
-
-def _calls(message: Mapping[str, Any]) -> list[str | None]:
-    """Return the id of each tool call in a message; None for a call without."""
-    calls = message.get("tool_calls")
-    keys = [_id(call, "id") for call in calls] if isinstance(calls, (list, tuple)) else []
-    if message.get("function_call") is not None:
-        keys.append(None)
-    return keys + _ids_of_parts(message, "tool_use", "id")
-
-
-def _results(role: str, message: Mapping[str, Any]) -> list[str | None]:
-    """Return the id of the call of each result in a message; None for a result without."""
-    own = [_id(message, "tool_call_id")] if role in RESULT_ROLES else []
-    return own + _ids_of_parts(message, "tool_result", "tool_use_id")
-
-
-def _ids_of_parts(message: Mapping[str, Any], kind: str, key: str) -> list[str | None]:
-    content = message.get("content")
-    if not isinstance(content, (list, tuple)):
-        return []
-    found = (fields_of(part) for part in content)
-    return [_id(part, key) for part in found if part is not None and part.get("type") == kind]
-
-
-def _id(value: object, key: str) -> str | None:
-    found = (fields_of(value) or {}).get(key)
-    return found if isinstance(found, str) else None

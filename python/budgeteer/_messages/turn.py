@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from budgeteer._count.counter import TokenCounter
@@ -26,7 +26,7 @@ class Turn:
     """
 
     __slots__ = (
-        *("_counter", "_counts", "_messages", "_places", "_room", "_texts"),
+        *("_counter", "_counts", "_messages", "_places", "_texts"),
         *("fixed", "least", "missing"),
     )
 
@@ -38,15 +38,20 @@ class Turn:
         costs: MessageCosts,
         counter: TokenCounter,
         room: int,
+        pinned: Container[int] = (),
     ) -> None:
-        """Count the messages at *places* for *room* tokens; *where* names them in an error."""
+        """
+        Count the messages at *places* for *room* tokens; *where* names them in an error.
+
+        Those that are *pinned* stay whole.
+        """
         self._messages, self._counter = messages, counter
-        self._room = room
         self._places: list[int] = []  # of each text, that of its message
         self._texts: list[str] = []
         self.fixed: dict[int, int] = {}
         for i in places:
-            self.fixed[i] = costs.of(f"{where}[{i}]", messages[i], self._hold)
+            hold = None if i in pinned else self._hold
+            self.fixed[i] = costs.of(f"{where}[{i}]", messages[i], hold)
             self._places += [i] * (len(self._texts) - len(self._places))
         marker = counter.count(MARKER) if self._texts else 0
         most = max(room, marker)  # none gets more, so none is counted further
@@ -63,28 +68,31 @@ class Turn:
     def results(self) -> int:
         return len(self._texts)
 
-    def cut(self) -> tuple[dict[int, Any], int]:
+    def cut(self, room: int) -> tuple[dict[int, Any], dict[int, int]]:
         """
-        Return the messages, by their places, with tool results cut to fit, and their tokens.
+        Return the messages, by their places, with tool results cut to *room*, and their tokens.
 
         The longest texts are cut, to a length that all of them share. A message that stays as it
-        is is the same object. Only where nothing is missing.
+        is is the same object. *room* is from what all this takes at least to that for which it
+        was counted.
         """
-        left = self._room - sum(self.fixed.values())
+        tokens = dict(self.fixed)
+        left = room - sum(tokens.values())
         cuts: dict[int, str] = {}
         order = sorted(range(len(self._texts)), key=self._counts.__getitem__)
         for done, i in enumerate(order):
             share = left // (len(order) - done)
-            tokens = self._counts[i]
-            if tokens > share:
+            count = self._counts[i]
+            if count > share:
                 text = self._counter.truncate(self._texts[i], share, keep="both", marker=MARKER)
                 cuts[i] = text or MARKER
-                tokens = self._counter.count(cuts[i])
-            left -= tokens
+                count = self._counter.count(cuts[i])
+            left -= count
+            tokens[self._places[i]] += count
         texts: dict[int, list[str]] = {}  # of each place
         for i, text in enumerate(self._texts):
             texts.setdefault(self._places[i], []).append(cuts.get(i, text))
         made = {i: self._messages[i] for i in self.fixed}
         for place in {self._places[i] for i in cuts}:
             made[place] = with_results(self._messages[place], iter(texts[place]))
-        return made, self._room - left
+        return made, tokens

@@ -15,7 +15,7 @@ from budgeteer._count.limits import (
     register_model,
 )
 from budgeteer._messages.messages import MessageCount, count_messages, count_tools
-from budgeteer._messages.trim import trim_messages
+from budgeteer._messages.trim import Trimmed, trim_messages
 from budgeteer.errors import InputValidationError
 from budgeteer.window._negotiation import Negotiation, negotiate, safe_message_count
 from budgeteer.window._retrieval_budget import retrieval_budget
@@ -25,6 +25,7 @@ __all__ = [
     "MessageCount",
     "ModelLimits",
     "Negotiation",
+    "Trimmed",
     "count_messages",
     "count_tools",
     "list_models",

@@ -11,16 +11,23 @@ use std::borrow::Cow;
 use crate::count::TokenCounter;
 use crate::images::Image;
 
+mod history;
 #[cfg(feature = "json")]
 mod json;
+mod keep;
+mod mask;
+mod previous;
 mod tools;
 mod trim;
 mod turn;
 
+pub(crate) use history::History;
+pub(crate) use keep::{Keeper, Rules};
 pub use tools::{Tool, ToolChoice, count_tools};
-pub(crate) use trim::History;
 pub use trim::{Trim, Trimmed, trim_messages};
-pub(crate) use turn::Turn;
+use turn::Turn;
+
+use mask::MASK;
 
 pub(crate) const PER_REPLY: usize = 3;
 
@@ -227,6 +234,17 @@ impl Message {
         matches!(self.role(), "system" | "developer")
     }
 
+    /// Returns whether it, or a part of it, has a cache breakpoint as the
+    /// messages of Anthropic's API may have: only where it was read from JSON.
+    #[must_use]
+    pub fn has_cache_breakpoint(&self) -> bool {
+        match &self.0 {
+            Body::Typed(_) => false,
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::has_breakpoint(value),
+        }
+    }
+
     /// Returns whether nothing of it is estimated when it is counted for a
     /// model. Images of unknown size are, and parts of unknown types.
     ///
@@ -255,6 +273,51 @@ impl Message {
                 #[cfg(feature = "json")]
                 Body::Json(value) => json::has_more_than_results(value),
             }
+    }
+
+    /// Returns whether the model said it.
+    fn is_reply(&self) -> bool {
+        self.role() != "user" && !is_result(self.role()) && !self.is_system()
+    }
+
+    /// Returns its content where that is one text.
+    fn only_text(&self) -> Option<&str> {
+        match &self.0 {
+            Body::Typed(typed) => match &*typed.content {
+                [Part::Text(text)] => Some(text),
+                _ => None,
+            },
+            #[cfg(feature = "json")]
+            Body::Json(value) => value["content"].as_str(),
+        }
+    }
+
+    /// Returns the texts of its tool results, in the order of
+    /// [`with_results`](Self::with_results).
+    fn result_texts(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        self.visit(&mut |piece| {
+            if let Piece::Result(text) = piece {
+                texts.push(text.to_owned());
+            }
+            true
+        });
+        texts
+    }
+
+    /// Returns the message with the marker for each of its tool results; None
+    /// where that is the same.
+    fn masked(&self) -> Option<Self> {
+        let mut message = self.clone();
+        match &mut message.0 {
+            Body::Typed(typed) if is_result(&typed.role) => {
+                typed.content = vec![Part::Text(MASK.into())];
+            }
+            Body::Typed(_) => {}
+            #[cfg(feature = "json")]
+            Body::Json(value) => json::mask_results(value, MASK),
+        }
+        (message != *self).then_some(message)
     }
 
     /// Returns the message with `texts`, in their order, for the texts of its

@@ -23,8 +23,8 @@ from budgeteer import (
 from budgeteer._count.counter import KEEP
 from budgeteer._count.names import ESTIMATORS
 from budgeteer._layout.section import ROLES
+from budgeteer._messages.history import StartOn
 from budgeteer._messages.messages import ToolChoice
-from budgeteer._messages.trim import StartOn
 from budgeteer._pack import packer as packer_module
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
 from budgeteer._rank.rankings import FUSIONS, NAMES

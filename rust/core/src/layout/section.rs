@@ -8,7 +8,7 @@ use super::{Flex, check_factor};
 use crate::chunk::Document;
 use crate::count::TokenCounter;
 use crate::error::Error;
-use crate::messages::{Costs, History, Message, Tool, Turn, count_tools};
+use crate::messages::{Costs, History, Keeper, Message, Rules, Tool, count_tools};
 use crate::packer::Packer;
 use crate::packing::Packing;
 use crate::truncate::{Keep, cut_to};
@@ -87,6 +87,9 @@ pub struct Section<'a> {
     max_tokens: Option<usize>,
     pub(super) priority: i64,
     role: Option<Cow<'a, str>>,
+    previous: Option<Cow<'a, [Message]>>,
+    step: Option<f64>,
+    keep_results: Option<usize>,
 }
 
 impl fmt::Debug for Section<'_> {
@@ -115,6 +118,9 @@ impl<'a> Section<'a> {
             max_tokens: None,
             priority: 0,
             role: None,
+            previous: None,
+            step: None,
+            keep_results: None,
         }
     }
 
@@ -270,6 +276,38 @@ impl<'a> Section<'a> {
         self
     }
 
+    /// Sets what was kept of the messages last time, as
+    /// [`Trim::previous`](crate::Trim::previous); the messages of the last
+    /// [`Allocation`](super::Allocation) will do, as those of other sections are
+    /// passed over. Only for messages.
+    #[must_use]
+    pub fn previous(mut self, messages: impl Into<Cow<'a, [Message]>>) -> Self {
+        self.previous = Some(messages.into());
+        self
+    }
+
+    /// Sets the share of the section's tokens that a cut frees, as
+    /// [`Trim::step`](crate::Trim::step): above 0 and below 1. Only for
+    /// messages.
+    #[must_use]
+    pub fn step(mut self, share: f64) -> Self {
+        self.step = Some(share);
+        self
+    }
+
+    /// Sets how many of the newest tool results are never masked, as
+    /// [`Trim::keep_results`](crate::Trim::keep_results). Only for messages.
+    #[must_use]
+    pub fn keep_results(mut self, newest: usize) -> Self {
+        self.keep_results = Some(newest);
+        self
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        let (step, keep_results) = (self.step, self.keep_results);
+        Rules { previous: self.previous.as_deref(), step, keep_results, ..Rules::default() }
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         let place = |what: &str| format!("section {:.80?}: {what}", self.name);
         if self.name.is_empty() {
@@ -293,7 +331,20 @@ impl<'a> Section<'a> {
                 return Err(Error::shape(place(message)));
             }
         }
-        Ok(())
+        self.rules().check(place)?;
+        let given = [
+            ("previous", self.previous.is_some()),
+            ("step", self.step.is_some()),
+            ("keep_results", self.keep_results.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) if !matches!(self.content, Content::Messages(_)) => {
+                Err(Error::shape(place(&format!(
+                    "{name} is for a section of messages: a fill may trim its own by trim_messages"
+                ))))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -400,26 +451,7 @@ impl<'a> Share<'a> {
     pub(super) fn render(&mut self, size: usize) {
         match &self.section.content {
             Content::Messages(messages) => {
-                self.was_cut = size < self.tokens;
-                if let Some(room) = size.checked_sub(self.least) {
-                    let cost = |i: usize, left| Some(self.each[&i]).filter(|&cost| cost <= left);
-                    let latest = self.history.turn(false).unwrap_or_default();
-                    let newest = self.history.newest(room, cost, &latest, false);
-                    let (mut kept, (made, used)) = if let Some(kept) = newest {
-                        let used = sum(kept.iter().map(|i| &self.each[i]));
-                        (kept, (BTreeMap::new(), used))
-                    } else {
-                        match Turn::new(messages, &latest, self.costs, room).cut() {
-                            Some(cut) => (latest, cut),
-                            None => <_>::default(),
-                        }
-                    };
-                    kept.extend(&self.history.system);
-                    kept.sort_unstable();
-                    let message = |&i: &usize| made.get(&i).unwrap_or(&messages[i]).clone();
-                    self.messages = kept.iter().map(message).collect();
-                    self.used = self.least + used;
-                }
+                self.trim(messages, size);
             }
             Content::Text(text) if !text.is_empty() => {
                 self.was_cut = size < self.tokens;
@@ -437,6 +469,25 @@ impl<'a> Share<'a> {
             Content::Tools(tools) => self.keep_tools(tools, size),
             Content::Reserved(_) | Content::Text(_) | Content::Fill(_) => {}
         }
+    }
+
+    /// Keeps the messages that fit into `size` tokens.
+    fn trim(&mut self, messages: &[Message], size: usize) {
+        self.was_cut = true;
+        let Some(room) = size.checked_sub(self.least) else { return };
+        let cost = |i: usize, _| Some(self.each[&i]);
+        let rules = self.section.rules();
+        let Ok(keeper) = Keeper::new(messages, &self.history, rules, self.costs, &cost) else {
+            return; // only where a message of the user must come first, or for pins
+        };
+        let kept = keeper.keep(size, room);
+        let mut places: Vec<usize> = self.history.system.clone();
+        places.extend(kept.tokens.keys());
+        places.sort_unstable();
+        let message = |i: &usize| kept.made.get(i).unwrap_or(&messages[*i]).clone();
+        self.messages = places.iter().map(message).collect();
+        self.used = self.least + sum(kept.tokens.values());
+        self.was_cut = places.len() < self.each.len() || !kept.made.is_empty();
     }
 
     fn keep_tools(&mut self, tools: &[Tool], size: usize) {

@@ -204,6 +204,23 @@ pub(super) fn set_results(message: &mut Value, texts: &mut dyn Iterator<Item = &
     set_texts(&mut message["content"], texts, is_own);
 }
 
+/// Sets each tool result of a message to a text.
+pub(super) fn mask_results(message: &mut Value, text: &str) {
+    if message["role"].as_str().is_some_and(is_result) {
+        message["content"] = text.into();
+    } else if let Some(parts) = message["content"].as_array_mut() {
+        for part in parts.iter_mut().filter(|part| part["type"] == "tool_result") {
+            part["content"] = text.into();
+        }
+    }
+}
+
+/// Returns whether a message, or a part of it, has a cache breakpoint.
+pub(super) fn has_breakpoint(message: &Value) -> bool {
+    let parts = message["content"].as_array();
+    !message["cache_control"].is_null() || parts.into_iter().flatten().any(has_breakpoint)
+}
+
 fn set_texts(content: &mut Value, texts: &mut dyn Iterator<Item = &str>, is_own: bool) {
     match content {
         Value::String(text) if is_own => texts.next().unwrap_or_default().clone_into(text),

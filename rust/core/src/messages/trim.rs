@@ -1,20 +1,70 @@
 //! Trimming a chat history to its newest messages, without separating tool
 //! calls from their results.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::{Costs, Message, PER_REPLY, Turn};
+use super::keep::{Keeper, Kept, Rules};
+use super::{Costs, History, Message, PER_REPLY, Turn};
 use crate::count::TokenCounter;
 use crate::error::Error;
 
 /// The options of [`trim_messages`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// Providers cache the beginning of a prompt that stays the same. With the
+/// messages of last time as `previous`, these stay as they are while they and
+/// the new messages fit, and the new messages follow. Once they do not fit, the
+/// oldest messages leave until a part of the window is free, so that the next
+/// turns only add.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "o200k")] {
+/// use budgeteer::window::trim_messages;
+/// use budgeteer::{Encoding, Message, Trim};
+///
+/// let (mut history, mut sent) = (Vec::new(), Vec::new());
+/// for i in 0..9 {
+///     history.push(Message::user(format!("What is {i} and {i}?")));
+///     let trim = Trim { previous: Some(&sent), ..Trim::default() };
+///     let trimmed = trim_messages(&history, 60, &Encoding::O200k, trim)?;
+///     assert!(trimmed.total_tokens <= 60);
+///     sent = trimmed.of(&history).cloned().collect();
+///     history.push(Message::assistant(format!("It is {}.", i + i)));
+/// }
+/// assert_eq!(sent[1].text(), "What is 7 and 7?");
+/// # }
+/// # Ok::<(), budgeteer::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Trim<'a> {
     /// A model with costs of its own.
     pub model: Option<&'a str>,
     /// Whether to leave out the messages in front of the user's first message,
     /// as some APIs require.
     pub start_on_user: bool,
+    /// The messages that were kept last time, or sent then; none the first
+    /// time. They are found among the messages by their content, and what is
+    /// not found is passed over. None keeps as much as fits, whatever was kept
+    /// before.
+    pub previous: Option<&'a [Message]>,
+    /// The share of the limit that a cut frees, above 0 and below 1. None
+    /// chooses it with `previous`, from the sizes of the turns, so that the
+    /// prefix changes in as large a share of the turns as of the window is
+    /// unused: at least an eighth, at most half of what the system messages
+    /// leave. Without `previous` None frees nothing.
+    pub step: Option<f64>,
+    /// How many of the newest tool results stay. Where messages do not fit, the
+    /// older results, except those to which the model has not replied, are
+    /// replaced by `[tool result left out]`, the oldest first, before any
+    /// message leaves. None replaces none.
+    pub keep_results: Option<usize>,
+    /// The places of messages that stay, and are neither masked nor cut: for
+    /// example those for which [`Message::has_cache_breakpoint`] is true. The
+    /// calls and results that they belong to stay as well, and with
+    /// `start_on_user` the last message of the user before the first of them. A
+    /// result without its call is left out even so.
+    pub pins: &'a [usize],
 }
 
 /// What [`trim_messages`] leaves of a history.
@@ -23,9 +73,14 @@ pub struct Trim<'a> {
 pub struct Trimmed {
     /// The places of the messages that stay, ascending.
     pub places: Vec<usize>,
-    /// Those of them whose tool results are cut, by their places: the message
-    /// with the texts that fit.
+    /// Those of them with less of their tool results, by their places: the
+    /// message with the texts that fit, or with masked results.
     pub cut: BTreeMap<usize, Message>,
+    /// What [`count_messages`](super::count_messages) returns for them.
+    pub total_tokens: usize,
+    /// The tokens of the leading messages that are the same as the leading ones
+    /// of [`Trim::previous`]: what a provider's cache may still have.
+    pub stable_prefix_tokens: usize,
 }
 
 impl Trimmed {
@@ -100,12 +155,18 @@ pub fn trim_messages(
     counter: &dyn TokenCounter,
     trim: Trim<'_>,
 ) -> Result<Trimmed, Error> {
-    let costs = Costs::new(counter, trim.model);
-    let history = History::read(messages);
-    let mut system = 0_usize;
-    for &i in &history.system {
-        system = system.saturating_add(costs.of(&messages[i]));
+    let Trim { model, start_on_user, previous, step, keep_results, pins } = trim;
+    let rules = Rules { previous, step, keep_results, pins, start_on_user };
+    rules.check(str::to_owned)?;
+    if let Some(pin) = pins.iter().find(|&&pin| pin >= messages.len()) {
+        let allowed = format!("below {}, places of the messages", messages.len());
+        return Err(Error::limit("pins", allowed, pin.to_string()));
     }
+    let costs = Costs::new(counter, model);
+    let history = History::read(messages);
+    let mut tokens: BTreeMap<usize, usize> =
+        history.system.iter().map(|&i| (i, costs.of(&messages[i]))).collect();
+    let system = sum(&tokens);
     let needed = system.saturating_add(PER_REPLY);
     if needed > max_tokens && !history.system.is_empty() {
         return Err(Error::overflow(format!(
@@ -117,21 +178,29 @@ pub fn trim_messages(
     }
     let room = max_tokens.saturating_sub(needed);
     let cost = |place: usize, left| costs.of_till_limit(&messages[place], left);
-    let latest = history.turn(trim.start_on_user)?;
-    let mut trimmed = Trimmed::default();
-    if let Some(kept) = history.newest(room, cost, &latest, trim.start_on_user) {
-        trimmed.places = kept;
-    } else {
-        let turn = Turn::new(messages, &latest, costs, room);
-        let missing = || turn.needed().saturating_add(needed).saturating_sub(max_tokens);
-        let cut =
-            turn.cut().ok_or_else(|| exhausted(max_tokens, system, &history, &turn, missing()));
-        trimmed.cut = cut?.0;
-        trimmed.places = latest;
+    let kept = Keeper::new(messages, &history, rules, costs, &cost)?.keep(max_tokens, room);
+    if let Some(turn) = &kept.turn {
+        let all = turn.needed().saturating_add(needed).saturating_add(kept.pinned.1);
+        if all > max_tokens {
+            return Err(exhausted(max_tokens, system, &history, &kept, turn, all - max_tokens));
+        }
     }
-    trimmed.places.extend(&history.system);
-    trimmed.places.sort_unstable();
+    tokens.extend(kept.tokens);
+    let mut trimmed = Trimmed {
+        places: tokens.keys().copied().collect(),
+        cut: kept.made,
+        total_tokens: if tokens.is_empty() { 0 } else { sum(&tokens).saturating_add(PER_REPLY) },
+        stable_prefix_tokens: 0,
+    };
+    let pairs = trimmed.of(messages).zip(previous.unwrap_or_default());
+    let stable = pairs.take_while(|(now, before)| now == before).count();
+    let stable = tokens.values().take(stable);
+    trimmed.stable_prefix_tokens = stable.fold(0, |sum, &one| sum.saturating_add(one));
     Ok(trimmed)
+}
+
+fn sum(tokens: &BTreeMap<usize, usize>) -> usize {
+    tokens.values().fold(0, |sum, &one| sum.saturating_add(one))
 }
 
 /// Returns the error for a turn that does not fit, with the arithmetic.
@@ -139,6 +208,7 @@ fn exhausted(
     max_tokens: usize,
     system: usize,
     history: &History,
+    kept: &Kept<'_>,
     turn: &Turn<'_>,
     missing: usize,
 ) -> Error {
@@ -154,9 +224,10 @@ fn exhausted(
         _ => format!("{tokens} for {}{of} - ", number(count, name)),
     };
     Error::overflow(format!(
-        "{what}: max_tokens {max_tokens} - {}{own} for messages[{place}] - {}{}{PER_REPLY} for \
+        "{what}: max_tokens {max_tokens} - {}{}{own} for messages[{place}] - {}{}{PER_REPLY} for \
          the reply = -{missing}",
         part(system, history.system.len(), "system message", ""),
+        part(kept.pinned.1, kept.pinned.0, "pinned message", ""),
         part(others, turn.fixed.len() - 1, "other message", ""),
         part(turn.least, turn.results(), "cut text", " of tool results"),
     ))
@@ -164,125 +235,4 @@ fn exhausted(
 
 fn number(count: usize, name: &str) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
-}
-
-/// The places of the messages of a history, by their kind.
-#[derive(Debug, Default)]
-pub(crate) struct History {
-    /// The system messages.
-    pub(crate) system: Vec<usize>,
-    /// The other messages, except those with a result whose call is missing.
-    others: Vec<Other>,
-    /// The newest of these of the user that holds more than tool results.
-    question: Option<usize>,
-}
-
-#[derive(Debug)]
-struct Other {
-    index: usize,
-    /// How far back it reaches: to the first of the calls whose results it has,
-    /// or to the message itself.
-    reach: usize,
-    is_user: bool,
-}
-
-impl History {
-    /// Sorts messages by their kind.
-    pub(crate) fn read(messages: &[Message]) -> Self {
-        let mut history = Self::default();
-        let mut calls: HashMap<&str, usize> = HashMap::new();
-        let mut caller = None; // the message whose calls results without an id belong to
-        for (index, message) in messages.iter().enumerate() {
-            if message.is_system() {
-                history.system.push(index);
-                continue;
-            }
-            let answers = message.results();
-            let call = |key: Option<&str>| match key {
-                Some(key) => calls.get(key).copied(),
-                None => caller,
-            };
-            let found = answers.iter().map(|&key| call(key)).collect::<Option<Vec<_>>>();
-            let Some(found) = found else {
-                continue;
-            };
-            let reach = found.into_iter().min().unwrap_or(index);
-            history.others.push(Other { index, reach, is_user: message.role() == "user" });
-            if message.is_question() {
-                history.question = Some(index);
-            }
-            let asked = message.calls();
-            if !asked.is_empty() {
-                caller = Some(index);
-                calls.extend(asked.into_iter().flatten().map(|key| (key, index)));
-            } else if answers.is_empty() {
-                caller = None;
-            }
-        }
-        history
-    }
-
-    /// Returns the places of the other messages, ascending.
-    pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
-        self.others.iter().map(|other| other.index)
-    }
-
-    /// Returns the places of the other messages that must stay, ascending: the
-    /// question and all that follows it.
-    ///
-    /// They begin where a history may begin. Without a question they are the
-    /// newest message and what it belongs to, or none where a message of the
-    /// user must come first.
-    pub(crate) fn turn(&self, start_on_user: bool) -> Result<Vec<usize>, Error> {
-        let newest = self.others.last().filter(|_| !start_on_user).map(|other| other.index);
-        let Some(last) = self.question.or(newest) else { return Ok(Vec::new()) };
-        let mut reach = usize::MAX;
-        for (at, other) in self.others.iter().enumerate().rev() {
-            reach = reach.min(other.reach);
-            let may_begin = reach >= other.index && (other.is_user || !start_on_user);
-            if other.index <= last && may_begin {
-                return Ok(self.others[at..].iter().map(|other| other.index).collect());
-            }
-        }
-        Err(Error::shape(format!(
-            "start_on_user would leave out messages[{last}], the newest message of the user: it, \
-             or what follows it, has the result of a call, and no message of the user is before \
-             that call"
-        )))
-    }
-
-    /// Returns the newest of the other messages that fit into `room` together,
-    /// newest first; None where those of the turn do not.
-    ///
-    /// `cost` returns the cost of the message at a place if that is at most the
-    /// tokens left.
-    pub(crate) fn newest(
-        &self,
-        mut room: usize,
-        mut cost: impl FnMut(usize, usize) -> Option<usize>,
-        turn: &[usize],
-        start_on_user: bool,
-    ) -> Option<Vec<usize>> {
-        let mut kept = Vec::new();
-        // The number of these messages that begin with one that may stand
-        // first, and have the calls of all their results.
-        let mut whole = 0;
-        let mut reach = usize::MAX;
-        for other in self.others.iter().rev() {
-            let Some(tokens) = cost(other.index, room) else {
-                if turn.first().is_some_and(|&first| other.index >= first) {
-                    return None;
-                }
-                break;
-            };
-            room -= tokens;
-            kept.push(other.index);
-            reach = reach.min(other.reach);
-            if reach >= other.index && (other.is_user || !start_on_user) {
-                whole = kept.len();
-            }
-        }
-        kept.truncate(whole);
-        Some(kept)
-    }
 }

@@ -1,19 +1,19 @@
 //! The newest turn of a history: what must stay of it, and how its tool results
 //! are cut to fit.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{Costs, Message};
 use crate::truncate::{Keep, cut_to};
 
 /// Stands where the middle of a text was cut out.
-const MARKER: &str = "\n[...truncated...]\n";
+pub(super) const MARKER: &str = "\n[...truncated...]\n";
 
 /// Messages that stay whole, except for the texts of their tool results.
 pub(crate) struct Turn<'a> {
-    messages: &'a [Message],
+    messages: BTreeMap<usize, Cow<'a, Message>>,
     costs: Costs<'a>,
-    room: usize,
     /// For the place of each message, its tokens without these texts.
     pub(super) fixed: BTreeMap<usize, usize>,
     results: Vec<Held>,
@@ -32,21 +32,28 @@ struct Held {
 }
 
 impl<'a> Turn<'a> {
-    /// Counts the messages at `places`, which ascend, for `room` tokens.
-    pub(crate) fn new(
-        messages: &'a [Message],
-        places: &[usize],
+    /// Counts `messages`, by their places, for `room` tokens. Those that are
+    /// `pinned` stay whole.
+    pub(super) fn new(
+        messages: impl Iterator<Item = (usize, Cow<'a, Message>)>,
         costs: Costs<'a>,
         room: usize,
+        pinned: &HashSet<usize>,
     ) -> Self {
+        let messages: BTreeMap<usize, Cow<'a, Message>> = messages.collect();
         let mut results = Vec::new();
         let mut fixed = BTreeMap::new();
-        for &place in places {
+        for (&place, message) in &messages {
             let hold = |text: &str| {
                 results.push(Held { place, text: text.to_owned(), tokens: 0 });
                 0
             };
-            fixed.insert(place, costs.with_results(&messages[place], hold));
+            let tokens = if pinned.contains(&place) {
+                costs.of(message)
+            } else {
+                costs.with_results(message, hold)
+            };
+            fixed.insert(place, tokens);
         }
         let counter = costs.counter;
         let marker = if results.is_empty() { 0 } else { counter.count(MARKER) };
@@ -57,7 +64,7 @@ impl<'a> Turn<'a> {
             result.tokens = known.unwrap_or(most.saturating_add(1));
             least = least.saturating_add(result.tokens.min(marker));
         }
-        Self { messages, costs, room, fixed, results, least }
+        Self { messages, costs, fixed, results, least }
     }
 
     /// Returns the number of texts of tool results.
@@ -71,47 +78,50 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the fewest tokens that all this takes.
-    pub(crate) fn needed(&self) -> usize {
+    pub(super) fn needed(&self) -> usize {
         self.rest().saturating_add(self.least)
     }
 
-    /// Returns the messages of which texts of tool results are cut so that all
-    /// fit, by their places, and the tokens of all messages. None where they do
-    /// not fit.
+    /// Returns the messages that are not the caller's own, by their places, with
+    /// texts of tool results cut so that all fit into `room`, and the tokens of
+    /// all messages.
     ///
-    /// The longest texts are cut, to a length that all of them share.
-    pub(crate) fn cut(&self) -> Option<(BTreeMap<usize, Message>, usize)> {
-        if self.needed() > self.room {
-            return None;
-        }
-        let mut left = self.room - self.rest();
+    /// The longest texts are cut, to a length that all of them share. `room` is
+    /// from what all this needs to that for which it was counted.
+    pub(super) fn cut(&self, room: usize) -> (BTreeMap<usize, Message>, BTreeMap<usize, usize>) {
+        let mut tokens = self.fixed.clone();
+        let mut left = room.saturating_sub(self.rest());
         let mut texts: Vec<&str> = self.results.iter().map(|result| &*result.text).collect();
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|&i| self.results[i].tokens);
         let mut cuts = BTreeMap::new();
         for (done, &i) in order.iter().enumerate() {
             let share = left / (order.len() - done);
-            let mut tokens = self.results[i].tokens;
-            if tokens > share {
+            let mut count = self.results[i].tokens;
+            if count > share {
                 let counter = self.costs.counter;
                 let cut = cut_to(texts[i], share, Keep::Both, MARKER, counter);
                 let cut = if cut.is_empty() { MARKER.to_owned() } else { cut.into_owned() };
-                tokens = counter.count(&cut);
+                count = counter.count(&cut);
                 cuts.insert(i, cut);
             }
-            left = left.saturating_sub(tokens);
+            left = left.saturating_sub(count);
+            *tokens.entry(self.results[i].place).or_default() += count;
         }
         for (&i, cut) in &cuts {
             texts[i] = cut;
         }
-        let mut made = BTreeMap::new();
-        for &i in cuts.keys() {
-            let place = self.results[i].place;
-            made.entry(place).or_insert_with(|| {
-                let first = self.results.partition_point(|one| one.place < place);
-                self.messages[place].with_results(&mut texts[first..].iter().copied())
-            });
+        let owned = self.messages.iter().filter_map(|(&place, message)| match message {
+            Cow::Owned(message) => Some((place, message.clone())),
+            Cow::Borrowed(_) => None,
+        });
+        let mut made: BTreeMap<usize, Message> = owned.collect();
+        let places: BTreeSet<usize> = cuts.keys().map(|&i| self.results[i].place).collect();
+        for place in places {
+            let first = self.results.partition_point(|one| one.place < place);
+            let mut texts = texts[first..].iter().copied();
+            made.insert(place, self.messages[&place].with_results(&mut texts));
         }
-        Some((made, self.room - left))
+        (made, tokens)
     }
 }
