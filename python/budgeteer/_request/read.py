@@ -1,0 +1,218 @@
+"""Reads a request of any provider: what it is, its messages, and its other parts by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from budgeteer import _validate
+from budgeteer._layout.section import Section
+from budgeteer._messages.messages import SYSTEM_ROLES, Message, role_of
+from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
+from budgeteer._messages.views import View, view_of
+from budgeteer.errors import InvalidArgumentError
+
+Provider: TypeAlias = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
+
+_KEYS = {"messages": "openai_chat", "input": "openai_responses", "contents": "gemini"}
+_OF_ANTHROPIC = (
+    *("system", "thinking", "stop_sequences", "top_k", "output_config", "output_format"),
+    *("anthropic_version", "mcp_servers", "container", "context_management"),
+)
+_REFERS = ("previous_response_id", "conversation", "prompt", "cached_content", "cachedContent")
+"""What stands for messages or instructions that only the provider has."""
+
+_CONFIGS = ("config", "generation_config", "generationConfig")
+
+
+@dataclass(slots=True)
+class Item:
+    """
+    A message or item of a request.
+
+    Attributes:
+        place: Where it is, such as ``messages[3]``.
+        value: The caller's object.
+        view: Its view.
+        is_system: Whether it has the instructions of the application.
+        is_user: Whether it is the user's.
+        calls: The id of each call in it, None for a call without one.
+        results: The same for each result.
+        asks: Whether it is the user's and has more than results.
+        sections: Where retrieved chunks stand in it: the path of each in the view.
+
+    """
+
+    place: str
+    value: Any
+    view: View
+    is_system: bool = False
+    is_user: bool = False
+    calls: Sequence[str | None] = ()
+    results: Sequence[str | None] = ()
+    asks: bool = False
+    section: Section | None = None
+    at: int | None = None  # the part that is the section, None if it is the whole content
+
+
+@dataclass(slots=True)
+class Reading:
+    """
+    What a request holds.
+
+    Attributes:
+        request: The caller's request.
+        provider: Whose shape it has.
+        key: The key of its messages.
+        items: Its messages.
+        system: Its instructions beside the messages, None without.
+        tools: Its tools.
+
+    """
+
+    request: Message
+    provider: Provider
+    key: str
+    items: list[Item]
+    system: object = None
+    tools: Sequence[Any] = ()
+    _places: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def option(self, *names: str) -> Any:
+        """Return the first of the options of these names that is given, None without."""
+        for fields in self._places:
+            for name in names:
+                if fields.get(name) is not None:
+                    return fields[name]
+        return None
+
+    def number(self, *names: str) -> int | None:
+        """Return the same for a number of tokens."""
+        found = self.option(*names)
+        return None if found is None else _validate.tokens(f"request[{names[0]!r}]", found)
+
+
+def read_request(request: object) -> Reading:
+    """Return what *request* holds; an error names what is not of a known shape."""
+    if not isinstance(request, Mapping):
+        raise InvalidArgumentError(
+            "request must be a mapping of the keyword arguments that are sent, "
+            f"not {_validate.type_name(request)}"
+        )
+    found = [key for key in _KEYS if request.get(key) is not None]
+    if len(found) != 1:
+        raise InvalidArgumentError(
+            "request must have one of 'messages' (OpenAI's chat completions and Anthropic), "
+            f"'input' (OpenAI's Responses) and 'contents' (Gemini), not {_listed(found)}"
+        )
+    key = found[0]
+    for name in _REFERS:
+        if request.get(name) is not None:
+            raise InvalidArgumentError(
+                f"request[{name!r}] stands for messages that only the provider has, so their "
+                "tokens are not known: send the messages themselves"
+            )
+    places: list[Mapping[str, Any]] = [request]
+    for name in _CONFIGS if key == "contents" else ():
+        config = request.get(name)
+        if config is not None:
+            places.append(mapping(f"request[{name!r}]", config))
+    reading = Reading(request, _KEYS[key], key, [], _places=places)  # type: ignore[arg-type]
+    values = request[key]
+    if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):
+        values = [values]
+    items = _validate.batch(f"request[{key!r}]", values)
+    reading.items = [read_item(f"{key}[{i}]", item, key) for i, item in enumerate(items)]
+    reading.system = reading.option(
+        *(("system_instruction", "systemInstruction") if key == "contents" else ()),
+        *(("instructions",) if key == "input" else ()),
+        *(("system",) if key == "messages" else ()),
+    )
+    tools = reading.option("tools", "functions")
+    reading.tools = () if tools is None else _validate.batch("request['tools']", tools)
+    if key == "messages" and _is_anthropic(reading):
+        reading.provider = "anthropic"
+    return reading
+
+
+def _listed(found: Sequence[str]) -> str:
+    return " and ".join(map(repr, found)) if found else "none of them"
+
+
+def _is_anthropic(reading: Reading) -> bool:
+    """Return whether a request with messages is Anthropic's."""
+    request = reading.request
+    if any(key in request for key in _OF_ANTHROPIC):
+        return True
+    model = request.get("model")
+    if isinstance(model, str) and "claude" in model and not _has_openai_tools(reading.tools):
+        return True
+    for item in reading.items:
+        if item.calls or item.results:
+            content = item.view.fields.get("content")
+            if "tool_calls" in item.view.fields or item.view.fields.get("role") in RESULT_ROLES:
+                return False
+            return isinstance(content, (list, tuple))
+    return any("input_schema" in (fields_of(tool) or {}) for tool in reading.tools)
+
+
+def _has_openai_tools(tools: Sequence[Any]) -> bool:
+    return any("function" in (fields_of(tool) or {}) for tool in tools)
+
+
+def read_item(place: str, value: Any, key: str = "messages") -> Item:
+    """Return a message or item with what is in it."""
+    if isinstance(value, str) and key != "messages":
+        view: View | None = View({"role": "user", "content": value}, "chat")
+    elif key != "contents" and isinstance(value, Mapping) and _is_whole(value):
+        view = View({**value, "content": ""}, "chat")
+    else:
+        view = view_of(value)
+    if view is None:
+        view = View(mapping(f"request[{key!r}]{place[len(key) :]}", value), "chat")
+    fields = view.fields
+    role = fields.get("role")
+    if type(role) is not str:
+        role = role_of(place, fields)
+    item = Item(place, value, view)
+    item.is_system = role in SYSTEM_ROLES
+    item.is_user = role == "user"
+    content = fields.get("content")
+    calls: list[str | None] = []
+    results: list[str | None] = [_id(fields, "tool_call_id")] if role in RESULT_ROLES else []
+    if fields.get("tool_calls"):
+        calls += [_id(call, "id") for call in fields["tool_calls"]]
+    if fields.get("function_call") is not None:
+        calls.append(None)
+    parts = 0
+    if isinstance(content, (list, tuple)):
+        for i, part in enumerate(content):
+            inner = part if type(part) is dict else fields_of(part) or {}
+            kind = inner.get("type")
+            if kind == "tool_use":
+                calls.append(_id(inner, "id"))
+            elif kind == "tool_result":
+                results.append(_id(inner, "tool_use_id"))
+            elif isinstance(inner.get("text"), Section):
+                item.section, item.at = inner["text"], i
+            else:
+                parts += 1
+    elif content is not None:
+        parts = 1
+    if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
+        item.section, parts = value["content"], 0
+    item.calls, item.results = calls, results
+    item.asks = item.is_user and parts > 0
+    return item
+
+
+def _is_whole(value: Mapping[str, Any]) -> bool:
+    """Return whether the content of a message is a section."""
+    return isinstance(value.get("content"), Section)
+
+
+def _id(value: object, key: str) -> str | None:
+    found = (value if type(value) is dict else fields_of(value) or {}).get(key)
+    return found if isinstance(found, str) else None
