@@ -3,8 +3,8 @@ Decides what goes into an LLM's context window.
 
 `pack` and `Packer` fill one budget with the best of many chunks and say why each was kept, cut or
 dropped. The returned text provably fits: its exact count is at most the budget. A `Layout` divides
-a window among the sections of a whole prompt, and `trim_messages` cuts a chat history to its
-newest messages.
+a window among the sections of a whole prompt, `fit_request` makes a whole request to a provider
+fit, and `trim_messages` cuts a chat history to its newest messages.
 """
 
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than ours
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from budgeteer._pack.packing import Packing
     from budgeteer._pack.parse import parse_context
     from budgeteer._pack.template import Template
+    from budgeteer._request.fit import fit_request
+    from budgeteer._request.result import (
+        FittedRequest,
+        RequestChange,
+        RequestReport,
+        SectionTokens,
+    )
     from budgeteer.errors import (
         BudgeteerError,
         BudgetExhaustedError,
@@ -46,6 +53,8 @@ _HOMES = {
     "_pack.packing": ("Packing",),
     "_pack.parse": ("parse_context",),
     "_pack.template": ("Template",),
+    "_request.fit": ("fit_request",),
+    "_request.result": ("FittedRequest", "RequestChange", "RequestReport", "SectionTokens"),
     "errors": (
         *("BudgetExhaustedError", "BudgeteerError", "CorpusError", "CounterError"),
         *("InternalError", "InvalidArgumentError"),
@@ -67,15 +76,20 @@ __all__ = [
     "Correction",
     "CounterError",
     "DroppedChunk",
+    "FittedRequest",
     "InternalError",
     "InvalidArgumentError",
     "KeptChunk",
     "Layout",
     "Packer",
     "Packing",
+    "RequestChange",
+    "RequestReport",
     "Section",
+    "SectionTokens",
     "Template",
     "TokenCounter",
+    "fit_request",
     "get_counter",
     "pack",
     "parse_context",

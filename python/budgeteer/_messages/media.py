@@ -78,7 +78,7 @@ def image_cost(where: str, part: Mapping[str, Any], model: str) -> tuple[int, Ru
     return tokens, "published rule" if is_known else "bound"
 
 
-def file_cost(  # noqa: PLR0911 - a line for each kind
+def file_cost(
     named: str, part: Mapping[str, Any], model: str
 ) -> tuple[int, Rule] | None:
     """

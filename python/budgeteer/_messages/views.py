@@ -226,7 +226,7 @@ def _part(value: object) -> dict[str, Any]:
     for key in _MEDIA:
         if key in part:
             return _gemini_media(fields_of(part[key]) or {})
-    if isinstance(part.get("text"), str):
+    if "text" in part:
         kind = "thinking" if part.get("thought") else "text"
         return {"type": kind, kind: part["text"]}
     return {"type": "part", **{key: _text(inner) for key, inner in part.items()}}

@@ -1,4 +1,4 @@
-"""Reads a request of any provider: what it is, its messages, and its other parts by their names."""
+"""Reads a request of any provider: its messages, and its other parts by their names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Item:
         calls: The id of each call in it, None for a call without one.
         results: The same for each result.
         asks: Whether it is the user's and has more than results.
-        sections: Where retrieved chunks stand in it: the path of each in the view.
+        section: The section whose chunks stand in it, None without.
+        at: The part that the section is, None if it is the whole content.
 
     """
 
@@ -50,11 +51,11 @@ class Item:
     view: View
     is_system: bool = False
     is_user: bool = False
-    calls: Sequence[str | None] = ()
-    results: Sequence[str | None] = ()
+    calls: list[str | None] = field(default_factory=list)
+    results: list[str | None] = field(default_factory=list)
     asks: bool = False
     section: Section | None = None
-    at: int | None = None  # the part that is the section, None if it is the whole content
+    at: int | None = None
 
 
 @dataclass(slots=True)
@@ -164,14 +165,9 @@ def _has_openai_tools(tools: Sequence[Any]) -> bool:
 
 def read_item(place: str, value: Any, key: str = "messages") -> Item:
     """Return a message or item with what is in it."""
-    if isinstance(value, str) and key != "messages":
-        view: View | None = View({"role": "user", "content": value}, "chat")
-    elif key != "contents" and isinstance(value, Mapping) and _is_whole(value):
-        view = View({**value, "content": ""}, "chat")
-    else:
-        view = view_of(value)
+    view = _view(value, key)
     if view is None:
-        view = View(mapping(f"request[{key!r}]{place[len(key) :]}", value), "chat")
+        view = View(mapping(place, value), "chat")
     fields = view.fields
     role = fields.get("role")
     if type(role) is not str:
@@ -180,37 +176,46 @@ def read_item(place: str, value: Any, key: str = "messages") -> Item:
     item.is_system = role in SYSTEM_ROLES
     item.is_user = role == "user"
     content = fields.get("content")
-    calls: list[str | None] = []
-    results: list[str | None] = [_id(fields, "tool_call_id")] if role in RESULT_ROLES else []
-    if fields.get("tool_calls"):
-        calls += [_id(call, "id") for call in fields["tool_calls"]]
+    if type(content) is str and role in ("user", "system", "assistant") and len(fields) == 2:
+        item.asks = item.is_user  # most messages are like this
+        return item
+    item.calls = [_id(call, "id") for call in fields.get("tool_calls") or ()]
     if fields.get("function_call") is not None:
-        calls.append(None)
-    parts = 0
-    if isinstance(content, (list, tuple)):
-        for i, part in enumerate(content):
-            inner = part if type(part) is dict else fields_of(part) or {}
-            kind = inner.get("type")
-            if kind == "tool_use":
-                calls.append(_id(inner, "id"))
-            elif kind == "tool_result":
-                results.append(_id(inner, "tool_use_id"))
-            elif isinstance(inner.get("text"), Section):
-                item.section, item.at = inner["text"], i
-            else:
-                parts += 1
-    elif content is not None:
-        parts = 1
+        item.calls.append(None)
+    if role in RESULT_ROLES:
+        item.results = [_id(fields, "tool_call_id")]
+    others = _read_parts(item, content) if isinstance(content, (list, tuple)) else 1
     if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
-        item.section, parts = value["content"], 0
-    item.calls, item.results = calls, results
-    item.asks = item.is_user and parts > 0
+        item.section, others = value["content"], 0
+    item.asks = item.is_user and content is not None and others > 0
     return item
 
 
-def _is_whole(value: Mapping[str, Any]) -> bool:
-    """Return whether the content of a message is a section."""
-    return isinstance(value.get("content"), Section)
+def _view(value: Any, key: str) -> View | None:
+    if isinstance(value, str) and key != "messages":
+        return View({"role": "user", "content": value}, "chat")
+    if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
+        return View({**value, "content": ""}, "chat")
+    return view_of(value)
+
+
+def _read_parts(item: Item, content: Sequence[Any]) -> int:
+    """Read the parts of a message, and return how many are neither calls, results nor chunks."""
+    others = 0
+    for i, part in enumerate(content):
+        fields = part if type(part) is dict else fields_of(part) or {}
+        kind = fields.get("type")
+        if kind == "tool_use":
+            item.calls.append(_id(fields, "id"))
+        elif kind == "tool_result":
+            item.results.append(_id(fields, "tool_use_id"))
+        elif isinstance(fields.get("text"), Section):
+            item.section, item.at = fields["text"], i
+            shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]
+            item.view = View({**item.view.fields, "content": shown}, item.view.shape)
+        else:
+            others += 1
+    return others
 
 
 def _id(value: object, key: str) -> str | None:

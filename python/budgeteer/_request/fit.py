@@ -1,0 +1,422 @@
+"""Fits a request into the window of its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, Literal, TypeAlias, get_args
+
+from budgeteer import _validate
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.limits import ModelLimits, model_limits
+from budgeteer._messages.frames import Frame, frame_of
+from budgeteer._messages.messages import Counter, Message, MessageCosts, chosen, model_name
+from budgeteer._messages.turn import MARKER
+from budgeteer._request.history import History, history_of
+from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
+from budgeteer._request.read import Reading, read_request
+from budgeteer._request.result import (
+    FittedRequest,
+    RequestChange,
+    RequestReport,
+    SectionName,
+    SectionTokens,
+)
+from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, level, mask
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+
+Sacrifice: TypeAlias = Literal["mask_results", "cut_results", "history", "chunks"]
+SACRIFICES: tuple[Sacrifice, ...] = get_args(Sacrifice)
+
+_REASONS = {
+    "orphan": "its call is missing",
+    "turn": "an old turn of the history",
+    "masked": "an old tool result",
+    "cut": "a large tool result",
+    "chunks": "no room for more chunks",
+    "empty": "no chunk fits",
+}
+
+
+def fit_request(
+    request: Message,
+    *,
+    model: str | ModelLimits | None = None,
+    context_window: int | None = None,
+    max_output_tokens: int | None = None,
+    counter: Counter | None = None,
+    order: Sequence[Sacrifice] = SACRIFICES,
+) -> FittedRequest:
+    r"""
+    Return a request of the same shape that fits into the window, and what was changed.
+
+    A request is the keyword arguments as they are sent to OpenAI's chat completions
+    (``messages``) or Responses (``input``), to Anthropic (``messages``) or to Gemini
+    (``contents``). Messages may be mappings, objects of these packages, and messages of LangChain
+    or LlamaIndex. Everything in it is counted: messages and what the chat template of the
+    model's family writes around them, tools, the schema of the answer, images, audio and
+    documents. `RequestReport.sections` says by which rule.
+
+    While the request is too large, this is done, in this order:
+
+    - ``mask_results``: old tool results give way to a line that says how long they were, oldest
+      first. Those of the newest round stay.
+    - ``cut_results``: the largest tool results lose their middle, down to 256 tokens.
+    - ``history``: whole turns are left out, oldest first, then the older rounds of calls and
+      results in the newest turn.
+    - ``chunks``: sections of retrieved chunks get less room, the last one first.
+
+    At the end tool results are cut further, or get back what is free. The system messages, the
+    newest message of the user and the newest round always stay, and no call is separated from
+    its results. A result whose call is missing is left out, as every provider refuses it.
+
+    Where a content or the ``text`` of a part should be retrieved chunks, put a `Section` with
+    *query* and *chunks* there. It is packed into its ``max_tokens``, or what is left.
+
+    A request that fits comes back as it is, so fitting twice changes nothing. Nothing that is
+    given is changed.
+
+    Args:
+        request: The request.
+        model: The model, or its limits, for its window and counter. None takes the ``model`` of
+            the request.
+        context_window: The tokens of input and answer together, from 0 on. None takes the
+            model's, with its limit of the input.
+        max_output_tokens: The tokens to reserve for the answer. None takes what the request
+            states, 0 if it states nothing.
+        counter: Counts the texts, as for `count_messages`. None takes the model's.
+        order: What may be sacrificed, in this order; what is not in it stays. All four by default.
+
+    Raises:
+        BudgetExhaustedError: What must stay does not fit; the message has the arithmetic.
+        InvalidArgumentError: An argument has a wrong type or is out of range, something in the
+            request is not of a known shape, or it refers to messages that only the provider has.
+            Or neither a model nor a window is given.
+        CounterError: As for `get_counter` and `TokenCounter.count`.
+
+    Examples:
+        >>> call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        >>> request = {
+        ...     "model": "gpt-4o",
+        ...     "messages": [
+        ...         {"role": "system", "content": "Be brief."},
+        ...         {"role": "user", "content": "What does the log say?"},
+        ...         {"role": "assistant", "content": None, "tool_calls": [call]},
+        ...         {"role": "tool", "tool_call_id": "a", "content": "Started. " * 500},
+        ...         {"role": "assistant", "content": "That it started."},
+        ...         {"role": "user", "content": "How often?"},
+        ...     ],
+        ... }
+        >>> fitted = fit_request(request, context_window=100)
+        >>> fitted.request["messages"][3]["content"]
+        '[tool result of 1001 tokens left out]'
+        >>> fitted.total_tokens, [change.place for change in fitted.report.changes]
+        (59, ['messages[3]'])
+        >>> fit_request(fitted.request, context_window=100).request is fitted.request
+        True
+
+    """
+    reading = read_request(request)
+    given = reading.request.get("model") if model is None else model
+    name = model_name(given)
+    steps = _steps(order)
+    counting = chosen(counter, given)
+    work = _Work(reading, name, counting)
+    work.limit(given, context_window, max_output_tokens)
+    if not work.is_changed and work.total <= work.most:
+        return work.answer(request)
+    return work.fit(steps)
+
+
+def _steps(order: Sequence[Sacrifice]) -> Sequence[Sacrifice]:
+    steps = _validate.batch("order", order)
+    for i, step in enumerate(steps):
+        _validate.choice(f"order[{i}]", step, SACRIFICES)
+        if step in steps[:i]:
+            raise InvalidArgumentError(f"order[{i}] repeats {step!r}")
+    return steps
+
+
+class _Work:
+    """One request under way."""
+
+    def __init__(self, reading: Reading, name: str, counter: TokenCounter) -> None:
+        """Count all that it has."""
+        self.reading, self.counter = reading, counter
+        self.frame: Frame = frame_of(name)
+        count = counter.count
+        self.costs = MessageCosts(count, name, self.frame)
+        system: Mapping[str, Any] | None = _system(reading)
+        self.system = 0 if system is None else self.costs.of("system", system)
+        self.entries = [Entry(item, self.costs, counter) for item in reading.items]
+        joins = reading.provider == "openai_responses"
+        self.history: History = history_of(reading.items, joins)
+        for i in self.history.orphans:
+            self.entries[i].gone = "orphan"
+        has_system = system is not None or any(item.is_system for item in reading.items)
+        self.tools: Cost = tool_cost(reading, reading.tools, count, self.frame, has_system)
+        self.schema: Cost = schema_cost(reading, count)
+        self.around = self._around(count) if self.entries or system is not None else 0
+        self.before = self.fixed + sum(entry.before for entry in self.entries)
+        self.is_changed = bool(self.history.orphans) or any(
+            item.section is not None for item in reading.items
+        )
+
+    def _around(self, count: Callable[[str], int]) -> int:
+        frame = self.frame
+        texts = [text for text in (frame.prelude, frame.reply_text) if text]
+        return frame.start + frame.reply + sum(map(count, texts))
+
+    @property
+    def fixed(self) -> int:
+        """The tokens of all that is not messages."""
+        return self.system + self.tools.tokens + self.schema.tokens + self.around
+
+    @property
+    def total(self) -> int:
+        return self.fixed + sum(entry.tokens for entry in self.entries)
+
+    def limit(
+        self,
+        model: str | ModelLimits | None,
+        context_window: int | None,
+        max_output_tokens: int | None,
+    ) -> None:
+        """Read the window and what is reserved of it."""
+        output = max_output_tokens
+        if output is not None:
+            output = _validate.tokens("max_output_tokens", output)
+        self.reasoning, self.reply = answer_costs(self.reading, output)
+        reserved = self.reasoning.tokens + self.reply.tokens
+        if context_window is not None:
+            self.window = _validate.tokens("context_window", context_window)
+            self.most = self.window - reserved
+        elif model is None:
+            raise InvalidArgumentError(
+                "the window is not known: give model, context_window, or a request with 'model'"
+            )
+        else:
+            limits = model_limits(model)
+            self.window = limits.context_window
+            self.most = min(limits.max_input_tokens, self.window - reserved)
+
+    def fit(self, steps: Sequence[Sacrifice]) -> FittedRequest:
+        """Sacrifice what the steps allow until it fits."""
+        self._pack_chunks()
+        for step in steps:
+            over = self.total - self.most
+            if over <= 0:
+                break
+            getattr(self, f"_{step}")(over)
+        results = self._open_results() if "cut_results" in steps else []
+        over = self.total - self.most
+        if over > 0 and results:
+            most = level(results, over, self.counter.count(MARKER))
+            for result in results:
+                result.tokens = min(result.tokens, most)
+        if self.total > self.most:
+            raise self._exhausted()
+        if any(result.tokens < result.before for result in results):
+            # What was planned is the most that is cut: history that went may have left room.
+            room = self.most - self.total + sum(result.tokens for result in results)
+            cut(results, room, self.counter)
+            if self.total > self.most:  # a function that counts the same text differently
+                raise self._exhausted()
+        return self.answer(self._made())
+
+    def _pack_chunks(self) -> None:
+        """Give sections of chunks what they ask for, as far as what must stay leaves room."""
+        waiting = [entry for entry in self.entries if entry.item.section is not None]
+        if not waiting:
+            return
+        optional = {i for group in self.history.groups for i in group}
+        needed = self.fixed + sum(
+            entry.fixed for i, entry in enumerate(self.entries) if i not in optional
+        )
+        for entry in waiting:
+            entry.pack(max(0, self.most - needed), self.counter)
+            entry.chunk_before = entry.chunk_tokens
+            needed += entry.chunk_tokens
+            if not entry.chunks:
+                self._leave_empty(entry)
+        self.before = self.fixed + sum(entry.before for entry in self.entries)
+
+    def _leave_empty(self, entry: Entry) -> None:
+        """Leave out a message that is nothing but a section without chunks."""
+        content = entry.item.view.fields.get("content")
+        if entry.item.at is None or not isinstance(content, (list, tuple)) or len(content) == 1:
+            entry.gone = "empty"
+
+    def _mask_results(self, over: int) -> None:
+        for i, entry in enumerate(self.entries):
+            if i in self.history.newest or entry.gone is not None:
+                continue
+            for result in entry.results:
+                if over <= 0:
+                    return
+                line = mask(result.before)
+                tokens = self.counter.count(line)
+                if tokens < result.tokens:
+                    over -= result.tokens - tokens
+                    result.masked, result.tokens = line, tokens
+
+    def _open_results(self) -> list[Result]:
+        """Return the tool results that may be cut."""
+        return [r for entry in alive(self.entries) for r in entry.results if r.masked is None]
+
+    def _cut_results(self, over: int) -> None:
+        results = self._open_results()
+        most = level(results, over, LEAST_CUT)
+        for result in results:
+            result.tokens = min(result.tokens, most)
+
+    def _history(self, over: int) -> None:
+        for group in self.history.groups:
+            if over <= 0:
+                return
+            for i in group:
+                over -= self.entries[i].tokens
+                self.entries[i].gone = "turn"
+
+    def _chunks(self, over: int) -> None:
+        for entry in reversed(self.entries):
+            section = entry.item.section
+            if section is None or entry.gone is not None or over <= 0:
+                continue
+            before = entry.tokens
+            room = max(section.min_tokens, entry.chunk_tokens - over)
+            if room < entry.chunk_tokens:
+                entry.pack(room, self.counter)
+                if not entry.chunks:
+                    self._leave_empty(entry)
+            over -= before - entry.tokens
+
+    def _made(self) -> Message:
+        """Return a copy of the request with what stays."""
+        for entry in alive(self.entries):
+            for result in entry.results:
+                result.text = result.masked if result.masked is not None else result.text
+        made = [entry.made() for entry in alive(self.entries)]
+        key = self.reading.key
+        given = self.reading.request[key]
+        if isinstance(given, (list, tuple)):
+            if len(made) == len(given) and all(a is b for a, b in zip(made, given, strict=True)):
+                return self.reading.request
+        elif made == [given]:
+            return self.reading.request
+        new = tuple(made) if isinstance(given, tuple) else made
+        if isinstance(self.reading.request, dict):
+            request: dict[str, Any] = copy(self.reading.request)
+            request[key] = new
+            return request
+        return {**self.reading.request, key: new}
+
+    def answer(self, request: Message) -> FittedRequest:
+        """Return the request with its report."""
+        changes: list[RequestChange] = []
+        for entry in self.entries:
+            _add_changes(changes, entry)
+        is_by_rule = all(
+            cost.basis == "published rule" for cost in (self.frame, self.tools, self.schema)
+        )
+        report = RequestReport(
+            provider=self.reading.provider,
+            context_window=self.window,
+            max_input_tokens=max(0, self.most),
+            sections=self._sections(),
+            changes=changes,
+            is_exact=self.counter.is_exact and self.costs.is_exact and is_by_rule,
+        )
+        return FittedRequest(request, report, self.total)
+
+    def _sections(self) -> dict[SectionName, SectionTokens]:
+        frame = self.frame
+        before = dict.fromkeys(("system", "history", "tool_results", "chunks", "media"), 0)
+        now = dict(before)
+        for entry in self.entries:
+            name = "system" if entry.item.is_system else "history"
+            results = sum(result.before for result in entry.results)
+            parts = (entry.fixed - entry.media, results, entry.chunk_before, entry.media)
+            names = (name, "tool_results", "chunks", "media")
+            for key, tokens in zip(names, parts, strict=True):
+                before[key] += tokens
+            if entry.gone is None:
+                parts = (parts[0], entry.result_tokens, entry.chunk_tokens, entry.media)
+                for key, tokens in zip(names, parts, strict=True):
+                    now[key] += tokens
+        for found in (before, now):
+            found["system"] += self.system
+            found["history"] += self.around
+        source = f"{frame.source}; texts: {self.counter.source}"
+        media = "bound" if self.costs.has_bound else "published rule"
+        rules: dict[str, tuple[Any, str]] = {
+            "system": (frame.basis, source),
+            "history": (frame.basis, source),
+            "tool_results": (frame.basis, f"texts: {self.counter.source}"),
+            "chunks": (frame.basis, f"texts: {self.counter.source}"),
+            "media": (media, "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)"),
+        }
+        costs = {
+            "tools": self.tools,
+            "schema": self.schema,
+            "reasoning": self.reasoning,
+            "reply": self.reply,
+        }
+        order: Sequence[SectionName] = get_args(SectionName)
+        return {
+            name: SectionTokens(costs[name].tokens, *costs[name])
+            if name in costs
+            else SectionTokens(before[name], now[name], *rules[name])
+            for name in order
+        }
+
+    def _exhausted(self) -> BudgetExhaustedError:
+        reserved = self.reasoning.tokens + self.reply.tokens
+        stays = sum(entry.tokens for entry in self.entries)
+        parts = (
+            (reserved, "the answer"),
+            (self.system + self.around, "instructions and frames"),
+            (self.tools.tokens, "tools"),
+            (self.schema.tokens, "the schema"),
+            (stays, "the messages that must stay"),
+        )
+        shown = " - ".join(f"{tokens} for {name}" for tokens, name in parts if tokens)
+        left = self.window - sum(tokens for tokens, _ in parts)
+        tail = "" if left < 0 else f", and the input may have {self.most}"
+        return BudgetExhaustedError(
+            f"the request does not fit: context_window {self.window} - {shown} = {left}{tail}"
+        )
+
+
+def _system(reading: Reading) -> Mapping[str, Any] | None:
+    """Return the instructions beside the messages as a message."""
+    found = reading.system
+    if found is None:
+        return None
+    if reading.provider != "gemini":
+        return {"role": "system", "content": found}
+    from budgeteer._messages.views import view_of
+
+    parts = found if isinstance(found, (list, tuple)) else [found]
+    if len(parts) == 1 and not isinstance(parts[0], str):
+        view = view_of(parts[0])
+        if view is not None:
+            return {**view.fields, "role": "system"}
+    shown = view_of({"role": "system", "parts": [*parts]})
+    return None if shown is None else shown.fields
+
+
+def _add_changes(changes: list[RequestChange], entry: Entry) -> None:
+    """Add what became of one message."""
+    place = entry.item.place
+    if entry.gone is not None:
+        changes.append(RequestChange(place, "left_out", _REASONS[entry.gone], entry.before, 0))
+        return
+    for result in entry.results:
+        if result.text is not None:
+            action: Literal["masked", "cut"] = "cut" if result.masked is None else "masked"
+            numbers = result.before, result.tokens
+            changes.append(RequestChange(place, action, _REASONS[action], *numbers))
+    if entry.chunk_tokens < entry.chunk_before:
+        numbers = entry.chunk_before, entry.chunk_tokens
+        changes.append(RequestChange(place, "cut", _REASONS["chunks"], *numbers))
