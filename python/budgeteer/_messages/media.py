@@ -78,9 +78,7 @@ def image_cost(where: str, part: Mapping[str, Any], model: str) -> tuple[int, Ru
     return tokens, "published rule" if is_known else "bound"
 
 
-def file_cost(
-    named: str, part: Mapping[str, Any], model: str
-) -> tuple[int, Rule] | None:
+def file_cost(named: str, part: Mapping[str, Any], model: str) -> tuple[int, Rule] | None:
     """
     Return the tokens of audio or a PDF whose length is in its data; None for anything else.
 

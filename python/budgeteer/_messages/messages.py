@@ -9,7 +9,7 @@ to Anthropic's shapes, as Anthropic publishes no rules.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
@@ -218,7 +218,7 @@ class MessageCosts:
             elif type(value) is str:
                 total += count(value)
             elif value is not None:
-                total += sum(map(count, _texts(f"{where}[{key!r:.80}]", value)))
+                total += _tokens(f"{where}[{key!r:.80}]", value, count)
         return total
 
     def _content(
@@ -275,7 +275,7 @@ class MessageCosts:
         named = " ".join(map(str, part)) if kind is None else kind
         if kind == "document" and _has_text(part):
             self.is_exact = False
-            return sum(map(count, _texts(where, part)))
+            return _tokens(where, part, count)
         found = file_cost(named, part, self._model)
         if found is not None:
             self.is_exact &= found[1] == "published rule"
@@ -377,19 +377,21 @@ def role_of(where: str, message: Mapping[str, Any]) -> str:
     return _validate.text(f"{where}['role']", message.get("role"))
 
 
-def _texts(where: str, value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every text in a value; numbers and truth values as their JSON."""
+def _tokens(where: str, value: Any, count: Callable[[str], int], depth: int = 0) -> int:
+    """Return the tokens of every text in a value; numbers and truth values count as JSON."""
     if isinstance(value, str):
-        yield value
-    elif value is not None:
-        items = value if isinstance(value, (list, tuple)) else fields_of(value)
-        if items is None:
-            yield as_json(where, value)
-            return
-        if depth > _DEEPEST:
-            raise InvalidArgumentError(f"{where} is nested deeper than {_DEEPEST}")
-        for item in items.values() if isinstance(items, Mapping) else items:
-            yield from _texts(where, item, depth + 1)
+        return count(value)
+    if value is None:
+        return 0
+    items = value if isinstance(value, (dict, list, tuple)) else fields_of(value)
+    if items is None:
+        return count(as_json(where, value))
+    if depth > _DEEPEST:
+        raise InvalidArgumentError(f"{where} is nested deeper than {_DEEPEST}")
+    total = 0
+    for item in items.values() if isinstance(items, Mapping) else items:
+        total += count(item) if type(item) is str else _tokens(where, item, count, depth + 1)
+    return total
 
 
 def as_json(where: str, value: object) -> str:

@@ -203,25 +203,18 @@ class _Work:
     def fit(self, steps: Sequence[Sacrifice]) -> FittedRequest:
         """Sacrifice what the steps allow until it fits."""
         self._pack_chunks()
-        for step in steps:
-            over = self.total - self.most
-            if over <= 0:
-                break
-            getattr(self, f"_{step}")(over)
-        results = self._open_results() if "cut_results" in steps else []
         over = self.total - self.most
+        for step in steps:
+            if over > 0:
+                over = getattr(self, f"_{step}")(over)
+        results = self._open_results() if "cut_results" in steps else []
         if over > 0 and results:
-            most = level(results, over, self.counter.count(MARKER))
-            for result in results:
-                result.tokens = min(result.tokens, most)
+            over = self._lower(results, over, self.counter.count(MARKER))
+        if over <= 0 and any(result.tokens < result.before for result in results):
+            # What was planned is the most that is cut: history that went may have left room.
+            cut(results, sum(result.tokens for result in results) - over, self.counter)
         if self.total > self.most:
             raise self._exhausted()
-        if any(result.tokens < result.before for result in results):
-            # What was planned is the most that is cut: history that went may have left room.
-            room = self.most - self.total + sum(result.tokens for result in results)
-            cut(results, room, self.counter)
-            if self.total > self.most:  # a function that counts the same text differently
-                raise self._exhausted()
         return self.answer(self._made())
 
     def _pack_chunks(self) -> None:
@@ -247,38 +240,48 @@ class _Work:
         if entry.item.at is None or not isinstance(content, (list, tuple)) or len(content) == 1:
             entry.gone = "empty"
 
-    def _mask_results(self, over: int) -> None:
+    def _mask_results(self, over: int) -> int:
+        """Mask old tool results, and return how many tokens are still too many, as all steps."""
         for i, entry in enumerate(self.entries):
             if i in self.history.newest or entry.gone is not None:
                 continue
             for result in entry.results:
                 if over <= 0:
-                    return
+                    return over
                 line = mask(result.before)
                 tokens = self.counter.count(line)
                 if tokens < result.tokens:
                     over -= result.tokens - tokens
                     result.masked, result.tokens = line, tokens
+        return over
 
     def _open_results(self) -> list[Result]:
         """Return the tool results that may be cut."""
         return [r for entry in alive(self.entries) for r in entry.results if r.masked is None]
 
-    def _cut_results(self, over: int) -> None:
-        results = self._open_results()
-        most = level(results, over, LEAST_CUT)
-        for result in results:
-            result.tokens = min(result.tokens, most)
+    def _cut_results(self, over: int) -> int:
+        return self._lower(self._open_results(), over, LEAST_CUT)
 
-    def _history(self, over: int) -> None:
+    @staticmethod
+    def _lower(results: Sequence[Result], over: int, floor: int) -> int:
+        """Plan to cut the largest results, to no fewer than *floor* tokens."""
+        most = level(results, over, floor)
+        for result in results:
+            if result.tokens > most:
+                over -= result.tokens - most
+                result.tokens = most
+        return over
+
+    def _history(self, over: int) -> int:
         for group in self.history.groups:
             if over <= 0:
-                return
+                break
             for i in group:
                 over -= self.entries[i].tokens
                 self.entries[i].gone = "turn"
+        return over
 
-    def _chunks(self, over: int) -> None:
+    def _chunks(self, over: int) -> int:
         for entry in reversed(self.entries):
             section = entry.item.section
             if section is None or entry.gone is not None or over <= 0:
@@ -290,6 +293,7 @@ class _Work:
                 if not entry.chunks:
                     self._leave_empty(entry)
             over -= before - entry.tokens
+        return over
 
     def _made(self) -> Message:
         """Return a copy of the request with what stays."""
@@ -315,7 +319,8 @@ class _Work:
         """Return the request with its report."""
         changes: list[RequestChange] = []
         for entry in self.entries:
-            _add_changes(changes, entry)
+            if entry.gone is not None or entry.results or entry.chunks is not None:
+                _add_changes(changes, entry)
         is_by_rule = all(
             cost.basis == "published rule" for cost in (self.frame, self.tools, self.schema)
         )
@@ -335,6 +340,10 @@ class _Work:
         now = dict(before)
         for entry in self.entries:
             name = "system" if entry.item.is_system else "history"
+            if not (entry.results or entry.media or entry.chunk_before):
+                before[name] += entry.fixed
+                now[name] += entry.fixed if entry.gone is None else 0
+                continue
             results = sum(result.before for result in entry.results)
             parts = (entry.fixed - entry.media, results, entry.chunk_before, entry.media)
             names = (name, "tool_results", "chunks", "media")

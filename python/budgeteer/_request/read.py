@@ -51,8 +51,8 @@ class Item:
     view: View
     is_system: bool = False
     is_user: bool = False
-    calls: list[str | None] = field(default_factory=list)
-    results: list[str | None] = field(default_factory=list)
+    calls: Sequence[str | None] = ()
+    results: Sequence[str | None] = ()
     asks: bool = False
     section: Section | None = None
     at: int | None = None
@@ -165,6 +165,13 @@ def _has_openai_tools(tools: Sequence[Any]) -> bool:
 
 def read_item(place: str, value: Any, key: str = "messages") -> Item:
     """Return a message or item with what is in it."""
+    if type(value) is dict and len(value) == 2:
+        role, content = value.get("role"), value.get("content")
+        if type(content) is str and type(role) is str and role not in RESULT_ROLES:
+            is_user = role == "user"  # most messages are like this
+            return Item(
+                place, value, View(value, "chat"), role in SYSTEM_ROLES, is_user, asks=is_user
+            )
     view = _view(value, key)
     if view is None:
         view = View(mapping(place, value), "chat")
@@ -176,15 +183,14 @@ def read_item(place: str, value: Any, key: str = "messages") -> Item:
     item.is_system = role in SYSTEM_ROLES
     item.is_user = role == "user"
     content = fields.get("content")
-    if type(content) is str and role in ("user", "system", "assistant") and len(fields) == 2:
-        item.asks = item.is_user  # most messages are like this
-        return item
-    item.calls = [_id(call, "id") for call in fields.get("tool_calls") or ()]
+    calls = [_id(call, "id") for call in fields.get("tool_calls") or ()]
     if fields.get("function_call") is not None:
-        item.calls.append(None)
-    if role in RESULT_ROLES:
-        item.results = [_id(fields, "tool_call_id")]
-    others = _read_parts(item, content) if isinstance(content, (list, tuple)) else 1
+        calls.append(None)
+    results = [_id(fields, "tool_call_id")] if role in RESULT_ROLES else []
+    item.calls, item.results = calls, results
+    others = 1
+    if isinstance(content, (list, tuple)):
+        others = _read_parts(item, content, calls, results)
     if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
         item.section, others = value["content"], 0
     item.asks = item.is_user and content is not None and others > 0
@@ -199,16 +205,18 @@ def _view(value: Any, key: str) -> View | None:
     return view_of(value)
 
 
-def _read_parts(item: Item, content: Sequence[Any]) -> int:
+def _read_parts(
+    item: Item, content: Sequence[Any], calls: list[str | None], results: list[str | None]
+) -> int:
     """Read the parts of a message, and return how many are neither calls, results nor chunks."""
     others = 0
     for i, part in enumerate(content):
         fields = part if type(part) is dict else fields_of(part) or {}
         kind = fields.get("type")
         if kind == "tool_use":
-            item.calls.append(_id(fields, "id"))
+            calls.append(_id(fields, "id"))
         elif kind == "tool_result":
-            item.results.append(_id(fields, "tool_use_id"))
+            results.append(_id(fields, "tool_use_id"))
         elif isinstance(fields.get("text"), Section):
             item.section, item.at = fields["text"], i
             shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]

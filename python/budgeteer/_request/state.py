@@ -94,6 +94,8 @@ class Entry:
 
     @property
     def before(self) -> int:
+        if not self.results:  # as of most messages
+            return self.fixed + self.chunk_before
         return self.fixed + self.chunk_before + sum(result.before for result in self.results)
 
     @property
@@ -101,7 +103,8 @@ class Entry:
         """The tokens that are planned for it, 0 if it is left out."""
         if self.gone is not None:
             return 0
-        return self.fixed + self.chunk_tokens + self.result_tokens
+        tokens = self.fixed + self.chunk_tokens
+        return tokens + self.result_tokens if self.results else tokens
 
     def pack(self, room: int, counter: TokenCounter) -> None:
         """Pack the chunks of its section into *room* tokens."""
@@ -113,6 +116,8 @@ class Entry:
     def made(self) -> Any:
         """Return the message as it is sent: the caller's own object if nothing is changed."""
         value, view = self.item.value, self.item.view
+        if self.chunks is None and not self.results:
+            return value
         for result in self.results:
             if result.text is not None:
                 value = with_text(value, view, result.slot.path, result.text)
