@@ -227,8 +227,11 @@ class _Work:
             entry.fixed for i, entry in enumerate(self.entries) if i not in optional
         )
         for entry in waiting:
-            entry.pack(max(0, self.most - needed), self.counter)
+            room = max(0, self.most - needed)
+            entry.pack(max(0, self.most), self.counter)
             entry.chunk_before = entry.chunk_tokens
+            if entry.chunk_tokens > room:
+                entry.pack(room, self.counter)
             needed += entry.chunk_tokens
             if not entry.chunks:
                 self._leave_empty(entry)
