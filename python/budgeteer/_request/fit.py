@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
+from budgeteer._layout.select import fitting, ranked, tool_name
 from budgeteer._messages.frames import Frame, frame_of
 from budgeteer._messages.messages import Counter, Message, MessageCosts, chosen, model_name
 from budgeteer._messages.turn import MARKER
@@ -35,6 +36,7 @@ _REASONS = {
     "cut": "a large tool result",
     "chunks": "no room for more chunks",
     "empty": "no chunk fits",
+    "tool": "other tools match the query better",
 }
 
 
@@ -71,7 +73,10 @@ def fit_request(
     its results. A result whose call is missing is left out, as every provider refuses it.
 
     Where a content or the ``text`` of a part should be retrieved chunks, put a `Section` with
-    *query* and *chunks* there. It is packed into its ``max_tokens``, or what is left.
+    *query* and *chunks* there. It is packed into its ``max_tokens``, or what is left. Where tools
+    may be too many, put ``Section(name, tools, select="bm25", query=...)`` in the place of
+    ``tools``: those of *keep* always stay, and the best others that its ``max_tokens``, and what
+    must stay, leave room for.
 
     A request that fits comes back as it is, so fitting twice changes nothing. Nothing that is
     given is changed.
@@ -153,14 +158,21 @@ class _Work:
         self.history: History = history_of(reading.items, joins)
         for i in self.history.orphans:
             self.entries[i].gone = "orphan"
-        has_system = system is not None or any(item.is_system for item in reading.items)
-        self.tools: Cost = tool_cost(reading, reading.tools, count, self.frame, has_system)
+        self.has_system = system is not None or any(item.is_system for item in reading.items)
+        self.chosen: Sequence[int] = range(len(reading.tools))
+        self.tools: Cost = self._tool_cost(self.chosen)
+        self.tools_before = self.tools.tokens
         self.schema: Cost = schema_cost(reading, count)
         self.around = self._around(count) if self.entries or system is not None else 0
-        self.before = self.fixed + sum(entry.before for entry in self.entries)
-        self.is_changed = bool(self.history.orphans) or any(
+        self.is_changed = bool(self.history.orphans or reading.section) or any(
             item.section is not None for item in reading.items
         )
+
+    def _tool_cost(self, places: Sequence[int]) -> Cost:
+        """Return the cost of the tools at these places."""
+        reading = self.reading
+        tools = [reading.tools[i] for i in places]
+        return tool_cost(reading, tools, self.counter.count, self.frame, self.has_system)
 
     def _around(self, count: Callable[[str], int]) -> int:
         frame = self.frame
@@ -202,6 +214,7 @@ class _Work:
 
     def fit(self, steps: Sequence[Sacrifice]) -> FittedRequest:
         """Sacrifice what the steps allow until it fits."""
+        self._select_tools()
         self._pack_chunks()
         over = self.total - self.most
         for step in steps:
@@ -216,6 +229,33 @@ class _Work:
         if self.total > self.most:
             raise self._exhausted()
         return self.answer(self._made())
+
+    def _select_tools(self) -> None:
+        """Choose among the tools, as far as what must stay leaves room."""
+        section, tools = self.reading.section, self.reading.tools
+        if section is None:
+            return
+        optional = {i for group in self.history.groups for i in group}
+        needed = (
+            self.fixed
+            - self.tools.tokens
+            + sum(
+                entry.fixed + sum(min(result.tokens, LEAST_CUT) for result in entry.results)
+                for i, entry in enumerate(self.entries)
+                if i not in optional and entry.gone is None
+            )
+        )
+        room = self.most - needed
+        if section.max_tokens is not None:
+            room = min(room, section.max_tokens)
+        if self.tools.tokens <= room:
+            return
+        where = "request['tools']"
+        kept = [i for i, tool in enumerate(tools) if tool_name(where, tool) in section.keep]
+        room = max(room, self._tool_cost(kept).tokens)
+        order = ranked(where, tools, section.query or "", section.keep)
+        self.chosen = fitting(order, lambda places: self._tool_cost(places).tokens <= room)
+        self.tools = self._tool_cost(self.chosen)
 
     def _pack_chunks(self) -> None:
         """Give sections of chunks what they ask for, as far as what must stay leaves room."""
@@ -235,7 +275,6 @@ class _Work:
             needed += entry.chunk_tokens
             if not entry.chunks:
                 self._leave_empty(entry)
-        self.before = self.fixed + sum(entry.before for entry in self.entries)
 
     def _leave_empty(self, entry: Entry) -> None:
         """Leave out a message that is nothing but a section without chunks."""
@@ -306,21 +345,29 @@ class _Work:
         made = [entry.made() for entry in alive(self.entries)]
         key = self.reading.key
         given = self.reading.request[key]
-        if isinstance(given, (list, tuple)):
-            if len(made) == len(given) and all(a is b for a, b in zip(made, given, strict=True)):
-                return self.reading.request
-        elif made == [given]:
+        changed: dict[str, Any] = {}
+        if self.reading.section is not None:
+            changed["tools"] = [self.reading.tools[i] for i in self.chosen]
+        items = given if isinstance(given, (list, tuple)) else [given]
+        if len(made) != len(items) or any(a is not b for a, b in zip(made, items, strict=True)):
+            changed[key] = tuple(made) if isinstance(given, tuple) else made
+        if not changed:
             return self.reading.request
-        new = tuple(made) if isinstance(given, tuple) else made
         if isinstance(self.reading.request, dict):
             request: dict[str, Any] = copy(self.reading.request)
-            request[key] = new
+            request.update(changed)
             return request
-        return {**self.reading.request, key: new}
+        return {**self.reading.request, **changed}
 
     def answer(self, request: Message) -> FittedRequest:
         """Return the request with its report."""
         changes: list[RequestChange] = []
+        if len(self.chosen) < len(self.reading.tools):
+            left = [i for i in range(len(self.reading.tools)) if i not in self.chosen]
+            changes += [
+                RequestChange(f"tools[{i}]", "left_out", _REASONS["tool"], self._alone(i), 0)
+                for i in left
+            ]
         for entry in self.entries:
             if entry.gone is not None or entry.results or entry.chunks is not None:
                 _add_changes(changes, entry)
@@ -336,6 +383,10 @@ class _Work:
             is_exact=self.counter.is_exact and self.costs.is_exact and is_by_rule,
         )
         return FittedRequest(request, report, self.total)
+
+    def _alone(self, place: int) -> int:
+        """Return the tokens of one tool without those that any tools cost."""
+        return self._tool_cost([place]).tokens
 
     def _sections(self) -> dict[SectionName, SectionTokens]:
         frame = self.frame
@@ -376,7 +427,9 @@ class _Work:
         }
         order: Sequence[SectionName] = get_args(SectionName)
         return {
-            name: SectionTokens(costs[name].tokens, *costs[name])
+            name: SectionTokens(
+                self.tools_before if name == "tools" else costs[name].tokens, *costs[name]
+            )
             if name in costs
             else SectionTokens(before[name], now[name], *rules[name])
             for name in order

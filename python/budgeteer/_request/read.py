@@ -70,6 +70,7 @@ class Reading:
         items: Its messages.
         system: Its instructions beside the messages, None without.
         tools: Its tools.
+        section: The section that selects among them, None without.
 
     """
 
@@ -79,6 +80,7 @@ class Reading:
     items: list[Item]
     system: object = None
     tools: Sequence[Any] = ()
+    section: Section | None = None
     _places: list[Mapping[str, Any]] = field(default_factory=list)
 
     def option(self, *names: str) -> Any:
@@ -131,11 +133,22 @@ def read_request(request: object) -> Reading:
         *(("instructions",) if key == "input" else ()),
         *(("system",) if key == "messages" else ()),
     )
-    tools = reading.option("tools", "functions")
-    reading.tools = () if tools is None else _validate.batch("request['tools']", tools)
+    _read_tools(reading)
     if key == "messages" and _is_anthropic(reading):
         reading.provider = "anthropic"
     return reading
+
+
+def _read_tools(reading: Reading) -> None:
+    tools = reading.option("tools", "functions")
+    if isinstance(tools, Section):
+        if tools.select is None or reading.request.get("tools") is not tools:
+            raise InvalidArgumentError(
+                "a section in the place of a request's tools needs content and select, and a "
+                "request with 'tools' of its own, as Gemini's has not"
+            )
+        reading.section, tools = tools, tools.content
+    reading.tools = () if tools is None else _validate.batch("request['tools']", tools)
 
 
 def _listed(found: Sequence[str]) -> str:

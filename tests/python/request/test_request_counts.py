@@ -360,3 +360,41 @@ def test_refused(request_, options, message):
     with pytest.raises(InvalidArgumentError) as caught:
         fit_request(request_, **{"context_window": 99, "counter": "words", **options})
     assert message in str(caught.value)
+
+
+def test_tools_are_selected():
+    """A section in the place of tools keeps the best that fit, and those that must stay."""
+    names = ("read_file", "send_mail", "weather", "make_invoice")
+    tools = [
+        {"type": "function", "function": {"name": name, "description": f"Do {name}. " * 9}}
+        for name in names
+    ]
+    base = {"model": "gpt-4o", "messages": MESSAGES}
+    for most in range(40, 220, 20):
+        section = Section(
+            *("tools", tools), select="bm25", query="the weather", keep=["send_mail"],
+            max_tokens=most,
+        )  # fmt: skip
+        made = fit_request({**base, "tools": section})
+        chosen = made.request["tools"]
+        counted = count_tools(chosen, has_system_message=True)
+        assert counted == made.report.sections["tools"].tokens
+        least = count_tools(tools[1:2], has_system_message=True)
+        assert counted <= max(most, least)
+        assert tools[1] in chosen
+        assert tools[2] in chosen or len(chosen) == 1
+        gone = [f"tools[{i}]" for i, tool in enumerate(tools) if tool not in chosen]
+        assert gone == [change.place for change in made.report.changes]
+        again = fit_request(made.request)
+        assert again.request is made.request
+    section = Section("tools", tools, select="bm25", query="bill")
+    request = {**base, "messages": MESSAGES[-1:], "tools": section}
+    whole = fit_request(request).total_tokens
+    narrow = fit_request(request, context_window=whole - 1)
+    assert narrow.total_tokens < whole
+    assert 0 < len(narrow.request["tools"]) < 4
+    old = {**request, "messages": [*MESSAGES[1:3] * 9, MESSAGES[3]]}
+    kept = fit_request(old, context_window=whole)
+    assert 4 == len(kept.request["tools"])
+    with pytest.raises(InvalidArgumentError, match="needs content and select"):
+        fit_request({"contents": "a", "config": {"tools": section}}, context_window=99)
