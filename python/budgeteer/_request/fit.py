@@ -24,6 +24,7 @@ from budgeteer._request.result import (
     SectionTokens,
 )
 from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, level, mask
+from budgeteer._request.template import SOURCE, ChatTemplate
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
 Sacrifice: TypeAlias = Literal["mask_results", "cut_results", "history", "chunks"]
@@ -48,6 +49,7 @@ def fit_request(
     max_output_tokens: int | None = None,
     counter: Counter | None = None,
     order: Sequence[Sacrifice] = SACRIFICES,
+    template: str | None = None,
 ) -> FittedRequest:
     r"""
     Return a request of the same shape that fits into the window, and what was changed.
@@ -91,13 +93,17 @@ def fit_request(
             states, 0 if it states nothing.
         counter: Counts the texts, as for `count_messages`. None takes the model's.
         order: What may be sacrificed, in this order; what is not in it stays. All four by default.
+        template: The chat template of an open model, in Jinja, as its ``tokenizer_config.json``
+            has it. What it renders is counted, instead of the figures of the model's family. Its
+            special tokens count as text, so this errs high. Needs
+            ``pip install 'budgeteer[templates]'``.
 
     Raises:
         BudgetExhaustedError: What must stay does not fit; the message has the arithmetic.
         InvalidArgumentError: An argument has a wrong type or is out of range, something in the
             request is not of a known shape, or it refers to messages that only the provider has.
             Or neither a model nor a window is given.
-        CounterError: As for `get_counter` and `TokenCounter.count`.
+        CounterError: As for `get_counter` and `TokenCounter.count`, or jinja2 is not installed.
 
     Examples:
         >>> call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
@@ -126,11 +132,25 @@ def fit_request(
     name = model_name(given)
     steps = _steps(order)
     counting = chosen(counter, given)
-    work = _Work(reading, name, counting)
+    shown = None if template is None else ChatTemplate(template)
+    work = _Work(reading, name, counting, shown)
     work.limit(given, context_window, max_output_tokens)
     if not work.is_changed and work.total <= work.most:
         return work.answer(request)
-    return work.fit(steps)
+    fitted = work.fit(steps)
+    for _ in range(_TRIES if shown is not None else 0):
+        # A template may write less or more around what is left: it is asked again.
+        wrong = work.rendered(read_request(fitted.request)) - fitted.total_tokens
+        if fitted.total_tokens + wrong <= work.most:
+            work.around += wrong
+            return work.answer(fitted.request)
+        extra = work.extra + wrong
+        work = _Work(reading, name, counting, shown, extra)
+        work.limit(given, context_window, max_output_tokens)
+        fitted = work.fit(steps)
+    if shown is not None:
+        raise work.exhausted()
+    return fitted
 
 
 def _steps(order: Sequence[Sacrifice]) -> Sequence[Sacrifice]:
@@ -142,16 +162,30 @@ def _steps(order: Sequence[Sacrifice]) -> Sequence[Sacrifice]:
     return steps
 
 
+_TRIES = 8
+"""How often a template may turn out to write more than was planned."""
+
+_BY_TEMPLATE = Frame("bound", SOURCE, special=0, has_role=False, per_name=0, reply=0)
+
+
 class _Work:
     """One request under way."""
 
-    def __init__(self, reading: Reading, name: str, counter: TokenCounter) -> None:
-        """Count all that it has."""
-        self.reading, self.counter = reading, counter
-        self.frame: Frame = frame_of(name)
+    def __init__(
+        self,
+        reading: Reading,
+        name: str,
+        counter: TokenCounter,
+        template: ChatTemplate | None = None,
+        extra: int = 0,
+    ) -> None:
+        """Count all that it has; *extra* is what a template writes beyond what it did before."""
+        self.reading, self.counter, self.template = reading, counter, template
+        self.extra = extra
+        self.frame: Frame = frame_of(name) if template is None else _BY_TEMPLATE
         count = counter.count
         self.costs = MessageCosts(count, name, self.frame)
-        system: Mapping[str, Any] | None = _system(reading)
+        system = self._instructions = _system(reading)
         self.system = 0 if system is None else self.costs.of("system", system)
         self.entries = [Entry(item, self.costs, counter) for item in reading.items]
         joins = reading.provider == "openai_responses"
@@ -164,14 +198,31 @@ class _Work:
         self.tools_before = self.tools.tokens
         self.schema: Cost = schema_cost(reading, count)
         self.around = self._around(count) if self.entries or system is not None else 0
+        if template is not None:
+            self.around += self.rendered(reading) - self.total
+        self.around_before = self.around
+        self.around += extra
         self.is_changed = bool(self.history.orphans or reading.section) or any(
             item.section is not None for item in reading.items
         )
+
+    def rendered(self, reading: Reading) -> int:
+        """Return the tokens of the request that *reading* is of, as the template renders it."""
+        assert self.template is not None  # noqa: S101 - callers have asked
+        text = self.template.render(reading, self._instructions, reading.tools)
+        media = sum(entry.media for entry in alive(self.entries))
+        return self.counter.count(text) + media + self.schema.tokens
 
     def _tool_cost(self, places: Sequence[int]) -> Cost:
         """Return the cost of the tools at these places."""
         reading = self.reading
         tools = [reading.tools[i] for i in places]
+        if self.template is not None:
+            text, without = (
+                self.template.render(reading, self._instructions, given) for given in (tools, ())
+            )
+            tokens = self.counter.count(text) - self.counter.count(without)
+            return Cost(max(0, tokens), "bound", SOURCE)
         return tool_cost(reading, tools, self.counter.count, self.frame, self.has_system)
 
     def _around(self, count: Callable[[str], int]) -> int:
@@ -227,7 +278,7 @@ class _Work:
             # What was planned is the most that is cut: history that went may have left room.
             cut(results, sum(result.tokens for result in results) - over, self.counter)
         if self.total > self.most:
-            raise self._exhausted()
+            raise self.exhausted()
         return self.answer(self._made())
 
     def _select_tools(self) -> None:
@@ -407,9 +458,9 @@ class _Work:
                 parts = (parts[0], entry.result_tokens, entry.chunk_tokens, entry.media)
                 for key, tokens in zip(names, parts, strict=True):
                     now[key] += tokens
-        for found in (before, now):
+        for found, around in ((before, self.around_before), (now, self.around)):
             found["system"] += self.system
-            found["history"] += self.around
+            found["history"] += around
         source = f"{frame.source}; texts: {self.counter.source}"
         media = "bound" if self.costs.has_bound else "published rule"
         rules: dict[str, tuple[Any, str]] = {
@@ -435,7 +486,8 @@ class _Work:
             for name in order
         }
 
-    def _exhausted(self) -> BudgetExhaustedError:
+    def exhausted(self) -> BudgetExhaustedError:
+        """Return the error for what does not fit, with the arithmetic."""
         reserved = self.reasoning.tokens + self.reply.tokens
         stays = sum(entry.tokens for entry in self.entries)
         parts = (

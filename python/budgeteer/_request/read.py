@@ -142,12 +142,13 @@ def read_request(request: object) -> Reading:
 def _read_tools(reading: Reading) -> None:
     tools = reading.option("tools", "functions")
     if isinstance(tools, Section):
+        content: Any = tools.content
         if tools.select is None or reading.request.get("tools") is not tools:
             raise InvalidArgumentError(
                 "a section in the place of a request's tools needs content and select, and a "
                 "request with 'tools' of its own, as Gemini's has not"
             )
-        reading.section, tools = tools, tools.content
+        reading.section, tools = tools, content
     reading.tools = () if tools is None else _validate.batch("request['tools']", tools)
 
 

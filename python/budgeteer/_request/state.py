@@ -79,7 +79,7 @@ class Entry:
 
             self.fixed = costs.of_view(item.place, item.view.fields, hold)
             self.results = [Result(slot, counter.count(slot.text)) for slot in slots_of(item.view)]
-            if len(texts) != len(self.results):  # what is no text of a result counts as it is
+            if len(texts) != len(self.results):  # a media part of a result counts as fixed
                 self.fixed += sum(map(counter.count, texts)) - self.result_tokens
         else:
             self.fixed = costs.of_view(item.place, item.view.fields)
