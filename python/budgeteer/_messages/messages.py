@@ -201,6 +201,10 @@ class MessageCosts:
         if type(role) is not str:
             role = role_of(where, items)
         total = self._roles.get(role) or self.frame(role)
+        if len(items) == 2 and role not in RESULT_ROLES:
+            content = items.get("content")
+            if type(content) is str:  # as most messages are
+                return total + self._count(content)
         if items.get("name") is not None:
             total += self._per_name
         count = self._count
