@@ -193,7 +193,7 @@ class MessageCosts:
             where, mapping(where, message) if view is None else view.fields, result
         )
 
-    def of_view(
+    def of_view(  # noqa: C901 - one pass over the fields, most of it for speed
         self, where: str, items: Mapping[str, Any], result: Callable[[str], int] | None = None
     ) -> int:
         """Return the same for the fields of a message's view."""

@@ -17,12 +17,14 @@ class History(NamedTuple):
         groups: What is left out together, oldest first: the turns before the newest message of the
             user, then the rounds of calls and results behind it.
         newest: The newest round. Its results are never masked.
+        rounds: All messages, in pieces that no call is separated from its results by.
 
     """
 
     orphans: list[int]
     groups: list[list[int]]
     newest: list[int]
+    rounds: list[list[int]]
 
 
 def history_of(items: Sequence[Item], joins_answers: bool) -> History:
@@ -36,7 +38,7 @@ def history_of(items: Sequence[Item], joins_answers: bool) -> History:
     orphans, reach = _reach(items, joins_answers)
     blocks = _blocks(items, reach, {*orphans})
     if not blocks:
-        return History(orphans, [], [])
+        return History(orphans, [], [], [])
     asking = [b for b, block in enumerate(blocks) if any(items[i].asks for i in block)]
     starts = [b for b in asking if items[blocks[b][0]].asks and not items[blocks[b][0]].results]
     last = len(blocks) - 1
@@ -49,7 +51,7 @@ def history_of(items: Sequence[Item], joins_answers: bool) -> History:
             groups.append([])
         groups[-1] += blocks[b]
     groups += [blocks[b] for b in range(start, last) if b not in stays]
-    return History(orphans, groups, blocks[last])
+    return History(orphans, groups, blocks[last], blocks)
 
 
 def _reach(items: Sequence[Item], joins_answers: bool) -> tuple[list[int], list[int]]:

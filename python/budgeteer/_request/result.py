@@ -100,6 +100,9 @@ class RequestReport:
         sections: The tokens by section. ``reasoning`` and ``reply`` are reserved for the answer;
             the others are the request, and add up to its ``total_tokens``.
         changes: What was masked, cut or left out, in the order of the request.
+        stable_prefix_tokens: The tokens of the instructions, tools and leading messages that are
+            the same as in the previous request, so that a provider finds them in its cache. 0
+            without *previous*.
         is_exact: Whether the counter is exact and every figure of the request is by a published
             rule.
 
@@ -117,6 +120,7 @@ class RequestReport:
     max_input_tokens: int
     sections: dict[SectionName, SectionTokens]
     changes: Sequence[RequestChange]
+    stable_prefix_tokens: int
     is_exact: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,6 +140,7 @@ class RequestReport:
             "max_input_tokens": self.max_input_tokens,
             "sections": {name: asdict(section) for name, section in self.sections.items()},
             "changes": [asdict(change) for change in self.changes],
+            "stable_prefix_tokens": self.stable_prefix_tokens,
             "is_exact": self.is_exact,
         }
 
@@ -164,6 +169,7 @@ class FittedRequest:
     request: Any = field(repr=False)
     report: RequestReport
     total_tokens: int
+    _sent: Sequence[tuple[Any, Any]] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

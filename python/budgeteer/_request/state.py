@@ -24,6 +24,11 @@ def mask(tokens: int) -> str:
     return f"[tool result of {tokens} tokens left out]"
 
 
+def is_mask(text: str) -> bool:
+    """Return whether a text is such a line."""
+    return text.startswith("[tool result of ") and text.endswith(" tokens left out]")
+
+
 class Result:
     """
     A text of a tool result.
@@ -58,11 +63,13 @@ class Entry:
         chunks: The text of its chunks, None without a section.
         chunk_tokens: The tokens of that text, and before anything was sacrificed.
         gone: Why it is left out, None if it stays.
+        lost: The tokens that it lost when the previous request was fitted, None if it is as given.
 
     """
 
     __slots__ = (
-        *("chunk_before", "chunk_tokens", "chunks", "fixed", "gone", "item", "media", "results"),
+        *("chunk_before", "chunk_tokens", "chunks", "fixed", "gone", "item", "lost", "media"),
+        "results",
     )
 
     def __init__(self, item: Item, costs: MessageCosts, counter: TokenCounter) -> None:
@@ -87,6 +94,7 @@ class Entry:
         self.chunks: str | None = None
         self.chunk_tokens = self.chunk_before = 0
         self.gone: str | None = None
+        self.lost: int | None = None
 
     @property
     def result_tokens(self) -> int:
@@ -94,9 +102,10 @@ class Entry:
 
     @property
     def before(self) -> int:
+        tokens = self.fixed + self.chunk_before + (self.lost or 0)
         if not self.results:  # as of most messages
-            return self.fixed + self.chunk_before
-        return self.fixed + self.chunk_before + sum(result.before for result in self.results)
+            return tokens
+        return tokens + sum(result.before for result in self.results)
 
     @property
     def tokens(self) -> int:
