@@ -1,5 +1,5 @@
 """
-Times `fit_request`: 200 messages, 30 tools and 100 chunks, warm, by counter and by what is cut.
+CPU time of `fit_request`: 200 messages, 30 tools and 100 chunks, warm, by counter and by what is cut.
 
 Run: python benches/bench_request.py
 """

@@ -84,9 +84,10 @@ class Work:
         self.around_before = self.around
         self.around += extra
         self.is_changed = bool(self.history.orphans or reading.section) or any(
-            item.section is not None or entry.gone is not None or entry.lost is not None
-            for item, entry in zip(reading.items, self.entries, strict=True)
+            item.section is not None for item in reading.items
         )
+        if previous is not None:
+            self.is_changed |= any(e.gone is not None or e.lost is not None for e in self.entries)
 
     def _carry(self, sent: Sequence[tuple[Any, Any]]) -> None:
         """Do again what was done to the messages of the previous request."""
@@ -143,7 +144,7 @@ class Work:
 
     @property
     def total(self) -> int:
-        return self.fixed + sum(entry.tokens for entry in self.entries)
+        return self.fixed + sum([entry.tokens for entry in self.entries])
 
     def limit(
         self,
@@ -337,21 +338,24 @@ class Work:
         is_by_rule = all(
             cost.basis == "published rule" for cost in (self.frame, self.tools, self.schema)
         )
+        sections = self._sections()
+        reserved = self.reasoning.tokens + self.reply.tokens
+        total = sum(section.tokens for section in sections.values()) - reserved
         report = RequestReport(
             provider=self.reading.provider,
             context_window=self.window,
             max_input_tokens=max(0, self.most),
-            sections=self._sections(),
+            sections=sections,
             changes=changes,
             stable_prefix_tokens=self._stable_prefix(request),
             is_exact=self.counter.is_exact and self.costs.is_exact and is_by_rule,
         )
         sent = iter(_listed(request[self.reading.key]))
-        pairs = tuple(
+        pairs = [
             (given.value, next(sent) if entry.gone is None else None)
             for given, entry in zip(self.reading.items, self.entries, strict=True)
-        )
-        return FittedRequest(request, report, self.total, pairs)
+        ]
+        return FittedRequest(request, report, total, pairs)
 
     def _stable_prefix(self, request: Message) -> int:
         """Return the tokens of the beginning that is that of the previous request."""
