@@ -1,11 +1,12 @@
 """
-CPU time of `fit_request`: 200 messages, 30 tools and 100 chunks, warm, by counter and by what is cut.
+CPU time of `fit_request`: 200 messages, 30 tools and 100 chunks, warm, by what is cut.
 
-Run: python benches/bench_request.py
+Run: python benches/bench_request.py [--smoke]
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from typing import Any
@@ -60,11 +61,14 @@ def request(with_chunks: bool) -> dict[str, Any]:
 
 def main() -> None:
     """Print the median and the 95th percentile in milliseconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="run each case a few times only")
+    runs = 5 if parser.parse_args().smoke else RUNS
     for with_chunks in (False, True):
         given = request(with_chunks)
         for window in (128_000, 40_000, 16_000):
             times = []
-            for _ in range(RUNS):
+            for _ in range(runs):
                 start = time.process_time()
                 fitted = fit_request(given, context_window=window)
                 times.append((time.process_time() - start) * 1e3)

@@ -100,7 +100,9 @@ def count_messages(
     Its size is the part's ``width`` and ``height``, or is read from a ``data:`` URL or base64 of a
     PNG, JPEG, GIF or WebP. An image of unknown size costs as the largest: 1445 (``gpt-4o-mini``:
     48169). ``gpt-4.1-mini``, ``gpt-5-mini``, their ``nano`` models and ``o4-mini`` count patches
-    of 32 pixels by their own factors. Other rules for images may give more or less.
+    of 32 pixels by their own factors. For Claude and Gemini their makers' rules count instead.
+    Audio in a WAV costs 10 tokens a second for OpenAI's models and 32 for Gemini, and a page of a
+    PDF 258 for Gemini, 560 for Gemini 3, and for others at most 3000 and an image of it.
 
     A part of any other type (audio, a file, a video, a tool of the server) is an estimate that
     errs high, and the result's ``is_exact`` is False. It costs the tokens of its JSON, or for
@@ -110,6 +112,8 @@ def count_messages(
     Args:
         messages: Mappings with a ``role``, as the APIs take them, or objects of their packages:
             anything with ``model_dump()``, or with ``keys`` and ``[]``. Parts may be such too.
+            Items of OpenAI's Responses, contents of Gemini, and messages of LangChain and
+            LlamaIndex cost what they would as OpenAI's or Anthropic's.
         counter: Counts the texts, as for `get_counter`. None takes the counter of *model*, or
             ``o200k_base`` without a model.
         model: A model whose own costs apply.
