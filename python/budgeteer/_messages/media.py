@@ -132,15 +132,19 @@ def _seconds(wave: bytes) -> float | None:
 
 def pdf_pages(pdf: bytes) -> int | None:
     """
-    Return the number of pages of a PDF, None if none is found.
+    Return the number of pages of a PDF, None if none is found or too much is packed in it.
 
     Objects that are compressed together are looked into; an encrypted file shows none.
     """
-    pages = len(_IS_PAGE.findall(pdf))
+    pages, left = len(_IS_PAGE.findall(pdf)), _PDF_MOST
+    whole = memoryview(pdf)
     for found in _STREAM.finditer(pdf):
+        if left <= 0:  # made to be large: what is left may have any number of pages
+            return None
         try:
-            plain = zlib.decompressobj().decompress(pdf[found.end() :], _STREAM_MOST)
+            plain = zlib.decompressobj().decompress(whole[found.end() :], _STREAM_MOST)
         except zlib.error:
             continue
+        left -= len(plain)
         pages += len(_IS_PAGE.findall(plain))
     return pages or None

@@ -32,7 +32,7 @@ from budgeteer.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from budgeteer._count.limits import ModelLimits
 
-PER_MESSAGE, PER_NAME, PER_REPLY = 3, 1, 3
+PER_REPLY = OPENAI.reply
 PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
 ToolChoice: TypeAlias = Literal["auto", "required", "any", "none"]
 _TOOL_CHOICES: tuple[ToolChoice, ...] = get_args(ToolChoice)

@@ -398,3 +398,17 @@ def test_tools_are_selected():
     assert 4 == len(kept.request["tools"])
     with pytest.raises(InvalidArgumentError, match="needs content and select"):
         fit_request({"contents": "a", "config": {"tools": section}}, context_window=99)
+
+
+def test_a_pdf_made_to_be_large():
+    """Many streams that unpack to much are not all unpacked, and junk costs little."""
+    stream = zlib.compress(b"/Type /Page " * 300_000)
+    one = b"<< /Type /ObjStm >> stream\r\n" + stream + b" endstream "
+    for body, most in ((one * 200, 5_000), (b"/ObjStm stream\n" * 50_000, 5_000)):
+        data = base64.b64encode(b"%PDF-1.7 " + body).decode()
+        part = {"type": "document", "source": {"data": data}}
+        request = {"model": "acme-7b", "messages": [{"role": "user", "content": [part]}]}
+        media = fit_request(request, context_window=10**9, counter="words").report.sections[
+            "media"
+        ]
+        assert ("bound", most) == (media.basis, media.tokens)
