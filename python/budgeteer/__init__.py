@@ -3,8 +3,9 @@ Decides what goes into an LLM's context window.
 
 `pack` and `Packer` fill one budget with the best of many chunks and say why each was kept, cut or
 dropped. The returned text provably fits: its exact count is at most the budget. A `Layout` divides
-a window among the sections of a whole prompt, `trim_messages` cuts a chat history to its newest
-messages, and `fit_output` cuts the result of a tool, which stays valid JSON, a log or a diff.
+a window among the sections of a whole prompt, `fit_request` makes a whole request to a provider
+fit, `trim_messages` cuts a chat history to its newest messages, and `fit_output` cuts the result of
+a tool, which stays valid JSON, a log or a diff.
 """
 
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than ours
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from budgeteer._pack.packing import Packing
     from budgeteer._pack.parse import parse_context
     from budgeteer._pack.template import Template
+    from budgeteer._request.fit import fit_request
+    from budgeteer._request.result import (
+        FittedRequest,
+        RequestChange,
+        RequestReport,
+        SectionTokens,
+    )
     from budgeteer.errors import (
         BudgeteerError,
         BudgetExhaustedError,
@@ -48,6 +56,8 @@ _HOMES = {
     "_pack.packing": ("Packing",),
     "_pack.parse": ("parse_context",),
     "_pack.template": ("Template",),
+    "_request.fit": ("fit_request",),
+    "_request.result": ("FittedRequest", "RequestChange", "RequestReport", "SectionTokens"),
     "errors": (
         *("BudgetExhaustedError", "BudgeteerError", "CorpusError", "CounterError"),
         *("InternalError", "InvalidArgumentError"),
@@ -70,17 +80,22 @@ __all__ = [
     "CounterError",
     "DroppedChunk",
     "FittedOutput",
+    "FittedRequest",
     "InternalError",
     "InvalidArgumentError",
     "KeptChunk",
     "Layout",
     "Packer",
     "Packing",
+    "RequestChange",
+    "RequestReport",
     "Section",
+    "SectionTokens",
     "Template",
     "TokenCounter",
     "fit_output",
     "fit_outputs",
+    "fit_request",
     "get_counter",
     "pack",
     "parse_context",

@@ -310,7 +310,7 @@ def _resolve(space: int, parts: Sequence[Part]) -> tuple[list[int], list[int]]:
             for p in parts
         ],
         [section.grow for section in sections],
-        [0.0 if part.kind is Kind.TOOLS else part.section.shrink for part in parts],
+        [0.0 if part.is_rigid else part.section.shrink for part in parts],
         [max(p.section.min_tokens, min(p.least, m)) for p, m in zip(parts, most, strict=True)],
         most,
         [section.priority for section in sections],

@@ -9,6 +9,14 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
+from budgeteer._layout.select import (
+    SELECTS,
+    Select,
+    checked_names,
+    fitting,
+    ranked,
+    tool_name,
+)
 from budgeteer._messages.history import History
 from budgeteer._messages.keep import Keeper, Rules
 from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
@@ -43,13 +51,13 @@ class Section:
             end to the section's share, never within a grapheme cluster; messages are trimmed as by
             `trim_messages`. Tools never shrink, as a model that lacks a tool behaves differently:
             all are in, or the section is dropped by priority. Only if *basis* or *max_tokens* is
-            below their count, the first ones that fit stay.
+            below their count, the first ones that fit stay. With *select* they shrink.
         tokens: A number of tokens to reserve.
         fill: A function that takes a number of tokens and returns a `Packing`, messages or a text
             of at most that size by the layout's counter. The cost of a message beside its text is
             already subtracted from that number.
-        query: The question to pack *chunks* for, required with them; empty where the ranking needs
-            none.
+        query: The question to pack *chunks* or to *select* tools for, required with them; empty
+            where the ranking needs none.
         chunks: The chunks to pack into the section's share, as for `Packer.pack`.
         packer: The options to pack *chunks* with. The layout's counter replaces the packer's own,
             and its ``max_tokens`` is a bound beside the section's share. None takes the default
@@ -74,6 +82,12 @@ class Section:
             `trim_messages`.
         keep_results: For messages, how many of the newest tool results are never masked, as for
             `trim_messages`.
+        select: ``"bm25"`` chooses among tools that are too many for the section's share: those of
+            *keep* first, then those whose name, description and parameters match *query* best by
+            BM25, each with its whole schema, in the order of *content*. They are counted together,
+            as they are rendered. None, the default, takes all or the first ones.
+        keep: The names of the tools that *select* takes first. The section is at least as large
+            as they are.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
@@ -86,6 +100,13 @@ class Section:
         >>> Layout(20, [context]).fit().messages
         [{'role': 'user', 'content': 'Green tea.'}]
         >>> today = Section("today", grow=1, fill=lambda max_tokens: "It is Monday.")
+        >>> tools = [
+        ...     {"name": "search_files", "description": "Find files by their names"},
+        ...     {"name": "send_mail", "description": "Send a mail"},
+        ... ]
+        >>> section = Section("tools", tools, select="bm25", query="Which file is it?")
+        >>> [tool["name"] for tool in Layout(33, [section]).fit().tools]
+        ['search_files']
 
     """
 
@@ -107,6 +128,8 @@ class Section:
     previous: Sequence[AnyMessage] | None = field(default=None, repr=False)
     step: float | None = None
     keep_results: int | None = None
+    select: Select | None = None
+    keep: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -161,11 +184,28 @@ class Section:
         object.__setattr__(self, "step", rules.step)
         object.__setattr__(self, "keep_results", rules.keep_results)
 
+    def _check_select(self) -> None:
+        """Check select and keep, which are for tools and need a query."""
+        if self.select is None:
+            if self.keep != ():
+                raise InvalidArgumentError("keep is for tools that select='bm25' chooses among")
+            return
+        _validate.choice("select", self.select, SELECTS)
+        if Kind.of(self) is not Kind.TOOLS:
+            raise InvalidArgumentError("select is for a content of tools")
+        if self.query is None:
+            raise InvalidArgumentError("query is required with select")
+        object.__setattr__(self, "query", _validate.text("query", self.query))
+        content: Any = self.content
+        names = [tool_name(f"content[{i}]", tool) for i, tool in enumerate(content)]
+        object.__setattr__(self, "keep", checked_names(self.keep, names))
+
     def _check_chunks(self) -> None:
         """Check query, chunks and packer, and keep a copy of the chunks."""
+        self._check_select()
         if self.chunks is None:
             for name in ("query", "packer"):
-                if getattr(self, name) is not None:
+                if getattr(self, name) is not None and (name, self.select) != ("query", "bm25"):
                     raise InvalidArgumentError(f"{name} is for chunks, which are not given")
             return
         if self.query is None:
@@ -246,6 +286,14 @@ class Part:
             self.least = sum(self.each[i] for i in self.history.system)
         elif self.kind is Kind.TOOLS:
             self.tokens = self._tool_tokens(content)
+            if section.select is not None:
+                kept = [t for t in content if tool_name(self.where, t) in section.keep]
+                self.least = self._tool_tokens(kept)
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether it never shrinks, as tools that are not selected."""
+        return self.kind is Kind.TOOLS and self.section.select is None
 
     @property
     def _frame(self) -> int:
@@ -304,12 +352,21 @@ class Part:
         self.was_cut = len(places) < len(self.each) or not is_whole
 
     def keep_tools(self, size: int) -> None:
-        """Keep the first tools that fit into *size* tokens."""
+        """Keep the tools that fit into *size* tokens: those selected, or the first ones."""
         tools: Any = self.section.content
         if self.tokens <= size:
             self.tools, self.used = tools, self.tokens
             return
         self.was_cut = True
+        section = self.section
+        if section.select is not None:
+            order = ranked(self.where, tools, section.query or "", section.keep)
+            chosen = fitting(
+                order, lambda places: self._tool_tokens([tools[i] for i in places]) <= size
+            )
+            self.tools = [tools[i] for i in chosen]
+            self.used = self._tool_tokens(self.tools)
+            return
         low, high = 0, len(tools) - 1
         while low < high:
             middle = (low + high + 1) // 2

@@ -9,40 +9,37 @@ to Anthropic's shapes, as Anthropic publishes no rules.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._messages.frames import OPENAI, Frame
+from budgeteer._messages.media import (
+    CHARS_PER_TOKEN,
+    IMAGES,
+    LEAST,
+    PAGED,
+    TIMED,
+    file_cost,
+    image_cost,
+)
 from budgeteer._messages.shapes import RESULT_ROLES, AnyMessage, fields_of, mapping, text_key
+from budgeteer._messages.views import view_of
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from budgeteer._count.limits import ModelLimits
 
-PER_MESSAGE, PER_NAME, PER_REPLY = 3, 1, 3
+PER_REPLY = OPENAI.reply
 PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
 ToolChoice: TypeAlias = Literal["auto", "required", "any", "none"]
 _TOOL_CHOICES: tuple[ToolChoice, ...] = get_args(ToolChoice)
-_IMAGES = ("image_url", "input_image", "image")
-
-_TIMED = ("audio", "video")
-_PAGED = ("document", "file")
-_LEAST_MEDIA = 5000
-"""
-The fewest tokens of a part of unknown type that names audio, a video, a file or a document, as it
-may only refer to its content: about two dense pages of a PDF, or eight minutes of speech.
-"""
-
-_CHARS_PER_TOKEN = 16
-"""
-Of base64 that is 12 bytes. Speech at the lowest usual rate, 750 bytes a second, then counts 62
-tokens a second, and the models that say take 10 to 32. Of video they take at most 290 tokens a
-second, which has 12,500 bytes at a low rate.
-"""
-
 _DEEPEST = 100
+_RECEIVED = ("id", "status", "phase", "type", "model", "usage", "stop_reason", "stop_sequence")
+"""The fields of a message as an API answers it that are not of its text."""
+
 _SIMPLE = {
     **{kind: kind for kind in ("string", "number", "boolean", "null")},
     "integer": "number",
@@ -103,7 +100,9 @@ def count_messages(
     Its size is the part's ``width`` and ``height``, or is read from a ``data:`` URL or base64 of a
     PNG, JPEG, GIF or WebP. An image of unknown size costs as the largest: 1445 (``gpt-4o-mini``:
     48169). ``gpt-4.1-mini``, ``gpt-5-mini``, their ``nano`` models and ``o4-mini`` count patches
-    of 32 pixels by their own factors. Other rules for images may give more or less.
+    of 32 pixels by their own factors. For Claude and Gemini their makers' rules count instead.
+    Audio in a WAV costs 10 tokens a second for OpenAI's models and 32 for Gemini, and a page of a
+    PDF 258 for Gemini, 560 for Gemini 3, and for others at most 3000 and an image of it.
 
     A part of any other type (audio, a file, a video, a tool of the server) is an estimate that
     errs high, and the result's ``is_exact`` is False. It costs the tokens of its JSON, or for
@@ -113,6 +112,8 @@ def count_messages(
     Args:
         messages: Mappings with a ``role``, as the APIs take them, or objects of their packages:
             anything with ``model_dump()``, or with ``keys`` and ``[]``. Parts may be such too.
+            Items of OpenAI's Responses, contents of Gemini, and messages of LangChain and
+            LlamaIndex cost what they would as OpenAI's or Anthropic's.
         counter: Counts the texts, as for `get_counter`. None takes the counter of *model*, or
             ``o200k_base`` without a model.
         model: A model whose own costs apply.
@@ -153,26 +154,36 @@ class MessageCosts:
 
     Attributes:
         is_exact: Whether nothing so far was estimated.
+        media: The tokens of images, audio, documents and files so far.
+        has_bound: Whether some of these are the most that they may take.
 
     """
 
-    __slots__ = ("_count", "_model", "_per_message", "_per_name", "_roles", "is_exact")
+    __slots__ = (
+        *("_count", "_model", "_per_message", "_per_name", "_roles", "_writes_role"),
+        *("has_bound", "is_exact", "media"),
+    )
 
-    def __init__(self, count: Callable[[str], int], model: str) -> None:
-        """Count by *count*, for the model of that name."""
+    def __init__(self, count: Callable[[str], int], model: str, frame: Frame = OPENAI) -> None:
+        """Count by *count*, for the model of that name, with that frame around each message."""
         self._count = count
         self._model = model
-        self._per_message, self._per_name = (
-            (4, -1) if model.endswith("gpt-3.5-turbo-0301") else (PER_MESSAGE, PER_NAME)
-        )
+        self._per_message = frame.special + (count(frame.text) if frame.text else 0)
+        self._per_name = frame.per_name
+        self._writes_role = frame.has_role
+        if model.endswith("gpt-3.5-turbo-0301"):
+            self._per_message, self._per_name = 4, -1
         self._roles: dict[str, int] = {}
         self.is_exact = True
+        self.media = 0
+        self.has_bound = False
 
     def frame(self, role: str) -> int:
         """Return the tokens of a message of that role without its content."""
         tokens = self._roles.get(role)
         if tokens is None:
-            tokens = self._roles[role] = self._per_message + self._count(role)
+            tokens = self._per_message + (self._count(role) if self._writes_role else 0)
+            self._roles[role] = tokens
         return tokens
 
     def of(self, where: str, message: object, result: Callable[[str], int] | None = None) -> int:
@@ -181,19 +192,41 @@ class MessageCosts:
 
         *result* counts the texts of tool results instead of the counter.
         """
-        items = mapping(where, message)
-        role = role_of(where, items)
-        total = self.frame(role)
+        view = view_of(message)
+        return self.of_view(
+            where, mapping(where, message) if view is None else view.fields, result
+        )
+
+    def of_view(  # noqa: C901 - one pass over the fields, most of it for speed
+        self, where: str, items: Mapping[str, Any], result: Callable[[str], int] | None = None
+    ) -> int:
+        """Return the same for the fields of a message's view."""
+        role = items.get("role")
+        if type(role) is not str:
+            role = role_of(where, items)
+        total = self._roles.get(role) or self.frame(role)
+        if len(items) == 2 and role not in RESULT_ROLES:
+            content = items.get("content")
+            if type(content) is str:  # as most messages are
+                return total + self._count(content)
         if items.get("name") is not None:
             total += self._per_name
         count = self._count
         result = result or count
+        skipped = _RECEIVED if items.get("type") == "message" else ()
         for key, value in items.items():
             if key == "content":
                 own = result if role in RESULT_ROLES else count
-                total += self._content(f"{where}['content']", value, own, result)
-            elif key != "role":
-                total += sum(map(count, _texts(f"{where}[{key!r:.80}]", value)))
+                if type(value) is str:
+                    total += own(value)
+                else:
+                    total += self._content(f"{where}['content']", value, own, result)
+            elif key == "role" or key in skipped:
+                continue
+            elif type(value) is str:
+                total += count(value)
+            elif value is not None:
+                total += _tokens(f"{where}[{key!r:.80}]", value, count)
         return total
 
     def _content(
@@ -214,7 +247,7 @@ class MessageCosts:
             )
         return sum(self._part(f"{where}[{i}]", part, own, result) for i, part in enumerate(value))
 
-    def _part(
+    def _part(  # noqa: PLR0911 - a line for each kind
         self,
         where: str,
         value: Any,
@@ -240,12 +273,29 @@ class MessageCosts:
             tokens = count(reference) if isinstance(reference, str) else 0
             inner = part.get("content")
             return tokens + self._content(f"{where}['content']", inner, result, result)
-        if kind in _IMAGES:
-            tokens, is_known = _image(where, part, self._model)
-            self.is_exact &= is_known
+        if kind in IMAGES:
+            tokens, rule = image_cost(where, part, self._model)
+            self.is_exact &= rule == "published rule"
+            self.has_bound |= rule == "bound"
+            self.media += tokens
             return tokens
+        # The keys of a part without a type say what it is, as in {"document": ...}.
+        named = " ".join(map(str, part)) if kind is None else kind
+        if kind == "document" and _has_text(part):
+            self.is_exact = False
+            return _tokens(where, part, count)
+        found = file_cost(named, part, self._model)
+        if found is not None:
+            self.is_exact &= found[1] == "published rule"
+            self.has_bound |= found[1] == "bound"
+            self.media += found[0]
+            return found[0]
         self.is_exact = False
-        return _unknown(where, kind, part, count)
+        tokens, is_media = _unknown(where, named, part, count)
+        if is_media:
+            self.media += tokens
+            self.has_bound = True
+        return tokens
 
 
 def count_tools(
@@ -335,19 +385,21 @@ def role_of(where: str, message: Mapping[str, Any]) -> str:
     return _validate.text(f"{where}['role']", message.get("role"))
 
 
-def _texts(where: str, value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every text in a value; numbers and truth values as their JSON."""
+def _tokens(where: str, value: Any, count: Callable[[str], int], depth: int = 0) -> int:
+    """Return the tokens of every text in a value; numbers and truth values count as JSON."""
     if isinstance(value, str):
-        yield value
-    elif value is not None:
-        items = value if isinstance(value, (list, tuple)) else fields_of(value)
-        if items is None:
-            yield as_json(where, value)
-            return
-        if depth > _DEEPEST:
-            raise InvalidArgumentError(f"{where} is nested deeper than {_DEEPEST}")
-        for item in items.values() if isinstance(items, Mapping) else items:
-            yield from _texts(where, item, depth + 1)
+        return count(value)
+    if value is None:
+        return 0
+    items = value if isinstance(value, (dict, list, tuple)) else fields_of(value)
+    if items is None:
+        return count(as_json(where, value))
+    if depth > _DEEPEST:
+        raise InvalidArgumentError(f"{where} is nested deeper than {_DEEPEST}")
+    total = 0
+    for item in items.values() if isinstance(items, Mapping) else items:
+        total += count(item) if type(item) is str else _tokens(where, item, count, depth + 1)
+    return total
 
 
 def as_json(where: str, value: object) -> str:
@@ -368,53 +420,20 @@ def as_json(where: str, value: object) -> str:
 
 
 def _unknown(
-    where: str, kind: str | None, part: Mapping[str, Any], count: Callable[[str], int]
-) -> int:
-    """Return an estimate that errs high of a part of unknown type."""
-    if kind == "document" and _has_text(part):
-        return sum(map(count, _texts(where, part)))
-    # The keys of a part without a type say what it is, as in {"document": ...}.
-    named = " ".join(map(str, part)) if kind is None else kind
+    where: str, named: str, part: Mapping[str, Any], count: Callable[[str], int]
+) -> tuple[int, bool]:
+    """Return an estimate that errs high of a part of unknown type, and whether it is media."""
     shown = as_json(where, part)
-    if any(word in named for word in _TIMED):
-        return max(_LEAST_MEDIA, -(-len(shown) // _CHARS_PER_TOKEN))
-    least = _LEAST_MEDIA if any(word in named for word in _PAGED) else 0
-    return max(least, count(shown))
+    if any(word in named for word in TIMED):
+        return max(LEAST, -(-len(shown) // CHARS_PER_TOKEN)), True
+    is_paged = any(word in named for word in PAGED)
+    return max(LEAST if is_paged else 0, count(shown)), is_paged
 
 
 def _has_text(document: Mapping[str, Any]) -> bool:
     """Return whether a document is a plain text that it has in itself, as Anthropic's may be."""
     source = fields_of(document.get("source")) or {}
     return source.get("type") == "text" and isinstance(source.get("data"), str)
-
-
-def _image(where: str, part: Mapping[str, Any], model: str) -> tuple[int, bool]:
-    """
-    Return the tokens of an image, and whether they are known rather than the most it may take.
-
-    OpenAI has image_url and input_image, Anthropic image.
-    """
-    from budgeteer._messages.images import DETAILS, image_tokens, size_of_base64, size_of_url
-
-    inner = part.get("source") if part["type"] == "image" else part.get("image_url")
-    fields = fields_of(inner) or {}
-    given = part.get("detail", fields.get("detail", "auto"))
-    detail = _validate.choice(f"{where}['detail']", given, DETAILS)
-    sides = [part.get(key, fields.get(key)) for key in ("width", "height")]
-    size: tuple[int, int] | None
-    if sides != [None, None]:
-        width, height = (
-            _validate.tokens(f"{where}[{key!r}]", number, minimum=1)
-            for key, number in zip(("width", "height"), sides, strict=True)
-        )
-        size = width, height
-    elif isinstance(fields.get("data"), str):
-        size = size_of_base64(fields["data"])
-    else:
-        url = fields.get("url", inner)
-        size = size_of_url(url) if isinstance(url, str) else None
-    tokens = image_tokens(size, detail, model)
-    return tokens, size is not None or tokens == image_tokens((1, 1), detail, model)
 
 
 def _choice_tokens(choice: object, counter: TokenCounter) -> int:

@@ -30,7 +30,7 @@ FLOORS = (
     {"_messages", "_rank"},
     {"_output", "_pack", "ranking"},
     {"_layout", "embedding", "presets", "window"},
-    {"_sources"},
+    {"_request", "_sources"},
     {"config"},
     {"service"},
     {"budgeteer"},

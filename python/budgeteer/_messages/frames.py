@@ -1,0 +1,145 @@
+"""The tokens that a model's chat template writes around messages, by the family of the model."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Rule: TypeAlias = Literal["published rule", "measured", "bound", "estimate"]
+"""
+What a number of tokens rests on beside its counter.
+
+A maker's rule, bills and counts of others, a figure that is not exceeded, or a relative's rule.
+"""
+
+
+class Frame(NamedTuple):
+    """
+    What stands around the messages of one family of models. A special token counts 1.
+
+    Attributes:
+        basis: What these figures rest on.
+        source: Where they are from, with a date.
+        special: The special tokens of each message.
+        text: The other text of each message, apart from its role and content.
+        has_role: Whether the role is written out, rather than being one of the special tokens.
+        per_name: The tokens of a ``name`` beside its text.
+        start: The special tokens before the first message.
+        prelude: The text that the template writes before the first message, whatever it is.
+        reply: The special tokens that prime the reply.
+        reply_text: The text that primes it.
+
+    """
+
+    basis: Rule
+    source: str
+    special: int = 3
+    text: str = ""
+    has_role: bool = True
+    per_name: int = 1
+    start: int = 0
+    prelude: str = ""
+    reply: int = 3
+    reply_text: str = ""
+
+
+OPENAI = Frame("published rule", "OpenAI cookbook, how to count tokens with tiktoken, 2024-07")
+
+_OTHERS = {
+    name: OPENAI._replace(basis="estimate", source=f"{maker} publishes no rule: OpenAI's, 2024-07")
+    for name, maker in (("claude", "Anthropic"), ("gemini", "Google"))
+}
+_QWEN = Frame(
+    *("published rule", "chat template of Qwen2.5 and Qwen3 (Hugging Face), 2025-04"),
+    special=2,
+    text="\n\n",
+    start=2,
+    prelude="system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.\n",
+    reply=1,
+    reply_text="assistant\n",
+)
+_LLAMA3 = Frame(
+    *("published rule", "chat template of Llama 3.1 to 3.3 (Hugging Face), 2024-12"),
+    special=3,
+    text="\n\n",
+    start=4,
+    prelude="system\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n",
+    reply=2,
+    reply_text="assistant\n\n",
+)
+_MISTRAL = Frame(
+    *("published rule", "mistral-common, tokenizers v3 to v13, 2025-06"),
+    special=3,  # [TOOL_RESULTS], [TOOL_CONTENT] and its end; a message of the user has two
+    has_role=False,
+    start=1,
+    reply=0,
+)
+_GEMMA = Frame(
+    *("published rule", "chat template of Gemma 2 to 4 (Hugging Face), 2026-04"),
+    special=2,
+    text="\n\n",
+    start=1,
+    reply=1,
+    reply_text="model\n",
+)
+_DEEPSEEK = Frame(
+    *("published rule", "chat template of DeepSeek V3 and R1 (Hugging Face), 2025-08"),
+    special=2,
+    text="\n\n",
+    has_role=False,
+    start=1,
+    reply=2,
+    reply_text="\n",
+)
+_HARMONY = Frame(
+    *("published rule", "OpenAI harmony response format, 2025-08"),
+    special=4,  # <|start|>, <|channel|>, <|message|> and <|end|>
+    text="final# Instructions\n\n",
+    start=3,
+    prelude=(
+        "systemYou are ChatGPT, a large language model trained by OpenAI.\n"
+        "Knowledge cutoff: 2024-06\nCurrent date: 2025-06-28\n\nReasoning: medium\n\n"
+        "# Valid channels: analysis, commentary, final. Channel must be included for every "
+        "message.\nCalls to these tools must go to the commentary channel: 'functions'."
+    ),
+    reply=1,
+    reply_text="assistant",
+)
+
+_FAMILIES = {
+    **_OTHERS,
+    "gpt-oss": _HARMONY,
+    "qwen": _QWEN,
+    "qwq": _QWEN,
+    "deepseek": _DEEPSEEK,
+    "llama3": _LLAMA3,
+    "llama-3": _LLAMA3,
+    "mistral": _MISTRAL,
+    "mixtral": _MISTRAL,
+    "ministral": _MISTRAL,
+    "codestral": _MISTRAL,
+    "devstral": _MISTRAL,
+    "magistral": _MISTRAL,
+    "pixtral": _MISTRAL,
+    "gemma": _GEMMA,
+}
+_OPENAIS = ("gpt", "o1", "o3", "o4", "chatgpt", "codex")
+
+
+def frame_of(model: str) -> Frame:
+    r"""
+    Return the frame of a model by its name.
+
+    Examples:
+        >>> frame_of("meta-llama/Llama-3.3-70B-Instruct").reply_text
+        'assistant\n\n'
+        >>> frame_of("gpt-4o").basis, frame_of("acme-7b").basis
+        ('published rule', 'estimate')
+
+    """
+    name = model.rpartition("/")[2].lower()
+    for part, frame in _FAMILIES.items():
+        if part in name:
+            return frame
+    if not name or name.startswith(_OPENAIS):
+        return OPENAI
+    return OPENAI._replace(basis="estimate", source="no rule is known here: OpenAI's, 2024-07")

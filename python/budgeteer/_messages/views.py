@@ -1,0 +1,353 @@
+"""
+Views of messages of any shape as a message of OpenAI's chat or of Anthropic.
+
+Shapes are told apart by their keys and attributes; nothing is imported from the packages that
+have them. A view is for reading: `origin` says where in the caller's object a text of it is, and
+`replaced` makes a copy of that object with another text there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from budgeteer._messages.shapes import RESULT_ROLES, fields_of, text_key
+
+Path: TypeAlias = tuple[str | int, ...]
+Shape: TypeAlias = Literal["chat", "langchain", "llamaindex", "output", "item", "gemini"]
+
+_LANGCHAIN = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "developer": "developer",
+    "tool": "tool",
+    "function": "function",
+    "HumanMessageChunk": "user",
+    "AIMessageChunk": "assistant",
+    "SystemMessageChunk": "system",
+    "ToolMessageChunk": "tool",
+    "FunctionMessageChunk": "function",
+}
+_RESPONSE_TEXTS = ("output", "result", "error")
+"""The keys of a Gemini function's response that hold all of it, where there is only one."""
+
+
+class View(NamedTuple):
+    """
+    A message as one of OpenAI's chat or Anthropic's.
+
+    Attributes:
+        fields: Its fields: ``role``, ``content``, and what else is sent.
+        shape: What it was: ``chat`` for both of these.
+
+    """
+
+    fields: Mapping[str, Any]
+    shape: Shape
+
+
+class Slot(NamedTuple):
+    """
+    A text of a tool result.
+
+    Attributes:
+        text: The text, or the JSON of a result that is an object.
+        path: Where it is in the view.
+
+    """
+
+    text: str
+    path: Path
+
+
+def view_of(message: Any) -> View | None:  # noqa: PLR0911 - a line for each shape
+    """Return the view of a message, None for what has no fields."""
+    if type(message) is dict and "role" in message and "parts" not in message:
+        kind = message.get("type")
+        if kind is None or kind == "message":
+            return View(message, "chat")
+    if not isinstance(message, (Mapping, type)):
+        if hasattr(message, "blocks") and hasattr(message, "additional_kwargs"):
+            return View(_from_llamaindex(message), "llamaindex")
+        if hasattr(message, "response_metadata") and hasattr(message, "additional_kwargs"):
+            return View(_from_langchain(message), "langchain")
+    fields = fields_of(message)
+    if fields is None:
+        return None
+    kind = fields.get("type")
+    if "parts" in fields or _is_part(fields):
+        return View(_from_gemini(fields), "gemini")
+    if "role" in fields or not isinstance(kind, str):
+        return View(fields, "chat")
+    return _from_item(fields, kind)
+
+
+def _is_part(fields: Mapping[str, Any]) -> bool:
+    """Return whether these are the fields of a part of Gemini's that stands for a message."""
+    if "role" in fields or "type" in fields:
+        return False
+    return any(key in fields for key in ("text", *_CALLS, *_RESPONSES, *_MEDIA))
+
+
+def _from_langchain(message: Any) -> dict[str, Any]:
+    role = getattr(message, "role", None)
+    role = role if isinstance(role, str) else _LANGCHAIN.get(message.type, message.type)
+    content = message.content
+    fields: dict[str, Any] = {"role": role, "content": content}
+    if isinstance(getattr(message, "name", None), str):
+        fields["name"] = message.name
+    if isinstance(getattr(message, "tool_call_id", None), str):
+        fields["tool_call_id"] = message.tool_call_id
+    parts = content if isinstance(content, list) else ()
+    has_use = any(isinstance(part, dict) and part.get("type") == "tool_use" for part in parts)
+    calls = getattr(message, "tool_calls", None)
+    if calls and not has_use:
+        fields["tool_calls"] = [
+            _call(call.get("id"), call.get("name"), call.get("args")) for call in calls
+        ]
+    elif not calls:
+        _take(fields, message.additional_kwargs, ("tool_calls", "function_call"))
+    return fields
+
+
+def _from_llamaindex(message: Any) -> dict[str, Any]:
+    role = getattr(message.role, "value", message.role)
+    role = {"chatbot": "assistant", "model": "assistant"}.get(role, role)
+    fields: dict[str, Any] = {"role": role, "content": [_block(block) for block in message.blocks]}
+    has_calls = any(part.get("type") == "tool_use" for part in fields["content"])
+    kept = () if has_calls else ("tool_calls", "function_call")
+    _take(fields, message.additional_kwargs, (*kept, "tool_call_id", "name"))
+    return fields
+
+
+def _block(block: Any) -> dict[str, Any]:
+    """Return a block of LlamaIndex as a part."""
+    kind = getattr(block, "block_type", None)
+    if kind == "text":
+        return {"type": "text", "text": block.text}
+    if kind == "thinking":
+        return {"type": "thinking", "thinking": block.content or ""}
+    if kind == "tool_call":
+        return {
+            "type": "tool_use",
+            "id": block.tool_call_id,
+            "name": block.tool_name,
+            "input": block.tool_kwargs,
+        }
+    data = getattr(block, kind, None) if kind in ("image", "audio", "video") else None
+    data = getattr(block, "data", None) if kind == "document" else data
+    url = getattr(block, "url", None)
+    source = {"data": _text(data)} if data is not None else {"type": "url", "url": str(url or "")}
+    part: dict[str, Any] = {"type": str(kind), "source": source}
+    if kind == "image" and getattr(block, "detail", None):
+        part["detail"] = block.detail
+    return part
+
+
+def _take(fields: dict[str, Any], given: Any, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        if isinstance(given, Mapping) and given.get(key) is not None:
+            fields[key] = given[key]
+
+
+def _call(key: object, name: object, given: object) -> dict[str, Any]:
+    """Return a call of OpenAI's chat."""
+    arguments = given if isinstance(given, str) else _json({} if given is None else given)
+    return {"id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=lambda inner: fields_of(inner) or "")
+
+
+def _from_item(fields: Mapping[str, Any], kind: str) -> View:
+    """Return the view of an item of OpenAI's Responses that has no role."""
+    key = fields.get("call_id")
+    if kind.endswith("_output"):
+        output = fields.get("output")
+        if not isinstance(output, (str, list, tuple)) and output is not None:
+            return View({"role": "tool", "tool_call_id": key, "content": [dict(fields)]}, "item")
+        return View({"role": "tool", "tool_call_id": key, "content": output}, "output")
+    if kind in ("function_call", "custom_tool_call"):
+        given = fields.get("arguments", fields.get("input"))
+        calls = [_call(key, fields.get("name"), given)]
+        return View({"role": "assistant", "content": None, "tool_calls": calls}, "item")
+    if kind == "reasoning":
+        shown = {name: fields.get(name) for name in ("summary", "content", "encrypted_content")}
+        return View({"role": "assistant", "reasoning": shown}, "item")
+    calls = [{"id": key}] if isinstance(key, str) else []
+    part = {name: value for name, value in fields.items() if value is not None}
+    return View({"role": "assistant", "content": [part], "tool_calls": calls}, "item")
+
+
+_CALLS = ("function_call", "functionCall")
+_RESPONSES = ("function_response", "functionResponse")
+_MEDIA = ("inline_data", "inlineData", "file_data", "fileData")
+
+
+def _from_gemini(fields: Mapping[str, Any]) -> dict[str, Any]:
+    given = fields.get("parts", (fields,))
+    parts = [_part(part) for part in given or ()]
+    role = fields.get("role") or "user"
+    return {"role": "assistant" if role == "model" else role, "content": parts}
+
+
+def _part(value: object) -> dict[str, Any]:
+    """Return a part of Gemini's as one of Anthropic's."""
+    if isinstance(value, str):
+        return {"type": "text", "text": value}
+    part = {
+        key: inner for key, inner in (fields_of(value) or {}).items() if inner not in (None, "")
+    }
+    for key in _CALLS:
+        if key in part:
+            call = fields_of(part[key]) or {}
+            return {
+                "type": "tool_use",
+                "id": call.get("id"),
+                "name": call.get("name"),
+                "input": call.get("args") or {},
+            }
+    for key in _RESPONSES:
+        if key in part:
+            answer = fields_of(part[key]) or {}
+            content = response_text(answer.get("response"))[0]
+            reference = answer.get("id") or None
+            return {
+                "type": "tool_result",
+                "tool_use_id": reference,
+                "name": answer.get("name"),
+                "content": content,
+            }
+    for key in _MEDIA:
+        if key in part:
+            return _gemini_media(fields_of(part[key]) or {})
+    if "text" in part:
+        kind = "thinking" if part.get("thought") else "text"
+        return {"type": kind, kind: part["text"]}
+    return {"type": "part", **{key: _text(inner) for key, inner in part.items()}}
+
+
+def _gemini_media(blob: Mapping[str, Any]) -> dict[str, Any]:
+    mime = blob.get("mime_type") or blob.get("mimeType") or ""
+    kind = str(mime).partition("/")[0]
+    kind = kind if kind in ("image", "audio", "video") else "document"
+    data = blob.get("data")
+    url = blob.get("file_uri") or blob.get("fileUri") or ""
+    source = {"type": "url", "url": url} if data is None else {"data": _text(data)}
+    return {"type": kind, "source": {**source, "media_type": mime}}
+
+
+def _text(value: Any) -> Any:
+    """Return bytes as base64, anything else as it is."""
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    return value
+
+
+def response_text(response: Any) -> tuple[str, str | None]:
+    """Return the text of a Gemini function's response and its key; None for JSON of the whole."""
+    fields = fields_of(response) or {}
+    if len(fields) == 1:
+        [(key, value)] = fields.items()
+        if key in _RESPONSE_TEXTS and isinstance(value, str):
+            return value, key
+    return (_json(dict(fields)) if fields else ""), None
+
+
+def slots_of(view: View) -> Iterator[Slot]:
+    """Yield the texts of tool results, in the order in which they are counted."""
+    fields = view.fields
+    content = fields.get("content")
+    is_result = fields.get("role") in RESULT_ROLES
+    if is_result or isinstance(content, (list, tuple)):
+        yield from _slots(content, ("content",), is_result)
+
+
+def _slots(value: Any, path: Path, is_result: bool) -> Iterator[Slot]:
+    if isinstance(value, str):
+        if is_result:
+            yield Slot(value, path)
+    elif isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            if isinstance(part, str):
+                if is_result:
+                    yield Slot(part, (*path, i))
+                continue
+            fields = fields_of(part) or {}
+            if fields.get("type") == "tool_result":
+                yield from _slots(fields.get("content"), (*path, i, "content"), is_result=True)
+            elif is_result:
+                key = text_key(fields)
+                if key is not None and isinstance(fields.get(key), str):
+                    yield Slot(fields[key], (*path, i, key))
+
+
+def with_text(message: Any, view: View, path: Path, text: str) -> Any:
+    """Return a copy of *message* with another text at *path* of its view."""
+    at, new = path, text
+    if view.shape == "output":
+        at = ("output", *path[1:])
+    elif view.shape == "llamaindex":
+        at = ("blocks", *path[1:])
+    elif view.shape == "gemini":
+        return _with_response(message, path, text)
+    return replaced(message, at, lambda _: new)
+
+
+def _with_response(message: Any, path: Path, text: str) -> Any:
+    """Return a copy of a content of Gemini's with another text of a function's response."""
+    at: Path = ("parts", path[1])
+    part = _at(message, at) if _has(message, "parts") else message
+    at = at if _has(message, "parts") else ()
+    key = next(key for key in _RESPONSES if _has(part, key))
+
+    def changed(response: Any) -> Any:
+        return {response_text(response)[1] or "output": text}
+
+    return replaced(message, (*at, key, "response"), changed)
+
+
+def _has(value: Any, key: str) -> bool:
+    return (fields_of(value) or {}).get(key) is not None
+
+
+def _at(value: Any, path: Path) -> Any:
+    for key in path:
+        value = _get(value, key)
+    return value
+
+
+def _get(value: Any, key: str | int) -> Any:
+    if isinstance(key, int) or isinstance(value, Mapping):
+        return value[key]
+    if hasattr(value, "model_copy"):
+        return getattr(value, key)
+    return (fields_of(value) or {})[key]
+
+
+def replaced(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
+    """
+    Return a copy of *value* in which *change* was applied to what is at *path*.
+
+    All that is on the path is copied, in its own type where it can be; all else is the caller's.
+    """
+    if not path:
+        return change(value)
+    key = path[0]
+    new = replaced(_get(value, key), path[1:], change)
+    if isinstance(value, (list, tuple)):
+        items = [*value]
+        items[int(key)] = new
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, dict):
+        copied = copy(value)
+        copied[key] = new
+        return copied
+    if hasattr(value, "model_copy"):
+        return value.model_copy(update={str(key): new})
+    return {**(fields_of(value) or {}), str(key): new}

@@ -1,0 +1,216 @@
+"""What a request costs beside its messages: tools, the schema of the answer, and the answer."""
+
+from __future__ import annotations
+
+import json
+import marshal
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from budgeteer import _validate
+from budgeteer._messages.frames import OPENAI, Frame, Rule
+from budgeteer._messages.messages import (
+    NAMED_TOOL,
+    NO_TOOL,
+    as_json,
+    framed_tools,
+    render_tools,
+)
+from budgeteer._messages.shapes import fields_of, mapping
+from budgeteer._request.read import Provider, Reading
+from budgeteer.errors import InvalidArgumentError
+
+SERVER_TOOL = 1500
+"""
+The most tokens of a tool that the provider runs, beside its JSON. Anthropic's guide to tools
+(2026-06) has 245 for bash, 700 for the text editor, and 735 with 499 for computer use.
+"""
+
+TEMPLATE_TOOLS = 200
+"""The most tokens of the words that a chat template writes around tools: Qwen's are 116."""
+
+_CLAUDE_TOOLS = {
+    "claude-3-opus": (530, 281),
+    "claude-3-sonnet": (159, 235),
+    "claude-3-haiku": (264, 340),
+    "claude-3-5-haiku": (264, 340),
+}
+_CLAUDE_TOOL = (346, 313)
+"""Tokens of the system prompt for tools: where the model may choose, and where it must call."""
+
+_DECLARATIONS = ("function_declarations", "functionDeclarations")
+
+
+class Cost(NamedTuple):
+    """A number of tokens, what it rests on, and where that is from."""
+
+    tokens: int
+    basis: Rule
+    source: str
+
+
+def tool_cost(
+    reading: Reading,
+    tools: Sequence[Any],
+    count: Callable[[str], int],
+    frame: Frame,
+    has_system: bool,
+) -> Cost:
+    """Return what *tools*, of those of a request, cost as the provider writes them."""
+    if not tools:
+        return Cost(0, "published rule", "no tools")
+    provider = provider_of_tools(reading.provider, frame)
+    plain, run = split_tools(tools)
+    tokens = SERVER_TOOL * len(run)
+    tokens += sum(count(as_json("request['tools']", fields_of(tool) or tool)) for tool in run)
+    choice = reading.option("tool_choice", "function_call")
+    if provider == "openai" and plain:
+        text = _shown("typescript", plain)
+        tokens += framed_tools(count(text), has_system) + _choice(choice, count)
+        return Cost(tokens, "measured", "TypeScript as known from bills, errs high, 2024-07")
+    text = _shown("json", plain) if plain else ""
+    tokens += count(text)
+    if provider == "anthropic":
+        model = str(reading.request.get("model", ""))
+        known = next((cost for name, cost in _CLAUDE_TOOLS.items() if name in model), _CLAUDE_TOOL)
+        chosen = (fields_of(choice) or {}).get("type")
+        tokens += known[1] if chosen in ("any", "tool") else max(known)
+        return Cost(tokens, "published rule", "Anthropic, tool use pricing, 2026-03; JSON of each")
+    if provider == "gemini":
+        return Cost(tokens, "estimate", "Google publishes no rule: the JSON of each declaration")
+    return Cost(tokens + TEMPLATE_TOOLS, "bound", f"the JSON of each tool; {frame.source}")
+
+
+def provider_of_tools(provider: Provider, frame: Frame) -> str:
+    """Return whose rule counts tools."""
+    if provider in ("anthropic", "gemini"):
+        return provider
+    return "openai" if frame.basis == "estimate" or frame is OPENAI else "template"
+
+
+def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the tools with a schema, and those that the provider runs."""
+    plain, run = [], []
+    for i, tool in enumerate(tools):
+        where = f"request['tools'][{i}]"
+        if callable(tool) and not hasattr(tool, "model_dump"):
+            raise InvalidArgumentError(
+                f"{where} is a function, whose schema only its client knows: give its declaration"
+            )
+        fields = tool if type(tool) is dict else mapping(where, tool)
+        declared = next((fields[key] for key in _DECLARATIONS if fields.get(key)), None)
+        if declared is not None:
+            plain += declared
+        elif any(key in fields for key in ("function", "input_schema", "parameters")) or (
+            fields.get("type") in (None, "function") and "name" in fields
+        ):
+            plain.append(tool)
+        else:
+            run.append(tool)
+    return plain, run
+
+
+def _shown(form: str, tools: Sequence[Any]) -> str:
+    """Return the text of tools; it is kept for those of plain types."""
+    try:
+        blob = marshal.dumps([*tools], 2)  # of the same bytes for equal tools
+    except ValueError:
+        return _render(form, tools)
+    return _rendered(form, blob)
+
+
+@lru_cache(maxsize=32)
+def _rendered(form: str, blob: bytes) -> str:
+    return _render(form, marshal.loads(blob))  # noqa: S302 - the bytes are our own
+
+
+def _render(form: str, tools: Sequence[Any]) -> str:
+    if form == "typescript":
+        return render_tools("request['tools']", tools)
+    return "".join(f"<function>{as_json('request[tools]', tool)}</function>\n" for tool in tools)
+
+
+def _choice(choice: object, count: Callable[[str], int]) -> int:
+    """Return what a choice of tools costs; one that is not known costs nothing."""
+    if choice == "none":
+        return NO_TOOL
+    fields = fields_of(choice) or {}
+    name = (fields_of(fields.get("function")) or fields).get("name")
+    return NAMED_TOOL + count(name) if isinstance(name, str) else 0
+
+
+def schema_cost(reading: Reading, count: Callable[[str], int]) -> Cost:
+    """Return what the schema of a structured answer costs."""
+    found = _schema(reading)
+    if found is None:
+        return Cost(0, "published rule", "no schema")
+    text = "# Response Formats\n\n## " + json.dumps(found, ensure_ascii=False, default=_plain)
+    if reading.provider.startswith("openai"):
+        return Cost(count(text), "published rule", "OpenAI harmony response format, 2025-08")
+    return Cost(count(text), "bound", "the JSON of the schema")
+
+
+def _schema(reading: Reading) -> object:
+    """Return the schema of the answer with its name, None without."""
+    if reading.provider == "gemini":
+        names = ("response_json_schema", "responseJsonSchema", "response_schema", "responseSchema")
+        return _of_class(reading.option(*names))
+    if reading.provider == "openai_responses":
+        given = (fields_of(reading.option("text")) or {}).get("format")
+        given = reading.option("text_format") if given is None else given
+    elif reading.provider == "anthropic":
+        config = fields_of(reading.option("output_config")) or {}
+        given = config.get("format", reading.option("output_format"))
+    else:
+        given = reading.option("response_format")
+    given = _of_class(given)
+    fields = fields_of(given)
+    if fields is None or fields.get("type") in ("text", "json_object"):
+        return None
+    return fields.get("json_schema") or dict(fields)
+
+
+def _of_class(value: Any) -> Any:
+    """Return the schema of a class of pydantic, anything else as it is."""
+    schema = getattr(value, "model_json_schema", None)
+    return schema() if isinstance(value, type) and callable(schema) else value
+
+
+def _plain(value: Any) -> object:
+    fields = fields_of(_of_class(value))
+    return dict(fields) if fields is not None else str(value)
+
+
+def answer_costs(reading: Reading, max_output_tokens: int | None) -> tuple[Cost, Cost]:
+    """Return what is reserved for reasoning and for the rest of the answer."""
+    given = max_output_tokens
+    if given is None:
+        given = reading.number(
+            *("max_completion_tokens", "max_output_tokens", "max_tokens"),
+            *("maxOutputTokens", "max_tokens_to_sample"),
+        )
+    budget = _budget(reading)
+    if budget is None:
+        said = "nothing is stated" if given is None else "what the request or the caller states"
+        effort = fields_of(reading.option("reasoning")) or {}
+        has_effort = reading.option("reasoning_effort") or effort.get("effort")
+        source = "shares the answer's tokens; no figure for an effort" if has_effort else "none"
+        return Cost(0, "bound", source), Cost(given or 0, "bound", said)
+    source = "the request's budget, shares the answer's tokens: guides of Anthropic and Google"
+    rest = max(0, (given or 0) - budget)
+    return Cost(budget, "published rule", source), Cost(rest, "bound", "the rest of the answer")
+
+
+def _budget(reading: Reading) -> int | None:
+    """Return the budget for reasoning that a request states."""
+    if reading.provider == "gemini":
+        config = fields_of(reading.option("thinking_config", "thinkingConfig")) or {}
+        given = config.get("thinking_budget", config.get("thinkingBudget"))
+        is_number = isinstance(given, int) and given >= 0  # -1 lets the model choose
+        return given if is_number else None
+    thinking = fields_of(reading.option("thinking")) or {}
+    given = thinking.get("budget_tokens")
+    return (
+        None if given is None else _validate.tokens("request['thinking']['budget_tokens']", given)
+    )

@@ -1,0 +1,187 @@
+"""The state of a request while it is fitted: what each message and each tool result takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from budgeteer import _validate
+from budgeteer._count.counter import TokenCounter
+from budgeteer._layout.section import Section
+from budgeteer._messages.messages import MessageCosts
+from budgeteer._messages.turn import MARKER
+from budgeteer._messages.views import Slot, replaced, slots_of, with_text
+from budgeteer._pack.packer import Packer
+from budgeteer._request.read import Item
+
+LEAST_CUT = 256
+"""The tokens that a large tool result keeps while there is older history to leave out."""
+
+
+def mask(tokens: int) -> str:
+    """Return the line that stands for a tool result of that many tokens."""
+    return f"[tool result of {tokens} tokens left out]"
+
+
+def is_mask(text: str) -> bool:
+    """Return whether a text is such a line."""
+    return text.startswith("[tool result of ") and text.endswith(" tokens left out]")
+
+
+class Result:
+    """
+    A text of a tool result.
+
+    Attributes:
+        slot: The text and its place.
+        before: Its tokens.
+        tokens: Its tokens as it is planned.
+        masked: The line that is planned for it, None if it is not masked.
+        text: The text that stands for it, None for its own.
+
+    """
+
+    __slots__ = ("before", "masked", "slot", "text", "tokens")
+
+    def __init__(self, slot: Slot, tokens: int) -> None:
+        self.slot = slot
+        self.before = self.tokens = tokens
+        self.masked: str | None = None
+        self.text: str | None = None
+
+
+class Entry:
+    """
+    A message and what it takes.
+
+    Attributes:
+        item: The message.
+        fixed: Its tokens without the texts of its tool results and its chunks.
+        media: Those of them that images, audio and files take.
+        results: The texts of its tool results.
+        chunks: The text of its chunks, None without a section.
+        chunk_tokens: The tokens of that text, and before anything was sacrificed.
+        gone: Why it is left out, None if it stays.
+        lost: The tokens that it lost when the previous request was fitted, None if it is as given.
+
+    """
+
+    __slots__ = (
+        *("chunk_before", "chunk_tokens", "chunks", "fixed", "gone", "item", "lost", "media"),
+        "results",
+    )
+
+    def __init__(self, item: Item, costs: MessageCosts, counter: TokenCounter) -> None:
+        """Count the message."""
+        self.item = item
+        media = costs.media
+        self.results: Sequence[Result] = ()
+        if item.results:
+            texts: list[str] = []
+
+            def hold(text: str) -> int:
+                texts.append(text)
+                return 0
+
+            self.fixed = costs.of_view(item.place, item.view.fields, hold)
+            self.results = [Result(slot, counter.count(slot.text)) for slot in slots_of(item.view)]
+            if len(texts) != len(self.results):  # a media part of a result counts as fixed
+                self.fixed += sum(map(counter.count, texts)) - self.result_tokens
+        else:
+            self.fixed = costs.of_view(item.place, item.view.fields)
+        self.media = costs.media - media
+        self.chunks: str | None = None
+        self.chunk_tokens = self.chunk_before = 0
+        self.gone: str | None = None
+        self.lost: int | None = None
+
+    @property
+    def result_tokens(self) -> int:
+        return sum(result.tokens for result in self.results)
+
+    @property
+    def before(self) -> int:
+        tokens = self.fixed + self.chunk_before + (self.lost or 0)
+        if not self.results:  # as of most messages
+            return tokens
+        return tokens + sum(result.before for result in self.results)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that are planned for it, 0 if it is left out."""
+        if self.gone is not None:
+            return 0
+        tokens = self.fixed + self.chunk_tokens
+        return tokens + self.result_tokens if self.results else tokens
+
+    def pack(self, room: int, counter: TokenCounter) -> None:
+        """Pack the chunks of its section into *room* tokens."""
+        section = self.item.section
+        assert section is not None  # noqa: S101 - callers have asked
+        self.chunks = packed(section, room, counter)
+        self.chunk_tokens = counter.count(self.chunks) if self.chunks else 0
+
+    def made(self) -> Any:
+        """Return the message as it is sent: the caller's own object if nothing is changed."""
+        value, view = self.item.value, self.item.view
+        if self.chunks is None and not self.results:
+            return value
+        for result in self.results:
+            if result.text is not None:
+                value = with_text(value, view, result.slot.path, result.text)
+        if self.chunks is not None:
+            at, text = self.item.at, self.chunks
+            key = "parts" if view.shape == "gemini" else "content"
+            path = (key,) if at is None else (key, at, "text")
+            value = replaced(value, path, lambda _: text)
+        return value
+
+
+def packed(section: Section, room: int, counter: TokenCounter) -> str:
+    """Return the text of a section's chunks packed into *room* tokens."""
+    most = _validate.MAX_TOKENS if section.max_tokens is None else section.max_tokens
+    packer = replace(section.packer or Packer(most), counter=counter)
+    query, chunks = section.query, section.chunks
+    room = min(room, packer.max_tokens, most)
+    return packer.pack(query, chunks, max_tokens=room).text  # type: ignore[arg-type]  # both given
+
+
+def level(results: Sequence[Result], over: int, floor: int) -> int:
+    """
+    Return the tokens that the largest of *results* may keep so that all lose *over* together.
+
+    At least *floor*, where they then lose less.
+    """
+    sizes = sorted((result.tokens for result in results), reverse=True)
+    for count, size in enumerate(sizes, 1):
+        below = max(floor, sizes[count] if count < len(sizes) else 0)
+        if size <= floor:
+            break
+        above = sum(sizes[:count])
+        if above - count * below >= over:
+            return max(floor, (above - over) // count)
+    return floor
+
+
+def cut(results: Sequence[Result], room: int, counter: TokenCounter) -> None:
+    """Cut the largest of *results* so that all of them take at most *room* tokens."""
+    ordered = sorted(results, key=lambda result: result.before)
+    for done, result in enumerate(ordered):
+        share = room // (len(ordered) - done)
+        if result.before > share:
+            result.text = shortened(result.slot.text, share, counter)
+            result.tokens = counter.count(result.text)
+        else:
+            result.tokens = result.before
+        room -= result.tokens
+
+
+def shortened(text: str, room: int, counter: TokenCounter) -> str:
+    """Return the text of a large tool result in *room* tokens: the one place where it is cut."""
+    return counter.truncate(text, room, keep="both", marker=MARKER) or MARKER
+
+
+def alive(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the messages that stay."""
+    return (entry for entry in entries if entry.gone is None)

@@ -1,0 +1,493 @@
+"""One request while it is fitted: what everything in it takes, and what is sacrificed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, Literal, TypeAlias, get_args
+
+from budgeteer import _validate
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.limits import ModelLimits, model_limits
+from budgeteer._layout.select import fitting, ranked, tool_name
+from budgeteer._messages.frames import Frame, frame_of
+from budgeteer._messages.messages import Message, MessageCosts
+from budgeteer._messages.turn import MARKER
+from budgeteer._request.history import History, history_of
+from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
+from budgeteer._request.read import Reading, read_item
+from budgeteer._request.result import (
+    Action,
+    FittedRequest,
+    RequestChange,
+    RequestReport,
+    SectionName,
+    SectionTokens,
+)
+from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, is_mask, level, mask
+from budgeteer._request.template import SOURCE, ChatTemplate
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+
+Sacrifice: TypeAlias = Literal["mask_results", "cut_results", "history", "chunks"]
+SACRIFICES: tuple[Sacrifice, ...] = get_args(Sacrifice)
+
+_REASONS = {
+    "orphan": "its call is missing",
+    "turn": "an old turn of the history",
+    "masked": "an old tool result",
+    "cut": "a large tool result",
+    "chunks": "no room for more chunks",
+    "empty": "no chunk fits",
+    "before": "as in the previous request",
+    "tool": "other tools match the query better",
+}
+
+_BY_TEMPLATE = Frame("bound", SOURCE, special=0, has_role=False, per_name=0, reply=0)
+
+
+class Work:
+    """One request under way."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        name: str,
+        counter: TokenCounter,
+        template: ChatTemplate | None = None,
+        extra: int = 0,
+        previous: FittedRequest | None = None,
+    ) -> None:
+        """Count all that it has; *extra* is what a template writes beyond what it did before."""
+        self.reading, self.counter, self.template = reading, counter, template
+        self.extra = extra
+        self.frame: Frame = frame_of(name) if template is None else _BY_TEMPLATE
+        count = counter.count
+        self.costs = MessageCosts(count, name, self.frame)
+        system = self._instructions = _system(reading)
+        self.system = 0 if system is None else self.costs.of("system", system)
+        self.entries = [Entry(item, self.costs, counter) for item in reading.items]
+        joins = reading.provider == "openai_responses"
+        self.history: History = history_of(reading.items, joins)
+        for i in self.history.orphans:
+            self.entries[i].gone = "orphan"
+        self.previous = previous
+        if previous is not None:
+            self._carry(previous._sent)  # noqa: SLF001 - of this package
+        self.has_system = system is not None or any(item.is_system for item in reading.items)
+        self.chosen: Sequence[int] = range(len(reading.tools))
+        self.tools: Cost = self._tool_cost(self.chosen)
+        self.tools_before = self.tools.tokens
+        self.schema: Cost = schema_cost(reading, count)
+        self.around = self._around(count) if self.entries or system is not None else 0
+        if template is not None:
+            self.around += self.rendered(reading) - self.total
+        self.around_before = self.around
+        self.around += extra
+        self.is_changed = bool(self.history.orphans or reading.section) or any(
+            item.section is not None for item in reading.items
+        )
+        if previous is not None:
+            self.is_changed |= any(e.gone is not None or e.lost is not None for e in self.entries)
+
+    def _carry(self, sent: Sequence[tuple[Any, Any]]) -> None:
+        """Do again what was done to the messages of the previous request."""
+        for i, (entry, (given, made)) in enumerate(zip(self.entries, sent, strict=False)):
+            if entry.item.section is not None or entry.gone is not None:
+                continue
+            if not _same(entry.item.value, given):
+                break
+            if made is None:
+                entry.gone = "before"
+            elif made is not given:
+                item = read_item(entry.item.place, made, self.reading.key)
+                changed = Entry(item, self.costs, self.counter)
+                changed.lost = entry.before - changed.before
+                self.entries[i] = changed
+        self._keep_pairs()
+
+    def _keep_pairs(self) -> None:
+        """Separate no call from a result that came since, and leave out nothing that must stay."""
+        optional = {i for group in self.history.groups for i in group}
+        for block in self.history.rounds:
+            if any(self.entries[i].gone for i in block):
+                for i in block:
+                    self.entries[i].gone = "before" if i in optional else None
+
+    def rendered(self, reading: Reading) -> int:
+        """Return the tokens of the request that *reading* is of, as the template renders it."""
+        assert self.template is not None  # noqa: S101 - callers have asked
+        text = self.template.render(reading, self._instructions, reading.tools)
+        media = sum(entry.media for entry in alive(self.entries))
+        return self.counter.count(text) + media + self.schema.tokens
+
+    def _tool_cost(self, places: Sequence[int]) -> Cost:
+        """Return the cost of the tools at these places."""
+        reading = self.reading
+        tools = [reading.tools[i] for i in places]
+        if self.template is not None:
+            text, without = (
+                self.template.render(reading, self._instructions, given) for given in (tools, ())
+            )
+            tokens = self.counter.count(text) - self.counter.count(without)
+            return Cost(max(0, tokens), "bound", SOURCE)
+        return tool_cost(reading, tools, self.counter.count, self.frame, self.has_system)
+
+    def _around(self, count: Callable[[str], int]) -> int:
+        frame = self.frame
+        texts = [text for text in (frame.prelude, frame.reply_text) if text]
+        return frame.start + frame.reply + sum(map(count, texts))
+
+    @property
+    def fixed(self) -> int:
+        """The tokens of all that is not messages."""
+        return self.system + self.tools.tokens + self.schema.tokens + self.around
+
+    @property
+    def total(self) -> int:
+        return self.fixed + sum([entry.tokens for entry in self.entries])
+
+    def limit(
+        self,
+        model: str | ModelLimits | None,
+        context_window: int | None,
+        max_output_tokens: int | None,
+        step: float,
+    ) -> None:
+        """Read the window and what is reserved of it."""
+        self.step = step
+        output = max_output_tokens
+        if output is not None:
+            output = _validate.tokens("max_output_tokens", output)
+        self.reasoning, self.reply = answer_costs(self.reading, output)
+        reserved = self.reasoning.tokens + self.reply.tokens
+        if context_window is not None:
+            self.window = _validate.tokens("context_window", context_window)
+            self.most = self.window - reserved
+        elif model is None:
+            raise InvalidArgumentError(
+                "the window is not known: give model, context_window, or a request with 'model'"
+            )
+        else:
+            limits = model_limits(model)
+            self.window = limits.context_window
+            self.most = min(limits.max_input_tokens, self.window - reserved)
+
+    def fit(self, steps: Sequence[Sacrifice]) -> FittedRequest:
+        """Sacrifice what the steps allow until it fits."""
+        self._select_tools()
+        self._pack_chunks()
+        over = self.total - self.most
+        spare = int(self.step * self.most) if over > 0 else 0
+        over += spare
+        for step in steps:
+            if over > 0:
+                over = getattr(self, f"_{step}")(over)
+        over -= spare
+        results = self._open_results() if "cut_results" in steps else []
+        if over > 0 and results:
+            over = self._lower(results, over, self.counter.count(MARKER))
+        if over <= 0 and any(result.tokens < result.before for result in results):
+            # What was planned is the most that is cut: history that went may have left room.
+            free = max(0, -over - spare)
+            cut(results, sum(result.tokens for result in results) + free, self.counter)
+        if self.total > self.most:
+            raise self.exhausted()
+        return self.answer(self._made())
+
+    def _select_tools(self) -> None:
+        """Choose among the tools, as far as what must stay leaves room."""
+        section, tools = self.reading.section, self.reading.tools
+        if section is None:
+            return
+        optional = {i for group in self.history.groups for i in group}
+        needed = (
+            self.fixed
+            - self.tools.tokens
+            + sum(
+                entry.fixed + sum(min(result.tokens, LEAST_CUT) for result in entry.results)
+                for i, entry in enumerate(self.entries)
+                if i not in optional and entry.gone is None
+            )
+        )
+        room = self.most - needed
+        if section.max_tokens is not None:
+            room = min(room, section.max_tokens)
+        if self.tools.tokens <= room:
+            return
+        where = "request['tools']"
+        kept = [i for i, tool in enumerate(tools) if tool_name(where, tool) in section.keep]
+        room = max(room, self._tool_cost(kept).tokens)
+        order = ranked(where, tools, section.query or "", section.keep)
+        self.chosen = fitting(order, lambda places: self._tool_cost(places).tokens <= room)
+        self.tools = self._tool_cost(self.chosen)
+
+    def _pack_chunks(self) -> None:
+        """Give sections of chunks what they ask for, as far as what must stay leaves room."""
+        waiting = [entry for entry in self.entries if entry.item.section is not None]
+        if not waiting:
+            return
+        optional = {i for group in self.history.groups for i in group}
+        needed = self.fixed + sum(
+            entry.fixed for i, entry in enumerate(self.entries) if i not in optional
+        )
+        for entry in waiting:
+            room = max(0, self.most - needed)
+            entry.pack(max(0, self.most), self.counter)
+            entry.chunk_before = entry.chunk_tokens
+            if entry.chunk_tokens > room:
+                entry.pack(room, self.counter)
+            needed += entry.chunk_tokens
+            if not entry.chunks:
+                self._leave_empty(entry)
+
+    def _leave_empty(self, entry: Entry) -> None:
+        """Leave out a message that is nothing but a section without chunks."""
+        content = entry.item.view.fields.get("content")
+        if entry.item.at is None or not isinstance(content, (list, tuple)) or len(content) == 1:
+            entry.gone = "empty"
+
+    def _mask_results(self, over: int) -> int:
+        """Mask old tool results, and return how many tokens are still too many, as all steps."""
+        for i, entry in enumerate(self.entries):
+            if i in self.history.newest or entry.gone is not None:
+                continue
+            for result in entry.results:
+                if over <= 0:
+                    return over
+                line = mask(result.before)
+                tokens = self.counter.count(line)
+                if tokens < result.tokens:
+                    over -= result.tokens - tokens
+                    result.masked, result.tokens = line, tokens
+        return over
+
+    def _open_results(self) -> list[Result]:
+        """Return the tool results that may be cut."""
+        return [r for entry in alive(self.entries) for r in entry.results if r.masked is None]
+
+    def _cut_results(self, over: int) -> int:
+        return self._lower(self._open_results(), over, LEAST_CUT)
+
+    @staticmethod
+    def _lower(results: Sequence[Result], over: int, floor: int) -> int:
+        """Plan to cut the largest results, to no fewer than *floor* tokens."""
+        most = level(results, over, floor)
+        for result in results:
+            if result.tokens > most:
+                over -= result.tokens - most
+                result.tokens = most
+        return over
+
+    def _history(self, over: int) -> int:
+        for group in self.history.groups:
+            if over <= 0:
+                break
+            for i in group:
+                over -= self.entries[i].tokens
+                self.entries[i].gone = "turn"
+        return over
+
+    def _chunks(self, over: int) -> int:
+        for entry in reversed(self.entries):
+            section = entry.item.section
+            if section is None or entry.gone is not None or over <= 0:
+                continue
+            before = entry.tokens
+            room = max(section.min_tokens, entry.chunk_tokens - over)
+            if room < entry.chunk_tokens:
+                entry.pack(room, self.counter)
+                if not entry.chunks:
+                    self._leave_empty(entry)
+            over -= before - entry.tokens
+        return over
+
+    def _made(self) -> Message:
+        """Return a copy of the request with what stays."""
+        for entry in alive(self.entries):
+            for result in entry.results:
+                result.text = result.masked if result.masked is not None else result.text
+        made = [entry.made() for entry in alive(self.entries)]
+        key = self.reading.key
+        given = self.reading.request[key]
+        changed: dict[str, Any] = {}
+        if self.reading.section is not None:
+            changed["tools"] = [self.reading.tools[i] for i in self.chosen]
+        items = _listed(given)
+        if len(made) != len(items) or any(a is not b for a, b in zip(made, items, strict=True)):
+            changed[key] = tuple(made) if isinstance(given, tuple) else made
+        if not changed:
+            return self.reading.request
+        if isinstance(self.reading.request, dict):
+            request: dict[str, Any] = copy(self.reading.request)
+            request.update(changed)
+            return request
+        return {**self.reading.request, **changed}
+
+    def answer(self, request: Message) -> FittedRequest:
+        """Return the request with its report."""
+        changes: list[RequestChange] = []
+        if len(self.chosen) < len(self.reading.tools):
+            left = [i for i in range(len(self.reading.tools)) if i not in self.chosen]
+            changes += [
+                RequestChange(f"tools[{i}]", "left_out", _REASONS["tool"], self._alone(i), 0)
+                for i in left
+            ]
+        for entry in self.entries:
+            if entry.gone or entry.results or entry.chunks is not None:
+                _add_changes(changes, entry)
+        is_by_rule = all(
+            cost.basis == "published rule" for cost in (self.frame, self.tools, self.schema)
+        )
+        sections = self._sections()
+        reserved = self.reasoning.tokens + self.reply.tokens
+        total = sum(section.tokens for section in sections.values()) - reserved
+        report = RequestReport(
+            provider=self.reading.provider,
+            context_window=self.window,
+            max_input_tokens=max(0, self.most),
+            sections=sections,
+            changes=changes,
+            stable_prefix_tokens=self._stable_prefix(request),
+            is_exact=self.counter.is_exact and self.costs.is_exact and is_by_rule,
+        )
+        sent = iter(_listed(request[self.reading.key]))
+        pairs = [
+            (given.value, next(sent) if entry.gone is None else None)
+            for given, entry in zip(self.reading.items, self.entries, strict=True)
+        ]
+        return FittedRequest(request, report, total, pairs)
+
+    def _stable_prefix(self, request: Message) -> int:
+        """Return the tokens of the beginning that is that of the previous request."""
+        if self.previous is None:
+            return 0
+        before = self.previous.request
+        names = ("system", "instructions", "tools", "functions", "config", "systemInstruction")
+        if any(request.get(name) != before.get(name) for name in names):
+            return 0
+        key = self.reading.key
+        tokens = self.system + self.tools.tokens
+        sent = zip(alive(self.entries), _listed(request[key]), strict=True)
+        for (entry, now), then in zip(sent, _listed(before.get(key, ())), strict=False):
+            if not _same(now, then):
+                break
+            tokens += entry.tokens
+        return tokens
+
+    def _alone(self, place: int) -> int:
+        """Return the tokens of one tool without those that any tools cost."""
+        return self._tool_cost([place]).tokens
+
+    def _sections(self) -> dict[SectionName, SectionTokens]:
+        frame = self.frame
+        before = dict.fromkeys(("system", "history", "tool_results", "chunks", "media"), 0)
+        now = dict(before)
+        for entry in self.entries:
+            name = "system" if entry.item.is_system else "history"
+            if not (entry.results or entry.media or entry.chunk_before):
+                before[name] += entry.fixed
+                now[name] += entry.fixed if entry.gone is None else 0
+                continue
+            results = sum(result.before for result in entry.results) + (entry.lost or 0)
+            parts = (entry.fixed - entry.media, results, entry.chunk_before, entry.media)
+            names = (name, "tool_results", "chunks", "media")
+            for key, tokens in zip(names, parts, strict=True):
+                before[key] += tokens
+            if entry.gone is None:
+                parts = (parts[0], entry.result_tokens, entry.chunk_tokens, entry.media)
+                for key, tokens in zip(names, parts, strict=True):
+                    now[key] += tokens
+        for found, around in ((before, self.around_before), (now, self.around)):
+            found["system"] += self.system
+            found["history"] += around
+        source = f"{frame.source}; texts: {self.counter.source}"
+        media = "bound" if self.costs.has_bound else "published rule"
+        rules: dict[str, tuple[Any, str]] = {
+            "system": (frame.basis, source),
+            "history": (frame.basis, source),
+            "tool_results": (frame.basis, f"texts: {self.counter.source}"),
+            "chunks": (frame.basis, f"texts: {self.counter.source}"),
+            "media": (media, "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)"),
+        }
+        costs = {
+            "tools": self.tools,
+            "schema": self.schema,
+            "reasoning": self.reasoning,
+            "reply": self.reply,
+        }
+        order: Sequence[SectionName] = get_args(SectionName)
+        return {
+            name: SectionTokens(
+                self.tools_before if name == "tools" else costs[name].tokens, *costs[name]
+            )
+            if name in costs
+            else SectionTokens(before[name], now[name], *rules[name])
+            for name in order
+        }
+
+    def exhausted(self) -> BudgetExhaustedError:
+        """Return the error for what does not fit, with the arithmetic."""
+        reserved = self.reasoning.tokens + self.reply.tokens
+        stays = sum(entry.tokens for entry in self.entries)
+        parts = (
+            (reserved, "the answer"),
+            (self.system + self.around, "instructions and frames"),
+            (self.tools.tokens, "tools"),
+            (self.schema.tokens, "the schema"),
+            (stays, "the messages that must stay"),
+        )
+        shown = " - ".join(f"{tokens} for {name}" for tokens, name in parts if tokens)
+        left = self.window - sum(tokens for tokens, _ in parts)
+        tail = "" if left < 0 else f", and the input may have {self.most}"
+        return BudgetExhaustedError(
+            f"the request does not fit: context_window {self.window} - {shown} = {left}{tail}"
+        )
+
+
+def _listed(items: Any) -> Sequence[Any]:
+    return items if isinstance(items, (list, tuple)) else (items,)
+
+
+def _same(value: Any, other: Any) -> bool:
+    return value is other or (type(value) is type(other) and bool(value == other))
+
+
+def _system(reading: Reading) -> Mapping[str, Any] | None:
+    """Return the instructions beside the messages as a message."""
+    found = reading.system
+    if found is None:
+        return None
+    if reading.provider != "gemini":
+        return {"role": "system", "content": found}
+    from budgeteer._messages.views import view_of
+
+    parts = found if isinstance(found, (list, tuple)) else [found]
+    if len(parts) == 1 and not isinstance(parts[0], str):
+        view = view_of(parts[0])
+        if view is not None:
+            return {**view.fields, "role": "system"}
+    shown = view_of({"role": "system", "parts": [*parts]})
+    return None if shown is None else shown.fields
+
+
+def _add_changes(changes: list[RequestChange], entry: Entry) -> None:
+    """Add what became of one message."""
+    place = entry.item.place
+    if entry.gone is not None:
+        changes.append(RequestChange(place, "left_out", _REASONS[entry.gone], entry.before, 0))
+        return
+    if entry.lost is not None:
+        texts = [result.text or result.slot.text for result in entry.results]
+        action: Action = "masked" if any(map(is_mask, texts)) else "cut"
+        is_new = any(result.text is not None for result in entry.results)
+        reason = _REASONS[action if is_new else "before"]
+        changes.append(RequestChange(place, action, reason, entry.before, entry.tokens))
+        return
+    for result in entry.results:
+        if result.text is not None:
+            action = "cut" if result.masked is None else "masked"
+            numbers = result.before, result.tokens
+            changes.append(RequestChange(place, action, _REASONS[action], *numbers))
+    if entry.chunk_tokens < entry.chunk_before:
+        numbers = entry.chunk_before, entry.chunk_tokens
+        changes.append(RequestChange(place, "cut", _REASONS["chunks"], *numbers))

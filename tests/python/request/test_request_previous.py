@@ -1,0 +1,128 @@
+"""Fitting turn after turn: what went stays gone, so that the beginning only grows."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from request_support import KEYS, PROVIDERS, TURNS, VALIDATORS, conversation, recount
+
+from budgeteer import BudgetExhaustedError, InvalidArgumentError, fit_request, get_counter
+
+COUNT = get_counter("words").count
+
+
+def common(before, after):
+    """Return how many leading items are the same objects."""
+    same = 0
+    for a, b in zip(before, after, strict=False):
+        if a is not b:
+            break
+        same += 1
+    return same
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_beginning_changes_in_few_turns(provider):
+    """Turns of 1.5 % of the room change it in one of eight at most; under 15 % is unused."""
+    key, window = KEYS[provider], 4_000
+    turns = [(f"question {i} " * 5, [[f"result {i} " * 12]], True) for i in range(300)]
+    whole = conversation(provider, turns)
+    sizes = [len(conversation(provider, turns[: i + 1])[key]) for i in range(300)]
+    previous, used, changed, trimmed = None, [], 0, 0
+    for size in sizes:
+        request = {**whole, key: whole[key][:size]}
+        fitted = fit_request(request, context_window=window, counter="words", previous=previous)
+        assert recount(provider, fitted.request, COUNT) == fitted.total_tokens <= window
+        VALIDATORS[provider](fitted.request)
+        if fitted.report.changes:
+            before, after = previous.request[key], fitted.request[key]
+            trimmed += 1
+            changed += common(before, after) < len(before)
+            used.append(fitted.total_tokens / window)
+        previous = fitted
+    assert trimmed > 150
+    assert changed <= trimmed / 8
+    assert 1 - sum(used) / len(used) <= 0.15
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@settings(max_examples=30, deadline=None)
+@given(turns=TURNS, more=TURNS, share=st.floats(0.2, 1), step=st.sampled_from([None, 0, 0.5]))
+def test_laws_hold_after_a_previous_request(provider, turns, more, share, step):
+    """It fits, is valid and counts right; where it fits as it went, only new items are added."""
+    key = KEYS[provider]
+    whole = conversation(provider, [*turns, *more])
+    first = {**whole, key: whole[key][: len(conversation(provider, turns)[key])]}
+    window = int(recount(provider, first, COUNT) * share)
+    options = {"counter": "words", "step": step}
+    try:
+        previous = fit_request(first, context_window=window, **options)
+        fitted = fit_request(whole, context_window=window + 80, previous=previous, **options)
+    except BudgetExhaustedError:
+        return
+    assert recount(provider, fitted.request, COUNT) == fitted.total_tokens <= window + 80
+    VALIDATORS[provider](fitted.request)
+    sections = fitted.report.sections.values()
+    assert recount(provider, whole, COUNT) == sum(s.tokens_before for s in sections)
+    known = {id(item) for item in (*whole[key], *previous.request[key])}
+    for change in fitted.report.changes:
+        if change.reason == "as in the previous request" and change.action != "left_out":
+            assert change.tokens < change.tokens_before
+    items = fitted.request[key]
+    if {"as in the previous request"} >= {c.reason for c in fitted.report.changes}:
+        assert all(id(item) in known for item in items)
+        assert common(previous.request[key], items) == len(previous.request[key])
+    kept = common(previous.request[key], items)
+    stable = {**fitted.request, key: items[:kept]}
+    assert fitted.report.stable_prefix_tokens >= recount(provider, stable, COUNT) - 3
+    again = fit_request(whole, context_window=window + 80, previous=fitted, **options)
+    assert again.total_tokens <= window + 80
+    if step == 0:
+        assert (again.request[key], again.total_tokens) == (items, fitted.total_tokens)
+
+
+def test_step_keeps_room():
+    """A share of the room stays free once something must go; nothing goes while all fits."""
+    turns = [(f"question {i} " * 10, [], True) for i in range(40)]
+    request = conversation("openai_chat", turns)
+    total = recount("openai_chat", request, COUNT)
+    frees = []
+    for step in (0, 0.25, 0.5):
+        fitted = fit_request(request, context_window=total - 1, counter="words", step=step)
+        frees.append(1 - fitted.total_tokens / (total - 1))
+        assert fit_request(request, context_window=total, counter="words", step=step).request is (
+            request
+        )
+    assert all(after > before + 0.15 for before, after in pairwise(frees))
+    assert frees[0] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"previous": {"messages": []}}, "previous must be what fit_request returned, not dict"),
+        ({"step": 1}, "step must be from 0 to 0.9, not 1.0"),
+        ({"step": "a"}, "step must be a float, not str"),
+    ],
+)
+def test_refused(options, message):
+    """A previous request of another kind, and a step out of range, are errors."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        fit_request({"messages": []}, context_window=9, **options)
+    assert message in str(caught.value)
+
+
+def test_another_conversation():
+    """A previous request of other messages changes nothing."""
+    turns = [("tea " * 30, [["result " * 50]], True), ("coffee", [], False)]
+    other = conversation(
+        "openai_chat", [("cocoa " * 30, [["milk " * 90]], True), ("a", [], False)]
+    )
+    request = conversation("openai_chat", turns)
+    previous = fit_request(other, context_window=150, counter="words")
+    assert previous.report.changes
+    alone = fit_request(request, context_window=120, counter="words")
+    assert fit_request(
+        request, context_window=120, counter="words", previous=previous, step=0
+    ).request == (alone.request)
