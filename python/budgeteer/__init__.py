@@ -4,8 +4,8 @@ Decides what goes into an LLM's context window.
 `pack` and `Packer` fill one budget with the best of many chunks and say why each was kept, cut or
 dropped. The returned text provably fits: its exact count is at most the budget. A `Layout` divides
 a window among the sections of a whole prompt, `fit_request` makes a whole request to a provider
-fit, `trim_messages` cuts a chat history to its newest messages, and `fit_output` cuts the result of
-a tool, which stays valid JSON, a log or a diff.
+fit, `trim_messages` cuts a chat history to its newest messages, and `fit_output` cuts the result
+of a tool, which stays valid JSON, a log or a diff.
 """
 
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than ours

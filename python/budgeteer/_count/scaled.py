@@ -22,4 +22,5 @@ class Scaled:
     factor: float
 
     def __call__(self, text: str) -> int:
-        return ceil(self.counter.count(text) * self.factor)
+        tokens: int = self.counter.count(text)
+        return ceil(tokens * self.factor)
