@@ -49,7 +49,7 @@ def fit_request(
 
     - ``mask_results``: old tool results give way to a line that says how long they were, oldest
       first. Those of the newest round stay.
-    - ``cut_results``: the largest tool results lose their middle, down to 256 tokens.
+    - ``cut_results``: the largest tool results are cut as by `fit_output`, down to 256 tokens.
     - ``history``: whole turns are left out, oldest first, then the older rounds of calls and
       results in the newest turn.
     - ``chunks``: sections of retrieved chunks get less room, the last one first.

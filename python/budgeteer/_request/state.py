@@ -12,11 +12,17 @@ from budgeteer._layout.section import Section
 from budgeteer._messages.messages import MessageCosts
 from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import Slot, replaced, slots_of, with_text
+from budgeteer._output.output import fit_output
 from budgeteer._pack.packer import Packer
 from budgeteer._request.read import Item
+from budgeteer.errors import BudgetExhaustedError
 
 LEAST_CUT = 256
 """The tokens that a large tool result keeps while there is older history to leave out."""
+
+
+_EMPTY = ("", "[]", "{}", '""')
+"""The smallest results, which do not say that something was left out."""
 
 
 def mask(tokens: int) -> str:
@@ -178,8 +184,12 @@ def cut(results: Sequence[Result], room: int, counter: TokenCounter) -> None:
 
 
 def shortened(text: str, room: int, counter: TokenCounter) -> str:
-    """Return the text of a large tool result in *room* tokens: the one place where it is cut."""
-    return counter.truncate(text, room, keep="both", marker=MARKER) or MARKER
+    """Return a large tool result in *room* tokens: what it is, as JSON or a log, stays valid."""
+    try:
+        fitted = fit_output(text, room, counter=counter).text
+    except BudgetExhaustedError:
+        return MARKER
+    return MARKER if fitted in _EMPTY else fitted
 
 
 def alive(entries: Sequence[Entry]) -> Iterator[Entry]:

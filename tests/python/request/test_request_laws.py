@@ -1,5 +1,6 @@
 """The laws of fitting a request, over random conversations in every provider's shape."""
 
+import json
 from copy import deepcopy
 from itertools import pairwise
 
@@ -163,3 +164,16 @@ def test_rounds_of_one_turn():
     assert fitted.request["messages"][-2:] == request["messages"][-2:]
     VALIDATORS["openai_chat"](fitted.request)
     assert all(change.action == "left_out" for change in fitted.report.changes)
+
+
+def test_a_large_result_stays_what_it_is():
+    """A result of JSON that is cut still parses, and all but the line on the rest are its rows."""
+    rows = [{"id": i, "tea": "green" if i % 2 else "black"} for i in range(400)]
+    request = conversation("openai_chat", [("What is there?", [[json.dumps(rows)]], False)])
+    fitted = fit_request(request, context_window=400, counter="o200k_base")
+    kept = json.loads(fitted.request["messages"][-1]["content"])
+
+    assert ["cut"] == [change.action for change in fitted.report.changes]
+    assert 10 < len(kept) < 400
+    [line] = [row for row in kept if row not in rows]
+    assert f"{401 - len(kept)} of 400 items left out" in line

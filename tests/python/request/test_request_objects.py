@@ -46,7 +46,7 @@ def test_openai_chat():
     made = fitted({"messages": messages}, 60)
     assert made.request["messages"][1] is answer
     assert LONG[:6] == made.request["messages"][2]["content"][:6]
-    assert "[...truncated...]" in made.request["messages"][2]["content"]
+    assert "characters left out ...]" in made.request["messages"][2]["content"]
     assert messages[2]["content"] == LONG
 
 
@@ -74,8 +74,8 @@ def test_openai_responses():
     items = [{"role": "user", "content": "Go."}, said, call, other, output, shot]
     made = fitted({"input": items, "instructions": "Be brief."}, 80)
     assert [True] * 4 == [a is b for a, b in zip(made.request["input"], items, strict=True)][:4]
-    assert "[...truncated...]" in made.request["input"][4]["output"]
-    assert "[...truncated...]" in made.request["input"][5]["output"][0]["text"]
+    assert "characters left out ...]" in made.request["input"][4]["output"]
+    assert "characters left out ...]" in made.request["input"][5]["output"][0]["text"]
     items = [*items, {"role": "user", "content": "And now?"}]
     made = fitted({"input": items}, 90)
     assert "[tool result of 1000 tokens left out]" == made.request["input"][4]["output"]
@@ -110,7 +110,7 @@ def test_anthropic():
     assert "anthropic" == made.report.provider
     assert made.request["messages"][1] is answer
     cut = made.request["messages"][2]["content"][0]
-    assert "[...truncated...]" in cut["content"][0]["text"]
+    assert "characters left out ...]" in cut["content"][0]["text"]
     assert {"type": "ephemeral"} == cut["cache_control"]
     plain = {"role": "assistant", "content": content}
     assert count_messages([plain]) == count_messages([answer])
@@ -138,7 +138,7 @@ def test_gemini():
     assert (4, 6) == tuple(made.report.sections[key].tokens for key in ("reasoning", "reply"))
     last = made.request["contents"][2]
     assert isinstance(last, genai.Content)
-    assert "[...truncated...]" in last.parts[0].function_response.response["result"]
+    assert "characters left out ...]" in last.parts[0].function_response.response["result"]
     assert LONG == contents[2].parts[0].function_response.response["result"]
     camel = [content.model_dump(exclude_none=True, by_alias=True) for content in contents]
     rest = {
@@ -177,7 +177,7 @@ def test_langchain():
         :3
     ]
     assert isinstance(made.request["messages"][3], ToolMessage)
-    assert "[...truncated...]" in made.request["messages"][3].content
+    assert "characters left out ...]" in made.request["messages"][3].content
     assert made.total_tokens == fitted({"messages": plain}, 70).total_tokens
     left = fitted({"messages": [*messages, AIMessage("Done."), HumanMessage("More?")]}, 75)
     assert "[tool result of 1000 tokens left out]" == left.request["messages"][3].content
@@ -204,5 +204,5 @@ def test_llamaindex():
     last = made.request["messages"][2]
     assert isinstance(last, ChatMessage)
     assert isinstance(last.blocks[0], TextBlock)
-    assert "[...truncated...]" in last.content
+    assert "characters left out ...]" in last.content
     assert LONG == messages[2].content
