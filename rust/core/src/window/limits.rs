@@ -167,10 +167,10 @@ impl ModelLimits {
     /// let counter = model_limits("gpt-4o").counter().expect("o200k is a default feature");
     /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (4, true));
     ///
-    /// let counter = model_limits("claude-sonnet-4-5").counter().expect("as above");
+    /// let counter = model_limits("kimi-k2").counter().expect("so is cl100k");
     /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (5, false));
     ///
-    /// let counter = model_limits("llama3.2:3b").counter().expect("so is cl100k");
+    /// let counter = model_limits("llama3.2:3b").counter().expect("as above");
     /// assert_eq!((counter.count("Hello, world!"), counter.is_exact()), (4, false));
     /// # }
     /// ```
