@@ -13,7 +13,8 @@ TYPE_CHECKING = False  # as in `typing`, whose import takes longer than ours
 if TYPE_CHECKING:
     from budgeteer._chunk.chunk import Chunk
     from budgeteer._count.calibration import Calibration, Correction
-    from budgeteer._count.counter import CacheInfo, TokenCounter, get_counter
+    from budgeteer._count.counter import CacheInfo, TokenCounter
+    from budgeteer._count.resolve import get_counter
     from budgeteer._layout.layout import Allocation, Layout
     from budgeteer._layout.section import Section
     from budgeteer._messages.trim import trim_messages
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "_chunk.chunk": ("Chunk",),
     "_count.calibration": ("Calibration", "Correction"),
-    "_count.counter": ("CacheInfo", "TokenCounter", "get_counter"),
+    "_count.counter": ("CacheInfo", "TokenCounter"),
+    "_count.resolve": ("get_counter",),
     "_layout.layout": ("Allocation", "Layout"),
     "_layout.section": ("Section",),
     "_messages.trim": ("trim_messages",),

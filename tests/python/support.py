@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 from hypothesis import strategies as st
 
-from budgeteer import Chunk, Template, ranking
+from budgeteer import Chunk, Template, get_counter, ranking
 from budgeteer._chunk import record
 from budgeteer._count import counter
 from budgeteer._layout import layout
@@ -143,7 +143,7 @@ formula_counters = st.sampled_from(FORMULAS) | st.floats(0.001, 50).map(
 )
 exact_counters = st.sampled_from((*EXACT, "claude4.8"))
 scaled_counters = st.builds(
-    lambda name, margin: counter.get_counter(name, margin=margin),
+    lambda name, margin: get_counter(name, margin=margin),
     st.sampled_from((*EXACT, "claude3", "acme-7b", "claude-opus-4-7")),
     st.floats(0, 1),
 )

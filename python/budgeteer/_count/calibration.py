@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from budgeteer import _validate
-from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits
+from budgeteer._count.resolve import get_counter
 from budgeteer._count.sources import Source
 from budgeteer._process import renew
 from budgeteer._public import public

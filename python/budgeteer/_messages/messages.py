@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
-from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.resolve import get_counter
 from budgeteer._messages.frames import OPENAI, Frame
 from budgeteer._messages.media import (
     CHARS_PER_TOKEN,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._codes import NO_ROOM, NOT_DIFF, TOO_DEEP
-from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.resolve import get_counter
 from budgeteer._messages.shapes import fields_of
 from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError

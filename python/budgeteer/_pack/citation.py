@@ -12,7 +12,8 @@ from uuid import UUID
 from budgeteer import _validate
 from budgeteer._chunk.chunk import field_of, is_mapping, known_field, label_of, refusal
 from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES
-from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.resolve import get_counter
 from budgeteer._pack.outcome import KeptChunk
 from budgeteer._pack.packing import Packing
 from budgeteer._public import public

@@ -19,7 +19,8 @@ from budgeteer._codes import (
     REPEATS,
     SKIP,
 )
-from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.resolve import get_counter
 from budgeteer._needs import Needs, needs_of
 from budgeteer._pack.options import (
     DEDUPES,

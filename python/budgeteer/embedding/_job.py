@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from budgeteer import _validate
-from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.counter import TokenCounter
+from budgeteer._count.resolve import get_counter
 from budgeteer._log import log
 from budgeteer.embedding._cache import Cache, Keys
 from budgeteer.embedding._protocol import SIZES, limit_of

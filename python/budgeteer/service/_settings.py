@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from budgeteer import _validate
-from budgeteer._count.counter import TokenCounter, get_counter
+from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
+from budgeteer._count.resolve import get_counter
 from budgeteer._files import decode, join, mapping, reason
 from budgeteer._public import public
 from budgeteer._pydantic import options_schema

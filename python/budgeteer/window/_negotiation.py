@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
-from budgeteer._count.counter import get_counter
 from budgeteer._count.limits import ModelLimits, model_limits
+from budgeteer._count.resolve import get_counter
 from budgeteer._log import log
 from budgeteer._messages.messages import (
     Counter,

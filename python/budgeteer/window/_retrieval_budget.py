@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from budgeteer import _validate
-from budgeteer._count.counter import get_counter
+from budgeteer._count.resolve import get_counter
 from budgeteer._messages.messages import Counter
 from budgeteer.errors import InputValidationError
 from budgeteer.window._negotiation import text_or_tokens
