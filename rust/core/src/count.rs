@@ -154,30 +154,6 @@ impl TokenCounter for Native {
     }
 }
 
-/// A counter of this crate or the caller's own.
-#[derive(Clone)]
-pub(crate) enum Counter {
-    Native(Native),
-    Custom(Arc<dyn TokenCounter + Send + Sync>),
-}
-
-impl Counter {
-    fn get(&self) -> &dyn TokenCounter {
-        match self {
-            Self::Native(native) => native,
-            Self::Custom(counter) => counter,
-        }
-    }
-
-    pub(crate) fn count(&self, text: &str) -> usize {
-        self.get().count(text)
-    }
-
-    pub(crate) fn is_exact(&self) -> bool {
-        self.get().is_exact()
-    }
-}
-
 impl<F: Fn(&str) -> usize + Sync> TokenCounter for F {
     fn count(&self, text: &str) -> usize {
         self(text)

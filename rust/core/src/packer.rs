@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::chunk::{Document, Documents};
-use crate::count::{Counter, Estimate, Factor, Native, TokenCounter};
+#[cfg(feature = "o200k")]
+use crate::count::Factor;
+use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::packing::{Maker, Packing, packing};
@@ -48,8 +50,7 @@ pub struct Packer {
     pub(crate) max_tokens: usize,
     reserve_tokens: usize,
     pub(crate) units: Units,
-    /// The caller's own counter, where there is one.
-    counter: Option<Arc<dyn TokenCounter + Send + Sync>>,
+    counter: Arc<dyn TokenCounter + Send + Sync>,
     plan: Plan,
 }
 
@@ -71,11 +72,12 @@ impl Packer {
     #[must_use]
     pub fn new(max_tokens: usize) -> Self {
         #[cfg(feature = "o200k")]
-        let counting = Counting::Exact(budgeteer_vocab::Encoding::O200k.into(), Factor::ONE);
+        let counter = Native::Exact(budgeteer_vocab::Encoding::O200k.into(), Factor::ONE);
         #[cfg(not(feature = "o200k"))]
-        let counting = Counting::Estimate(Estimate::CharsDiv4);
-        let plan = Plan::new(counting);
-        Self { max_tokens, reserve_tokens: 0, units: Units::default(), counter: None, plan }
+        let counter = Native::Estimate(Estimate::CharsDiv4);
+        let plan = Plan::new(counting(&counter));
+        let counter = Arc::new(counter);
+        Self { max_tokens, reserve_tokens: 0, units: Units::default(), counter, plan }
     }
 
     /// Takes tokens off the budget: 0 by default. Where nothing is left, the
@@ -88,10 +90,8 @@ impl Packer {
 
     /// Counts with an estimate.
     #[must_use]
-    pub fn estimate(mut self, estimate: Estimate) -> Self {
-        self.plan.counting = Counting::Estimate(estimate);
-        self.counter = None;
-        self
+    pub fn estimate(self, estimate: Estimate) -> Self {
+        self.counter(estimate)
     }
 
     /// Counts with an encoding, or with the caller's own counter.
@@ -112,12 +112,8 @@ impl Packer {
     }
 
     pub(crate) fn shared_counter(mut self, counter: Arc<dyn TokenCounter + Send + Sync>) -> Self {
-        self.plan.counting = match counter.native() {
-            Some(Native::Estimate(estimate)) => Counting::Estimate(estimate),
-            Some(Native::Exact(exact, factor)) => Counting::Exact(exact, factor),
-            None => Counting::Host,
-        };
-        self.counter = Some(counter);
+        self.plan.counting = counting(&*counter);
+        self.counter = counter;
         self.cited()
     }
 
@@ -330,15 +326,7 @@ impl Packer {
 
     /// Returns the number of tokens in `text`.
     pub(crate) fn count(&self, text: &str) -> usize {
-        match &self.plan.counting {
-            Counting::Estimate(estimate) => estimate.count(text),
-            Counting::Exact(exact, factor) => Native::Exact(exact.clone(), *factor).count(text),
-            Counting::Host => self.own_counter().count(text),
-        }
-    }
-
-    fn own_counter(&self) -> &dyn TokenCounter {
-        &**self.counter.as_ref().expect("there is one where the host counts")
+        self.counter.count(text)
     }
 
     /// Packs the best of `chunks` for `query`.
@@ -510,14 +498,7 @@ impl Packer {
         let plan = &self.plan;
         let usize_of = |number| usize::try_from(number).unwrap_or(usize::MAX);
         Maker {
-            counter: match (&self.counter, plan.counting.clone()) {
-                (Some(counter), _) => Counter::Custom(Arc::clone(counter)),
-                (None, Counting::Exact(exact, factor)) => {
-                    Counter::Native(Native::Exact(exact, factor))
-                }
-                (None, Counting::Estimate(estimate)) => Counter::Native(Native::Estimate(estimate)),
-                (None, Counting::Host) => unreachable!("the host has a counter of its own"),
-            },
+            counter: Arc::clone(&self.counter),
             max_chunks: plan.max_chunks.map(usize_of),
             max_docs: match plan.policy {
                 Policy::Gate { max_docs } => Some(usize_of(max_docs)),
@@ -553,5 +534,14 @@ impl Packer {
             gate.push(chunk.tag().0, authority.unwrap_or_default(), priority);
         }
         Ok(Some(gate))
+    }
+}
+
+/// Returns how a counter counts in the core.
+fn counting(counter: &dyn TokenCounter) -> Counting {
+    match counter.native() {
+        Some(Native::Estimate(estimate)) => Counting::Estimate(estimate),
+        Some(Native::Exact(exact, factor)) => Counting::Exact(exact, factor),
+        None => Counting::Host,
     }
 }

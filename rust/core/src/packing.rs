@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::chunk::Document;
 use crate::corpus::Index;
-use crate::count::Counter;
+use crate::count::TokenCounter;
 use crate::dropped::DroppedChunks;
 use crate::outcome::Reason;
 use crate::pipeline::{Outcome, Signal};
@@ -115,7 +115,7 @@ pub struct Packing {
 /// The properties that a packing keeps of its packer.
 #[derive(Clone)]
 pub(crate) struct Maker {
-    pub(crate) counter: Counter,
+    pub(crate) counter: Arc<dyn TokenCounter + Send + Sync>,
     pub(crate) max_chunks: Option<usize>,
     /// How many documents a gate considers, if there is a gate.
     pub(crate) max_docs: Option<usize>,
