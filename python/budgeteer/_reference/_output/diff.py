@@ -29,9 +29,12 @@ class File:
 class Diff:
     """A diff, and the order in which its hunks stay."""
 
+    bare = ""
+
     def __init__(self, text: str, first: int, files: list[File], query: str | None) -> None:
         """Take the files of *text*; what is before *first* is of none."""
         self.text = text
+        self.size = len(text)
         self.first = first
         self.files = files
         self.units: list[tuple[int, int, int]] = []
@@ -43,16 +46,6 @@ class Diff:
         scores = scores_of(query, texts)
         tiers = [int(start < end) for _, start, end in self.units]
         self.order = sorted(range(len(tiers)), key=lambda i: (tiers[i], -scores[i], i))
-
-    @property
-    def size(self) -> int:
-        """Return the length of the text."""
-        return len(self.text)
-
-    @property
-    def bare(self) -> str:
-        """Return the smallest text."""
-        return ""
 
     def render(self, room: int, pointer: str | None) -> Draft:
         """Return a text of about *room* code points, without its line of left out files."""

@@ -55,6 +55,8 @@ class Unit:
 class Lines:
     """A text in units, and the order in which they stay."""
 
+    bare = ""
+
     def __init__(
         self,
         text: str,
@@ -65,6 +67,7 @@ class Lines:
     ) -> None:
         """Take the units of *text*, the best first in *order*; equal *masks* are similar."""
         self.text = text
+        self.size = len(text)
         self.units = units
         self.order = order
         self.name = name
@@ -78,16 +81,6 @@ class Lines:
             min(size, len(markers.show(characters(unit.body - unit.start))) + unit.end - unit.body)
             for size, unit in zip(self.sizes, units, strict=True)
         ]
-
-    @property
-    def size(self) -> int:
-        """Return the length of the text."""
-        return len(self.text)
-
-    @property
-    def bare(self) -> str:
-        """Return the smallest text."""
-        return ""
 
     def render(self, room: int, pointer: str | None) -> Draft:
         """Return a text of about *room* code points."""
