@@ -6,10 +6,8 @@
 
 use std::collections::HashSet;
 
-use memchr::memchr;
-
 use crate::stopwords;
-use crate::text::{Cursor, OTHER, Text, push_code};
+use crate::text::{Cursor, Text, push_code};
 
 /// Punctuation that is stripped from both ends of a word.
 const STRIPPED: &[u8; 16] = b".,;:!?\"'()[]{}/-";
@@ -44,6 +42,13 @@ pub(crate) static CLASSES: [Class; 256] = {
 
 pub(crate) fn class(byte: u8) -> Class {
     CLASSES[usize::from(byte)]
+}
+
+/// Returns whether there is only stripped punctuation between `at` and the
+/// whitespace in front of it.
+pub(crate) fn starts_word(folded: &[u8], at: usize) -> bool {
+    let mut before = folded[..at].iter().rev().map(|&byte| class(byte));
+    before.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
 }
 
 /// Returns the keywords of `text`, each once, in order of first occurrence,
@@ -89,26 +94,32 @@ pub(crate) fn for_each_word(
     }
 }
 
-/// Calls `visit` with each word of `text` that has a character outside ASCII,
-/// lowercased and stripped, until it returns false.
-pub(crate) fn for_each_wide(
+/// Returns the word of `text` that begins at `at`, lowercased and stripped, in
+/// `lowered`; None if no word begins there, or if it is in ASCII. Slow for
+/// UTF-8.
+pub(crate) fn keyword_at<'l>(
     text: Text<'_>,
     folded: &[u8],
-    lowered: &mut Vec<u8>,
-    mut visit: impl FnMut(&[u8]) -> bool,
-) {
-    let mut cursor = Cursor::new(text);
-    let mut from = 0;
-    while let Some(offset) = memchr(OTHER, &folded[from..]) {
-        let at = from + offset;
-        let is_space = |&byte: &u8| class(byte) == Class::Space;
-        let start = folded[from..at].iter().rposition(is_space).map_or(from, |i| from + i + 1);
-        let end = folded[at..].iter().position(is_space).map_or(folded.len(), |i| at + i);
-        if !visit(lower_and_strip(&mut cursor, folded, (start, end), lowered)) {
-            return;
-        }
-        from = end;
+    at: usize,
+    lowered: &'l mut Vec<u8>,
+) -> Option<&'l [u8]> {
+    if !starts_word(folded, at) {
+        return None;
     }
+    let end = end_of_keyword(folded, at);
+    if folded[at..end].is_ascii() {
+        return None;
+    }
+    lowered.clear();
+    lower(text.slice(at, end), lowered);
+    Some(lowered)
+}
+
+/// Returns where the word that begins at `at` ends, without what is stripped.
+pub(crate) fn end_of_keyword(folded: &[u8], at: usize) -> usize {
+    let word = folded[at..].iter().take_while(|&&byte| class(byte) != Class::Space).count();
+    let stripped = |&&byte: &&u8| class(byte) == Class::Stripped;
+    at + word - folded[at..at + word].iter().rev().take_while(stripped).count()
 }
 
 /// Returns where the words of a folded text start and end.

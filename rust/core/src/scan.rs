@@ -10,7 +10,7 @@
 
 use memchr::memmem::Finder;
 
-use crate::keywords::{Class, class};
+use crate::keywords::{Class, class, starts_word};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -21,8 +21,10 @@ mod marks;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod tally;
+mod wide;
 
 pub(crate) use tally::{MAX_TERMS, Tally, TermScanner};
+pub(crate) use wide::{Sight, WideKeywords, WideTerms};
 
 /// The number of keywords that a [`Scanner`] takes at most: one bit each.
 pub(crate) const MAX_KEYWORDS: usize = 64;
@@ -157,13 +159,6 @@ impl Scanner {
             && folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(keyword))
             && ends_word(folded, end)
     }
-}
-
-/// Returns whether there is only stripped punctuation between `at` and the
-/// whitespace in front of it.
-fn starts_word(folded: &[u8], at: usize) -> bool {
-    let mut before = folded[..at].iter().rev().map(|&byte| class(byte));
-    before.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
 }
 
 /// Returns whether there is only stripped punctuation between `at` and the

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::chunk::Batch;
-use crate::keywords::{self, for_each_wide, for_each_word, has_keyword, keywords};
-use crate::scan::{MAX_KEYWORDS, Scanner};
+use crate::keywords::{self, for_each_word, has_keyword, keyword_at, keywords};
+use crate::scan::{MAX_KEYWORDS, Scanner, WideKeywords};
 use crate::text::Text;
 
 pub(crate) mod bm25;
@@ -24,10 +24,18 @@ pub(crate) struct KeywordScorer {
 #[derive(Debug)]
 enum Search {
     /// A query as people write them: the scanner looks for its ASCII keywords,
-    /// and only words outside ASCII are compared with the others.
-    Few { scanner: Box<Scanner>, wide: HashMap<Vec<u8>, u64> },
+    /// and only words that begin like the others are compared with them.
+    Few { scanner: Box<Scanner>, wide: Option<Box<Wide>> },
     /// A whole text as the query: every word is looked up.
     Many { wanted: HashMap<Vec<u8>, usize> },
+}
+
+/// The keywords of a query that are not in ASCII.
+#[derive(Debug)]
+struct Wide {
+    scanner: WideKeywords,
+    /// A bit for each.
+    wanted: HashMap<Vec<u8>, u64>,
 }
 
 /// Buffers that are used again for each text.
@@ -37,6 +45,8 @@ pub(crate) struct Scratch {
     folded_title: Vec<u8>,
     lowered: Vec<u8>,
     found: Vec<usize>,
+    codes: Vec<u32>,
+    bits: Vec<u64>,
 }
 
 impl KeywordScorer {
@@ -48,7 +58,10 @@ impl KeywordScorer {
         } else {
             let (ascii, wide): (Vec<_>, Vec<_>) =
                 wanted.into_iter().partition(|word| word.is_ascii());
-            let wide = wide.into_iter().enumerate().map(|(i, word)| (word, 1 << i)).collect();
+            let wanted: HashMap<_, _> =
+                wide.into_iter().enumerate().map(|(i, word)| (word, 1 << i)).collect();
+            let wide = WideKeywords::new(wanted.keys().map(Vec::as_slice))
+                .map(|scanner| Box::new(Wide { scanner, wanted }));
             Search::Few { scanner: Box::new(Scanner::new(ascii)), wide }
         };
         Self { search, wanted: count }
@@ -61,7 +74,7 @@ impl KeywordScorer {
     pub(crate) fn score(&self, text: Text<'_>, title: Text<'_>, scratch: &mut Scratch) -> f64 {
         let matched = match &self.search {
             _ if self.wanted == 0 => 0,
-            Search::Few { scanner, wide } => few(scanner, wide, text, title, scratch),
+            Search::Few { scanner, wide } => few(scanner, wide.as_deref(), text, title, scratch),
             Search::Many { wanted } => many(wanted, text, title, scratch),
         };
         if matched == 0 { 0.0 } else { matched as f64 / self.wanted as f64 }
@@ -70,20 +83,26 @@ impl KeywordScorer {
 
 fn few(
     scanner: &Scanner,
-    wide: &HashMap<Vec<u8>, u64>,
+    wide: Option<&Wide>,
     text: Text<'_>,
     title: Text<'_>,
     scratch: &mut Scratch,
 ) -> usize {
-    let Scratch { folded, folded_title, lowered, .. } = scratch;
+    let Scratch { folded, folded_title, lowered, codes, bits, .. } = scratch;
     let folded = text.fold(folded);
+    let mut find_wide = |text: Text<'_>, folded: &[u8], found, lowered: &mut Vec<u8>| match wide {
+        Some(wide) if !matches!(text, Text::Ascii(_)) => {
+            wide.find(text.decoded(codes), folded, found, bits, lowered)
+        }
+        _ => found,
+    };
     let mut found = scanner.scan(folded, 0, lowered);
-    let mut found_wide = find_wide(wide, text, folded, 0, lowered);
+    let mut found_wide = find_wide(text, folded, 0, lowered);
     if !title.is_empty() {
         let without_title = found | found_wide;
         let folded_title = title.fold(folded_title);
         found = scanner.scan(folded_title, found, lowered);
-        found_wide = find_wide(wide, title, folded_title, found_wide, lowered);
+        found_wide = find_wide(title, folded_title, found_wide, lowered);
         if without_title == 0 && (found | found_wide) != 0 && !has_keyword(text, folded, lowered) {
             return 0;
         }
@@ -91,21 +110,23 @@ fn few(
     (found.count_ones() + found_wide.count_ones()) as usize
 }
 
-/// Returns `found` together with the bits of the keywords of `wide` in `text`.
-fn find_wide(
-    wide: &HashMap<Vec<u8>, u64>,
-    text: Text<'_>,
-    folded: &[u8],
-    mut found: u64,
-    lowered: &mut Vec<u8>,
-) -> u64 {
-    if !wide.is_empty() && !matches!(text, Text::Ascii(_)) {
-        for_each_wide(text, folded, lowered, |word| {
-            found |= wide.get(word).copied().unwrap_or(0);
-            found.count_ones() as usize != wide.len()
+impl Wide {
+    /// Returns `found` together with the bits of the keywords in `text`.
+    fn find(
+        &self,
+        text: Text<'_>,
+        folded: &[u8],
+        mut found: u64,
+        bits: &mut Vec<u64>,
+        lowered: &mut Vec<u8>,
+    ) -> u64 {
+        self.scanner.scan(text, folded, bits, |at| {
+            let word = keyword_at(text, folded, at, lowered);
+            found |= word.and_then(|word| self.wanted.get(word)).copied().unwrap_or(0);
+            found.count_ones() as usize != self.wanted.len()
         });
+        found
     }
-    found
 }
 
 fn many(
@@ -114,7 +135,7 @@ fn many(
     title: Text<'_>,
     scratch: &mut Scratch,
 ) -> usize {
-    let Scratch { folded, folded_title, lowered, found } = scratch;
+    let Scratch { folded, folded_title, lowered, found, .. } = scratch;
     found.clear();
     let mut any = false;
     for_each_word(text, text.fold(folded), lowered, |word| {

@@ -181,6 +181,13 @@ impl Stemming {
         Cow::Owned(self.stem(word).into_owned().into_bytes())
     }
 
+    /// Returns whether the first two characters of every word outside ASCII are
+    /// those of its stem, but for a `y` that is an `i` there, and such a stem is
+    /// not in ASCII either.
+    pub(crate) fn keeps_two(self) -> bool {
+        languages().nth(self.place.into()) == Some("english")
+    }
+
     /// Returns the possible beginnings of ASCII words with that stem; None
     /// where they are not known.
     pub(crate) fn beginnings(self, stem: &[u8]) -> Option<Vec<Vec<u8>>> {
@@ -240,6 +247,34 @@ fn languages() -> impl Iterator<Item = &'static str> {
 #[cfg(all(test, feature = "stemming"))]
 mod tests {
     use super::*;
+
+    /// Every word outside ASCII begins with the first two characters of its
+    /// stem, in a language that says so.
+    #[test]
+    fn words_keep_two_characters() {
+        let english = Stemming::of("english").expect("there is one");
+        assert!(english.keeps_two());
+        let letters: Vec<char> = "éяñaeiysdngl1".chars().collect();
+        let ends = ["", "s", "es", "ies", "ied", "ed", "ing", "ly", "al", "ation", "ful", "yed"];
+        let count = letters.len();
+        for place in 0..count.pow(4) {
+            let pick = |by: usize| letters[place / by % count];
+            let four: String = [1, count, count * count, count.pow(3)].map(pick).iter().collect();
+            for length in 1..=4 {
+                let start: String = four.chars().take(length).collect();
+                for word in ends.map(|end| format!("{start}{end}")) {
+                    let stem = english.stem(&word);
+                    if !word.is_ascii() {
+                        let spelled = word.replacen('y', "i", 1);
+                        let is_kept = [&word, &spelled]
+                            .iter()
+                            .any(|word| word.chars().take(2).eq(stem.chars().take(2)));
+                        assert!(is_kept && !stem.is_ascii(), "{word}: {stem}");
+                    }
+                }
+            }
+        }
+    }
 
     /// Every ASCII word has one of the beginnings of its stem.
     #[test]

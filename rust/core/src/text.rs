@@ -102,6 +102,20 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns the text with a unit for each code point: UTF-8 is decoded into
+    /// `codes`.
+    pub(crate) fn decoded<'s>(self, codes: &'s mut Vec<u32>) -> Text<'s>
+    where
+        'a: 's,
+    {
+        if !matches!(self, Self::Utf8(_)) {
+            return self;
+        }
+        codes.clear();
+        self.for_each(|code| codes.push(code));
+        Text::Ucs4(codes)
+    }
+
     /// Appends the text to `out`, encoded as in [`Text::Utf8`].
     pub fn write_utf8(&self, out: &mut Vec<u8>) {
         match self {
@@ -247,31 +261,60 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Runs `$run` with the units of a text that has one for each code point.
+macro_rules! with_units {
+    ($text:expr, $units:ident => $run:expr) => {
+        match $text {
+            $crate::text::Text::Ascii($units) | $crate::text::Text::Latin1($units) => $run,
+            $crate::text::Text::Ucs2($units) => $run,
+            $crate::text::Text::Ucs4($units) => $run,
+            $crate::text::Text::Utf8(_) => unreachable!("the text was decoded"),
+        }
+    };
+}
+
+pub(crate) use with_units;
+
 /// A stored code point.
-trait Unit: Copy + Ord + Hash + Into<u32> {
+pub(crate) trait Unit: Copy + Ord + Hash + Into<u32> {
     /// Returns the code point if it is less than `limit`, else `limit`.
     fn at_most(self, limit: u8) -> u8;
+
+    /// Returns how the code point is folded without classes, in a way that the
+    /// compiler makes vector instructions of.
+    fn folded(self) -> u8;
+
+    /// Does the same with classes. It is [`fold::UNSURE`] for most code points
+    /// whose class a range does not tell.
+    fn classed(self) -> u8;
 }
 
-impl Unit for u8 {
-    fn at_most(self, limit: u8) -> u8 {
-        self.min(limit)
-    }
+macro_rules! impl_unit {
+    ($type:ty, $folded:expr, $classed:expr) => {
+        impl Unit for $type {
+            #[allow(clippy::cast_possible_truncation)] // the limit fits
+            fn at_most(self, limit: u8) -> u8 {
+                self.min(<$type>::from(limit)) as u8
+            }
+
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // compiled anew for each set of instructions
+            fn folded(self) -> u8 {
+                $folded(self)
+            }
+
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // as above
+            fn classed(self) -> u8 {
+                $classed(self)
+            }
+        }
+    };
 }
 
-impl Unit for u16 {
-    #[allow(clippy::cast_possible_truncation)] // the limit fits
-    fn at_most(self, limit: u8) -> u8 {
-        self.min(u16::from(limit)) as u8
-    }
-}
-
-impl Unit for u32 {
-    #[allow(clippy::cast_possible_truncation)] // the limit fits
-    fn at_most(self, limit: u8) -> u8 {
-        self.min(u32::from(limit)) as u8
-    }
-}
+impl_unit!(u8, fold::folded_byte, fold::classed_byte);
+impl_unit!(u16, fold::folded_u16, fold::classed_u16);
+impl_unit!(u32, fold::folded_u32, fold::classed_u32);
 
 /// How many code points are tested for ASCII at once. The compiler makes vector
 /// instructions of the test and of the narrowing.

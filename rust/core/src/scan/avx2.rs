@@ -108,3 +108,21 @@ pub(super) fn scan_terms(scanner: &TermScanner, folded: &[u8], tally: &mut Tally
     // SAFETY: this method is chosen only where both were detected.
     unsafe { with_avx2(scanner, folded, tally) }
 }
+
+/// Makes bits as [`bits`](super::wide::bits) does, with these
+/// instructions.
+pub(super) fn bits(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
+    #[target_feature(enable = "avx2")]
+    fn compiled(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
+        // SAFETY: this function has the instructions.
+        unsafe {
+            if high {
+                kernel::bits::<Avx2, true>(table, folded, out);
+            } else {
+                kernel::bits::<Avx2, false>(table, folded, out);
+            }
+        }
+    }
+    // SAFETY: this method is chosen only where they were detected.
+    unsafe { compiled(table, folded, high, out) }
+}

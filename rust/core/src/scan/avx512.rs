@@ -187,3 +187,21 @@ pub(super) fn scan_terms_vbmi(scanner: &TermScanner, folded: &[u8], tally: &mut 
     // SAFETY: this method is chosen only where all were detected.
     unsafe { with_avx512_vbmi(scanner, folded, tally) }
 }
+
+/// Makes bits as [`bits`](super::wide::bits) does, with these
+/// instructions.
+pub(super) fn bits(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn compiled(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
+        // SAFETY: this function has the instructions.
+        unsafe {
+            if high {
+                kernel::bits::<Avx512, true>(table, folded, out);
+            } else {
+                kernel::bits::<Avx512, false>(table, folded, out);
+            }
+        }
+    }
+    // SAFETY: this method is chosen only where they were detected.
+    unsafe { compiled(table, folded, high, out) }
+}

@@ -54,24 +54,39 @@ pub(super) struct Tables {
     buckets: [Vec<u8>; BUCKETS],
 }
 
+/// Returns the bytes that may stand in front of a keyword.
+pub(super) fn boundary() -> ByteTable {
+    let mut boundary = ByteTable::EMPTY;
+    // All these bytes have one of six high nibbles: a bit for each of them.
+    for (byte, _) in (0..0x80).zip(&CLASSES).filter(|(_, class)| **class != Class::Word) {
+        let row = match byte >> 4 {
+            0 => 1,
+            1 => 2,
+            2 => 4,
+            3 => 8,
+            5 => 16,
+            7 => 32,
+            _ => unreachable!("no such whitespace or punctuation"),
+        };
+        boundary.add(byte, row);
+    }
+    boundary
+}
+
+/// Returns the ASCII letters and digits.
+pub(super) fn alphanumeric() -> ByteTable {
+    let mut word = ByteTable::EMPTY;
+    for byte in (0..0x80).filter(u8::is_ascii_alphanumeric) {
+        // A bit for each of the five high nibbles.
+        word.add(byte, 1 << ((byte >> 4) - 3));
+    }
+    word
+}
+
 impl Tables {
     pub(super) fn new(keywords: &[Vec<u8>]) -> Self {
-        let mut boundary = ByteTable::EMPTY;
-        // All these bytes have one of six high nibbles: a bit for each of them.
-        for (byte, _) in (0..0x80).zip(&CLASSES).filter(|(_, class)| **class != Class::Word) {
-            let row = match byte >> 4 {
-                0 => 1,
-                1 => 2,
-                2 => 4,
-                3 => 8,
-                5 => 16,
-                7 => 32,
-                _ => unreachable!("no such whitespace or punctuation"),
-            };
-            boundary.add(byte, row);
-        }
         let mut tables = Self {
-            boundary,
+            boundary: boundary(),
             first: [ByteTable::EMPTY; FIRST],
             buckets: [const { Vec::new() }; BUCKETS],
         };
@@ -274,6 +289,53 @@ pub(super) unsafe fn scan<L: Lanes>(scanner: &Scanner, folded: &[u8], found: u64
             at = from + L::WIDTH - (FIRST - 1);
         }
         scan.found
+    }
+}
+
+/// Appends a bit for each byte of `folded`, 64 of them in each number: whether
+/// it has bits in `table`, or also whether it is 0x80 or more if `HIGH`.
+///
+/// # Safety
+///
+/// The processor must have the instructions of `L`.
+#[inline(always)]
+#[allow(clippy::inline_always)] // the instructions are only at hand in the caller
+pub(super) unsafe fn bits<L: Lanes, const HIGH: bool>(
+    table: &ByteTable,
+    folded: &[u8],
+    out: &mut Vec<u64>,
+) {
+    let mut padded = [0; MAX_WIDTH];
+    let (blocks, rest) = folded.as_chunks::<MAX_WIDTH>();
+    padded[..rest.len()].copy_from_slice(rest);
+    let last = std::slice::from_ref(&padded);
+    for blocks in [blocks, &last[usize::from(rest.is_empty())..]] {
+        for block in blocks {
+            let mut bits = 0;
+            for at in (0..MAX_WIDTH).step_by(L::WIDTH) {
+                // SAFETY: the caller guarantees the instructions, and a block
+                // has MAX_WIDTH bytes, of which a register takes no more.
+                unsafe {
+                    let bytes = L::load(block.as_ptr().add(at));
+                    let found = L::look_up(L::table(table), bytes);
+                    let found = if HIGH {
+                        L::nonzero_or_high(found, bytes)
+                    } else {
+                        L::both_nonzero(found, found)
+                    };
+                    bits |= found << at;
+                }
+            }
+            out.push(bits);
+        }
+    }
+    clear_behind(folded.len(), out);
+}
+
+/// Clears the bits behind the first `length` ones.
+pub(super) fn clear_behind(length: usize, bits: &mut [u64]) {
+    if let (Some(last), 1..) = (bits.last_mut(), length % MAX_WIDTH) {
+        *last &= !(u64::MAX << (length % MAX_WIDTH));
     }
 }
 

@@ -118,3 +118,21 @@ pub(super) fn scan_terms(scanner: &TermScanner, folded: &[u8], tally: &mut Tally
     // SAFETY: this method is chosen only where NEON was detected.
     unsafe { with_neon(scanner, folded, tally) }
 }
+
+/// Makes bits as [`bits`](super::wide::bits) does, with these
+/// instructions.
+pub(super) fn bits(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
+    #[target_feature(enable = "neon")]
+    fn compiled(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
+        // SAFETY: this function has the instructions.
+        unsafe {
+            if high {
+                kernel::bits::<Neon, true>(table, folded, out);
+            } else {
+                kernel::bits::<Neon, false>(table, folded, out);
+            }
+        }
+    }
+    // SAFETY: this method is chosen only where they were detected.
+    unsafe { compiled(table, folded, high, out) }
+}

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
 use super::Method;
-use super::kernel::{BUCKETS, ByteTable, Lanes, MAX_WIDTH};
+use super::kernel::{BUCKETS, ByteTable, Lanes, MAX_WIDTH, alphanumeric};
 use super::marks::{HEADS, Marks, head};
 use crate::text::letters::is_word;
 
@@ -121,7 +121,7 @@ impl TermScanner {
         let mut scanner = Self {
             method,
             is_for_beginnings,
-            word: ByteTable::EMPTY,
+            word: alphanumeric(),
             first: [ByteTable::EMPTY; FIRST],
             marks: None,
             heads: Box::new([(0, 0); HEADS]),
@@ -129,10 +129,6 @@ impl TermScanner {
             fronts: terms.iter().map(|(term, _)| front(term)).collect(),
             terms,
         };
-        for byte in (0..0x80).filter(u8::is_ascii_alphanumeric) {
-            // A bit for each of the five high nibbles.
-            scanner.word.add(byte, 1 << ((byte >> 4) - 3));
-        }
         for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
             let bucket = usize::from(place) * buckets / count;
             for (offset, table) in scanner.first.iter_mut().enumerate() {

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Bm25;
-use crate::scan::{MAX_TERMS, Tally, TermScanner};
+use crate::scan::{MAX_TERMS, Sight, Tally, TermScanner, WideTerms};
 use crate::stem::{Short, Stemming};
 use crate::stopwords::Stopwords;
-use crate::terms::{end_of, fold, for_each_term, for_each_wide, take_unspaced};
-use crate::text::Text;
+use crate::terms::{end_of, fold, for_each_term, for_each_wide, lower, take_unspaced};
 use crate::text::letters::is_word;
+use crate::text::{OTHER, Text};
 
 /// Counts what BM25 needs, text by text, and scores the texts in the end.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ pub(crate) struct Bm25Scorer {
     /// then for each of these its number and its count.
     counts: Vec<u32>,
     folded: Vec<u8>,
-    lowered: Vec<u8>,
+    scratch: Scratch,
 }
 
 /// How the query's terms are found.
 #[derive(Debug)]
 enum Search {
-    /// A query as people write them: the scanner looks for its ASCII terms, and
-    /// only terms outside ASCII are compared with the others.
-    Few { scanner: Box<TermScanner>, wide: HashMap<Vec<u8>, u32> },
+    /// A query as people write them: the scanners look for its terms, in ASCII
+    /// and outside of it.
+    Few { scanner: Box<TermScanner>, wide: Box<WideTerms>, words: HashMap<Vec<u8>, u32> },
     /// A whole text as the query: every term is looked up.
     Many { wanted: HashMap<Vec<u8>, u32> },
     /// Terms are stemmed before they are looked up.
@@ -65,7 +65,8 @@ impl Bm25Scorer {
         } else {
             let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
             let scanner = Box::new(TermScanner::new(ascii));
-            Search::Few { scanner, wide: wide.into_iter().collect() }
+            let words = wide.into_iter().collect();
+            Search::Few { scanner, wide: wide_terms(&words), words }
         };
         Self {
             k1: bm25.k1,
@@ -78,7 +79,7 @@ impl Bm25Scorer {
             frequencies: vec![0; terms],
             counts: Vec::new(),
             folded: Vec::new(),
-            lowered: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -140,40 +141,33 @@ impl Bm25Scorer {
         if text.is_empty() {
             return;
         }
-        let Self { search, tally, folded, lowered, .. } = self;
+        let Self { search, tally, folded, scratch, .. } = self;
         match (search, text) {
             (Search::Few { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
-            (Search::Few { scanner, wide }, _) => {
+            (Search::Few { scanner, wide, words }, _) => {
                 fold(text, folded);
-                if !wide.is_empty() {
-                    for_each_wide(text, folded, lowered, |term| {
-                        wide.get(term).into_iter().for_each(|&number| tally.add(number));
-                    });
-                }
-                tally.words += take_unspaced(folded);
+                let number = |word: &[u8]| words.get(word).copied();
+                tally.words += find_wide(wide, (text, folded), false, scratch, tally, number);
                 scanner.scan(folded, tally);
             }
             (Search::Many { wanted }, _) => {
                 fold(text, folded);
-                for_each_term(text, folded, lowered, |term| {
+                for_each_term(text, folded, &mut scratch.lowered, |term| {
                     tally.words += 1;
                     wanted.get(term).into_iter().for_each(|&number| tally.add(number));
                 });
             }
             (Search::Stems(stems), Text::Ascii(bytes)) if stems.scanner.is_some() => {
-                stems.scan(bytes, lowered, tally);
+                stems.scan(bytes, &mut scratch.lowered, tally);
             }
             (Search::Stems(stems), _) if stems.scanner.is_some() => {
                 fold(text, folded);
-                for_each_wide(text, folded, lowered, |term| {
-                    stems.number(term).into_iter().for_each(|number| tally.add(number));
-                });
-                tally.words += take_unspaced(folded);
-                stems.scan(folded, lowered, tally);
+                tally.words += stems.find_wide(text, folded, scratch, tally);
+                stems.scan(folded, &mut scratch.lowered, tally);
             }
             (Search::Stems(stems), _) => {
                 fold(text, folded);
-                for_each_term(text, folded, lowered, |term| {
+                for_each_term(text, folded, &mut scratch.lowered, |term| {
                     tally.words += 1;
                     stems.number(term).into_iter().for_each(|number| tally.add(number));
                 });
@@ -263,6 +257,48 @@ impl Bm25Scorer {
     }
 }
 
+/// Prepares to look for those of `wanted` that are not in ASCII.
+fn wide_terms(wanted: &HashMap<Vec<u8>, u32>) -> Box<WideTerms> {
+    let terms = wanted.iter().map(|(term, &number)| (term.as_slice(), number));
+    Box::new(WideTerms::new(terms))
+}
+
+/// Buffers for the terms outside ASCII of a text.
+#[derive(Debug, Default)]
+struct Scratch {
+    codes: Vec<u32>,
+    lowered: Vec<u8>,
+}
+
+/// Counts the wanted terms outside ASCII, replaces the letters of scripts
+/// without spaces with spaces, and returns the number of terms that they make.
+/// `number` returns that of a word in lowercase, if it is wanted; where that is
+/// by its stem, `is_stemmed`.
+fn find_wide(
+    wide: &mut WideTerms,
+    (text, folded): (Text<'_>, &mut [u8]),
+    is_stemmed: bool,
+    Scratch { codes, lowered }: &mut Scratch,
+    tally: &mut Tally,
+    mut number: impl FnMut(&[u8]) -> Option<u32>,
+) -> u64 {
+    let text = text.decoded(codes);
+    let unspaced = wide.fold_unspaced(folded);
+    wide.find_unspaced(text, |number| tally.add(number));
+    wide.find_words(text, is_stemmed.then_some(&*folded), |sight| match sight {
+        Sight::Word(number) => tally.add(number),
+        Sight::Maybe(start, end) if folded[start..end].contains(&OTHER) => {
+            lowered.clear();
+            lower(text.slice(start, end), lowered);
+            if let Some(number) = number(lowered) {
+                tally.add(number);
+            }
+        }
+        Sight::Maybe(..) => {}
+    });
+    unspaced
+}
+
 /// The contributions of the terms of a query to the scores of texts.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
@@ -292,6 +328,8 @@ struct Stems {
     short: Vec<(u128, u32)>,
     /// Finds ASCII words that may have a wanted stem, where that is possible.
     scanner: Option<Box<TermScanner>>,
+    /// Finds other words that may have one, where that is possible.
+    wide: Option<Box<WideTerms>>,
     /// Short words seen lately, by a part of their hash, each with the number
     /// of its stem if that is wanted.
     recent: Box<[(Short, Option<u32>)]>,
@@ -311,11 +349,12 @@ impl Stems {
         });
         let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_TERMS);
         let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
+        let wide = stemming.keeps_two().then(|| wide_terms(&wanted));
         let recent = vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice();
         let key = |(stem, &number): (&Vec<u8>, _)| Some((Short::of(stem)?.key(), number));
         let mut short: Vec<_> = wanted.iter().filter_map(key).collect();
         short.sort_unstable();
-        Self { stemming, stopwords: stopwords.clone(), wanted, short, scanner, recent }
+        Self { stemming, stopwords: stopwords.clone(), wanted, short, scanner, wide, recent }
     }
 
     /// Counts the ASCII words of `folded` that have a wanted stem, and all of
@@ -337,6 +376,27 @@ impl Stems {
             }
         }
         tally.places = places;
+    }
+
+    /// Counts the words outside ASCII that have a wanted stem, as [`find_wide`]
+    /// does.
+    fn find_wide(
+        &mut self,
+        text: Text<'_>,
+        folded: &mut [u8],
+        scratch: &mut Scratch,
+        tally: &mut Tally,
+    ) -> u64 {
+        let Some(mut wide) = self.wide.take() else {
+            for_each_wide(text, folded, &mut scratch.lowered, |term| {
+                self.number(term).into_iter().for_each(|number| tally.add(number));
+            });
+            return take_unspaced(folded);
+        };
+        let number = |word: &[u8]| self.number(word);
+        let unspaced = find_wide(&mut wide, (text, folded), true, scratch, tally, number);
+        self.wide = Some(wide);
+        unspaced
     }
 
     fn number(&mut self, word: &[u8]) -> Option<u32> {

@@ -69,14 +69,21 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
     let (blocks, rest) = units.as_chunks::<BLOCK>();
     for block in blocks {
         let mut folded = [0; BLOCK];
-        let mut all = 0;
+        let mut most = 0;
         for (to, unit) in folded.iter_mut().zip(block) {
             *to = unit.at_most(OTHER);
-            all |= *to;
+            most = most.max(*to);
         }
-        if all >= OTHER {
-            let before = out.last().copied().unwrap_or(b' ');
-            fold_others(&mut folded, block, before, classes);
+        if most >= OTHER {
+            most = 0;
+            for (to, unit) in folded.iter_mut().zip(block) {
+                *to = if classes.is_some() { unit.classed() } else { unit.folded() };
+                most = most.max(*to);
+            }
+            if most == UNSURE {
+                let before = out.last().copied().unwrap_or(b' ');
+                fold_unsure(&mut folded, block, before, classes);
+            }
         }
         out.extend_from_slice(&folded);
     }
@@ -87,27 +94,103 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
     }));
 }
 
-/// Folds each [`OTHER`] of `folded` anew.
-fn fold_others<U: Unit>(
+/// Folds each [`UNSURE`] of `folded` anew.
+fn fold_unsure<U: Unit>(
     folded: &mut [u8; BLOCK],
     units: &[U; BLOCK],
     mut before: u8,
     classes: Option<&Classes>,
 ) {
-    // Most texts have few of them: find them by their high bits, eight bytes at
-    // once.
+    // Most texts have few of them: find them by their two highest bits, eight
+    // bytes at once.
     let (words, _) = folded.as_chunks_mut::<8>();
     for (word, units) in words.iter_mut().zip(units.as_chunks::<8>().0) {
-        let mut others = u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
-        while others != 0 {
-            let place = others.trailing_zeros() as usize / 8;
-            others &= others - 1;
+        let bits = u64::from_le_bytes(*word);
+        let mut unsure = bits & bits << 1 & 0x8080_8080_8080_8080;
+        while unsure != 0 {
+            let place = unsure.trailing_zeros() as usize / 8;
+            unsure &= unsure - 1;
             let before = if place > 0 { word[place - 1] } else { before };
             word[place] = fold_code(units[place].into(), before, classes);
         }
         before = word[7];
     }
 }
+
+/// Stands for a character whose class is to be looked up. It has the two
+/// highest bits, unlike any byte of a folded text.
+pub(super) const UNSURE: u8 = 0xFF;
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+#[allow(clippy::needless_bitwise_bool)] // without a branch
+pub(super) fn folded_byte(byte: u8) -> u8 {
+    let is_space = (byte == 0x85) | (byte == 0xA0);
+    if is_space { b' ' } else { byte.min(OTHER) }
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // as above
+#[allow(clippy::needless_bitwise_bool)] // as above
+pub(super) fn classed_byte(byte: u8) -> u8 {
+    let is_letter = (byte >= 0xC0) & (byte != 0xD7) & (byte != 0xF7);
+    let other = if is_letter { OTHER } else { UNSURE };
+    if byte < 0x80 { byte } else { other }
+}
+
+macro_rules! fold_by_ranges {
+    ($type:ty, $folded:ident, $classed:ident, $signs:expr) => {
+        #[inline(always)]
+        #[allow(clippy::inline_always)] // as above
+        #[allow(clippy::cast_possible_truncation)] // ASCII fits
+        #[allow(clippy::needless_bitwise_bool)] // as above
+        pub(super) fn $folded(code: $type) -> u8 {
+            let within = |first: $type, size: $type| code.wrapping_sub(first) < size;
+            let is_space = (code == 0x85)
+                | (code == 0xA0)
+                | (code == 0x1680)
+                | within(0x2000, 11)
+                | within(0x2028, 2)
+                | (code == 0x202F)
+                | (code == 0x205F)
+                | (code == 0x3000);
+            let other = if is_space { b' ' } else { OTHER };
+            let other = if code == 0x212A { b'k' } else { other };
+            if code < 0x80 { code as u8 } else { other }
+        }
+
+        #[inline(always)]
+        #[allow(clippy::inline_always)] // as above
+        #[allow(clippy::cast_possible_truncation)] // ASCII fits
+        #[allow(clippy::needless_bitwise_bool)] // as above
+        pub(super) fn $classed(code: $type) -> u8 {
+            let within = |first: $type, size: $type| code.wrapping_sub(first) < size;
+            // Latin, Greek and Cyrillic, Arabic, Devanagari
+            let is_letter = (within(0xC0, 0x1F0) & (code != 0xD7) & (code != 0xF7))
+                | (within(0x391, 0xF1) & (code != 0x3A2) & (code != 0x3F6))
+                | within(0x620, 0x2B)
+                | within(0x904, 0x36);
+            // Han, Hangul, Hiragana and Katakana, Thai
+            let is_unspaced = within(0x4E00, 0x5200)
+                | within(0xAC00, 0x2BA4)
+                | within(0x3041, 0x56)
+                | within(0x30A1, 0x5A)
+                | within(0xE01, 0x30);
+            // Quotes and dashes, wide ones, and what else the type has
+            let is_sign = within(0x2010, 0x17)
+                | within(0x3000, 4)
+                | within(0xFF01, 15)
+                | within($signs.0, $signs.1);
+            let other = if is_letter { OTHER } else { UNSURE };
+            let other = if is_unspaced { letters::UNSPACED } else { other };
+            let other = if is_sign { b' ' } else { other };
+            if code < 0x80 { code as u8 } else { other }
+        }
+    };
+}
+
+fold_by_ranges!(u16, folded_u16, classed_u16, (0x2010, 0x17));
+fold_by_ranges!(u32, folded_u32, classed_u32, (0x1_F300, 0x700));
 
 /// Returns how `code` is folded behind `before`.
 #[inline]
@@ -118,5 +201,32 @@ fn fold_code(code: u32, before: u8, classes: Option<&Classes>) -> u8 {
         _ if is_wide_space(code) => b' ',
         _ if code == 0x212A => b'k',
         _ => OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranges tell the same as looking each character up.
+    #[test]
+    fn ranges_fold_as_classes_do() {
+        let table = Classes::get();
+        for code in 0..0x11_0000_u32 {
+            let plain = fold_code(code, b' ', None);
+            assert_eq!(plain, folded_u32(code), "{code:X}");
+            let classed = classed_u32(code);
+            if classed != UNSURE {
+                for before in [b' ', b'a', OTHER, letters::UNSPACED] {
+                    assert_eq!(fold_code(code, before, Some(table)), classed, "{code:X}");
+                }
+            }
+            if let Ok(unit) = u16::try_from(code) {
+                assert_eq!((plain, classed), (folded_u16(unit), classed_u16(unit)), "{code:X}");
+            }
+            if let Ok(byte) = u8::try_from(code) {
+                assert_eq!((plain, classed), (folded_byte(byte), classed_byte(byte)), "{code:X}");
+            }
+        }
     }
 }

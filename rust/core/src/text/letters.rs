@@ -2,6 +2,7 @@
 
 use super::OTHER;
 use super::classes::{Class, Classes};
+use crate::once::Once;
 
 /// Stands in a folded text for a letter of a script without spaces.
 pub(crate) const UNSPACED: u8 = 0x81;
@@ -54,5 +55,95 @@ pub(crate) fn fold_code(classes: &Classes, code: u32, before: u8) -> u8 {
         Class::MARK if before == UNSPACED => UNSPACED,
         Class::MARK if is_word(before) => OTHER,
         _ => b' ',
+    }
+}
+
+/// Returns whether a character is part of a term of a script without spaces,
+/// where it stands behind such a letter.
+pub(crate) fn is_of_unspaced(code: u32) -> bool {
+    fold_code(Classes::get(), code, UNSPACED) == UNSPACED
+}
+
+/// Returns a character in lowercase, the final sigma as the ordinary one. It is
+/// the first of two for U+0130 alone, which stays as it is.
+#[inline]
+pub(crate) fn small(code: u32) -> u32 {
+    match u8::try_from(code) {
+        Ok(byte) if byte < 0x80 => byte.to_ascii_lowercase().into(),
+        _ => Smalls::get().of(code),
+    }
+}
+
+/// The small letters of the characters of the first plane.
+struct Smalls {
+    /// For each 256 characters, where theirs are; most have themselves.
+    blocks: [u8; 256],
+    entries: Vec<[u16; 256]>,
+}
+
+impl Smalls {
+    fn get() -> &'static Self {
+        static SMALLS: Once<Smalls> = Once::new();
+        SMALLS.get(Self::new)
+    }
+
+    fn new() -> Self {
+        let mut found = Self { blocks: [0; 256], entries: vec![[0; 256]] };
+        for block in 0..=u8::MAX {
+            let mut own = [0; 256];
+            for (low, small) in (0..=u8::MAX).zip(&mut own) {
+                let code = u16::from_be_bytes([block, low]);
+                *small = u16::try_from(lowercase(code.into())).expect("none leaves the plane");
+            }
+            let alike = |(low, &small)| small == u16::from_be_bytes([block, low]);
+            if !(0..=u8::MAX).zip(&own).all(alike) {
+                found.blocks[usize::from(block)] =
+                    u8::try_from(found.entries.len()).expect("at most 255");
+                found.entries.push(own);
+            }
+        }
+        found
+    }
+
+    #[inline]
+    fn of(&self, code: u32) -> u32 {
+        let Ok(unit) = u16::try_from(code) else { return lowercase(code) };
+        let [high, low] = unit.to_be_bytes();
+        match self.blocks[usize::from(high)] {
+            0 => code,
+            block => self.entries[usize::from(block)][usize::from(low)].into(),
+        }
+    }
+}
+
+fn lowercase(code: u32) -> u32 {
+    match char::from_u32(code).map(char::to_lowercase) {
+        Some(mut small) if small.len() == 1 => match small.next() {
+            Some('ς') => 'σ'.into(),
+            small => small.map_or(code, u32::from),
+        },
+        _ => code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_letters_are_those_of_unicode() {
+        for code in 0..0x11_0000 {
+            assert_eq!(lowercase(code), small(code));
+            let of_more = char::from_u32(code).is_some_and(|char| char.to_lowercase().len() > 1);
+            assert_eq!(code == 0x130, of_more, "{code:X}");
+        }
+    }
+
+    /// No letter of a script without spaces has a case.
+    #[test]
+    fn unspaced_letters_are_small() {
+        for code in (0..0x11_0000).filter(|&code| is_of_unspaced(code)) {
+            assert_eq!(code, small(code), "{code:X}");
+        }
     }
 }

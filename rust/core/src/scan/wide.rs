@@ -1,0 +1,526 @@
+//! Finds the words of a text that may be one of a few words outside ASCII, by
+//! their first two characters.
+//!
+//! Most words are ruled out without being lowered or copied. Where words start
+//! follows from the folded text, 64 places at once.
+
+use std::collections::BTreeMap;
+
+use super::Method;
+use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary, clear_behind};
+use crate::keywords::end_of_keyword;
+use crate::text::letters::{UNSPACED, is_of_unspaced, small};
+use crate::text::{Text, Unit, with_units};
+
+/// Has a small letter of its own whose lowercase is two characters.
+const DOTTED_I: u32 = 0x130;
+
+/// Stands for no character.
+const NONE: u32 = 0;
+
+/// From so many letters among 64 on, all places are looked up.
+const DENSE: u32 = 24;
+
+/// Numbers of keys that are one or two characters.
+#[derive(Debug)]
+struct Pairs {
+    /// A bit for a part of the hash of each key: most others have none.
+    filter: Box<[u64; 64]>,
+    /// The entries by their hash, or behind it: a key and its number. Most are
+    /// empty, with a key of 0.
+    entries: Vec<(u64, u32)>,
+    shift: u32,
+}
+
+impl Pairs {
+    /// Returns the pairs, each with its place.
+    fn new(pairs: impl ExactSizeIterator<Item = [u32; 2]>) -> Self {
+        let size = (8 * pairs.len()).next_power_of_two().max(2);
+        let mut found = Self {
+            filter: Box::new([0; 64]),
+            entries: vec![(0, 0); size],
+            shift: u64::BITS - size.trailing_zeros(),
+        };
+        for (pair, number) in pairs.zip(0..) {
+            found.let_pass(pair);
+            let place = found.place(key(pair));
+            found.entries[place] = (key(pair), number);
+        }
+        found
+    }
+
+    fn let_pass(&mut self, pair: [u32; 2]) {
+        let hash = hash(pair);
+        self.filter[(hash >> 58) as usize] |= 1 << (hash >> 52 & 63);
+    }
+
+    /// Returns 1 if there may be a number of a pair, else 0.
+    #[inline]
+    fn may_have(&self, pair: [u32; 2]) -> u64 {
+        let hash = hash(pair);
+        self.filter[(hash >> 58) as usize] >> (hash >> 52 & 63) & 1
+    }
+
+    /// Returns where a key is, or would be.
+    #[allow(clippy::cast_possible_truncation)] // a table has fewer entries
+    fn place(&self, key: u64) -> usize {
+        let mut place = (key.wrapping_mul(MIX) >> self.shift) as usize;
+        while self.entries[place].0 != key && self.entries[place].0 != 0 {
+            place = (place + 1) & (self.entries.len() - 1);
+        }
+        place
+    }
+
+    fn get(&self, pair: [u32; 2]) -> Option<u32> {
+        let (key, number) = self.entries[self.place(key(pair))];
+        (key != 0).then_some(number)
+    }
+}
+
+/// Its products have high bits that depend on all of the factor.
+const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+
+#[inline]
+fn key([first, second]: [u32; 2]) -> u64 {
+    u64::from(first) << 32 | u64::from(second)
+}
+
+#[inline]
+fn hash(pair: [u32; 2]) -> u64 {
+    key(pair).wrapping_mul(MIX)
+}
+
+/// Words by their first two characters. All are in lowercase, with ordinary
+/// sigmas alone.
+#[derive(Debug)]
+struct Words {
+    beginnings: Pairs,
+    /// For each beginning, the words and their numbers.
+    words: Vec<Vec<(Box<[u32]>, u32)>>,
+}
+
+/// What a word of a text is.
+enum Found {
+    /// None that is wanted.
+    Nothing,
+    /// That one.
+    Word(u32),
+    /// It may be one: its lowercase is not that of its characters.
+    Unsure,
+}
+
+impl Words {
+    /// Returns the words with their numbers; None where there are none.
+    fn new<'w>(wanted: impl Iterator<Item = (&'w [u8], u32)>) -> Option<Self> {
+        let mut found: BTreeMap<[u32; 2], Vec<_>> = BTreeMap::new();
+        for (word, number) in wanted {
+            let codes = codes_of(word);
+            found.entry(beginning(&codes)).or_default().push((codes, number));
+        }
+        let mut beginnings = Pairs::new(found.keys().copied());
+        for &[first, _] in found.keys().filter(|pair| pair[1] == u32::from(b'i')) {
+            // A word of a stem may have a y there.
+            beginnings.let_pass([first, b'y'.into()]);
+        }
+        (!found.is_empty()).then(|| Self { beginnings, words: found.into_values().collect() })
+    }
+
+    /// Returns whether a word with these first characters may be wanted.
+    #[inline]
+    fn may_begin(&self, first: u32, second: u32) -> bool {
+        first == DOTTED_I
+            || second == DOTTED_I
+            || self.beginnings.may_have([small(first), small(second)]) == 1
+    }
+
+    /// Returns what the word is that has these characters.
+    fn find<U: Unit>(&self, word: &[U]) -> Found {
+        let code = |place: usize| word.get(place).map_or(NONE, |&unit| small(unit.into()));
+        if word.iter().any(|&unit| unit.into() == DOTTED_I) {
+            return Found::Unsure;
+        }
+        let Some(place) = self.beginnings.get([code(0), code(1)]) else { return Found::Nothing };
+        let is_same = |wanted: &[u32]| {
+            wanted.len() == word.len()
+                && wanted.iter().zip(word).all(|(&one, &unit)| one == small(unit.into()))
+        };
+        let words = &self.words[place as usize];
+        words
+            .iter()
+            .find(|(wanted, _)| is_same(wanted))
+            .map_or(Found::Nothing, |&(_, number)| Found::Word(number))
+    }
+}
+
+/// Returns the characters of a word in lowercase.
+fn codes_of(word: &[u8]) -> Box<[u32]> {
+    let mut codes = Vec::with_capacity(word.len());
+    Text::from_utf8(word).for_each(|code| codes.push(small(code)));
+    codes.into()
+}
+
+fn beginning(codes: &[u32]) -> [u32; 2] {
+    [0, 1].map(|place| codes.get(place).copied().unwrap_or(NONE))
+}
+
+/// Appends a bit for each byte of `folded`, 64 of them in each number: whether
+/// it has bits in `table`, or also whether it is 0x80 or more if `high`.
+fn bits(method: Method, table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
+    out.clear();
+    match method {
+        Method::Portable => {
+            for block in folded.chunks(MAX_WIDTH) {
+                let is_set =
+                    |byte: u8| table.all.get(usize::from(byte)).map_or(high, |&bits| bits != 0);
+                let set =
+                    block.iter().rev().fold(0, |set, &byte| set << 1 | u64::from(is_set(byte)));
+                out.push(set);
+            }
+            clear_behind(folded.len(), out);
+        }
+        #[cfg(target_arch = "x86_64")]
+        Method::Avx2 => super::avx2::bits(table, folded, high, out),
+        #[cfg(target_arch = "x86_64")]
+        Method::Avx512 | Method::Avx512Vbmi => super::avx512::bits(table, folded, high, out),
+        #[cfg(target_arch = "aarch64")]
+        Method::Neon => super::neon::bits(table, folded, high, out),
+    }
+}
+
+/// Calls `visit` with the place of each bit, in their order. The first is `at`.
+#[inline]
+fn each(at: usize, mut bits: u64, mut visit: impl FnMut(usize)) {
+    while bits != 0 {
+        visit(at + bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
+/// A word of a text that is wanted.
+pub(crate) enum Sight {
+    /// The word of that number.
+    Word(u32),
+    /// Perhaps one: where it begins and ends.
+    Maybe(usize, usize),
+}
+
+/// Finds terms outside ASCII, as BM25 has them.
+#[derive(Debug)]
+pub(crate) struct WideTerms {
+    method: Method,
+    letters: ByteTable,
+    /// The terms of scripts without spaces, of one character or two, and the
+    /// number of each.
+    wanted_unspaced: Option<(Pairs, Vec<u32>)>,
+    wanted_words: Option<Words>,
+    /// Where the letters of scripts without spaces are: a bit for each place.
+    unspaced: Vec<u64>,
+    /// Where words are.
+    words: Vec<u64>,
+}
+
+impl WideTerms {
+    /// Prepares to look for those of `terms` that are not in ASCII, each with
+    /// its number. They are in lowercase.
+    pub(crate) fn new<'t>(terms: impl Iterator<Item = (&'t [u8], u32)>) -> Self {
+        let (unspaced, words): (Vec<_>, Vec<_>) = terms
+            .filter(|(term, _)| !term.is_ascii())
+            .partition(|(term, _)| is_of_unspaced(codes_of(term)[0]));
+        let pairs = unspaced.iter().map(|(term, _)| beginning(&codes_of(term)));
+        let numbers: Vec<_> = unspaced.iter().map(|&(_, number)| number).collect();
+        Self {
+            method: Method::best(),
+            letters: alphanumeric(),
+            wanted_unspaced: (!unspaced.is_empty()).then(|| (Pairs::new(pairs), numbers)),
+            wanted_words: Words::new(words.into_iter()),
+            unspaced: Vec::new(),
+            words: Vec::new(),
+        }
+    }
+
+    /// Replaces each [`UNSPACED`] of a folded text with a space, and returns the
+    /// number of terms that they make. The text is looked at next.
+    pub(crate) fn fold_unspaced(&mut self, folded: &mut [u8]) -> u64 {
+        bits(self.method, &ByteTable::EMPTY, folded, true, &mut self.unspaced);
+        for byte in folded.iter_mut() {
+            *byte = if *byte == UNSPACED { b' ' } else { *byte };
+        }
+        bits(self.method, &self.letters, folded, true, &mut self.words);
+        for (unspaced, words) in self.unspaced.iter_mut().zip(&self.words) {
+            *unspaced &= !words;
+        }
+        let count = |terms: u64, (_, seconds, alone): (usize, u64, u64)| {
+            terms + u64::from(seconds.count_ones() + alone.count_ones())
+        };
+        self.unspaced_terms().fold(0, count)
+    }
+
+    /// Yields, for each 64 places, the first of them, where the second
+    /// character of a term is, and where one stands alone.
+    fn unspaced_terms(&self) -> impl Iterator<Item = (usize, u64, u64)> {
+        let mut before = 0;
+        self.unspaced.iter().enumerate().map(move |(block, &here)| {
+            let behind = self.unspaced.get(block + 1).copied().unwrap_or(0);
+            let seconds = here & (here << 1 | before >> 63);
+            before = here;
+            let alone = here & !seconds & !(here >> 1 | behind << 63);
+            (MAX_WIDTH * block, seconds, alone)
+        })
+    }
+
+    /// Calls `visit` with the number of each wanted term of a script without
+    /// spaces. The text has a unit for each character.
+    pub(crate) fn find_unspaced(&self, text: Text<'_>, visit: impl FnMut(u32)) {
+        if let Some((wanted, numbers)) = &self.wanted_unspaced {
+            with_units!(text, units => self.unspaced_in(units, wanted, numbers, visit));
+        }
+    }
+
+    fn unspaced_in<U: Unit>(
+        &self,
+        units: &[U],
+        wanted: &Pairs,
+        numbers: &[u32],
+        mut visit: impl FnMut(u32),
+    ) {
+        let mut look_up = |pair| {
+            if let Some(place) = wanted.get(pair) {
+                visit(numbers[place as usize]);
+            }
+        };
+        for (at, mut seconds, alone) in self.unspaced_terms() {
+            if seconds.count_ones() >= DENSE {
+                // All places are looked up: that needs no branch.
+                let from = at.saturating_sub(1);
+                let letters = &units[from..units.len().min(at + MAX_WIDTH)];
+                let pairs = letters.iter().zip(&letters[1..]);
+                let found = pairs.enumerate().fold(0, |found, (place, (&one, &two))| {
+                    found | wanted.may_have([one.into(), two.into()]) << place
+                });
+                seconds &= if at == 0 { found << 1 } else { found };
+            }
+            each(at, seconds, |at| look_up([units[at - 1].into(), units[at].into()]));
+            each(at, alone, |at| look_up([units[at].into(), NONE]));
+        }
+    }
+
+    /// Calls `visit` with each wanted word of a text, which has a unit for each
+    /// character, and with each that may be one. Where the wanted words are
+    /// stems, all words with ASCII in them are such: `stemmed` is the folded
+    /// text then.
+    pub(crate) fn find_words(
+        &self,
+        text: Text<'_>,
+        stemmed: Option<&[u8]>,
+        visit: impl FnMut(Sight),
+    ) {
+        if let Some(wanted) = &self.wanted_words {
+            with_units!(text, units => self.words_in(units, wanted, stemmed, visit));
+        }
+    }
+
+    fn words_in<U: Unit>(
+        &self,
+        units: &[U],
+        wanted: &Words,
+        stemmed: Option<&[u8]>,
+        mut visit: impl FnMut(Sight),
+    ) {
+        let mut before = 0;
+        for (block, &here) in self.words.iter().enumerate() {
+            let starts = here & !(here << 1 | before >> 63);
+            before = here;
+            each(MAX_WIDTH * block, starts, |at| {
+                let second = if self.is_word(at + 1) { units[at + 1].into() } else { NONE };
+                if !wanted.may_begin(units[at].into(), second) {
+                    return;
+                }
+                let end = self.end_of_word(at);
+                if stemmed.is_some_and(|folded| folded[at..end].iter().any(u8::is_ascii)) {
+                    visit(Sight::Maybe(at, end));
+                    return;
+                }
+                match wanted.find(&units[at..end]) {
+                    Found::Nothing => {}
+                    Found::Word(number) => visit(Sight::Word(number)),
+                    Found::Unsure => visit(Sight::Maybe(at, end)),
+                }
+            });
+        }
+    }
+
+    /// Returns whether the character at `at` is part of a word.
+    #[inline]
+    fn is_word(&self, at: usize) -> bool {
+        self.words.get(at / MAX_WIDTH).is_some_and(|bits| bits >> (at % MAX_WIDTH) & 1 == 1)
+    }
+
+    fn end_of_word(&self, mut at: usize) -> usize {
+        while let Some(bits) = self.words.get(at / MAX_WIDTH) {
+            let size = (!(bits >> (at % MAX_WIDTH))).trailing_zeros() as usize;
+            let rest = MAX_WIDTH - at % MAX_WIDTH;
+            at += size.min(rest);
+            if size < rest {
+                break;
+            }
+        }
+        at
+    }
+}
+
+/// Finds keywords outside ASCII.
+#[derive(Debug)]
+pub(crate) struct WideKeywords {
+    method: Method,
+    boundary: ByteTable,
+    wanted: Words,
+}
+
+impl WideKeywords {
+    /// Prepares to look for keywords; None where there are none.
+    pub(crate) fn new<'w>(keywords: impl Iterator<Item = &'w [u8]>) -> Option<Self> {
+        let wanted = Words::new(keywords.zip(0..))?;
+        Some(Self { method: Method::best(), boundary: boundary(), wanted })
+    }
+
+    /// Calls `visit` with each place at which a keyword may begin in a text,
+    /// which has a unit for each character, until it returns false.
+    pub(crate) fn scan(
+        &self,
+        text: Text<'_>,
+        folded: &[u8],
+        scratch: &mut Vec<u64>,
+        visit: impl FnMut(usize) -> bool,
+    ) {
+        bits(self.method, &self.boundary, folded, false, scratch);
+        with_units!(text, units => self.scan_units(units, folded, scratch, visit));
+    }
+
+    fn scan_units<U: Unit>(
+        &self,
+        units: &[U],
+        folded: &[u8],
+        boundaries: &[u64],
+        mut visit: impl FnMut(usize) -> bool,
+    ) {
+        let mut before = 1 << 63;
+        for (block, &here) in boundaries.iter().enumerate() {
+            let mut starts = !here & (here << 1 | before >> 63);
+            before = here;
+            while starts != 0 {
+                let at = MAX_WIDTH * block + starts.trailing_zeros() as usize;
+                starts &= starts - 1;
+                let Some(&first) = units.get(at) else { return };
+                let second = units.get(at + 1).map_or(NONE, |&unit| unit.into());
+                let is_one = self.wanted.may_begin(first.into(), second)
+                    && !matches!(
+                        self.wanted.find(&units[at..end_of_keyword(folded, at)]),
+                        Found::Nothing
+                    );
+                if is_one && !visit(at) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keywords::{self, is_keyword, keyword_at};
+    use crate::terms::{fold, for_each_wide, take_unspaced};
+
+    /// Texts of letters with and without case, in several scripts, of marks and
+    /// of signs.
+    fn noise() -> impl Iterator<Item = String> {
+        const LETTERS: &str =
+            "aéÉ яЯσΣ-ςİi\u{307}\u{212A}k茶绿か\u{3099}ก서7.(\n，\u{3000}\u{301}🍵";
+        let letters: Vec<char> = LETTERS.chars().collect();
+        let mut state = 7_u32;
+        let mut next = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as usize
+        };
+        (0..3_000).map(move |round| {
+            let few = 2 + round % letters.len();
+            (0..next() % 200).map(|_| letters[next() % few.min(letters.len())]).collect()
+        })
+    }
+
+    fn methods() -> Vec<Method> {
+        Method::available()
+    }
+
+    /// Every method finds the terms that looking at each word finds.
+    #[test]
+    fn terms_are_found_as_by_looking_at_each() {
+        let wanted = ["é", "aя", "яя", "σσ", "i\u{307}a", "茶", "茶绿", "か\u{3099}", "ก서", "éσя"];
+        let wanted: Vec<(&[u8], u32)> =
+            wanted.into_iter().zip(0..).map(|(term, number)| (term.as_bytes(), number)).collect();
+        let mut all = 0;
+        for text in noise() {
+            let text = Text::from(text.as_str());
+            let (mut folded, mut expected) = (Vec::new(), Vec::new());
+            fold(text, &mut folded);
+            for_each_wide(text, &folded, &mut Vec::new(), |term| {
+                expected.extend(wanted.iter().find(|(one, _)| *one == term).map(|one| one.1));
+            });
+            expected.sort_unstable();
+            all += expected.len();
+            let mut plain = folded.clone();
+            let unspaced = take_unspaced(&mut plain);
+            for method in methods() {
+                let mut wide = WideTerms { method, ..WideTerms::new(wanted.iter().copied()) };
+                let (mut codes, mut spaced, mut found) = (Vec::new(), folded.clone(), Vec::new());
+                let units = text.decoded(&mut codes);
+                assert_eq!(unspaced, wide.fold_unspaced(&mut spaced), "{method:?}");
+                assert_eq!(plain, spaced);
+                wide.find_unspaced(units, |number| found.push(number));
+                wide.find_words(units, None, |sight| match sight {
+                    Sight::Word(number) => found.push(number),
+                    Sight::Maybe(start, end) => {
+                        let mut lowered = Vec::new();
+                        crate::terms::lower(units.slice(start, end), &mut lowered);
+                        let is_it = |(one, _): &&(&[u8], u32)| *one == lowered;
+                        found.extend(wanted.iter().find(is_it).map(|one| one.1));
+                    }
+                });
+                found.sort_unstable();
+                assert_eq!(expected, found, "{method:?} {text:?}");
+            }
+        }
+        assert!(all > 1_000);
+    }
+
+    /// Every method finds the keywords that looking at each word finds.
+    #[test]
+    fn keywords_are_found_as_by_looking_at_each() {
+        let wanted = ["éя", "σς", "σσ", "aя-σ", "i\u{307}", "茶绿", "é\u{301}"].map(str::as_bytes);
+        let mut all = 0;
+        for text in noise() {
+            let text = Text::from(text.as_str());
+            let (mut scratch, mut expected, mut lowered) = (Vec::new(), Vec::new(), Vec::new());
+            let folded = text.fold(&mut scratch);
+            keywords::for_each_word(text, folded, &mut lowered, |word| {
+                if wanted.contains(&word) && is_keyword(word) {
+                    expected.push(word.to_vec());
+                }
+            });
+            all += expected.len();
+            for method in methods() {
+                let wide = WideKeywords::new(wanted.into_iter()).expect("there are some");
+                let wide = WideKeywords { method, ..wide };
+                let (mut codes, mut found) = (Vec::new(), Vec::new());
+                let units = text.decoded(&mut codes);
+                wide.scan(units, folded, &mut Vec::new(), |at| {
+                    let word = keyword_at(units, folded, at, &mut lowered);
+                    found.extend(word.filter(|word| wanted.contains(word)).map(<[u8]>::to_vec));
+                    true
+                });
+                assert_eq!(expected, found, "{method:?} {text:?}");
+            }
+        }
+        assert!(all > 200);
+    }
+}
