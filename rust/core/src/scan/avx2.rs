@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
-    _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+    __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_andnot_si256, _mm256_broadcastsi128_si256,
+    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
     _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_storeu_si256,
 };
 
@@ -81,8 +81,10 @@ impl Lanes for Avx2 {
     unsafe fn nonzero_or_high(a: __m256i, bytes: __m256i) -> u64 {
         // SAFETY: see the impl.
         unsafe {
-            let zero = _mm256_movemask_epi8(_mm256_cmpeq_epi8(a, _mm256_setzero_si256()));
-            u64::from((!zero | _mm256_movemask_epi8(bytes)).cast_unsigned())
+            let zero = _mm256_cmpeq_epi8(a, _mm256_setzero_si256());
+            // One mask of both: the compiler takes two masks apart bit by bit.
+            let low = _mm256_andnot_si256(bytes, zero);
+            u64::from(!_mm256_movemask_epi8(low).cast_unsigned())
         }
     }
 }
