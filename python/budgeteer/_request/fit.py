@@ -47,9 +47,10 @@ def fit_request(
 
     While the request is too large, this is done, in this order:
 
-    - ``mask_results``: old tool results give way to a line that says how long they were, oldest
-      first. Those of the newest round stay.
-    - ``cut_results``: the largest tool results are cut as by `fit_output`, down to 256 tokens.
+    - ``mask_results``: ``[tool result left out]`` stands for old tool results, oldest first. Those of
+      the newest round stay.
+    - ``cut_results``: the largest tool results are cut as by `fit_output`, down to 256 tokens. What
+      answers the newest question of the user stays.
     - ``history``: whole turns are left out, oldest first, then the older rounds of calls and
       results in the newest turn.
     - ``chunks``: sections of retrieved chunks get less room, the last one first.
@@ -112,7 +113,7 @@ def fit_request(
         ... }
         >>> fitted = fit_request(request, context_window=100)
         >>> fitted.request["messages"][3]["content"]
-        '[tool result of 1001 tokens left out]'
+        '[tool result left out]'
         >>> fitted.total_tokens, [change.place for change in fitted.report.changes]
         (59, ['messages[3]'])
         >>> fit_request(fitted.request, context_window=100).request is fitted.request

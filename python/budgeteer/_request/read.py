@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._layout.section import Section
+from budgeteer._messages.history import History, ties_of
 from budgeteer._messages.messages import SYSTEM_ROLES, Message, role_of
-from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
-from budgeteer._messages.views import View, view_of
+from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping, text_key
+from budgeteer._messages.views import Shape, View, view_of
 from budgeteer.errors import InvalidArgumentError
 
 Provider: TypeAlias = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
@@ -27,35 +28,44 @@ _REFERS = ("previous_response_id", "conversation", "prompt", "cached_content", "
 _CONFIGS = ("config", "generation_config", "generationConfig")
 
 
-@dataclass(slots=True)
 class Item:
     """
     A message or item of a request.
 
     Attributes:
-        place: Where it is, such as ``messages[3]``.
+        key: The key of the request's messages.
+        number: Its place among them.
         value: The caller's object.
-        view: Its view.
+        fields: The fields of its view.
+        shape: What it was.
+        is_plain: Whether it is a mapping of a role and a text, as most are.
         is_system: Whether it has the instructions of the application.
-        is_user: Whether it is the user's.
         calls: The id of each call in it, None for a call without one.
         results: The same for each result.
-        asks: Whether it is the user's and has more than results.
         section: The section whose chunks stand in it, None without.
         at: The part that the section is, None if it is the whole content.
 
     """
 
-    place: str
-    value: Any
-    view: View
-    is_system: bool = False
-    is_user: bool = False
+    # Defaults are the class's own, as most messages have no other: there are many.
+    shape: Shape = "chat"
+    is_plain = is_system = False
     calls: Sequence[str | None] = ()
     results: Sequence[str | None] = ()
-    asks: bool = False
     section: Section | None = None
     at: int | None = None
+
+    def __init__(self, key: str, number: int, value: Any, fields: Mapping[str, Any]) -> None:
+        self.key, self.number, self.value, self.fields = key, number, value, fields
+
+    @property
+    def place(self) -> str:
+        """Where it is, such as ``messages[3]``."""
+        return f"{self.key}[{self.number}]"
+
+    @property
+    def view(self) -> View:
+        return View(self.fields, self.shape)
 
 
 @dataclass(slots=True)
@@ -68,6 +78,7 @@ class Reading:
         provider: Whose shape it has.
         key: The key of its messages.
         items: Its messages.
+        history: The places of these by their kinds, without those that have a section.
         system: Its instructions beside the messages, None without.
         tools: Its tools.
         section: The section that selects among them, None without.
@@ -78,6 +89,7 @@ class Reading:
     provider: Provider
     key: str
     items: list[Item]
+    history: History
     system: object = None
     tools: Sequence[Any] = ()
     section: Section | None = None
@@ -122,12 +134,13 @@ def read_request(request: object) -> Reading:
         config = request.get(name)
         if config is not None:
             places.append(mapping(f"request[{name!r}]", config))
-    reading = Reading(request, _KEYS[key], key, [], _places=places)  # type: ignore[arg-type]
+    history = History(keeps_questions=True)
+    reading = Reading(request, _KEYS[key], key, [], history, _places=places)  # type: ignore[arg-type]
     values = request[key]
     if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):
         values = [values]
     items = _validate.batch(f"request[{key!r}]", values)
-    reading.items = [read_item(f"{key}[{i}]", item, key) for i, item in enumerate(items)]
+    reading.items = [read_item(key, i, item, history) for i, item in enumerate(items)]
     reading.system = reading.option(
         *(("system_instruction", "systemInstruction") if key == "contents" else ()),
         *(("instructions",) if key == "input" else ()),
@@ -166,8 +179,8 @@ def _is_anthropic(reading: Reading) -> bool:
         return True
     for item in reading.items:
         if item.calls or item.results:
-            content = item.view.fields.get("content")
-            if "tool_calls" in item.view.fields or item.view.fields.get("role") in RESULT_ROLES:
+            content = item.fields.get("content")
+            if "tool_calls" in item.fields or item.fields.get("role") in RESULT_ROLES:
                 return False
             return isinstance(content, (list, tuple))
     return any("input_schema" in (fields_of(tool) or {}) for tool in reading.tools)
@@ -177,37 +190,30 @@ def _has_openai_tools(tools: Sequence[Any]) -> bool:
     return any("function" in (fields_of(tool) or {}) for tool in tools)
 
 
-def read_item(place: str, value: Any, key: str = "messages") -> Item:
-    """Return a message or item with what is in it."""
+def read_item(key: str, number: int, value: Any, history: History) -> Item:
+    """Return a message or item with what is in it, after adding it to *history*."""
     if type(value) is dict and len(value) == 2:
         role, content = value.get("role"), value.get("content")
         if type(content) is str and type(role) is str and role not in RESULT_ROLES:
-            is_user = role == "user"  # most messages are like this
-            return Item(
-                place, value, View(value, "chat"), role in SYSTEM_ROLES, is_user, asks=is_user
-            )
+            item = Item(key, number, value, value)
+            item.is_plain = True
+            item.is_system = role in SYSTEM_ROLES
+            history.add_plain(number, role)
+            return item
     view = _view(value, key)
-    if view is None:
-        view = View(mapping(place, value), "chat")
-    fields = view.fields
+    fields = mapping(f"{key}[{number}]", value) if view is None else view.fields
+    item = Item(key, number, value, fields)
     role = fields.get("role")
     if type(role) is not str:
-        role = role_of(place, fields)
-    item = Item(place, value, view)
+        role = role_of(item.place, fields)
+    if view is not None:
+        item.shape = view.shape
     item.is_system = role in SYSTEM_ROLES
-    item.is_user = role == "user"
-    content = fields.get("content")
-    calls = [_id(call, "id") for call in fields.get("tool_calls") or ()]
-    if fields.get("function_call") is not None:
-        calls.append(None)
-    results = [_id(fields, "tool_call_id")] if role in RESULT_ROLES else []
-    item.calls, item.results = calls, results
-    others = 1
-    if isinstance(content, (list, tuple)):
-        others = _read_parts(item, content, calls, results)
-    if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
-        item.section, others = value["content"], 0
-    item.asks = item.is_user and content is not None and others > 0
+    item.calls, item.results, others = ties_of(role, fields)
+    _find_section(item)
+    if item.section is None and not item.is_system:
+        is_item = item.shape in ("item", "output")
+        history.add(number, role, item.calls, item.results, others, is_item)
     return item
 
 
@@ -219,27 +225,29 @@ def _view(value: Any, key: str) -> View | None:
     return view_of(value)
 
 
-def _read_parts(
-    item: Item, content: Sequence[Any], calls: list[str | None], results: list[str | None]
-) -> int:
-    """Read the parts of a message, and return how many are neither calls, results nor chunks."""
-    others = 0
+def _find_section(item: Item) -> None:
+    """Take the section that stands in a message, which counts as the empty text there."""
+    value, content = item.value, item.fields.get("content")
+    if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
+        item.section = value["content"]
+    if not isinstance(content, (list, tuple)):
+        return
     for i, part in enumerate(content):
         fields = part if type(part) is dict else fields_of(part) or {}
-        kind = fields.get("type")
-        if kind == "tool_use":
-            calls.append(_id(fields, "id"))
-        elif kind == "tool_result":
-            results.append(_id(fields, "tool_use_id"))
-        elif isinstance(fields.get("text"), Section):
+        if isinstance(fields.get("text"), Section):
             item.section, item.at = fields["text"], i
             shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]
-            item.view = View({**item.view.fields, "content": shown}, item.view.shape)
-        else:
-            others += 1
-    return others
+            item.fields = {**item.fields, "content": shown}
 
 
-def _id(value: object, key: str) -> str | None:
-    found = (value if type(value) is dict else fields_of(value) or {}).get(key)
-    return found if isinstance(found, str) else None
+def texts_of(content: Any) -> list[str]:
+    """Return the texts in a content."""
+    if isinstance(content, str):
+        return [content]
+    texts = []
+    for part in content if isinstance(content, (list, tuple)) else ():
+        fields = {"text": part} if isinstance(part, str) else fields_of(part) or {}
+        key = text_key(fields)
+        if key is not None and isinstance(fields.get(key), str):
+            texts.append(fields[key])
+    return texts

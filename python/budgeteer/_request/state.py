@@ -25,16 +25,6 @@ _EMPTY = ("", "[]", "{}", '""')
 """The smallest results, which do not say that something was left out."""
 
 
-def mask(tokens: int) -> str:
-    """Return the line that stands for a tool result of that many tokens."""
-    return f"[tool result of {tokens} tokens left out]"
-
-
-def is_mask(text: str) -> bool:
-    """Return whether a text is such a line."""
-    return text.startswith("[tool result of ") and text.endswith(" tokens left out]")
-
-
 class Result:
     """
     A text of a tool result.
@@ -43,17 +33,17 @@ class Result:
         slot: The text and its place.
         before: Its tokens.
         tokens: Its tokens as it is planned.
-        masked: The line that is planned for it, None if it is not masked.
+        is_masked: Whether the mask is planned for it.
         text: The text that stands for it, None for its own.
 
     """
 
-    __slots__ = ("before", "masked", "slot", "text", "tokens")
+    __slots__ = ("before", "is_masked", "slot", "text", "tokens")
 
     def __init__(self, slot: Slot, tokens: int) -> None:
         self.slot = slot
         self.before = self.tokens = tokens
-        self.masked: str | None = None
+        self.is_masked = False
         self.text: str | None = None
 
 
@@ -73,16 +63,21 @@ class Entry:
 
     """
 
-    __slots__ = (
-        *("chunk_before", "chunk_tokens", "chunks", "fixed", "gone", "item", "lost", "media"),
-        "results",
-    )
+    # Defaults are the class's own, as most messages have no other: there are many.
+    media = 0
+    results: Sequence[Result] = ()
+    chunks: str | None = None
+    chunk_tokens = chunk_before = 0
+    gone: str | None = None
+    lost: int | None = None
 
     def __init__(self, item: Item, costs: MessageCosts, counter: TokenCounter) -> None:
         """Count the message."""
         self.item = item
+        if item.is_plain:
+            self.fixed = costs.of_view("", item.fields)
+            return
         media = costs.media
-        self.results: Sequence[Result] = ()
         if item.results:
             texts: list[str] = []
 
@@ -90,17 +85,13 @@ class Entry:
                 texts.append(text)
                 return 0
 
-            self.fixed = costs.of_view(item.place, item.view.fields, hold)
+            self.fixed = costs.of_view(item.place, item.fields, hold)
             self.results = [Result(slot, counter.count(slot.text)) for slot in slots_of(item.view)]
             if len(texts) != len(self.results):  # a media part of a result counts as fixed
                 self.fixed += sum(map(counter.count, texts)) - self.result_tokens
         else:
-            self.fixed = costs.of_view(item.place, item.view.fields)
+            self.fixed = costs.of_view(item.place, item.fields)
         self.media = costs.media - media
-        self.chunks: str | None = None
-        self.chunk_tokens = self.chunk_before = 0
-        self.gone: str | None = None
-        self.lost: int | None = None
 
     @property
     def result_tokens(self) -> int:
@@ -130,9 +121,10 @@ class Entry:
 
     def made(self) -> Any:
         """Return the message as it is sent: the caller's own object if nothing is changed."""
-        value, view = self.item.value, self.item.view
+        value = self.item.value
         if self.chunks is None and not self.results:
             return value
+        view = self.item.view
         for result in self.results:
             if result.text is not None:
                 value = with_text(value, view, result.slot.path, result.text)
@@ -170,23 +162,29 @@ def level(results: Sequence[Result], over: int, floor: int) -> int:
     return floor
 
 
-def cut(results: Sequence[Result], room: int, counter: TokenCounter) -> None:
-    """Cut the largest of *results* so that all of them take at most *room* tokens."""
+def cut(
+    results: Sequence[Result], room: int, counter: TokenCounter, query: str | None = None
+) -> None:
+    """
+    Cut the largest of *results* so that all of them take at most *room* tokens.
+
+    What answers *query* best stays.
+    """
     ordered = sorted(results, key=lambda result: result.before)
     for done, result in enumerate(ordered):
         share = room // (len(ordered) - done)
         if result.before > share:
-            result.text = shortened(result.slot.text, share, counter)
+            result.text = shortened(result.slot.text, share, counter, query)
             result.tokens = counter.count(result.text)
         else:
             result.tokens = result.before
         room -= result.tokens
 
 
-def shortened(text: str, room: int, counter: TokenCounter) -> str:
+def shortened(text: str, room: int, counter: TokenCounter, query: str | None) -> str:
     """Return a large tool result in *room* tokens: what it is, as JSON or a log, stays valid."""
     try:
-        fitted = fit_output(text, room, counter=counter).text
+        fitted = fit_output(text, room, query=query, counter=counter).text
     except BudgetExhaustedError:
         return MARKER
     return MARKER if fitted in _EMPTY else fitted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
@@ -11,11 +12,15 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.select import fitting, ranked, tool_name
 from budgeteer._messages.frames import Frame, frame_of
+from budgeteer._messages.history import History
+from budgeteer._messages.mask import MASK
 from budgeteer._messages.messages import Message, MessageCosts
+from budgeteer._messages.previous import same, stable
 from budgeteer._messages.turn import MARKER
-from budgeteer._request.history import History, history_of
+from budgeteer._messages.views import view_of
+from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
-from budgeteer._request.read import Reading, read_item
+from budgeteer._request.read import Reading, read_item, texts_of
 from budgeteer._request.result import (
     Action,
     FittedRequest,
@@ -24,7 +29,7 @@ from budgeteer._request.result import (
     SectionName,
     SectionTokens,
 )
-from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, is_mask, level, mask
+from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, level
 from budgeteer._request.template import SOURCE, ChatTemplate
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
@@ -66,9 +71,8 @@ class Work:
         system = self._instructions = _system(reading)
         self.system = 0 if system is None else self.costs.of("system", system)
         self.entries = [Entry(item, self.costs, counter) for item in reading.items]
-        joins = reading.provider == "openai_responses"
-        self.history: History = history_of(reading.items, joins)
-        for i in self.history.orphans:
+        self.order: Order = order_of(reading.history)
+        for i in reading.history.orphans:
             self.entries[i].gone = "orphan"
         self.previous = previous
         if previous is not None:
@@ -83,7 +87,7 @@ class Work:
             self.around += self.rendered(reading) - self.total
         self.around_before = self.around
         self.around += extra
-        self.is_changed = bool(self.history.orphans or reading.section) or any(
+        self.is_changed = bool(reading.history.orphans or reading.section) or any(
             item.section is not None for item in reading.items
         )
         if previous is not None:
@@ -94,12 +98,12 @@ class Work:
         for i, (entry, (given, made)) in enumerate(zip(self.entries, sent, strict=False)):
             if entry.item.section is not None or entry.gone is not None:
                 continue
-            if not _same(entry.item.value, given):
+            if not same(entry.item.value, given):
                 break
             if made is None:
                 entry.gone = "before"
             elif made is not given:
-                item = read_item(entry.item.place, made, self.reading.key)
+                item = read_item(self.reading.key, i, made, History())
                 changed = Entry(item, self.costs, self.counter)
                 changed.lost = entry.before - changed.before
                 self.entries[i] = changed
@@ -107,11 +111,10 @@ class Work:
 
     def _keep_pairs(self) -> None:
         """Separate no call from a result that came since, and leave out nothing that must stay."""
-        optional = {i for group in self.history.groups for i in group}
-        for block in self.history.rounds:
+        for block in self.order.rounds:
             if any(self.entries[i].gone for i in block):
                 for i in block:
-                    self.entries[i].gone = "before" if i in optional else None
+                    self.entries[i].gone = "before" if i in self.order.optional else None
 
     def rendered(self, reading: Reading) -> int:
         """Return the tokens of the request that *reading* is of, as the template renders it."""
@@ -189,7 +192,8 @@ class Work:
         if over <= 0 and any(result.tokens < result.before for result in results):
             # What was planned is the most that is cut: history that went may have left room.
             free = max(0, -over - spare)
-            cut(results, sum(result.tokens for result in results) + free, self.counter)
+            room = sum(result.tokens for result in results) + free
+            cut(results, room, self.counter, self._query())
         if self.total > self.most:
             raise self.exhausted()
         return self.answer(self._made())
@@ -199,14 +203,13 @@ class Work:
         section, tools = self.reading.section, self.reading.tools
         if section is None:
             return
-        optional = {i for group in self.history.groups for i in group}
         needed = (
             self.fixed
             - self.tools.tokens
             + sum(
                 entry.fixed + sum(min(result.tokens, LEAST_CUT) for result in entry.results)
                 for i, entry in enumerate(self.entries)
-                if i not in optional and entry.gone is None
+                if i not in self.order.optional and entry.gone is None
             )
         )
         room = self.most - needed
@@ -226,9 +229,8 @@ class Work:
         waiting = [entry for entry in self.entries if entry.item.section is not None]
         if not waiting:
             return
-        optional = {i for group in self.history.groups for i in group}
         needed = self.fixed + sum(
-            entry.fixed for i, entry in enumerate(self.entries) if i not in optional
+            entry.fixed for i, entry in enumerate(self.entries) if i not in self.order.optional
         )
         for entry in waiting:
             room = max(0, self.most - needed)
@@ -248,22 +250,28 @@ class Work:
 
     def _mask_results(self, over: int) -> int:
         """Mask old tool results, and return how many tokens are still too many, as all steps."""
+        tokens = self.counter.count(MASK)
         for i, entry in enumerate(self.entries):
-            if i in self.history.newest or entry.gone is not None:
+            if not entry.results or i in self.order.newest or entry.gone is not None:
                 continue
             for result in entry.results:
                 if over <= 0:
                     return over
-                line = mask(result.before)
-                tokens = self.counter.count(line)
                 if tokens < result.tokens:
                     over -= result.tokens - tokens
-                    result.masked, result.tokens = line, tokens
+                    result.is_masked, result.tokens = True, tokens
         return over
+
+    def _query(self) -> str | None:
+        """Return the newest question of the user, which what stays of a result should answer."""
+        place = self.reading.history.question
+        if place is None:
+            return None
+        return "\n".join(texts_of(self.reading.items[place].fields.get("content")))
 
     def _open_results(self) -> list[Result]:
         """Return the tool results that may be cut."""
-        return [r for entry in alive(self.entries) for r in entry.results if r.masked is None]
+        return [r for entry in alive(self.entries) for r in entry.results if not r.is_masked]
 
     def _cut_results(self, over: int) -> int:
         return self._lower(self._open_results(), over, LEAST_CUT)
@@ -279,7 +287,7 @@ class Work:
         return over
 
     def _history(self, over: int) -> int:
-        for group in self.history.groups:
+        for group in self.order.groups:
             if over <= 0:
                 break
             for i in group:
@@ -305,7 +313,7 @@ class Work:
         """Return a copy of the request with what stays."""
         for entry in alive(self.entries):
             for result in entry.results:
-                result.text = result.masked if result.masked is not None else result.text
+                result.text = MASK if result.is_masked else result.text
         made = [entry.made() for entry in alive(self.entries)]
         key = self.reading.key
         given = self.reading.request[key]
@@ -366,13 +374,9 @@ class Work:
         if any(request.get(name) != before.get(name) for name in names):
             return 0
         key = self.reading.key
-        tokens = self.system + self.tools.tokens
-        sent = zip(alive(self.entries), _listed(request[key]), strict=True)
-        for (entry, now), then in zip(sent, _listed(before.get(key, ())), strict=False):
-            if not _same(now, then):
-                break
-            tokens += entry.tokens
-        return tokens
+        count = stable(_listed(request[key]), _listed(before.get(key, ())))
+        first = islice(alive(self.entries), count)
+        return self.system + self.tools.tokens + sum(entry.tokens for entry in first)
 
     def _alone(self, place: int) -> int:
         """Return the tokens of one tool without those that any tools cost."""
@@ -448,10 +452,6 @@ def _listed(items: Any) -> Sequence[Any]:
     return items if isinstance(items, (list, tuple)) else (items,)
 
 
-def _same(value: Any, other: Any) -> bool:
-    return value is other or (type(value) is type(other) and bool(value == other))
-
-
 def _system(reading: Reading) -> Mapping[str, Any] | None:
     """Return the instructions beside the messages as a message."""
     found = reading.system
@@ -459,8 +459,6 @@ def _system(reading: Reading) -> Mapping[str, Any] | None:
         return None
     if reading.provider != "gemini":
         return {"role": "system", "content": found}
-    from budgeteer._messages.views import view_of
-
     parts = found if isinstance(found, (list, tuple)) else [found]
     if len(parts) == 1 and not isinstance(parts[0], str):
         view = view_of(parts[0])
@@ -478,14 +476,14 @@ def _add_changes(changes: list[RequestChange], entry: Entry) -> None:
         return
     if entry.lost is not None:
         texts = [result.text or result.slot.text for result in entry.results]
-        action: Action = "masked" if any(map(is_mask, texts)) else "cut"
+        action: Action = "masked" if MASK in texts else "cut"
         is_new = any(result.text is not None for result in entry.results)
         reason = _REASONS[action if is_new else "before"]
         changes.append(RequestChange(place, action, reason, entry.before, entry.tokens))
         return
     for result in entry.results:
         if result.text is not None:
-            action = "cut" if result.masked is None else "masked"
+            action = "masked" if result.is_masked else "cut"
             numbers = result.before, result.tokens
             changes.append(RequestChange(place, action, _REASONS[action], *numbers))
     if entry.chunk_tokens < entry.chunk_before:
