@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -49,8 +50,13 @@ class History:
     @classmethod
     def read(cls, name: str, messages: Sequence[Any]) -> History:
         """Sort *messages* into these kinds; *name* is theirs in an error."""
-        history = cls()
-        for i, item in enumerate(messages):
+        return cls().grown(name, messages, 0)
+
+    def grown(self, name: str, messages: Sequence[Any], start: int) -> History:
+        """Return the same with the *messages* from the place *start* on, which are new."""
+        history = self._copy()
+        for i in range(start, len(messages)):
+            item = messages[i]
             role = item.get("role") if type(item) is dict and "parts" not in item else None
             if type(role) is str and _is_plain(role, item):  # as most messages are
                 history.add_plain(i, role)
@@ -65,6 +71,15 @@ class History:
                 is_item = view is not None and view.shape in ("item", "output")
                 history.add(i, role, calls, results, others, is_item)
         return history
+
+    def _copy(self) -> History:
+        copied = copy(self)
+        copied.system, copied.others = [*self.system], [*self.others]
+        copied.orphans, copied.questions = [*self.orphans], [*self.questions]
+        copied.results, copied.replies = {**self.results}, {*self.replies}
+        copied.users, copied._starts = {*self.users}, [*self._starts]  # noqa: SLF001 - its own
+        copied._calls = {**self._calls}  # noqa: SLF001 - its own
+        return copied
 
     def add_plain(self, i: int, role: str) -> None:
         """Add the message at a place, a text without calls and results."""

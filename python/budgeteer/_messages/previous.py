@@ -198,7 +198,7 @@ def stable(kept: Iterable[Any], previous: Sequence[Any]) -> int:
     """Return how many of the leading messages of *kept* are those of *previous*."""
     count = 0
     for item, before in zip(kept, previous, strict=False):
-        if not same(item, before):
+        if item is not before and not same(item, before):
             break
         count += 1
     return count

@@ -170,13 +170,15 @@ def trim_messages(
     if start_on is not None:
         _validate.choice("start_on", start_on, _STARTS)
     rules = Rules.of(previous, step, keep_results, _pinned(pins, items), start_on)
-    history = History.read("messages", items)
     memory = getattr(previous, "_memory", None)
     if memory is None or not memory.is_of(counting, name):
         memory = Memory(counting, name)
+    resumes = memory.resumes(items, rules.previous or ())
+    start = len(memory) if resumes else 0
+    history = (memory.history if resumes else History()).grown("messages", items, start)
 
     def cost(place: int, message: Any, left: int | None) -> int | None:
-        tokens = memory.tokens(message)
+        tokens = memory.known(message)
         if tokens is not None:
             return tokens
         meter.left = left
@@ -187,7 +189,10 @@ def trim_messages(
         finally:
             meter.left = None
 
-    tokens = {i: cost(i, items[i], None) or 0 for i in history.system}
+    known = memory.tokens if resumes else {}
+    tokens = {
+        i: known[i] if i in known else cost(i, items[i], None) or 0 for i in history.system
+    }
     needed = sum(tokens.values())
     room = limit - PER_REPLY - needed
     if history.system and room < 0:
@@ -197,7 +202,8 @@ def trim_messages(
             f"{room}"
         )
 
-    keeper = Keeper("messages", items, history, rules, costs, counting, cost)
+    args = ("messages", items, history, rules, costs, counting, cost)
+    keeper = Keeper(*args, memory if resumes else None)
     kept = keeper.keep(limit, room)
     if kept.turn is not None and kept.turn.missing > 0:
         raise _exhausted(limit, needed, history, kept, kept.turn)
@@ -208,10 +214,11 @@ def trim_messages(
     same_as = stable(trimmed, rules.previous or ())
     trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
     trimmed.left_out = tuple(i for i in range(len(items)) if i not in tokens)
-    trimmed.shortened = tuple(i for i in kept.messages if kept.messages[i] is not items[i])
+    shortened = {i: item for i, item in sorted(kept.messages.items()) if item is not items[i]}
+    trimmed.shortened = tuple(shortened)
     if previous is not None:
-        counted = zip(trimmed, (tokens[i] for i in places), strict=True)
-        trimmed._memory = memory.after(counted)  # noqa: SLF001 - it is ours
+        found = (items, history, trimmed, tokens, shortened, resumes)
+        trimmed._memory = memory.after(*found)  # noqa: SLF001 - it is ours
     return trimmed
 
 
