@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import NamedTuple
 
 from budgeteer._messages.history import History
@@ -35,18 +36,21 @@ def order_of(history: History) -> Order:
     blocks = history.blocks()
     if not blocks:
         return Order([], frozenset(), [], [])
-    questions = {*history.questions}
+    begins = [block[0] for block in blocks]
     last = len(blocks) - 1
-    asking = [b for b, block in enumerate(blocks) if not questions.isdisjoint(block)]
+    asking = [bisect_right(begins, question) - 1 for question in history.questions]
     starts = [
-        b for b in asking if blocks[b][0] in questions and blocks[b][0] not in history.results
+        b
+        for b, question in zip(asking, history.questions, strict=True)
+        if begins[b] == question and question not in history.results
     ]
     question = asking[-1] if asking else last
-    start = max((b for b in starts if b <= question), default=question)
+    start = starts[bisect_right(starts, question) - 1] if starts else question
     stays = {start, question, last}
+    turns = {*starts}
     groups: list[list[int]] = []
     for b in range(start):
-        if b in starts or not starts or b < starts[0]:
+        if b in turns or not starts or b < starts[0]:
             groups.append([])
         groups[-1] += blocks[b]
     groups += [blocks[b] for b in range(start, last) if b not in stays]

@@ -192,52 +192,57 @@ def _has_openai_tools(tools: Sequence[Any]) -> bool:
 
 def read_item(key: str, number: int, value: Any, history: History) -> Item:
     """Return a message or item with what is in it, after adding it to *history*."""
-    if type(value) is dict and len(value) == 2:
-        role, content = value.get("role"), value.get("content")
-        if type(content) is str and type(role) is str and role not in RESULT_ROLES:
-            item = Item(key, number, value, value)
-            item.is_plain = True
-            item.is_system = role in SYSTEM_ROLES
-            history.add_plain(number, role)
-            return item
-    view = _view(value, key)
-    fields = mapping(f"{key}[{number}]", value) if view is None else view.fields
+    shape: Shape = "chat"
+    if type(value) is dict and "role" in value and "parts" not in value:
+        fields: Mapping[str, Any] = value
+        role, content = value["role"], value.get("content")
+        if type(content) is str and type(role) is str and len(value) == 2:
+            if role not in RESULT_ROLES:  # as most messages
+                item = Item(key, number, value, value)
+                item.is_plain = True
+                item.is_system = role in SYSTEM_ROLES
+                history.add_plain(number, role)
+                return item
+        elif value.get("type") not in (None, "message") or type(content) is Section:
+            fields, shape = _view(key, number, value)
+    else:
+        fields, shape = _view(key, number, value)
     item = Item(key, number, value, fields)
     role = fields.get("role")
     if type(role) is not str:
         role = role_of(item.place, fields)
-    if view is not None:
-        item.shape = view.shape
+    item.shape = shape
     item.is_system = role in SYSTEM_ROLES
     item.calls, item.results, others = ties_of(role, fields)
     _find_section(item)
     if item.section is None and not item.is_system:
-        is_item = item.shape in ("item", "output")
+        is_item = shape in ("item", "output")
         history.add(number, role, item.calls, item.results, others, is_item)
     return item
 
 
-def _view(value: Any, key: str) -> View | None:
+def _view(key: str, number: int, value: Any) -> View:
     if isinstance(value, str) and key != "messages":
         return View({"role": "user", "content": value}, "chat")
     if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
         return View({**value, "content": ""}, "chat")
-    return view_of(value)
+    view = view_of(value)
+    return View(mapping(f"{key}[{number}]", value), "chat") if view is None else view
 
 
 def _find_section(item: Item) -> None:
     """Take the section that stands in a message, which counts as the empty text there."""
-    value, content = item.value, item.fields.get("content")
-    if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
-        item.section = value["content"]
-    if not isinstance(content, (list, tuple)):
-        return
-    for i, part in enumerate(content):
-        fields = part if type(part) is dict else fields_of(part) or {}
-        if isinstance(fields.get("text"), Section):
-            item.section, item.at = fields["text"], i
-            shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]
-            item.fields = {**item.fields, "content": shown}
+    content = item.fields.get("content")
+    if isinstance(content, (list, tuple)):
+        for i, part in enumerate(content):
+            fields = part if type(part) is dict else fields_of(part) or {}
+            if isinstance(fields.get("text"), Section):
+                item.section, item.at = fields["text"], i
+                shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]
+                item.fields = {**item.fields, "content": shown}
+    elif content == "" and isinstance(item.value, Mapping):
+        content = item.value.get("content")
+        item.section = content if isinstance(content, Section) else None
 
 
 def texts_of(content: Any) -> list[str]:

@@ -22,6 +22,9 @@ SectionName: TypeAlias = Literal[
     "media",
     "reply",
 ]
+Sent: TypeAlias = tuple[Sequence[Any], Sequence[bool], Sequence[Any]]
+"""The messages that were given, whether each was kept, and those that were kept as they are sent."""
+
 Action: TypeAlias = Literal["masked", "cut", "left_out"]
 
 
@@ -169,7 +172,7 @@ class FittedRequest:
     request: Any = field(repr=False)
     report: RequestReport
     total_tokens: int
-    _sent: Sequence[tuple[Any, Any]] = field(default=(), repr=False, compare=False)
+    _sent: Sent = field(default=((), (), ()), repr=False, compare=False)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +47,10 @@ class Result:
         self.text: str | None = None
 
 
+def _uncounted(_: str) -> int:
+    return 0
+
+
 class Entry:
     """
     A message and what it takes.
@@ -71,26 +75,31 @@ class Entry:
     gone: str | None = None
     lost: int | None = None
 
-    def __init__(self, item: Item, costs: MessageCosts, counter: TokenCounter) -> None:
+    def __init__(self, item: Item, costs: MessageCosts, count: Callable[[str], int]) -> None:
         """Count the message."""
         self.item = item
+        fields = item.fields
         if item.is_plain:
-            self.fixed = costs.of_view("", item.fields)
+            self.fixed = costs.frame(fields["role"]) + count(fields["content"])
             return
         media = costs.media
-        if item.results:
+        if not item.results:
+            self.fixed = costs.of_view(item.place, fields)
+        elif item.shape == "chat" and type(fields.get("content")) is str:
+            self.fixed = costs.of_view(item.place, fields, _uncounted)
+            slot = Slot(fields["content"], ("content",))
+            self.results = (Result(slot, count(slot.text)),)
+        else:
             texts: list[str] = []
 
             def hold(text: str) -> int:
                 texts.append(text)
                 return 0
 
-            self.fixed = costs.of_view(item.place, item.fields, hold)
-            self.results = [Result(slot, counter.count(slot.text)) for slot in slots_of(item.view)]
+            self.fixed = costs.of_view(item.place, fields, hold)
+            self.results = [Result(slot, count(slot.text)) for slot in slots_of(item.view)]
             if len(texts) != len(self.results):  # a media part of a result counts as fixed
-                self.fixed += sum(map(counter.count, texts)) - self.result_tokens
-        else:
-            self.fixed = costs.of_view(item.place, item.fields)
+                self.fixed += sum(map(count, texts)) - self.result_tokens
         self.media = costs.media - media
 
     @property
@@ -139,7 +148,8 @@ class Entry:
 def packed(section: Section, room: int, counter: TokenCounter) -> str:
     """Return the text of a section's chunks packed into *room* tokens."""
     most = _validate.MAX_TOKENS if section.max_tokens is None else section.max_tokens
-    packer = replace(section.packer or Packer(most), counter=counter)
+    given = section.packer
+    packer = Packer(most, counter=counter) if given is None else replace(given, counter=counter)
     query, chunks = section.query, section.chunks
     room = min(room, packer.max_tokens, most)
     return packer.pack(query, chunks, max_tokens=room).text  # type: ignore[arg-type]  # both given

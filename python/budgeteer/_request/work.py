@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
+from budgeteer._backend import backend
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.select import fitting, ranked, tool_name
@@ -28,6 +30,7 @@ from budgeteer._request.result import (
     RequestReport,
     SectionName,
     SectionTokens,
+    Sent,
 )
 from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, level
 from budgeteer._request.template import SOURCE, ChatTemplate
@@ -66,17 +69,17 @@ class Work:
         self.reading, self.counter, self.template = reading, counter, template
         self.extra = extra
         self.frame: Frame = frame_of(name) if template is None else _BY_TEMPLATE
-        count = counter.count
+        self._count = count = counting(counter)
         self.costs = MessageCosts(count, name, self.frame)
         system = self._instructions = _system(reading)
         self.system = 0 if system is None else self.costs.of("system", system)
-        self.entries = [Entry(item, self.costs, counter) for item in reading.items]
-        self.order: Order = order_of(reading.history)
+        self.entries = [Entry(item, self.costs, count) for item in reading.items]
         for i in reading.history.orphans:
             self.entries[i].gone = "orphan"
         self.previous = previous
         if previous is not None:
             self._carry(previous._sent)  # noqa: SLF001 - of this package
+        self.parted = [e for e in self.entries if e.results or e.item.section is not None]
         self.has_system = system is not None or any(item.is_system for item in reading.items)
         self.chosen: Sequence[int] = range(len(reading.tools))
         self.tools: Cost = self._tool_cost(self.chosen)
@@ -93,9 +96,16 @@ class Work:
         if previous is not None:
             self.is_changed |= any(e.gone is not None or e.lost is not None for e in self.entries)
 
-    def _carry(self, sent: Sequence[tuple[Any, Any]]) -> None:
+    @cached_property
+    def order(self) -> Order:
+        """What may be left out, and in which order."""
+        return order_of(self.reading.history)
+
+    def _carry(self, sent: Sent) -> None:
         """Do again what was done to the messages of the previous request."""
-        for i, (entry, (given, made)) in enumerate(zip(self.entries, sent, strict=False)):
+        left = iter(sent[2])
+        before = ((given, next(left) if kept else None) for given, kept in zip(*sent[:2], strict=True))
+        for i, (entry, (given, made)) in enumerate(zip(self.entries, before, strict=False)):
             if entry.item.section is not None or entry.gone is not None:
                 continue
             if not same(entry.item.value, given):
@@ -104,7 +114,7 @@ class Work:
                 entry.gone = "before"
             elif made is not given:
                 item = read_item(self.reading.key, i, made, History())
-                changed = Entry(item, self.costs, self.counter)
+                changed = Entry(item, self.costs, self._count)
                 changed.lost = entry.before - changed.before
                 self.entries[i] = changed
         self._keep_pairs()
@@ -147,7 +157,8 @@ class Work:
 
     @property
     def total(self) -> int:
-        return self.fixed + sum([entry.tokens for entry in self.entries])
+        parts = [e.result_tokens + e.chunk_tokens for e in self.parted if e.gone is None]
+        return self.fixed + sum(parts) + sum([e.fixed for e in self.entries if e.gone is None])
 
     def limit(
         self,
@@ -250,9 +261,9 @@ class Work:
 
     def _mask_results(self, over: int) -> int:
         """Mask old tool results, and return how many tokens are still too many, as all steps."""
-        tokens = self.counter.count(MASK)
-        for i, entry in enumerate(self.entries):
-            if not entry.results or i in self.order.newest or entry.gone is not None:
+        tokens = self._count(MASK)
+        for entry in self.parted:
+            if entry.gone is not None or entry.item.number in self.order.newest:
                 continue
             for result in entry.results:
                 if over <= 0:
@@ -271,7 +282,7 @@ class Work:
 
     def _open_results(self) -> list[Result]:
         """Return the tool results that may be cut."""
-        return [r for entry in alive(self.entries) for r in entry.results if not r.is_masked]
+        return [r for entry in alive(self.parted) for r in entry.results if not r.is_masked]
 
     def _cut_results(self, over: int) -> int:
         return self._lower(self._open_results(), over, LEAST_CUT)
@@ -311,10 +322,14 @@ class Work:
 
     def _made(self) -> Message:
         """Return a copy of the request with what stays."""
-        for entry in alive(self.entries):
+        for entry in alive(self.parted):
             for result in entry.results:
                 result.text = MASK if result.is_masked else result.text
-        made = [entry.made() for entry in alive(self.entries)]
+        made = [
+            entry.made() if entry.results or entry.chunks is not None else entry.item.value
+            for entry in self.entries
+            if entry.gone is None
+        ]
         key = self.reading.key
         given = self.reading.request[key]
         changed: dict[str, Any] = {}
@@ -358,12 +373,10 @@ class Work:
             stable_prefix_tokens=self._stable_prefix(request),
             is_exact=self.counter.is_exact and self.costs.is_exact and is_by_rule,
         )
-        sent = iter(_listed(request[self.reading.key]))
-        pairs = [
-            (given.value, next(sent) if entry.gone is None else None)
-            for given, entry in zip(self.reading.items, self.entries, strict=True)
-        ]
-        return FittedRequest(request, report, total, pairs)
+        given = [item.value for item in self.reading.items]
+        kept = [entry.gone is None for entry in self.entries]
+        sent = given, kept, [*_listed(request[self.reading.key])]
+        return FittedRequest(request, report, total, sent)
 
     def _stable_prefix(self, request: Message) -> int:
         """Return the tokens of the beginning that is that of the previous request."""
@@ -387,20 +400,24 @@ class Work:
         before = dict.fromkeys(("system", "history", "tool_results", "chunks", "media"), 0)
         now = dict(before)
         for entry in self.entries:
-            name = "system" if entry.item.is_system else "history"
-            if not (entry.results or entry.media or entry.chunk_before):
-                before[name] += entry.fixed
-                now[name] += entry.fixed if entry.gone is None else 0
+            item, fixed = entry.item, entry.fixed
+            name: SectionName = "system" if item.is_system else "history"
+            is_here = entry.gone is None
+            if item.is_plain:  # as most messages
+                before[name] += fixed
+                if is_here:
+                    now[name] += fixed
                 continue
-            results = sum(result.before for result in entry.results) + (entry.lost or 0)
-            parts = (entry.fixed - entry.media, results, entry.chunk_before, entry.media)
-            names = (name, "tool_results", "chunks", "media")
-            for key, tokens in zip(names, parts, strict=True):
-                before[key] += tokens
-            if entry.gone is None:
-                parts = (parts[0], entry.result_tokens, entry.chunk_tokens, entry.media)
-                for key, tokens in zip(names, parts, strict=True):
-                    now[key] += tokens
+            media, chunks, results = entry.media, entry.chunk_before, entry.results
+            before[name] += fixed - media
+            before["media"] += media
+            before["chunks"] += chunks
+            before["tool_results"] += sum([r.before for r in results]) + (entry.lost or 0)
+            if is_here:
+                now[name] += fixed - media
+                now["media"] += media
+                now["chunks"] += entry.chunk_tokens
+                now["tool_results"] += sum([r.tokens for r in results])
         for found, around in ((before, self.around_before), (now, self.around)):
             found["system"] += self.system
             found["history"] += around
@@ -446,6 +463,13 @@ class Work:
         return BudgetExhaustedError(
             f"the request does not fit: context_window {self.window} - {shown} = {left}{tail}"
         )
+
+
+def counting(counter: TokenCounter) -> Callable[[str], int]:
+    """Return the function that counts a str by *counter*, with as few calls as can be."""
+    if counter._function is not None:  # noqa: SLF001 - of this package
+        return counter.count
+    return partial(backend.count, counter._kind, counter._ratio)  # noqa: SLF001 - the same
 
 
 def _listed(items: Any) -> Sequence[Any]:
