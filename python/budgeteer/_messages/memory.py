@@ -35,8 +35,8 @@ class Memory:
     def __init__(self, counter: TokenCounter, model: str) -> None:
         """Begin with nothing, for a counter and a model's own costs."""
         self._counter, self._model = counter, model
-        self._contents = _Contents()
-        self._made = _Contents()
+        self._contents = Contents()
+        self._made = Contents()
         self._sent: Sequence[Any] = ()
         self._by_id: dict[int, tuple[Any, int]] | None = None
         self.history = History()
@@ -84,8 +84,8 @@ class Memory:
     ) -> Memory:
         """Return what to remember next; what is the same is taken over if it *resumed*."""
         memory = Memory(self._counter, self._model)
-        memory._contents = self._contents.grown(messages) if resumed else _Contents(messages)
-        memory._made = _Contents([*shortened.values()])
+        memory._contents = self._contents.grown(messages) if resumed else Contents(messages)
+        memory._made = Contents([*shortened.values()])
         memory._sent = [*sent]
         memory.history, memory.tokens, memory.shortened = history, tokens, shortened
         return memory
@@ -95,7 +95,7 @@ class Memory:
         return Memory, (self._counter, self._model)
 
 
-class _Contents:
+class Contents:
     """The contents of messages, to see whether they change."""
 
     __slots__ = ("_copies", "_numbers")
@@ -119,9 +119,9 @@ class _Contents:
                 copied = object()  # it may hide a change: equal to nothing
             self._copies.append(copied)
 
-    def grown(self, messages: Sequence[Any]) -> _Contents:
+    def grown(self, messages: Sequence[Any]) -> Contents:
         """Return the same with those of *messages* that are behind them."""
-        contents = _Contents()
+        contents = Contents()
         contents._copies, contents._numbers = [*self._copies], {**self._numbers}
         contents._add(messages)
         return contents

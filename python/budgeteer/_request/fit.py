@@ -120,13 +120,16 @@ def fit_request(
         True
 
     """
-    reading = read_request(request)
+    before = _previous(previous)
+    past = None if before is None else before._past  # noqa: SLF001 - of this package
+    counted = None if past is None else past.counted
+    reading = read_request(request, None if counted is None else counted.item)
     given = reading.request.get("model") if model is None else model
     name = model_name(given)
     steps = _steps(order)
     counting = chosen(counter, given)
     shown = None if template is None else ChatTemplate(template)
-    work = Work(reading, name, counting, shown, previous=_previous(previous))
+    work = Work(reading, name, counting, shown, previous=before)
     share = _step(step, previous)
     work.limit(given, context_window, max_output_tokens, share)
     if not work.is_changed and work.total <= work.most:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -39,9 +39,11 @@ class Item:
         fields: The fields of its view.
         shape: What it was.
         is_plain: Whether it is a mapping of a role and a text, as most are.
+        role: Its role.
         is_system: Whether it has the instructions of the application.
         calls: The id of each call in it, None for a call without one.
         results: The same for each result.
+        others: How much else it holds.
         section: The section whose chunks stand in it, None without.
         at: The part that the section is, None if it is the whole content.
 
@@ -52,11 +54,17 @@ class Item:
     is_plain = is_system = False
     calls: Sequence[str | None] = ()
     results: Sequence[str | None] = ()
+    others = 1
     section: Section | None = None
     at: int | None = None
 
-    def __init__(self, key: str, number: int, value: Any, fields: Mapping[str, Any]) -> None:
+    def __init__(
+        self, key: str, number: int, value: Any, fields: Mapping[str, Any], role: str
+    ) -> None:
         self.key, self.number, self.value, self.fields = key, number, value, fields
+        self.role = role
+        if role in SYSTEM_ROLES:
+            self.is_system = True
 
     @property
     def place(self) -> str:
@@ -66,6 +74,14 @@ class Item:
     @property
     def view(self) -> View:
         return View(self.fields, self.shape)
+
+    def join(self, history: History) -> None:
+        """Add it to a history."""
+        if self.is_plain:
+            history.add_plain(self.number, self.role)
+        elif self.section is None and not self.is_system:
+            is_item = self.shape in ("item", "output")
+            history.add(self.number, self.role, self.calls, self.results, self.others, is_item)
 
 
 @dataclass(slots=True)
@@ -109,8 +125,14 @@ class Reading:
         return None if found is None else _validate.tokens(f"request[{names[0]!r}]", found)
 
 
-def read_request(request: object) -> Reading:
-    """Return what *request* holds; an error names what is not of a known shape."""
+def read_request(
+    request: object, known: Callable[[int, Any], Item | None] | None = None
+) -> Reading:
+    """
+    Return what *request* holds; an error names what is not of a known shape.
+
+    *known* may have the message of a number, which is then not read again.
+    """
     if not isinstance(request, Mapping):
         raise InvalidArgumentError(
             "request must be a mapping of the keyword arguments that are sent, "
@@ -140,7 +162,12 @@ def read_request(request: object) -> Reading:
     if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):
         values = [values]
     items = _validate.batch(f"request[{key!r}]", values)
-    reading.items = [read_item(key, i, item, history) for i, item in enumerate(items)]
+    for i, value in enumerate(items):
+        item = None if known is None else known(i, value)
+        if item is None or item.key != key:
+            item = read_item(key, i, value)
+        item.join(history)
+        reading.items.append(item)
     reading.system = reading.option(
         *(("system_instruction", "systemInstruction") if key == "contents" else ()),
         *(("instructions",) if key == "input" else ()),
@@ -190,34 +217,28 @@ def _has_openai_tools(tools: Sequence[Any]) -> bool:
     return any("function" in (fields_of(tool) or {}) for tool in tools)
 
 
-def read_item(key: str, number: int, value: Any, history: History) -> Item:
-    """Return a message or item with what is in it, after adding it to *history*."""
+def read_item(key: str, number: int, value: Any) -> Item:
+    """Return a message or item with what is in it."""
     shape: Shape = "chat"
     if type(value) is dict and "role" in value and "parts" not in value:
         fields: Mapping[str, Any] = value
         role, content = value["role"], value.get("content")
         if type(content) is str and type(role) is str and len(value) == 2:
             if role not in RESULT_ROLES:  # as most messages
-                item = Item(key, number, value, value)
+                item = Item(key, number, value, value, role)
                 item.is_plain = True
-                item.is_system = role in SYSTEM_ROLES
-                history.add_plain(number, role)
                 return item
         elif value.get("type") not in (None, "message") or type(content) is Section:
             fields, shape = _view(key, number, value)
     else:
         fields, shape = _view(key, number, value)
-    item = Item(key, number, value, fields)
     role = fields.get("role")
     if type(role) is not str:
-        role = role_of(item.place, fields)
+        role = role_of(f"{key}[{number}]", fields)
+    item = Item(key, number, value, fields, role)
     item.shape = shape
-    item.is_system = role in SYSTEM_ROLES
-    item.calls, item.results, others = ties_of(role, fields)
+    item.calls, item.results, item.others = ties_of(role, fields)
     _find_section(item)
-    if item.section is None and not item.is_system:
-        is_item = shape in ("item", "output")
-        history.add(number, role, item.calls, item.results, others, is_item)
     return item
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from budgeteer._messages.frames import Rule
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
+from budgeteer._request.past import Past
 from budgeteer._request.read import Provider
 
 SectionName: TypeAlias = Literal[
@@ -22,9 +23,6 @@ SectionName: TypeAlias = Literal[
     "media",
     "reply",
 ]
-Sent: TypeAlias = tuple[Sequence[Any], Sequence[bool], Sequence[Any]]
-"""The messages that were given, whether each was kept, and those that were kept as they are sent."""
-
 Action: TypeAlias = Literal["masked", "cut", "left_out"]
 
 
@@ -172,7 +170,7 @@ class FittedRequest:
     request: Any = field(repr=False)
     report: RequestReport
     total_tokens: int
-    _sent: Sent = field(default=((), (), ()), repr=False, compare=False)
+    _past: Past | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

@@ -20,7 +20,6 @@ from budgeteer.errors import BudgetExhaustedError
 LEAST_CUT = 256
 """The tokens that a large tool result keeps while there is older history to leave out."""
 
-
 _EMPTY = ("", "[]", "{}", '""')
 """The smallest results, which do not say that something was left out."""
 
@@ -63,6 +62,8 @@ class Entry:
         chunks: The text of its chunks, None without a section.
         chunk_tokens: The tokens of that text, and before anything was sacrificed.
         gone: Why it is left out, None if it stays.
+        is_exact: Whether nothing of it was estimated.
+        has_bound: Whether a part of it is the most that it may take.
         lost: The tokens that it lost when the previous request was fitted, None if it is as given.
 
     """
@@ -74,15 +75,17 @@ class Entry:
     chunk_tokens = chunk_before = 0
     gone: str | None = None
     lost: int | None = None
+    is_exact, has_bound = True, False
 
     def __init__(self, item: Item, costs: MessageCosts, count: Callable[[str], int]) -> None:
         """Count the message."""
         self.item = item
         fields = item.fields
         if item.is_plain:
-            self.fixed = costs.frame(fields["role"]) + count(fields["content"])
+            self.fixed = costs.frame(item.role) + count(fields["content"])
             return
         media = costs.media
+        costs.is_exact, costs.has_bound = True, False
         if not item.results:
             self.fixed = costs.of_view(item.place, fields)
         elif item.shape == "chat" and type(fields.get("content")) is str:
@@ -101,6 +104,16 @@ class Entry:
             if len(texts) != len(self.results):  # a media part of a result counts as fixed
                 self.fixed += sum(map(count, texts)) - self.result_tokens
         self.media = costs.media - media
+        self.is_exact, self.has_bound = costs.is_exact, costs.has_bound
+
+    def anew(self) -> Entry:
+        """Return an entry of the same message as it was when it was counted."""
+        entry = object.__new__(Entry)
+        entry.item, entry.fixed = self.item, self.fixed
+        if not self.item.is_plain:
+            entry.media, entry.is_exact, entry.has_bound = self.media, self.is_exact, self.has_bound
+            entry.results = [Result(result.slot, result.before) for result in self.results]
+        return entry
 
     @property
     def result_tokens(self) -> int:

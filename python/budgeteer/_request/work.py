@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from itertools import islice
@@ -14,7 +14,6 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.select import fitting, ranked, tool_name
 from budgeteer._messages.frames import Frame, frame_of
-from budgeteer._messages.history import History
 from budgeteer._messages.mask import MASK
 from budgeteer._messages.messages import Message, MessageCosts
 from budgeteer._messages.previous import same, stable
@@ -22,6 +21,7 @@ from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import view_of
 from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
+from budgeteer._request.past import Counted, Past, contents_of
 from budgeteer._request.read import Reading, read_item, texts_of
 from budgeteer._request.result import (
     Action,
@@ -30,7 +30,6 @@ from budgeteer._request.result import (
     RequestReport,
     SectionName,
     SectionTokens,
-    Sent,
 )
 from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, level
 from budgeteer._request.template import SOURCE, ChatTemplate
@@ -73,12 +72,25 @@ class Work:
         self.costs = MessageCosts(count, name, self.frame)
         system = self._instructions = _system(reading)
         self.system = 0 if system is None else self.costs.of("system", system)
-        self.entries = [Entry(item, self.costs, count) for item in reading.items]
+        past = None if previous is None else previous._past  # noqa: SLF001 - of this package
+        counted = None if past is None or template is not None else past.counted
+        is_exact, has_bound = self.costs.is_exact, self.costs.has_bound
+        self.entries = [
+            (counted and counted.entry(item, counter, name)) or Entry(item, self.costs, count)
+            for item in reading.items
+        ]
+        self.is_exact = is_exact and all([entry.is_exact for entry in self.entries])
+        self.has_bound = has_bound or any([entry.has_bound for entry in self.entries])
         for i in reading.history.orphans:
             self.entries[i].gone = "orphan"
         self.previous = previous
-        if previous is not None:
-            self._carry(previous._sent)  # noqa: SLF001 - of this package
+        self.counted: Counted | None = None
+        if previous is not None and template is None:
+            contents = contents_of(reading.items, counted)
+            self.counted = Counted(contents, self.entries, counter, name)
+        if past is not None:
+            self.entries = [*self.entries]
+            self._carry(past.pairs())
         self.parted = [e for e in self.entries if e.results or e.item.section is not None]
         self.has_system = system is not None or any(item.is_system for item in reading.items)
         self.chosen: Sequence[int] = range(len(reading.tools))
@@ -101,11 +113,9 @@ class Work:
         """What may be left out, and in which order."""
         return order_of(self.reading.history)
 
-    def _carry(self, sent: Sent) -> None:
+    def _carry(self, pairs: Iterable[tuple[Any, Any]]) -> None:
         """Do again what was done to the messages of the previous request."""
-        left = iter(sent[2])
-        before = ((given, next(left) if kept else None) for given, kept in zip(*sent[:2], strict=True))
-        for i, (entry, (given, made)) in enumerate(zip(self.entries, before, strict=False)):
+        for i, (entry, (given, made)) in enumerate(zip(self.entries, pairs, strict=False)):
             if entry.item.section is not None or entry.gone is not None:
                 continue
             if not same(entry.item.value, given):
@@ -113,7 +123,7 @@ class Work:
             if made is None:
                 entry.gone = "before"
             elif made is not given:
-                item = read_item(self.reading.key, i, made, History())
+                item = read_item(self.reading.key, i, made)
                 changed = Entry(item, self.costs, self._count)
                 changed.lost = entry.before - changed.before
                 self.entries[i] = changed
@@ -371,12 +381,12 @@ class Work:
             sections=sections,
             changes=changes,
             stable_prefix_tokens=self._stable_prefix(request),
-            is_exact=self.counter.is_exact and self.costs.is_exact and is_by_rule,
+            is_exact=self.counter.is_exact and self.is_exact and is_by_rule,
         )
         given = [item.value for item in self.reading.items]
         kept = [entry.gone is None for entry in self.entries]
-        sent = given, kept, [*_listed(request[self.reading.key])]
-        return FittedRequest(request, report, total, sent)
+        past = Past(given, kept, [*_listed(request[self.reading.key])], self.counted)
+        return FittedRequest(request, report, total, past)
 
     def _stable_prefix(self, request: Message) -> int:
         """Return the tokens of the beginning that is that of the previous request."""
@@ -422,7 +432,7 @@ class Work:
             found["system"] += self.system
             found["history"] += around
         source = f"{frame.source}; texts: {self.counter.source}"
-        media = "bound" if self.costs.has_bound else "published rule"
+        media = "bound" if self.has_bound else "published rule"
         rules: dict[str, tuple[Any, str]] = {
             "system": (frame.basis, source),
             "history": (frame.basis, source),
