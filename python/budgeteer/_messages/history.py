@@ -124,26 +124,34 @@ class History:
                 return
             reach = min((call for call in found if call is not None), default=None)
             self.results[i] = len(results)
-        is_reply = role != "user" and role not in RESULT_ROLES
-        if is_reply and not results and self._reply is not None and (is_item or self._reply[1]):
-            reach = self._reply[0]
-        elif is_reply:
-            self.replies.add(i)
         if role == "user":
             self.users.add(i)
             if others or not results:
                 self.questions.append(i)
+            self._reply = None
+        elif role not in RESULT_ROLES:
+            reach = self._answered(i, reach, is_item)
+        else:
+            self._reply = None
         self.others.append(i)
         if reach is None:
             self._starts.append(i)
         else:
             self._reach(reach)
-        self._reply = (i, is_item) if is_reply and not results else None
-        if calls:
-            self._caller = i
-            self._calls.update((key, i) for key in calls if key is not None)
-        elif not results:
-            self._caller = None
+        if calls or not results:
+            self._caller = i if calls else None
+        for key in calls:
+            if key is not None:
+                self._calls[key] = i
+
+    def _answered(self, i: int, reach: int | None, is_item: bool) -> int | None:
+        """Note a message of the model, and return the first that it needs; None for itself."""
+        before = self._reply
+        self._reply = None if i in self.results else (i, is_item)
+        if reach is None and before is not None and (is_item or before[1]):
+            return before[0]
+        self.replies.add(i)
+        return reach
 
     def _reach(self, place: int) -> None:
         """Let the newest message need all from *place* on: no history begins in between."""
@@ -157,12 +165,16 @@ class History:
 
     def starts(self, start_on: StartOn | None = None) -> list[int]:
         """Return the places of the others at which a history may begin, ascending."""
-        return [*self._starts] if start_on is None else [i for i in self._starts if i in self.users]
+        return (
+            [*self._starts] if start_on is None else [i for i in self._starts if i in self.users]
+        )
 
     def blocks(self) -> list[list[int]]:
         """Return the others in pieces that no call is separated from its results by."""
         ends = [bisect_left(self.others, start) for start in self._starts]
-        return [self.others[a:b] for a, b in zip(ends, [*ends[1:], len(self.others)], strict=False)]
+        return [
+            self.others[a:b] for a, b in zip(ends, [*ends[1:], len(self.others)], strict=False)
+        ]
 
     def turn(self, name: str, starts: Sequence[int], start_on: StartOn | None = None) -> list[int]:
         """
@@ -261,7 +273,10 @@ def ties_of(
         calls = [_id(call, "id") for call in given]
     if fields.get("function_call") is not None:
         calls.append(None)
-    results = [_id(fields, "tool_call_id")] if role in RESULT_ROLES else []
+    results: list[str | None] = []
+    if role in RESULT_ROLES:
+        found = fields.get("tool_call_id")
+        results.append(found if isinstance(found, str) else None)
     content = fields.get("content")
     if not isinstance(content, (list, tuple)):
         return calls, results, 1

@@ -191,10 +191,8 @@ class Keeper:
             if tokens is None or tokens > left:
                 return []
             left -= tokens
-        sizes = [*map(self._known.get, places)]
-        if None in sizes or sum(sizes) > room:  # type: ignore[arg-type]  # it was asked
-            return []
-        return [*zip(places, sizes, strict=True)]  # type: ignore[arg-type]  # the same
+        sizes = [self._known.get(i, max(room, 0) + 1) for i in places]
+        return [*zip(places, sizes, strict=True)] if sum(sizes) <= room else []
 
     def _size(self, i: int, left: int) -> int | None:
         """Return the tokens of a message, as it was kept; 0 for one that is counted apart."""

@@ -190,9 +190,7 @@ def trim_messages(
             meter.left = None
 
     known = memory.tokens if resumes else {}
-    tokens = {
-        i: known[i] if i in known else cost(i, items[i], None) or 0 for i in history.system
-    }
+    tokens = {i: known[i] if i in known else cost(i, items[i], None) or 0 for i in history.system}
     needed = sum(tokens.values())
     room = limit - PER_REPLY - needed
     if history.system and room < 0:

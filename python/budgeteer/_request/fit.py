@@ -47,10 +47,10 @@ def fit_request(
 
     While the request is too large, this is done, in this order:
 
-    - ``mask_results``: ``[tool result left out]`` stands for old tool results, oldest first. Those of
-      the newest round stay.
-    - ``cut_results``: the largest tool results are cut as by `fit_output`, down to 256 tokens. What
-      answers the newest question of the user stays.
+    - ``mask_results``: ``[tool result left out]`` stands for old tool results, oldest first.
+      Those of the newest round stay.
+    - ``cut_results``: the largest tool results are cut as by `fit_output`, down to 256 tokens.
+      What answers the newest question of the user stays.
     - ``history``: whole turns are left out, oldest first, then the older rounds of calls and
       results in the newest turn.
     - ``chunks``: sections of retrieved chunks get less room, the last one first.
@@ -67,7 +67,8 @@ def fit_request(
 
     With *previous* what was masked, cut or left out of the messages of the last call stays so
     while they are the same, so that the beginning of the conversation only grows, and a
-    provider's cache finds it. When that no longer fits, *step* more than is needed goes.
+    provider's cache finds it. When that no longer fits, *step* more than is needed goes. Messages
+    that are the same, by content too, are not counted again.
 
     A request that fits comes back as it is, so fitting twice changes nothing. Nothing that is
     given is changed.

@@ -30,12 +30,13 @@ class Counted:
     counter: TokenCounter
     model: str
 
-    def item(self, number: int, value: Any) -> Item | None:
+    def item(self, key: str, number: int, value: Any) -> Item | None:
         """Return what was read of a message that is the same as then, else None."""
         if number >= len(self.entries):
             return None
         item = self.entries[number].item
-        return item if item.value is value and self.contents.is_same(number, value) else None
+        is_same = item.key == key and item.value is value and self.contents.is_same(number, value)
+        return item if is_same else None
 
     def entry(self, item: Item, counter: TokenCounter, model: str) -> Entry | None:
         """Return a new entry of a message that was counted so then, else None."""

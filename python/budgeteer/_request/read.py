@@ -126,12 +126,12 @@ class Reading:
 
 
 def read_request(
-    request: object, known: Callable[[int, Any], Item | None] | None = None
+    request: object, known: Callable[[str, int, Any], Item | None] | None = None
 ) -> Reading:
     """
     Return what *request* holds; an error names what is not of a known shape.
 
-    *known* may have the message of a number, which is then not read again.
+    *known* may have the message of a key and a number, which is then not read again.
     """
     if not isinstance(request, Mapping):
         raise InvalidArgumentError(
@@ -163,9 +163,7 @@ def read_request(
         values = [values]
     items = _validate.batch(f"request[{key!r}]", values)
     for i, value in enumerate(items):
-        item = None if known is None else known(i, value)
-        if item is None or item.key != key:
-            item = read_item(key, i, value)
+        item = (known and known(key, i, value)) or read_item(key, i, value)
         item.join(history)
         reading.items.append(item)
     reading.system = reading.option(
@@ -220,15 +218,15 @@ def _has_openai_tools(tools: Sequence[Any]) -> bool:
 def read_item(key: str, number: int, value: Any) -> Item:
     """Return a message or item with what is in it."""
     shape: Shape = "chat"
+    fields: Mapping[str, Any] = value
     if type(value) is dict and "role" in value and "parts" not in value:
-        fields: Mapping[str, Any] = value
         role, content = value["role"], value.get("content")
-        if type(content) is str and type(role) is str and len(value) == 2:
-            if role not in RESULT_ROLES:  # as most messages
-                item = Item(key, number, value, value, role)
-                item.is_plain = True
-                return item
-        elif value.get("type") not in (None, "message") or type(content) is Section:
+        is_plain = len(value) == 2 and type(content) is str and type(role) is str
+        if is_plain and role not in RESULT_ROLES:  # as most messages
+            item = Item(key, number, value, value, role)
+            item.is_plain = True
+            return item
+        if value.get("type") not in (None, "message") or type(content) is Section:
             fields, shape = _view(key, number, value)
     else:
         fields, shape = _view(key, number, value)
@@ -236,9 +234,12 @@ def read_item(key: str, number: int, value: Any) -> Item:
     if type(role) is not str:
         role = role_of(f"{key}[{number}]", fields)
     item = Item(key, number, value, fields, role)
-    item.shape = shape
+    if shape != "chat":
+        item.shape = shape
     item.calls, item.results, item.others = ties_of(role, fields)
-    _find_section(item)
+    content = fields.get("content")
+    if content == "" or type(content) in (list, tuple):
+        _find_section(item)
     return item
 
 

@@ -111,7 +111,11 @@ class Entry:
         entry = object.__new__(Entry)
         entry.item, entry.fixed = self.item, self.fixed
         if not self.item.is_plain:
-            entry.media, entry.is_exact, entry.has_bound = self.media, self.is_exact, self.has_bound
+            entry.media, entry.is_exact, entry.has_bound = (
+                self.media,
+                self.is_exact,
+                self.has_bound,
+            )
             entry.results = [Result(result.slot, result.before) for result in self.results]
         return entry
 

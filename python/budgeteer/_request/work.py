@@ -79,8 +79,8 @@ class Work:
             (counted and counted.entry(item, counter, name)) or Entry(item, self.costs, count)
             for item in reading.items
         ]
-        self.is_exact = is_exact and all([entry.is_exact for entry in self.entries])
-        self.has_bound = has_bound or any([entry.has_bound for entry in self.entries])
+        self.is_exact = is_exact and all(entry.is_exact for entry in self.entries)
+        self.has_bound = has_bound or any(entry.has_bound for entry in self.entries)
         for i in reading.history.orphans:
             self.entries[i].gone = "orphan"
         self.previous = previous
@@ -91,7 +91,11 @@ class Work:
         if past is not None:
             self.entries = [*self.entries]
             self._carry(past.pairs())
-        self.parted = [e for e in self.entries if e.results or e.item.section is not None]
+        self.parted = [
+            entry
+            for entry in self.entries
+            if entry.results or entry.media or entry.item.section is not None
+        ]
         self.has_system = system is not None or any(item.is_system for item in reading.items)
         self.chosen: Sequence[int] = range(len(reading.tools))
         self.tools: Cost = self._tool_cost(self.chosen)
@@ -407,38 +411,34 @@ class Work:
 
     def _sections(self) -> dict[SectionName, SectionTokens]:
         frame = self.frame
-        before = dict.fromkeys(("system", "history", "tool_results", "chunks", "media"), 0)
-        now = dict(before)
-        for entry in self.entries:
-            item, fixed = entry.item, entry.fixed
-            name: SectionName = "system" if item.is_system else "history"
-            is_here = entry.gone is None
-            if item.is_plain:  # as most messages
-                before[name] += fixed
-                if is_here:
-                    now[name] += fixed
-                continue
-            media, chunks, results = entry.media, entry.chunk_before, entry.results
-            before[name] += fixed - media
+        names: Sequence[SectionName] = ("system", "history", "tool_results", "chunks", "media")
+        before, now = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        for sizes, entries in ((before, self.entries), (now, [*alive(self.entries)])):
+            sizes["system"] = sum([entry.fixed for entry in entries if entry.item.is_system])
+            sizes["history"] = sum([entry.fixed for entry in entries]) - sizes["system"]
+        for entry in self.parted:
+            name: SectionName = "system" if entry.item.is_system else "history"
+            results, media = entry.results, entry.media
+            before[name] -= media
             before["media"] += media
-            before["chunks"] += chunks
+            before["chunks"] += entry.chunk_before
             before["tool_results"] += sum([r.before for r in results]) + (entry.lost or 0)
-            if is_here:
-                now[name] += fixed - media
+            if entry.gone is None:
+                now[name] -= media
                 now["media"] += media
                 now["chunks"] += entry.chunk_tokens
                 now["tool_results"] += sum([r.tokens for r in results])
-        for found, around in ((before, self.around_before), (now, self.around)):
-            found["system"] += self.system
-            found["history"] += around
+        for sizes, around in ((before, self.around_before), (now, self.around)):
+            sizes["system"] += self.system
+            sizes["history"] += around
         source = f"{frame.source}; texts: {self.counter.source}"
-        media = "bound" if self.has_bound else "published rule"
+        basis = "bound" if self.has_bound else "published rule"
         rules: dict[str, tuple[Any, str]] = {
             "system": (frame.basis, source),
             "history": (frame.basis, source),
             "tool_results": (frame.basis, f"texts: {self.counter.source}"),
             "chunks": (frame.basis, f"texts: {self.counter.source}"),
-            "media": (media, "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)"),
+            "media": (basis, "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)"),
         }
         costs = {
             "tools": self.tools,

@@ -69,7 +69,7 @@ def test_the_laws(shape, turns, share, previous, keep, name, backend):
     """
     What is kept fits by another count and is valid for its provider, and nothing is changed.
 
-    The messages are the caller's objects unless they are shortened. Trimming again changes nothing.
+    The messages are the caller's objects unless shortened. Trimming again changes nothing.
     """
     messages, plain, provider = history_of(shape, turns)
     before = copy.deepcopy(messages)
