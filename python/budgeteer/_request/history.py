@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from budgeteer._messages.history import History
@@ -17,14 +17,12 @@ class Order(NamedTuple):
             user, then the rounds of calls and results behind it.
         optional: The places in these.
         newest: The newest round. Its results are never masked.
-        rounds: All messages, in pieces that no call is separated from its results by.
 
     """
 
     groups: list[list[int]]
     optional: frozenset[int]
     newest: list[int]
-    rounds: list[list[int]]
 
 
 def order_of(history: History) -> Order:
@@ -33,26 +31,24 @@ def order_of(history: History) -> Order:
 
     The newest message of the user stays, with the beginning of its turn and the newest round.
     """
-    blocks = history.blocks()
-    if not blocks:
-        return Order([], frozenset(), [], [])
-    begins = [block[0] for block in blocks]
-    last = len(blocks) - 1
+    others, begins = history.others, history.starts()
+    if not begins:
+        return Order([], frozenset(), [])
+    edges = [*(bisect_left(others, place) for place in begins), len(others)]
+    last = len(begins) - 1
     asking = [bisect_right(begins, question) - 1 for question in history.questions]
-    starts = [
+    turns = [
         b
         for b, question in zip(asking, history.questions, strict=True)
         if begins[b] == question and question not in history.results
     ]
     question = asking[-1] if asking else last
-    start = starts[bisect_right(starts, question) - 1] if starts else question
-    stays = {start, question, last}
-    turns = {*starts}
-    groups: list[list[int]] = []
-    for b in range(start):
-        if b in turns or not starts or b < starts[0]:
-            groups.append([])
-        groups[-1] += blocks[b]
-    groups += [blocks[b] for b in range(start, last) if b not in stays]
-    optional = frozenset(i for group in groups for i in group)
-    return Order(groups, optional, blocks[last], blocks)
+    start = turns[bisect_right(turns, question) - 1] if turns else question
+    first = [*range(turns[0] if turns else start), *(b for b in turns if b < start)]
+    groups = [
+        others[edges[a] : edges[b]] for a, b in zip(first, [*first[1:], start], strict=False)
+    ]
+    rounds = (b for b in range(start + 1, last) if b != question)
+    groups += [others[edges[b] : edges[b + 1]] for b in rounds]
+    optional = frozenset([i for group in groups for i in group])
+    return Order(groups, optional, others[edges[last] :])

@@ -93,6 +93,9 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Return the tools with a schema, and those that the provider runs."""
     plain, run = [], []
     for i, tool in enumerate(tools):
+        if type(tool) is dict and tool.get("function") is not None:  # as most tools
+            plain.append(tool)
+            continue
         where = f"request['tools'][{i}]"
         if callable(tool) and not hasattr(tool, "model_dump"):
             raise InvalidArgumentError(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
@@ -49,6 +50,8 @@ _REASONS = {
     "tool": "other tools match the query better",
 }
 
+_IS_EXACT, _HAS_BOUND = attrgetter("is_exact"), attrgetter("has_bound")
+
 _BY_TEMPLATE = Frame("bound", SOURCE, special=0, has_role=False, per_name=0, reply=0)
 
 
@@ -79,8 +82,8 @@ class Work:
             (counted and counted.entry(item, counter, name)) or Entry(item, self.costs, count)
             for item in reading.items
         ]
-        self.is_exact = is_exact and all(entry.is_exact for entry in self.entries)
-        self.has_bound = has_bound or any(entry.has_bound for entry in self.entries)
+        self.is_exact = is_exact and all(map(_IS_EXACT, self.entries))
+        self.has_bound = has_bound or any(map(_HAS_BOUND, self.entries))
         for i in reading.history.orphans:
             self.entries[i].gone = "orphan"
         self.previous = previous
@@ -135,7 +138,7 @@ class Work:
 
     def _keep_pairs(self) -> None:
         """Separate no call from a result that came since, and leave out nothing that must stay."""
-        for block in self.order.rounds:
+        for block in self.reading.history.blocks():
             if any(self.entries[i].gone for i in block):
                 for i in block:
                     self.entries[i].gone = "before" if i in self.order.optional else None
