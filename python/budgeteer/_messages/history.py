@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from budgeteer._messages.messages import SYSTEM_ROLES, role_of
@@ -54,7 +53,7 @@ class History:
 
     def grown(self, name: str, messages: Sequence[Any], start: int) -> History:
         """Return the same with the *messages* from the place *start* on, which are new."""
-        history = self._copy()
+        history = self.copy()
         for i in range(start, len(messages)):
             item = messages[i]
             role = item.get("role") if type(item) is dict and "parts" not in item else None
@@ -72,8 +71,9 @@ class History:
                 history.add(i, role, calls, results, others, is_item)
         return history
 
-    def _copy(self) -> History:
-        copied = copy(self)
+    def copy(self) -> History:
+        """Return a history that can grow without this one."""
+        copied = replace(self)
         copied.system, copied.others = [*self.system], [*self.others]
         copied.orphans, copied.questions = [*self.orphans], [*self.questions]
         copied.results, copied.replies = {**self.results}, {*self.replies}

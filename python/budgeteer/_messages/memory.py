@@ -110,19 +110,31 @@ class Contents:
 
     def _add(self, messages: Sequence[Any]) -> None:
         for i in range(len(self._copies), len(messages)):
-            numbers: list[object] = []
-            try:
-                copied = _copied(messages[i], numbers)
-                if numbers:
-                    self._numbers[i] = marshal.dumps(copied, 2)
-            except ValueError:
-                copied = object()  # it may hide a change: equal to nothing
-            self._copies.append(copied)
+            self._copies.append(None)
+            self._put(i, messages[i])
 
-    def grown(self, messages: Sequence[Any]) -> Contents:
-        """Return the same with those of *messages* that are behind them."""
+    def _put(self, i: int, message: Any) -> None:
+        numbers: list[object] = []
+        self._numbers.pop(i, None)
+        try:
+            self._copies[i] = _copied(message, numbers)
+            if numbers:
+                self._numbers[i] = marshal.dumps(self._copies[i], 2)
+        except ValueError:
+            self._copies[i] = object()  # it may hide a change: equal to nothing
+
+    def grown(self, messages: Sequence[Any], same: Sequence[bool] | None = None) -> Contents:
+        """
+        Return the contents of *messages*, taken over of those that are the *same*.
+
+        None says that all that are known here are.
+        """
         contents = Contents()
         contents._copies, contents._numbers = [*self._copies], {**self._numbers}
+        if same is not None:
+            for i, is_same in enumerate(same):
+                if not is_same:
+                    contents._put(i, messages[i])
         contents._add(messages)
         return contents
 
@@ -134,8 +146,20 @@ class Contents:
             return False
         return is_same and all(self._has_numbers(i, messages[i]) for i in self._numbers)
 
+    def same(self, messages: Sequence[Any]) -> list[bool]:
+        """Return of each of *messages* that has a number here whether its content is the same."""
+        try:
+            pairs = zip(self._copies, messages, strict=False)
+            found = [(copied == message) is True for copied, message in pairs]
+        except Exception:  # noqa: BLE001 - of a value that cannot be compared
+            return [False] * min(len(self._copies), len(messages))
+        for i in self._numbers:
+            if i < len(found):
+                found[i] = found[i] and self._has_numbers(i, messages[i])
+        return found
+
     def is_same(self, i: int, message: Any) -> bool:
-        """Return whether a message is still as the one of that number was."""
+        """Return whether the content of a message is that of the one of that number."""
         try:
             is_same = bool(self._copies[i] == message)
         except Exception:  # noqa: BLE001 - of a value that cannot be compared

@@ -124,7 +124,7 @@ def fit_request(
     before = _previous(previous)
     past = None if before is None else before._past  # noqa: SLF001 - of this package
     counted = None if past is None else past.counted
-    reading = read_request(request, None if counted is None else counted.item)
+    reading = read_request(request, counted)
     given = reading.request.get("model") if model is None else model
     name = model_name(given)
     steps = _steps(order)

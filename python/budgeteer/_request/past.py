@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgeteer._count.counter import TokenCounter
+from budgeteer._messages.history import History
 from budgeteer._messages.memory import Contents
-from budgeteer._request.read import Item
+from budgeteer._request.read import Item, Reading
 from budgeteer._request.state import Entry
 
 
@@ -20,6 +21,7 @@ class Counted:
     Attributes:
         contents: What they held.
         entries: What they took.
+        history: Their places by their kinds.
         counter: By which counter.
         model: For which model.
 
@@ -27,16 +29,32 @@ class Counted:
 
     contents: Contents
     entries: Sequence[Entry]
+    history: History
     counter: TokenCounter
     model: str
 
-    def item(self, key: str, number: int, value: Any) -> Item | None:
-        """Return what was read of a message that is the same as then, else None."""
-        if number >= len(self.entries):
-            return None
-        item = self.entries[number].item
-        is_same = item.key == key and item.value is value and self.contents.is_same(number, value)
-        return item if is_same else None
+    @classmethod
+    def of(
+        cls, reading: Reading, entries: Sequence[Entry], counter: TokenCounter, model: str
+    ) -> Counted:
+        """Return what was found out of a request, whose messages have these entries."""
+        values = [item.value for item in reading.items]
+        known = reading.known
+        if known is None:
+            contents = Contents(values)
+        else:
+            pairs = zip(known.entries, reading.items, strict=False)
+            contents = known.contents.grown(values, [entry.item is item for entry, item in pairs])
+        return cls(contents, entries, reading.history, counter, model)
+
+    def items(self, key: str, values: Sequence[Any]) -> list[Item | None]:
+        """Return what was read of each message that was there then, None if it changed since."""
+        items = [entry.item for entry in self.entries]
+        triples = zip(items, values, self.contents.same(values), strict=False)
+        return [
+            item if is_same and item.value is value and item.key == key else None
+            for item, value, is_same in triples
+        ]
 
     def entry(self, item: Item, counter: TokenCounter, model: str) -> Entry | None:
         """Return a new entry of a message that was counted so then, else None."""
@@ -44,17 +62,6 @@ class Counted:
             return None
         entry = self.entries[item.number]
         return entry.anew() if entry.item is item else None
-
-
-def contents_of(items: Sequence[Item], counted: Counted | None) -> Contents:
-    """Return what messages hold, taken over from those of last time if all of these lead."""
-    values = [item.value for item in items]
-    known = () if counted is None else counted.entries
-    if counted is None or len(known) > len(items):
-        return Contents(values)
-    if all(entry.item is item for entry, item in zip(known, items, strict=False)):
-        return counted.contents.grown(values)
-    return Contents(values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
@@ -98,6 +99,7 @@ class Reading:
         system: Its instructions beside the messages, None without.
         tools: Its tools.
         section: The section that selects among them, None without.
+        known: The `Counted` of the messages of the request before, None without.
 
     """
 
@@ -109,6 +111,7 @@ class Reading:
     system: object = None
     tools: Sequence[Any] = ()
     section: Section | None = None
+    known: Any = None
     _places: list[Mapping[str, Any]] = field(default_factory=list)
 
     def option(self, *names: str) -> Any:
@@ -125,13 +128,11 @@ class Reading:
         return None if found is None else _validate.tokens(f"request[{names[0]!r}]", found)
 
 
-def read_request(
-    request: object, known: Callable[[str, int, Any], Item | None] | None = None
-) -> Reading:
+def read_request(request: object, known: Any = None) -> Reading:
     """
     Return what *request* holds; an error names what is not of a known shape.
 
-    *known* may have the message of a key and a number, which is then not read again.
+    Messages that are the same as in *known*, a `Counted`, are not read again.
     """
     if not isinstance(request, Mapping):
         raise InvalidArgumentError(
@@ -162,10 +163,7 @@ def read_request(
     if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):
         values = [values]
     items = _validate.batch(f"request[{key!r}]", values)
-    for i, value in enumerate(items):
-        item = (known and known(key, i, value)) or read_item(key, i, value)
-        item.join(history)
-        reading.items.append(item)
+    _read_items(reading, items, known)
     reading.system = reading.option(
         *(("system_instruction", "systemInstruction") if key == "contents" else ()),
         *(("instructions",) if key == "input" else ()),
@@ -175,6 +173,20 @@ def read_request(
     if key == "messages" and _is_anthropic(reading):
         reading.provider = "anthropic"
     return reading
+
+
+def _read_items(reading: Reading, values: Sequence[Any], known: Any) -> None:
+    old: Sequence[Item | None] = () if known is None else known.items(reading.key, values)
+    reading.items = [
+        (i < len(old) and old[i]) or read_item(reading.key, i, value)
+        for i, value in enumerate(values)
+    ]
+    start = 0
+    if known is not None and None not in old and len(old) == len(known.entries):
+        reading.history, start = known.history.copy(), len(old)
+    for item in islice(reading.items, start, None):
+        item.join(reading.history)
+    reading.known = known
 
 
 def _read_tools(reading: Reading) -> None:

@@ -22,7 +22,7 @@ from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import view_of
 from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
-from budgeteer._request.past import Counted, Past, contents_of
+from budgeteer._request.past import Counted, Past
 from budgeteer._request.read import Reading, read_item, texts_of
 from budgeteer._request.result import (
     Action,
@@ -89,8 +89,7 @@ class Work:
         self.previous = previous
         self.counted: Counted | None = None
         if previous is not None and template is None:
-            contents = contents_of(reading.items, counted)
-            self.counted = Counted(contents, self.entries, counter, name)
+            self.counted = Counted.of(reading, self.entries, counter, name)
         if past is not None:
             self.entries = [*self.entries]
             self._carry(past.pairs())
