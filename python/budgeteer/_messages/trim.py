@@ -76,7 +76,8 @@ def trim_messages(
     objects. They are taken from the newest backwards, up to the first that does not fit; none is
     skipped. A tool call and its results, parallel ones included, stay or go together with
     the messages between them, in OpenAI's shape (``tool_calls`` and the role ``tool``, or
-    ``function_call`` and ``function``) and in Anthropic's (``tool_use`` and ``tool_result``). A
+    ``function_call`` and ``function``), in Anthropic's (``tool_use`` and ``tool_result``) and in
+    the others that `count_messages` takes; reasoning in OpenAI's Responses stays with its item. A
     message with a result whose call is missing is left out, as the APIs refuse it. A call without
     results stays, as they may still come.
 
@@ -95,8 +96,10 @@ def trim_messages(
     A message that this list has, and that has not changed, is not counted again.
 
     Args:
-        messages: Mappings with a ``role``, or objects that are like one, as for `count_messages`.
-            Messages of the roles ``system`` and ``developer`` always stay.
+        messages: Messages of any shape that `count_messages` takes: mappings with a ``role``,
+            items of OpenAI's Responses, contents of Gemini, messages of LangChain and LlamaIndex,
+            and objects that are like one. Those of the roles ``system`` and ``developer`` always
+            stay.
         max_tokens: The most tokens of the result, the priming of the reply included.
         counter: Counts the texts, as for `count_messages`.
         model: A model whose own costs apply, as for `count_messages`.

@@ -116,7 +116,7 @@ def fit_request(
         >>> fitted.request["messages"][3]["content"]
         '[tool result left out]'
         >>> fitted.total_tokens, [change.place for change in fitted.report.changes]
-        (59, ['messages[3]'])
+        (54, ['messages[3]'])
         >>> fit_request(fitted.request, context_window=100).request is fitted.request
         True
 
