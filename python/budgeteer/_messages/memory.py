@@ -129,8 +129,9 @@ class Contents:
 
         None says that all that are known here are.
         """
-        contents = Contents()
-        contents._copies, contents._numbers = [*self._copies], {**self._numbers}
+        contents, end = Contents(), len(messages)
+        contents._copies = self._copies[:end]
+        contents._numbers = {i: found for i, found in self._numbers.items() if i < end}
         if same is not None:
             for i, is_same in enumerate(same):
                 if not is_same:

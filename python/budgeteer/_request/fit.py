@@ -68,7 +68,7 @@ def fit_request(
     With *previous* what was masked, cut or left out of the messages of the last call stays so
     while they are the same, so that the beginning of the conversation only grows, and a
     provider's cache finds it. When that no longer fits, *step* more than is needed goes. Messages
-    that are the same, by content too, are not counted again.
+    that have not changed since are not counted again.
 
     A request that fits comes back as it is, so fitting twice changes nothing. Nothing that is
     given is changed.

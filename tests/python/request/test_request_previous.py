@@ -1,5 +1,6 @@
 """Fitting turn after turn: what went stays gone, so that the beginning only grows."""
 
+import operator
 import pickle
 from itertools import pairwise
 
@@ -219,6 +220,20 @@ def test_a_message_that_was_changed_is_counted_anew():
         alone = fit_request(request, **options)
         assert fitted.total_tokens == alone.total_tokens
         assert len(fitted.request["messages"]) == len(alone.request["messages"])
+        previous = fitted
+
+
+def test_a_request_that_became_shorter():
+    """Messages that went, and others in their places, are counted as they are."""
+    messages = [{"role": "user", "content": f"question {i} " * (i + 1)} for i in range(9)]
+    options, previous = {"context_window": 9_000, "counter": "words"}, None
+    for start, end in ((0, 9), (0, 9), (0, 4), (0, 9), (2, 9), (3, 5), (0, 7)):
+        request = {"messages": messages[start:end]}
+        fitted = fit_request(request, previous=previous, **options)
+        assert fitted.total_tokens == fit_request(request, **options).total_tokens
+        assert all(map(operator.is_, fitted.request["messages"], request["messages"]))
+        messages[6] = {"role": "user", "content": "tea " * end}
+        messages[5]["content"] += " tea"
         previous = fitted
 
 
