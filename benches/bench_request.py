@@ -1,6 +1,8 @@
 """
 CPU time of `fit_request`: 200 messages, 30 tools and 100 chunks, warm, by what is cut.
 
+Each is fitted alone, and then as an agent does turn after turn, with what was returned before.
+
 Run: python benches/bench_request.py [--smoke]
 """
 
@@ -67,17 +69,20 @@ def main() -> None:
     for with_chunks in (False, True):
         given = request(with_chunks)
         for window in (128_000, 40_000, 16_000):
-            times = []
-            for _ in range(runs):
-                start = time.process_time()
-                fitted = fit_request(given, context_window=window)
-                times.append((time.process_time() - start) * 1e3)
-            p95 = statistics.quantiles(times, n=20)[-1]
-            print(
-                f"{'with' if with_chunks else 'no'} chunks, window {window:>7,}: "
-                f"{statistics.median(times):.2f} ms, p95 {p95:.2f}, best {min(times):.2f}; "
-                f"{fitted.total_tokens} tokens, {len(fitted.report.changes)} changes"
-            )
+            alone = fit_request(given, context_window=window)
+            before = fit_request(given, context_window=window, previous=alone)
+            for name, previous in (("alone", None), ("previous", before)):
+                times = []
+                for _ in range(runs):
+                    start = time.process_time()
+                    fitted = fit_request(given, context_window=window, previous=previous)
+                    times.append((time.process_time() - start) * 1e3)
+                p95 = statistics.quantiles(times, n=20)[-1]
+                print(
+                    f"{'with' if with_chunks else 'no'} chunks, window {window:>7,}, {name:8}: "
+                    f"{statistics.median(times):.2f} ms, p95 {p95:.2f}, best {min(times):.2f}; "
+                    f"{fitted.total_tokens} tokens, {len(fitted.report.changes)} changes"
+                )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ each reply of the model, and each prompt is compared with the one before it:
   prompt is not the beginning of this one;
 - unused: the part of the window that these prompts leave empty, on average;
 - cached: the part of their tokens that stood at the same place in the prompt before;
-- ms: the time of a call, which is not comparable between packages that count differently.
+- ms: the time of a call, which is not comparable between packages that count differently;
+- us: the same for each message of the history, in microseconds.
 
 The conversations have the shapes of recorded ones: a chat, agents that call tools, whose results
 have long tails, with many questions or a single one, and a mix. Their sizes are scaled so that a
@@ -203,17 +204,18 @@ def runs() -> dict[str, Callable[[], Trim]]:
 
 
 def measured(trim: Trim, turns: Iterator[Turn], number: int, window: int) -> list[float]:
-    """Return the turns with something left out, the shares changed, unused and cached, and ms."""
+    """Return the turns with something left out, the shares changed, unused, cached, and times."""
     history: list[Message] = [SYSTEM]
     before: list[Message] = []
     trimmed = changed = 0
-    unused = cached = total = spent = 0.0
+    unused = cached = total = spent = given = 0.0
     for _ in range(number):
         asked, replies = next(turns)
         history += asked
         start = time.process_time()
         sent = list(trim(history, window))
         spent += time.process_time() - start
+        given += len(history)
         if sent != history:
             tokens = count_messages(sent, model=MODEL)
             stable = 0
@@ -227,7 +229,8 @@ def measured(trim: Trim, turns: Iterator[Turn], number: int, window: int) -> lis
         before = sent
         history += replies
     most = max(trimmed, 1)
-    return [trimmed, changed / most, unused / most, cached / max(total, 1), spent / number * 1e3]
+    shares = [changed / most, unused / most, cached / max(total, 1)]
+    return [trimmed, *shares, spent / number * 1e3, spent / max(given, 1) * 1e6]
 
 
 def main() -> None:
@@ -241,7 +244,7 @@ def main() -> None:
     shares = (0.05,) if arguments.smoke else SHARES
     found_runs = runs()
     print(f"Python {sys.version.split()[0]}: {number} turns, a window of {window} tokens")
-    names = ("trimmed", "changed", "unused", "cached", "ms")
+    names = ("trimmed", "changed", "unused", "cached", "ms", "us")
     for share in shares:
         print(f"\na turn of {share:.1%} of the window{'':4}" + "".join(f"{n:>9}" for n in names))
         for shape in shapes(1):
@@ -250,7 +253,7 @@ def main() -> None:
             for name, make in found_runs.items():
                 found = measured(make(), shapes(share * window)[shape], length, window)
                 shown = f"{found[0]:9.0f}" + "".join(f"{part:9.1%}" for part in found[1:4])
-                print(f"{shape:13}{name:26}{shown}{found[4]:9.2f}", flush=True)
+                print(f"{shape:13}{name:26}{shown}{found[4]:9.2f}{found[5]:9.2f}", flush=True)
                 if arguments.smoke and name == "previous" and found[1] > 0.5:
                     raise SystemExit("the beginning of the prompt changes in most turns")
 

@@ -1,14 +1,15 @@
-"""The messages of a history by their kinds, and where a part of it may begin."""
+"""The messages of a history by their kinds, which belong together, and where it may begin."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from budgeteer._messages.messages import SYSTEM_ROLES, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
+from budgeteer._messages.views import view_of
 from budgeteer.errors import InvalidArgumentError
 
 StartOn: TypeAlias = Literal["user"]
@@ -20,84 +21,160 @@ class History:
     The places of the messages of a history, by the kinds that trimming distinguishes.
 
     Attributes:
+        keeps_questions: Whether a message of the user that holds more than results stays though
+            a call of these is missing.
         system: The system messages.
         others: The others, except those with a result whose call is missing.
-        reach: For each of the others, the place of the first call whose result it has, or its own
-            place.
+        orphans: These.
         results: For each of the others that has results, their number.
         users: Those of the others that are the user's.
-        replies: Those of the others that are the model's.
-        question: The newest of these that holds more than tool results; None if there is none.
+        replies: Those of the others that are the model's; of items of one reply, the first.
+        questions: Those of the user's that hold more than tool results, ascending.
 
     """
 
+    keeps_questions: bool = False
     system: list[int] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
-    reach: dict[int, int] = field(default_factory=dict)
+    orphans: list[int] = field(default_factory=list)
     results: dict[int, int] = field(default_factory=dict)
     users: set[int] = field(default_factory=set)
     replies: set[int] = field(default_factory=set)
-    question: int | None = None
+    questions: list[int] = field(default_factory=list)
+    _starts: list[int] = field(default_factory=list)
+    _calls: dict[str, int] = field(default_factory=dict)
+    _caller: int | None = None  # the call that results without an id belong to
+    _reply: tuple[int, bool] | None = None  # the last message, if the model's; if it is an item
 
     @classmethod
     def read(cls, name: str, messages: Sequence[Any]) -> History:
         """Sort *messages* into these kinds; *name* is theirs in an error."""
-        history = cls()
-        calls: dict[object, int] = {}
-        caller: int | None = None  # the call that results without an id belong to
-        for i, item in enumerate(messages):
-            role = item.get("role") if type(item) is dict else None
-            fields = item
-            if type(role) is not str:
-                fields = mapping(f"{name}[{i}]", item)
-                role = role_of(f"{name}[{i}]", fields)
+        return cls().grown(name, messages, 0)
+
+    def grown(self, name: str, messages: Sequence[Any], start: int) -> History:
+        """Return the same with the *messages* from the place *start* on, which are new."""
+        history = self.copy()
+        for i in range(start, len(messages)):
+            item = messages[i]
+            role = item.get("role") if type(item) is dict and "parts" not in item else None
+            if type(role) is str and _is_plain(role, item):  # as most messages are
+                history.add_plain(i, role)
+                continue
+            view = view_of(item)
+            fields = mapping(f"{name}[{i}]", item) if view is None else view.fields
+            role = role_of(f"{name}[{i}]", fields)
             if role in SYSTEM_ROLES:
                 history.system.append(i)
-                continue
-            reach = i
-            if _is_plain(role, fields):
-                history._add(i, role, fields, 0)
-                caller = None
-                continue
-            answers = results_of(role, fields)
-            if answers:
-                found = [caller if key is None else calls.get(key) for key in answers]
-                if None in found:
-                    continue
-                reach = min(call for call in found if call is not None)
-                history.results[i] = len(answers)
-            history._add(i, role, fields, len(answers))
-            history.reach[i] = reach
-            asked = calls_of(fields)
-            if asked:
-                caller = i
-                calls.update((key, i) for key in asked if key is not None)
-            elif not answers:
-                caller = None
+            else:
+                calls, results, others = ties_of(role, fields)
+                is_item = view is not None and view.shape in ("item", "output")
+                history.add(i, role, calls, results, others, is_item)
         return history
 
-    def _add(self, i: int, role: str, fields: Mapping[str, Any], answers: int) -> None:
-        """Add the message at a place, with that number of results."""
+    def copy(self) -> History:
+        """Return a history that can grow without this one."""
+        copied = replace(self)
+        copied.system, copied.others = [*self.system], [*self.others]
+        copied.orphans, copied.questions = [*self.orphans], [*self.questions]
+        copied.results, copied.replies = {**self.results}, {*self.replies}
+        copied.users, copied._starts = {*self.users}, [*self._starts]  # noqa: SLF001 - its own
+        copied._calls = {**self._calls}  # noqa: SLF001 - its own
+        return copied
+
+    def add_plain(self, i: int, role: str) -> None:
+        """Add the message at a place, a text without calls and results."""
+        if role in SYSTEM_ROLES:
+            self.system.append(i)
+            return
         self.others.append(i)
-        self.reach[i] = i
+        self._starts.append(i)
+        self._caller = None
         if role == "user":
             self.users.add(i)
-            content = fields.get("content")
-            parts = len(content) if isinstance(content, (list, tuple)) else 0
-            if not answers or answers < parts:
-                self.question = i
-        elif role not in RESULT_ROLES:
+            self.questions.append(i)
+            self._reply = None
+            return
+        if self._reply is not None and self._reply[1]:
+            self._reach(self._reply[0])
+        else:
             self.replies.add(i)
+        self._reply = i, False
+
+    def add(
+        self,
+        i: int,
+        role: str,
+        calls: Sequence[str | None],
+        results: Sequence[str | None],
+        others: int,
+        is_item: bool = False,
+    ) -> None:
+        """
+        Add the message at a place that has no role of the system's.
+
+        It has the *calls* and *results* of these ids, None where there is none, and that number
+        of *others* in its content. Where it or the one before *is_item*, of OpenAI's Responses,
+        both are of one reply, as reasoning must stay with what follows it.
+        """
+        reach: int | None = None
+        if results:
+            found = [self._caller if key is None else self._calls.get(key) for key in results]
+            if None in found and not (self.keeps_questions and role == "user" and others):
+                self.orphans.append(i)
+                return
+            reach = min((call for call in found if call is not None), default=None)
+            self.results[i] = len(results)
+        if role == "user":
+            self.users.add(i)
+            if others or not results:
+                self.questions.append(i)
+            self._reply = None
+        elif role not in RESULT_ROLES:
+            reach = self._answered(i, reach, is_item)
+        else:
+            self._reply = None
+        self.others.append(i)
+        if reach is None:
+            self._starts.append(i)
+        else:
+            self._reach(reach)
+        if calls or not results:
+            self._caller = i if calls else None
+        for key in calls:
+            if key is not None:
+                self._calls[key] = i
+
+    def _answered(self, i: int, reach: int | None, is_item: bool) -> int | None:
+        """Note a message of the model, and return the first that it needs; None for itself."""
+        before = self._reply
+        self._reply = None if i in self.results else (i, is_item)
+        if reach is None and before is not None and (is_item or before[1]):
+            return before[0]
+        self.replies.add(i)
+        return reach
+
+    def _reach(self, place: int) -> None:
+        """Let the newest message need all from *place* on: no history begins in between."""
+        while self._starts and self._starts[-1] > place:
+            self._starts.pop()
+
+    @property
+    def question(self) -> int | None:
+        """The newest of the questions; None if there is none."""
+        return self.questions[-1] if self.questions else None
 
     def starts(self, start_on: StartOn | None = None) -> list[int]:
         """Return the places of the others at which a history may begin, ascending."""
-        found = []
-        reach = self.others[-1] if self.others else 0
-        for i in reversed(self.others):
-            reach = min(reach, self.reach[i])
-            if reach >= i and (start_on is None or i in self.users):
-                found.append(i)
-        return found[::-1]
+        return (
+            [*self._starts] if start_on is None else [i for i in self._starts if i in self.users]
+        )
+
+    def blocks(self) -> list[list[int]]:
+        """Return the others in pieces that no call is separated from its results by."""
+        ends = [bisect_left(self.others, start) for start in self._starts]
+        return [
+            self.others[a:b] for a, b in zip(ends, [*ends[1:], len(self.others)], strict=False)
+        ]
 
     def turn(self, name: str, starts: Sequence[int], start_on: StartOn | None = None) -> list[int]:
         """
@@ -123,7 +200,7 @@ class History:
     def pinned(
         self,
         name: str,
-        pins: Iterable[int],
+        pins: Collection[int],
         starts: Sequence[int],
         start_on: StartOn | None = None,
     ) -> list[int]:
@@ -133,7 +210,10 @@ class History:
         A pinned message stays with the calls and results that belong to it, and what is between
         them. Where a user's message must come first, so does the last one before the first pin.
         """
-        others = [i for i in pins if i in self.reach]
+        if not pins:
+            return []
+        known = {*self.others}
+        others = [i for i in pins if i in known]
         if not others:
             return []
         ends = starts if start_on is None else self.starts()
@@ -179,29 +259,40 @@ def _is_plain(role: str, message: Mapping[str, Any]) -> bool:
     )
 
 
-def calls_of(message: Mapping[str, Any]) -> list[str | None]:
-    """Return the id of each tool call in a message; None for a call without."""
-    calls = message.get("tool_calls")
-    keys = [_id(call, "id") for call in calls] if isinstance(calls, (list, tuple)) else []
-    if message.get("function_call") is not None:
-        keys.append(None)
-    return keys + _ids_of_parts(message, "tool_use", "id")
+def ties_of(
+    role: str, fields: Mapping[str, Any]
+) -> tuple[list[str | None], list[str | None], int]:
+    """
+    Return the ids of the calls in a message, those of its results, and how much else it holds.
 
-
-def results_of(role: str, message: Mapping[str, Any]) -> list[str | None]:
-    """Return the id of the call of each result in a message; None for a result without."""
-    own = [_id(message, "tool_call_id")] if role in RESULT_ROLES else []
-    return own + _ids_of_parts(message, "tool_result", "tool_use_id")
-
-
-def _ids_of_parts(message: Mapping[str, Any], kind: str, key: str) -> list[str | None]:
-    content = message.get("content")
+    None stands for a call or a result without an id.
+    """
+    calls: list[str | None] = []
+    given = fields.get("tool_calls")
+    if given and isinstance(given, (list, tuple)):
+        calls = [_id(call, "id") for call in given]
+    if fields.get("function_call") is not None:
+        calls.append(None)
+    results: list[str | None] = []
+    if role in RESULT_ROLES:
+        found = fields.get("tool_call_id")
+        results.append(found if isinstance(found, str) else None)
+    content = fields.get("content")
     if not isinstance(content, (list, tuple)):
-        return []
-    found = (fields_of(part) for part in content)
-    return [_id(part, key) for part in found if part is not None and part.get("type") == kind]
+        return calls, results, 1
+    others = 0
+    for part in content:
+        inner = part if type(part) is dict else fields_of(part) or {}
+        kind = inner.get("type")
+        if kind == "tool_result":
+            results.append(_id(inner, "tool_use_id"))
+            continue
+        others += 1
+        if kind == "tool_use":
+            calls.append(_id(inner, "id"))
+    return calls, results, others
 
 
 def _id(value: object, key: str) -> str | None:
-    found = (fields_of(value) or {}).get(key)
+    found = (value if type(value) is dict else fields_of(value) or {}).get(key)
     return found if isinstance(found, str) else None

@@ -17,6 +17,7 @@ from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._messages.history import History, StartOn
 from budgeteer._messages.mask import maskable, masked
+from budgeteer._messages.memory import Memory
 from budgeteer._messages.messages import MessageCosts
 from budgeteer._messages.previous import found
 from budgeteer._messages.shapes import mapping
@@ -69,7 +70,8 @@ class Rules:
         if previous is not None:
             previous = _validate.batch("previous", previous)
             for i, item in enumerate(previous):
-                mapping(f"previous[{i}]", item)
+                if type(item) is not dict:
+                    mapping(f"previous[{i}]", item)
         if step is not None:
             step = _validate.number("step", step)
             if not 0 < step < 1:
@@ -85,7 +87,7 @@ class Kept:
     What is kept of the messages that are not the system's.
 
     Attributes:
-        messages: The messages by their places; none where nothing fits.
+        messages: Those of the messages that are not as they were given, by their places.
         tokens: The tokens of each.
         pinned: The number of pinned messages before the newest turn, and their tokens.
         turn: The newest turn where its tool results had to be cut, else None. Nothing fits if it
@@ -104,7 +106,7 @@ class Keeper:
 
     __slots__ = (
         *("_begin", "_cost", "_costs", "_counter", "_history", "_known", "_latest", "_messages"),
-        *("_outside", "_over", "_pinned", "_rules", "_starts", "_where"),
+        *("_outside", "_over", "_pinned", "_rules", "_short", "_starts", "_where"),
     )
 
     def __init__(
@@ -116,12 +118,14 @@ class Keeper:
         costs: MessageCosts,
         counter: TokenCounter,
         cost: Callable[[int, Any, int], int | None],
+        memory: Memory | None = None,
     ) -> None:
         """
         Read what is known before anything is counted; *where* names the messages in an error.
 
         *cost* takes a place, the message to count there, and the tokens left. It returns the
-        tokens of the message, and may return None if they exceed these.
+        tokens of the message, and may return None if they exceed these. *memory* is what is known
+        of the call that returned ``rules.previous``, where nothing has changed since.
         """
         self._where, self._history, self._rules = where, history, rules
         self._costs, self._counter, self._cost = costs, counter, cost
@@ -136,12 +140,20 @@ class Keeper:
             more = (start for start in history.starts() if start > first)
             self._starts = [*(start for start in self._starts if start <= first), *more]
         begin: int | None = None
+        short: Mapping[int, Any] = {}
         if rules.previous:
-            begin, short = found(messages, history, rules.previous, self._pinned)
-            short = {i: item for i, item in short.items() if i not in rules.pins}
+            if memory is None:
+                begin, short = found(messages, history, rules.previous, self._pinned)
+            else:
+                kept = memory.tokens.keys() - {*history.system} - self._pinned
+                begin, short = min(kept, default=None), memory.shortened
+                self._known.update(memory.tokens)
+            if rules.pins:
+                self._known.clear()
+                short = {i: item for i, item in short.items() if i not in rules.pins}
             if short:
                 messages = [short.get(i, item) for i, item in enumerate(messages)]
-        self._messages = messages
+        self._messages, self._short = messages, short
         self._begin = self._starts[0] if self._starts else 0
         if begin is not None and self._latest:
             at = bisect_left(self._starts, min(begin, self._latest[0]))
@@ -156,7 +168,7 @@ class Keeper:
             self._outside[i] = self._costs.of(f"{self._where}[{i}]", self._messages[i])
         kept.pinned = len(self._outside), sum(self._outside.values())
         room -= kept.pinned[1]
-        seen = self._history.newest(room, self._size, self._begin)
+        seen = self._whole(room) or self._history.newest(room, self._size, self._begin)
         if _reaches(seen, self._begin):
             return self._of(kept, seen, {})
         masks: Mapping[int, Masked] = {}
@@ -164,6 +176,23 @@ class Keeper:
             masks = self._masks(self._rules.keep_results)
         aim = room - self._step(limit, room, seen) if self._rules.is_ahead else room
         return self._cut(kept, room, aim, masks)
+
+    def _whole(self, room: int) -> list[tuple[int, int]]:
+        """Return all from the beginning on, the newest first, if most is known and it fits."""
+        if self._outside:
+            return []
+        others = self._history.others
+        places = others[bisect_left(others, self._begin) :][::-1]
+        left = room
+        for i in places:
+            if i in self._known:
+                break
+            tokens = self._size(i, left)
+            if tokens is None or tokens > left:
+                return []
+            left -= tokens
+        sizes = [self._known.get(i, max(room, 0) + 1) for i in places]
+        return [*zip(places, sizes, strict=True)] if sum(sizes) <= room else []
 
     def _size(self, i: int, left: int) -> int | None:
         """Return the tokens of a message, as it was kept; 0 for one that is counted apart."""
@@ -251,7 +280,9 @@ class Keeper:
 
     def _of(self, kept: Kept, chosen: Iterable[tuple[int, int]], made: Mapping[int, Any]) -> Kept:
         kept.tokens = {**dict(chosen), **self._outside}
-        kept.messages = {i: made.get(i, self._messages[i]) for i in sorted(kept.tokens)}
+        kept.messages = {
+            i: item for i, item in (*self._short.items(), *made.items()) if i in kept.tokens
+        }
         return kept
 
 

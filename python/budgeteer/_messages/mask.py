@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from budgeteer._messages.history import History
-from budgeteer._messages.shapes import with_result
+from budgeteer._messages.views import with_result
 
 MASK = "[tool result left out]"
 """Stands for a tool result."""

@@ -1,50 +1,93 @@
-"""The tokens of messages that were counted for the list that trimming returned last time."""
+"""What trimming knows of the list that it returned last time: counts, kinds and places."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import marshal
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from budgeteer._count.counter import TokenCounter
+from budgeteer._messages.history import History
 
 _DEEPEST = 20
 
 
 class Memory:
     """
-    The tokens of messages by one counter, each with its content at that time.
+    What was found out of messages by one counter, each with its content at that time.
 
-    A message may be changed by its owner. So its tokens are known only while it is the same object
-    with the same content, which takes less time to see than to count it again.
+    A message may be changed by its owner. So what is known of it counts only while its content is
+    the same, which takes less time to see than to count it again.
+
+    Attributes:
+        history: All messages of that time by their kinds.
+        tokens: The tokens of each message that was kept, as it was kept, by its place.
+        shortened: Those that were kept with less of their tool results.
+
     """
 
-    __slots__ = ("_counter", "_known", "_model")
+    __slots__ = (
+        *("_by_id", "_contents", "_counter", "_made", "_model", "_sent"),
+        *("history", "shortened", "tokens"),
+    )
 
     def __init__(self, counter: TokenCounter, model: str) -> None:
         """Begin with nothing, for a counter and a model's own costs."""
         self._counter, self._model = counter, model
-        self._known: dict[int, tuple[Any, object, int]] = {}
+        self._contents = Contents()
+        self._made = Contents()
+        self._sent: Sequence[Any] = ()
+        self._by_id: dict[int, tuple[Any, int]] | None = None
+        self.history = History()
+        self.tokens: Mapping[int, int] = {}
+        self.shortened: Mapping[int, Any] = {}
 
     def is_of(self, counter: TokenCounter, model: str) -> bool:
         """Return whether it is of that counter and model."""
         return self._counter == counter and self._model == model
 
-    def tokens(self, message: Any) -> int | None:
-        """Return the tokens of a message; None if they are not known."""
-        known = self._known.get(id(message))
-        if known is None or known[0] is not message or known[1] != _frozen(message):
-            return None
-        return known[2]
+    def __len__(self) -> int:
+        """Return the number of messages of last time."""
+        return len(self._contents)
 
-    def after(self, counted: Iterable[tuple[Any, int]]) -> Memory:
-        """Return what to remember next: these messages and their tokens."""
+    def resumes(self, messages: Sequence[Any], previous: Sequence[Any]) -> bool:
+        """Return whether *messages* begin with those of last time, and *previous* was returned."""
+        return (
+            len(previous) == len(self._sent)
+            and all(map(operator.is_, previous, self._sent))
+            and self._contents.lead(messages)
+            and self._made.lead([*self.shortened.values()])
+        )
+
+    def known(self, message: Any) -> int | None:
+        """Return the tokens of a message that was kept; None if they are not known."""
+        if self._by_id is None:
+            places = zip(sorted(self.tokens), self._sent, strict=True)
+            self._by_id = {id(item): (item, place) for place, item in places}
+        item, place = self._by_id.get(id(message), (None, 0))
+        if item is not message or item is None:
+            return None
+        is_same = self._contents.is_same(place, message)
+        if place in self.shortened:
+            is_same = self._made.is_same([*self.shortened].index(place), message)
+        return self.tokens[place] if is_same else None
+
+    def after(
+        self,
+        messages: Sequence[Any],
+        history: History,
+        sent: Sequence[Any],
+        tokens: Mapping[int, int],
+        shortened: Mapping[int, Any],
+        resumed: bool,
+    ) -> Memory:
+        """Return what to remember next; what is the same is taken over if it *resumed*."""
         memory = Memory(self._counter, self._model)
-        for message, tokens in counted:
-            known = self._known.get(id(message))
-            if known is None or known[0] is not message or known[2] != tokens:
-                known = message, _frozen(message), tokens
-            if known[1] is not None:  # it can be seen whether it changes
-                memory._known[id(message)] = known
+        memory._contents = self._contents.grown(messages) if resumed else Contents(messages)
+        memory._made = Contents([*shortened.values()])
+        memory._sent = [*sent]
+        memory.history, memory.tokens, memory.shortened = history, tokens, shortened
         return memory
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -52,23 +95,99 @@ class Memory:
         return Memory, (self._counter, self._model)
 
 
-def _frozen(value: Any, depth: int = 0) -> object:
-    """Return the content of a value that can be compared; None if it may hide a change."""
+class Contents:
+    """The contents of messages, to see whether they change."""
+
+    __slots__ = ("_copies", "_numbers")
+
+    def __init__(self, messages: Sequence[Any] = ()) -> None:
+        self._copies: list[Any] = []
+        self._numbers: dict[int, bytes] = {}  # of messages with numbers, whose types matter
+        self._add(messages)
+
+    def __len__(self) -> int:
+        return len(self._copies)
+
+    def _add(self, messages: Sequence[Any]) -> None:
+        for i in range(len(self._copies), len(messages)):
+            self._copies.append(None)
+            self._put(i, messages[i])
+
+    def _put(self, i: int, message: Any) -> None:
+        numbers: list[object] = []
+        self._numbers.pop(i, None)
+        try:
+            self._copies[i] = _copied(message, numbers)
+            if numbers:
+                self._numbers[i] = marshal.dumps(self._copies[i], 2)
+        except ValueError:
+            self._copies[i] = object()  # it may hide a change: equal to nothing
+
+    def grown(self, messages: Sequence[Any], same: Sequence[bool] | None = None) -> Contents:
+        """
+        Return the contents of *messages*, taken over of those that are the *same*.
+
+        None says that all that are known here are.
+        """
+        contents, end = Contents(), len(messages)
+        contents._copies = self._copies[:end]
+        contents._numbers = {i: found for i, found in self._numbers.items() if i < end}
+        if same is not None:
+            for i, is_same in enumerate(same):
+                if not is_same:
+                    contents._put(i, messages[i])
+        contents._add(messages)
+        return contents
+
+    def lead(self, messages: Sequence[Any]) -> bool:
+        """Return whether *messages* begin with the same contents."""
+        try:
+            is_same = bool(self._copies == [*messages[: len(self._copies)]])
+        except Exception:  # noqa: BLE001 - of a value that cannot be compared
+            return False
+        return is_same and all(self._has_numbers(i, messages[i]) for i in self._numbers)
+
+    def same(self, messages: Sequence[Any]) -> list[bool]:
+        """Return of each of *messages* that has a number here whether its content is the same."""
+        try:
+            pairs = zip(self._copies, messages, strict=False)
+            found = [(copied == message) is True for copied, message in pairs]
+        except Exception:  # noqa: BLE001 - of a value that cannot be compared
+            return [False] * min(len(self._copies), len(messages))
+        for i in self._numbers:
+            if i < len(found):
+                found[i] = found[i] and self._has_numbers(i, messages[i])
+        return found
+
+    def is_same(self, i: int, message: Any) -> bool:
+        """Return whether the content of a message is that of the one of that number."""
+        try:
+            is_same = bool(self._copies[i] == message)
+        except Exception:  # noqa: BLE001 - of a value that cannot be compared
+            return False
+        return is_same and (i not in self._numbers or self._has_numbers(i, message))
+
+    def _has_numbers(self, i: int, message: Any) -> bool:
+        try:
+            return marshal.dumps(message, 2) == self._numbers[i]
+        except ValueError:
+            return False
+
+
+def _copied(value: Any, numbers: list[object], depth: int = 0) -> Any:
+    """Return a copy of a value of JSON's types, and note its numbers; else raise ValueError."""
     kind = type(value)
-    if kind is str:
+    if kind is str or value is None:
         return value
+    if kind in (bool, int, float):
+        numbers.append(value)
+        return value
+    if depth > _DEEPEST:
+        raise ValueError
     if kind is dict:
-        items: list[object] = []
-        for key, item in value.items():
-            content = item if type(item) is str else _frozen(item, depth + 1)
-            if content is None or type(key) is not str:
-                return None
-            items.append(key)
-            items.append(content)
-        return tuple(items) if depth < _DEEPEST else None
+        if not all(type(key) is str for key in value):
+            raise ValueError
+        return {key: _copied(item, numbers, depth + 1) for key, item in value.items()}
     if kind is list or kind is tuple:
-        content = tuple([_frozen(item, depth + 1) for item in value])
-        return (kind, *content) if depth < _DEEPEST and None not in content else None
-    if value is None or kind in (bool, int, float):
-        return kind, value
-    return None
+        return kind([_copied(item, numbers, depth + 1) for item in value])
+    raise ValueError

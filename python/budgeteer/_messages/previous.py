@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from budgeteer._messages.history import History, calls_of, results_of
+from budgeteer._messages.history import History, ties_of
 from budgeteer._messages.mask import masked
 from budgeteer._messages.messages import SYSTEM_ROLES
-from budgeteer._messages.shapes import RESULT_ROLES, fields_of, result_texts, with_results
+from budgeteer._messages.shapes import RESULT_ROLES, fields_of
 from budgeteer._messages.turn import MARKER
+from budgeteer._messages.views import result_texts, view_of, with_results
 
 _DEEPEST = 100
 _MOST = 16
@@ -105,17 +106,25 @@ class _Places:
         return [at for at in places if is_shortened(item, self._messages[self._others[at]])]
 
 
+def _fields(item: Any) -> Mapping[str, Any]:
+    view = view_of(item)
+    return {} if view is None else view.fields
+
+
 def _role(item: Any) -> object:
-    return (fields_of(item) or {}).get("role")
+    return _fields(item).get("role")
 
 
 def _key(item: Any) -> object:
     """Return what two messages have in common that are equal, or one short for the other."""
-    fields = fields_of(item) or {}
+    fields = _fields(item)
     role, content = fields.get("role"), fields.get("content")
-    own = content if type(content) is str and role not in RESULT_ROLES else None
     shown = role if type(role) is str else ""
-    return shown, own, *results_of(shown, fields), *calls_of(fields)
+    calls, results, _ = ties_of(shown, fields)
+    if content and type(content) in (list, tuple):
+        content = (fields_of(content[0]) or {}).get("text")
+    own = content if type(content) is str and shown not in RESULT_ROLES else None
+    return shown, own, *results, *calls
 
 
 def _fits(item: Any, message: Any) -> bool:
@@ -130,7 +139,7 @@ def is_shortened(short: Any, whole: Any) -> bool:
         if (
             len(texts) == len(cut)
             and all(map(_is_cut, cut, texts))
-            and same(short, with_results(message, iter(cut)))
+            and same(short, with_results(message, cut))
         ):
             return True
     return False
@@ -189,7 +198,7 @@ def stable(kept: Iterable[Any], previous: Sequence[Any]) -> int:
     """Return how many of the leading messages of *kept* are those of *previous*."""
     count = 0
     for item, before in zip(kept, previous, strict=False):
-        if not same(item, before):
+        if item is not before and not same(item, before):
             break
         count += 1
     return count

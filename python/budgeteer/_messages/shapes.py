@@ -194,3 +194,11 @@ def _replaced(value: Any, key: str, new: Any) -> Any:
         if _dumps_to(new, (fields_of(copied) or {}).get(key)):  # else it would count as before
             return copied
     return {**fields, key: new}
+
+
+def plain(value: object) -> dict[str, Any]:
+    """Return an object inside a value as a mapping of its fields, as `json.dumps` asks for it."""
+    fields = fields_of(value)
+    if fields is None:
+        raise TypeError(f"{_validate.type_name(value)} cannot")
+    return dict(fields)

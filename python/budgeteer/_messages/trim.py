@@ -76,7 +76,8 @@ def trim_messages(
     objects. They are taken from the newest backwards, up to the first that does not fit; none is
     skipped. A tool call and its results, parallel ones included, stay or go together with
     the messages between them, in OpenAI's shape (``tool_calls`` and the role ``tool``, or
-    ``function_call`` and ``function``) and in Anthropic's (``tool_use`` and ``tool_result``). A
+    ``function_call`` and ``function``), in Anthropic's (``tool_use`` and ``tool_result``) and in
+    the others that `count_messages` takes; reasoning in OpenAI's Responses stays with its item. A
     message with a result whose call is missing is left out, as the APIs refuse it. A call without
     results stays, as they may still come.
 
@@ -95,8 +96,10 @@ def trim_messages(
     A message that this list has, and that has not changed, is not counted again.
 
     Args:
-        messages: Mappings with a ``role``, or objects that are like one, as for `count_messages`.
-            Messages of the roles ``system`` and ``developer`` always stay.
+        messages: Messages of any shape that `count_messages` takes: mappings with a ``role``,
+            items of OpenAI's Responses, contents of Gemini, messages of LangChain and LlamaIndex,
+            and objects that are like one. Those of the roles ``system`` and ``developer`` always
+            stay.
         max_tokens: The most tokens of the result, the priming of the reply included.
         counter: Counts the texts, as for `count_messages`.
         model: A model whose own costs apply, as for `count_messages`.
@@ -170,13 +173,15 @@ def trim_messages(
     if start_on is not None:
         _validate.choice("start_on", start_on, _STARTS)
     rules = Rules.of(previous, step, keep_results, _pinned(pins, items), start_on)
-    history = History.read("messages", items)
     memory = getattr(previous, "_memory", None)
     if memory is None or not memory.is_of(counting, name):
         memory = Memory(counting, name)
+    resumes = memory.resumes(items, rules.previous or ())
+    start = len(memory) if resumes else 0
+    history = (memory.history if resumes else History()).grown("messages", items, start)
 
     def cost(place: int, message: Any, left: int | None) -> int | None:
-        tokens = memory.tokens(message)
+        tokens = memory.known(message)
         if tokens is not None:
             return tokens
         meter.left = left
@@ -187,7 +192,8 @@ def trim_messages(
         finally:
             meter.left = None
 
-    tokens = {i: cost(i, items[i], None) or 0 for i in history.system}
+    known = memory.tokens if resumes else {}
+    tokens = {i: known[i] if i in known else cost(i, items[i], None) or 0 for i in history.system}
     needed = sum(tokens.values())
     room = limit - PER_REPLY - needed
     if history.system and room < 0:
@@ -197,7 +203,8 @@ def trim_messages(
             f"{room}"
         )
 
-    keeper = Keeper("messages", items, history, rules, costs, counting, cost)
+    args = ("messages", items, history, rules, costs, counting, cost)
+    keeper = Keeper(*args, memory if resumes else None)
     kept = keeper.keep(limit, room)
     if kept.turn is not None and kept.turn.missing > 0:
         raise _exhausted(limit, needed, history, kept, kept.turn)
@@ -208,10 +215,11 @@ def trim_messages(
     same_as = stable(trimmed, rules.previous or ())
     trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
     trimmed.left_out = tuple(i for i in range(len(items)) if i not in tokens)
-    trimmed.shortened = tuple(i for i in kept.messages if kept.messages[i] is not items[i])
+    shortened = {i: item for i, item in sorted(kept.messages.items()) if item is not items[i]}
+    trimmed.shortened = tuple(shortened)
     if previous is not None:
-        counted = zip(trimmed, (tokens[i] for i in places), strict=True)
-        trimmed._memory = memory.after(counted)  # noqa: SLF001 - it is ours
+        found = (items, history, trimmed, tokens, shortened, resumes)
+        trimmed._memory = memory.after(*found)  # noqa: SLF001 - it is ours
     return trimmed
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from budgeteer._count.counter import TokenCounter
 from budgeteer._messages.messages import MessageCosts
-from budgeteer._messages.shapes import with_results
+from budgeteer._messages.views import with_results
 
 MARKER = "\n[...truncated...]\n"
 """Stands where the middle of a text was cut out."""
@@ -94,5 +94,5 @@ class Turn:
             texts.setdefault(self._places[i], []).append(cuts.get(i, text))
         made = {i: self._messages[i] for i in self.fixed}
         for place in {self._places[i] for i in cuts}:
-            made[place] = with_results(self._messages[place], iter(texts[place]))
+            made[place] = with_results(self._messages[place], texts[place])
         return made, tokens

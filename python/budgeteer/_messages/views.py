@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from budgeteer._messages import shapes
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, text_key
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -285,6 +286,38 @@ def _slots(value: Any, path: Path, is_result: bool) -> Iterator[Slot]:
                 key = text_key(fields)
                 if key is not None and isinstance(fields.get(key), str):
                     yield Slot(fields[key], (*path, i, key))
+
+
+def result_texts(message: Any) -> list[str]:
+    """Return the texts of the tool results of a message of any shape, in their order."""
+    view = view_of(message)
+    if view is None or view.shape == "chat":
+        return shapes.result_texts(message)
+    return [slot.text for slot in slots_of(view)]
+
+
+def with_results(message: Any, texts: Iterable[str]) -> Any:
+    """
+    Return a copy of a message of any shape that has *texts*, in order, for those of its results.
+
+    All else in it is the caller's, in the caller's types; itself if nothing would change.
+    """
+    view = view_of(message)
+    if view is None or view.shape == "chat":
+        return shapes.with_results(message, iter(texts))
+    made = message
+    for slot, text in zip(slots_of(view), texts, strict=True):
+        if slot.text != text:
+            made = with_text(made, view, slot.path, text)
+    return made
+
+
+def with_result(message: Any, text: str) -> Any:
+    """Return a copy of a message each of whose tool results is *text*, as by `with_results`."""
+    view = view_of(message)
+    if view is None or view.shape == "chat":
+        return shapes.with_result(message, text)
+    return with_results(message, [text for _ in slots_of(view)])
 
 
 def with_text(message: Any, view: View, path: Path, text: str) -> Any:

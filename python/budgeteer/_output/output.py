@@ -12,7 +12,7 @@ from budgeteer._backend import backend
 from budgeteer._codes import NO_ROOM, NOT_DIFF, TOO_DEEP
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
-from budgeteer._messages.shapes import fields_of
+from budgeteer._messages.shapes import plain
 from budgeteer._public import public
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
@@ -237,7 +237,7 @@ def _text(where: str, value: object, kind: OutputKind) -> tuple[str, OutputKind]
         )
     try:
         text = json.dumps(
-            value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain
+            value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=plain
         )
     except RecursionError:
         raise _too_deep(where) from None
@@ -246,14 +246,6 @@ def _text(where: str, value: object, kind: OutputKind) -> tuple[str, OutputKind]
             f"{where} must be a str or a value that can be written as JSON: {error}"
         ) from None
     return text, "json" if kind == "auto" else kind
-
-
-def _plain(value: object) -> object:
-    """Return an object inside a value as a mapping of its fields."""
-    fields = fields_of(value)
-    if fields is None:
-        raise TypeError(f"{_validate.type_name(value)} cannot")
-    return dict(fields)
 
 
 def _fit(

@@ -47,9 +47,10 @@ def fit_request(
 
     While the request is too large, this is done, in this order:
 
-    - ``mask_results``: old tool results give way to a line that says how long they were, oldest
-      first. Those of the newest round stay.
+    - ``mask_results``: ``[tool result left out]`` stands for old tool results, oldest first.
+      Those of the newest round stay.
     - ``cut_results``: the largest tool results are cut as by `fit_output`, down to 256 tokens.
+      What answers the newest question of the user stays.
     - ``history``: whole turns are left out, oldest first, then the older rounds of calls and
       results in the newest turn.
     - ``chunks``: sections of retrieved chunks get less room, the last one first.
@@ -66,7 +67,8 @@ def fit_request(
 
     With *previous* what was masked, cut or left out of the messages of the last call stays so
     while they are the same, so that the beginning of the conversation only grows, and a
-    provider's cache finds it. When that no longer fits, *step* more than is needed goes.
+    provider's cache finds it. When that no longer fits, *step* more than is needed goes. Messages
+    that have not changed since are not counted again.
 
     A request that fits comes back as it is, so fitting twice changes nothing. Nothing that is
     given is changed.
@@ -112,20 +114,23 @@ def fit_request(
         ... }
         >>> fitted = fit_request(request, context_window=100)
         >>> fitted.request["messages"][3]["content"]
-        '[tool result of 1001 tokens left out]'
+        '[tool result left out]'
         >>> fitted.total_tokens, [change.place for change in fitted.report.changes]
-        (59, ['messages[3]'])
+        (54, ['messages[3]'])
         >>> fit_request(fitted.request, context_window=100).request is fitted.request
         True
 
     """
-    reading = read_request(request)
+    before = _previous(previous)
+    past = None if before is None else before._past  # noqa: SLF001 - of this package
+    counted = None if past is None else past.counted
+    reading = read_request(request, counted)
     given = reading.request.get("model") if model is None else model
     name = model_name(given)
     steps = _steps(order)
     counting = chosen(counter, given)
     shown = None if template is None else ChatTemplate(template)
-    work = Work(reading, name, counting, shown, previous=_previous(previous))
+    work = Work(reading, name, counting, shown, previous=before)
     share = _step(step, previous)
     work.limit(given, context_window, max_output_tokens, share)
     if not work.is_changed and work.total <= work.most:

@@ -17,7 +17,7 @@ from budgeteer._messages.messages import (
     framed_tools,
     render_tools,
 )
-from budgeteer._messages.shapes import fields_of, mapping
+from budgeteer._messages.shapes import fields_of, mapping, plain
 from budgeteer._request.read import Provider, Reading
 from budgeteer.errors import InvalidArgumentError
 
@@ -93,6 +93,9 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Return the tools with a schema, and those that the provider runs."""
     plain, run = [], []
     for i, tool in enumerate(tools):
+        if type(tool) is dict and tool.get("function") is not None:  # as most tools
+            plain.append(tool)
+            continue
         where = f"request['tools'][{i}]"
         if callable(tool) and not hasattr(tool, "model_dump"):
             raise InvalidArgumentError(
@@ -145,7 +148,7 @@ def schema_cost(reading: Reading, count: Callable[[str], int]) -> Cost:
     found = _schema(reading)
     if found is None:
         return Cost(0, "published rule", "no schema")
-    text = "# Response Formats\n\n## " + json.dumps(found, ensure_ascii=False, default=_plain)
+    text = "# Response Formats\n\n## " + json.dumps(found, ensure_ascii=False, default=_shown_as)
     if reading.provider.startswith("openai"):
         return Cost(count(text), "published rule", "OpenAI harmony response format, 2025-08")
     return Cost(count(text), "bound", "the JSON of the schema")
@@ -177,9 +180,9 @@ def _of_class(value: Any) -> Any:
     return schema() if isinstance(value, type) and callable(schema) else value
 
 
-def _plain(value: Any) -> object:
-    fields = fields_of(_of_class(value))
-    return dict(fields) if fields is not None else str(value)
+def _shown_as(value: Any) -> object:
+    given = _of_class(value)
+    return str(value) if fields_of(given) is None else plain(given)
 
 
 def answer_costs(reading: Reading, max_output_tokens: int | None) -> tuple[Cost, Cost]:

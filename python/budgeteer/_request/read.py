@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._layout.section import Section
+from budgeteer._messages.history import History, ties_of
 from budgeteer._messages.messages import SYSTEM_ROLES, Message, role_of
-from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
-from budgeteer._messages.views import View, view_of
+from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping, text_key
+from budgeteer._messages.views import Shape, View, view_of
 from budgeteer.errors import InvalidArgumentError
 
 Provider: TypeAlias = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
@@ -27,35 +29,60 @@ _REFERS = ("previous_response_id", "conversation", "prompt", "cached_content", "
 _CONFIGS = ("config", "generation_config", "generationConfig")
 
 
-@dataclass(slots=True)
 class Item:
     """
     A message or item of a request.
 
     Attributes:
-        place: Where it is, such as ``messages[3]``.
+        key: The key of the request's messages.
+        number: Its place among them.
         value: The caller's object.
-        view: Its view.
+        fields: The fields of its view.
+        shape: What it was.
+        is_plain: Whether it is a mapping of a role and a text, as most are.
+        role: Its role.
         is_system: Whether it has the instructions of the application.
-        is_user: Whether it is the user's.
         calls: The id of each call in it, None for a call without one.
         results: The same for each result.
-        asks: Whether it is the user's and has more than results.
+        others: How much else it holds.
         section: The section whose chunks stand in it, None without.
         at: The part that the section is, None if it is the whole content.
 
     """
 
-    place: str
-    value: Any
-    view: View
-    is_system: bool = False
-    is_user: bool = False
+    # Defaults are the class's own, as most messages have no other: there are many.
+    shape: Shape = "chat"
+    is_plain = is_system = False
     calls: Sequence[str | None] = ()
     results: Sequence[str | None] = ()
-    asks: bool = False
+    others = 1
     section: Section | None = None
     at: int | None = None
+
+    def __init__(
+        self, key: str, number: int, value: Any, fields: Mapping[str, Any], role: str
+    ) -> None:
+        self.key, self.number, self.value, self.fields = key, number, value, fields
+        self.role = role
+        if role in SYSTEM_ROLES:
+            self.is_system = True
+
+    @property
+    def place(self) -> str:
+        """Where it is, such as ``messages[3]``."""
+        return f"{self.key}[{self.number}]"
+
+    @property
+    def view(self) -> View:
+        return View(self.fields, self.shape)
+
+    def join(self, history: History) -> None:
+        """Add it to a history."""
+        if self.is_plain:
+            history.add_plain(self.number, self.role)
+        elif self.section is None and not self.is_system:
+            is_item = self.shape in ("item", "output")
+            history.add(self.number, self.role, self.calls, self.results, self.others, is_item)
 
 
 @dataclass(slots=True)
@@ -68,9 +95,11 @@ class Reading:
         provider: Whose shape it has.
         key: The key of its messages.
         items: Its messages.
+        history: The places of these by their kinds, without those that have a section.
         system: Its instructions beside the messages, None without.
         tools: Its tools.
         section: The section that selects among them, None without.
+        known: The `Counted` of the messages of the request before, None without.
 
     """
 
@@ -78,9 +107,11 @@ class Reading:
     provider: Provider
     key: str
     items: list[Item]
+    history: History
     system: object = None
     tools: Sequence[Any] = ()
     section: Section | None = None
+    known: Any = None
     _places: list[Mapping[str, Any]] = field(default_factory=list)
 
     def option(self, *names: str) -> Any:
@@ -97,8 +128,12 @@ class Reading:
         return None if found is None else _validate.tokens(f"request[{names[0]!r}]", found)
 
 
-def read_request(request: object) -> Reading:
-    """Return what *request* holds; an error names what is not of a known shape."""
+def read_request(request: object, known: Any = None) -> Reading:
+    """
+    Return what *request* holds; an error names what is not of a known shape.
+
+    Messages that are the same as in *known*, a `Counted`, are not read again.
+    """
     if not isinstance(request, Mapping):
         raise InvalidArgumentError(
             "request must be a mapping of the keyword arguments that are sent, "
@@ -122,12 +157,13 @@ def read_request(request: object) -> Reading:
         config = request.get(name)
         if config is not None:
             places.append(mapping(f"request[{name!r}]", config))
-    reading = Reading(request, _KEYS[key], key, [], _places=places)  # type: ignore[arg-type]
+    history = History(keeps_questions=True)
+    reading = Reading(request, _KEYS[key], key, [], history, _places=places)  # type: ignore[arg-type]
     values = request[key]
     if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):
         values = [values]
     items = _validate.batch(f"request[{key!r}]", values)
-    reading.items = [read_item(f"{key}[{i}]", item, key) for i, item in enumerate(items)]
+    _read_items(reading, items, known)
     reading.system = reading.option(
         *(("system_instruction", "systemInstruction") if key == "contents" else ()),
         *(("instructions",) if key == "input" else ()),
@@ -137,6 +173,20 @@ def read_request(request: object) -> Reading:
     if key == "messages" and _is_anthropic(reading):
         reading.provider = "anthropic"
     return reading
+
+
+def _read_items(reading: Reading, values: Sequence[Any], known: Any) -> None:
+    old: Sequence[Item | None] = () if known is None else known.items(reading.key, values)
+    reading.items = [
+        (i < len(old) and old[i]) or read_item(reading.key, i, value)
+        for i, value in enumerate(values)
+    ]
+    start = 0
+    if known is not None and None not in old and len(old) == len(known.entries):
+        reading.history, start = known.history.copy(), len(old)
+    for item in islice(reading.items, start, None):
+        item.join(reading.history)
+    reading.known = known
 
 
 def _read_tools(reading: Reading) -> None:
@@ -166,8 +216,8 @@ def _is_anthropic(reading: Reading) -> bool:
         return True
     for item in reading.items:
         if item.calls or item.results:
-            content = item.view.fields.get("content")
-            if "tool_calls" in item.view.fields or item.view.fields.get("role") in RESULT_ROLES:
+            content = item.fields.get("content")
+            if "tool_calls" in item.fields or item.fields.get("role") in RESULT_ROLES:
                 return False
             return isinstance(content, (list, tuple))
     return any("input_schema" in (fields_of(tool) or {}) for tool in reading.tools)
@@ -177,69 +227,66 @@ def _has_openai_tools(tools: Sequence[Any]) -> bool:
     return any("function" in (fields_of(tool) or {}) for tool in tools)
 
 
-def read_item(place: str, value: Any, key: str = "messages") -> Item:
+def read_item(key: str, number: int, value: Any) -> Item:
     """Return a message or item with what is in it."""
-    if type(value) is dict and len(value) == 2:
-        role, content = value.get("role"), value.get("content")
-        if type(content) is str and type(role) is str and role not in RESULT_ROLES:
-            is_user = role == "user"  # most messages are like this
-            return Item(
-                place, value, View(value, "chat"), role in SYSTEM_ROLES, is_user, asks=is_user
-            )
-    view = _view(value, key)
-    if view is None:
-        view = View(mapping(place, value), "chat")
-    fields = view.fields
+    shape: Shape = "chat"
+    fields: Mapping[str, Any] = value
+    if type(value) is dict and "role" in value and "parts" not in value:
+        role, content = value["role"], value.get("content")
+        is_plain = len(value) == 2 and type(content) is str and type(role) is str
+        if is_plain and role not in RESULT_ROLES:  # as most messages
+            item = Item(key, number, value, value, role)
+            item.is_plain = True
+            return item
+        if value.get("type") not in (None, "message") or type(content) is Section:
+            fields, shape = _view(key, number, value)
+    else:
+        fields, shape = _view(key, number, value)
     role = fields.get("role")
     if type(role) is not str:
-        role = role_of(place, fields)
-    item = Item(place, value, view)
-    item.is_system = role in SYSTEM_ROLES
-    item.is_user = role == "user"
+        role = role_of(f"{key}[{number}]", fields)
+    item = Item(key, number, value, fields, role)
+    if shape != "chat":
+        item.shape = shape
+    item.calls, item.results, item.others = ties_of(role, fields)
     content = fields.get("content")
-    calls = [_id(call, "id") for call in fields.get("tool_calls") or ()]
-    if fields.get("function_call") is not None:
-        calls.append(None)
-    results = [_id(fields, "tool_call_id")] if role in RESULT_ROLES else []
-    item.calls, item.results = calls, results
-    others = 1
-    if isinstance(content, (list, tuple)):
-        others = _read_parts(item, content, calls, results)
-    if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
-        item.section, others = value["content"], 0
-    item.asks = item.is_user and content is not None and others > 0
+    if content == "" or type(content) in (list, tuple):
+        _find_section(item)
     return item
 
 
-def _view(value: Any, key: str) -> View | None:
+def _view(key: str, number: int, value: Any) -> View:
     if isinstance(value, str) and key != "messages":
         return View({"role": "user", "content": value}, "chat")
     if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
         return View({**value, "content": ""}, "chat")
-    return view_of(value)
+    view = view_of(value)
+    return View(mapping(f"{key}[{number}]", value), "chat") if view is None else view
 
 
-def _read_parts(
-    item: Item, content: Sequence[Any], calls: list[str | None], results: list[str | None]
-) -> int:
-    """Read the parts of a message, and return how many are neither calls, results nor chunks."""
-    others = 0
-    for i, part in enumerate(content):
-        fields = part if type(part) is dict else fields_of(part) or {}
-        kind = fields.get("type")
-        if kind == "tool_use":
-            calls.append(_id(fields, "id"))
-        elif kind == "tool_result":
-            results.append(_id(fields, "tool_use_id"))
-        elif isinstance(fields.get("text"), Section):
-            item.section, item.at = fields["text"], i
-            shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]
-            item.view = View({**item.view.fields, "content": shown}, item.view.shape)
-        else:
-            others += 1
-    return others
+def _find_section(item: Item) -> None:
+    """Take the section that stands in a message, which counts as the empty text there."""
+    content = item.fields.get("content")
+    if isinstance(content, (list, tuple)):
+        for i, part in enumerate(content):
+            fields = part if type(part) is dict else fields_of(part) or {}
+            if isinstance(fields.get("text"), Section):
+                item.section, item.at = fields["text"], i
+                shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]
+                item.fields = {**item.fields, "content": shown}
+    elif content == "" and isinstance(item.value, Mapping):
+        content = item.value.get("content")
+        item.section = content if isinstance(content, Section) else None
 
 
-def _id(value: object, key: str) -> str | None:
-    found = (value if type(value) is dict else fields_of(value) or {}).get(key)
-    return found if isinstance(found, str) else None
+def texts_of(content: Any) -> list[str]:
+    """Return the texts in a content."""
+    if isinstance(content, str):
+        return [content]
+    texts = []
+    for part in content if isinstance(content, (list, tuple)) else ():
+        fields = {"text": part} if isinstance(part, str) else fields_of(part) or {}
+        key = text_key(fields)
+        if key is not None and isinstance(fields.get(key), str):
+            texts.append(fields[key])
+    return texts

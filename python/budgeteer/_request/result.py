@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from budgeteer._messages.frames import Rule
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
+from budgeteer._request.past import Past
 from budgeteer._request.read import Provider
 
 SectionName: TypeAlias = Literal[
@@ -169,7 +170,7 @@ class FittedRequest:
     request: Any = field(repr=False)
     report: RequestReport
     total_tokens: int
-    _sent: Sequence[tuple[Any, Any]] = field(default=(), repr=False, compare=False)
+    _past: Past | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

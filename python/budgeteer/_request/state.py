@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,19 +20,8 @@ from budgeteer.errors import BudgetExhaustedError
 LEAST_CUT = 256
 """The tokens that a large tool result keeps while there is older history to leave out."""
 
-
 _EMPTY = ("", "[]", "{}", '""')
 """The smallest results, which do not say that something was left out."""
-
-
-def mask(tokens: int) -> str:
-    """Return the line that stands for a tool result of that many tokens."""
-    return f"[tool result of {tokens} tokens left out]"
-
-
-def is_mask(text: str) -> bool:
-    """Return whether a text is such a line."""
-    return text.startswith("[tool result of ") and text.endswith(" tokens left out]")
 
 
 class Result:
@@ -43,18 +32,22 @@ class Result:
         slot: The text and its place.
         before: Its tokens.
         tokens: Its tokens as it is planned.
-        masked: The line that is planned for it, None if it is not masked.
+        is_masked: Whether the mask is planned for it.
         text: The text that stands for it, None for its own.
 
     """
 
-    __slots__ = ("before", "masked", "slot", "text", "tokens")
+    __slots__ = ("before", "is_masked", "slot", "text", "tokens")
 
     def __init__(self, slot: Slot, tokens: int) -> None:
         self.slot = slot
         self.before = self.tokens = tokens
-        self.masked: str | None = None
+        self.is_masked = False
         self.text: str | None = None
+
+
+def _uncounted(_: str) -> int:
+    return 0
 
 
 class Entry:
@@ -69,38 +62,62 @@ class Entry:
         chunks: The text of its chunks, None without a section.
         chunk_tokens: The tokens of that text, and before anything was sacrificed.
         gone: Why it is left out, None if it stays.
+        is_exact: Whether nothing of it was estimated.
+        has_bound: Whether a part of it is the most that it may take.
         lost: The tokens that it lost when the previous request was fitted, None if it is as given.
 
     """
 
-    __slots__ = (
-        *("chunk_before", "chunk_tokens", "chunks", "fixed", "gone", "item", "lost", "media"),
-        "results",
-    )
+    # Defaults are the class's own, as most messages have no other: there are many.
+    media = 0
+    results: Sequence[Result] = ()
+    chunks: str | None = None
+    chunk_tokens = chunk_before = 0
+    gone: str | None = None
+    lost: int | None = None
+    is_exact, has_bound = True, False
 
-    def __init__(self, item: Item, costs: MessageCosts, counter: TokenCounter) -> None:
+    def __init__(self, item: Item, costs: MessageCosts, count: Callable[[str], int]) -> None:
         """Count the message."""
         self.item = item
+        fields = item.fields
+        if item.is_plain:
+            self.fixed = costs.frame(item.role) + count(fields["content"])
+            return
         media = costs.media
-        self.results: Sequence[Result] = ()
-        if item.results:
+        costs.is_exact, costs.has_bound = True, False
+        if not item.results:
+            self.fixed = costs.of_view(item.place, fields)
+        elif item.shape == "chat" and type(fields.get("content")) is str:
+            self.fixed = costs.of_view(item.place, fields, _uncounted)
+            slot = Slot(fields["content"], ("content",))
+            self.results = (Result(slot, count(slot.text)),)
+        else:
             texts: list[str] = []
 
             def hold(text: str) -> int:
                 texts.append(text)
                 return 0
 
-            self.fixed = costs.of_view(item.place, item.view.fields, hold)
-            self.results = [Result(slot, counter.count(slot.text)) for slot in slots_of(item.view)]
+            self.fixed = costs.of_view(item.place, fields, hold)
+            self.results = [Result(slot, count(slot.text)) for slot in slots_of(item.view)]
             if len(texts) != len(self.results):  # a media part of a result counts as fixed
-                self.fixed += sum(map(counter.count, texts)) - self.result_tokens
-        else:
-            self.fixed = costs.of_view(item.place, item.view.fields)
+                self.fixed += sum(map(count, texts)) - self.result_tokens
         self.media = costs.media - media
-        self.chunks: str | None = None
-        self.chunk_tokens = self.chunk_before = 0
-        self.gone: str | None = None
-        self.lost: int | None = None
+        self.is_exact, self.has_bound = costs.is_exact, costs.has_bound
+
+    def anew(self) -> Entry:
+        """Return an entry of the same message as it was when it was counted."""
+        entry = object.__new__(Entry)
+        entry.item, entry.fixed = self.item, self.fixed
+        if not self.item.is_plain:
+            entry.media, entry.is_exact, entry.has_bound = (
+                self.media,
+                self.is_exact,
+                self.has_bound,
+            )
+            entry.results = [Result(result.slot, result.before) for result in self.results]
+        return entry
 
     @property
     def result_tokens(self) -> int:
@@ -130,9 +147,10 @@ class Entry:
 
     def made(self) -> Any:
         """Return the message as it is sent: the caller's own object if nothing is changed."""
-        value, view = self.item.value, self.item.view
+        value = self.item.value
         if self.chunks is None and not self.results:
             return value
+        view = self.item.view
         for result in self.results:
             if result.text is not None:
                 value = with_text(value, view, result.slot.path, result.text)
@@ -147,7 +165,8 @@ class Entry:
 def packed(section: Section, room: int, counter: TokenCounter) -> str:
     """Return the text of a section's chunks packed into *room* tokens."""
     most = _validate.MAX_TOKENS if section.max_tokens is None else section.max_tokens
-    packer = replace(section.packer or Packer(most), counter=counter)
+    given = section.packer
+    packer = Packer(most, counter=counter) if given is None else replace(given, counter=counter)
     query, chunks = section.query, section.chunks
     room = min(room, packer.max_tokens, most)
     return packer.pack(query, chunks, max_tokens=room).text  # type: ignore[arg-type]  # both given
@@ -170,23 +189,29 @@ def level(results: Sequence[Result], over: int, floor: int) -> int:
     return floor
 
 
-def cut(results: Sequence[Result], room: int, counter: TokenCounter) -> None:
-    """Cut the largest of *results* so that all of them take at most *room* tokens."""
+def cut(
+    results: Sequence[Result], room: int, counter: TokenCounter, query: str | None = None
+) -> None:
+    """
+    Cut the largest of *results* so that all of them take at most *room* tokens.
+
+    What answers *query* best stays.
+    """
     ordered = sorted(results, key=lambda result: result.before)
     for done, result in enumerate(ordered):
         share = room // (len(ordered) - done)
         if result.before > share:
-            result.text = shortened(result.slot.text, share, counter)
+            result.text = shortened(result.slot.text, share, counter, query)
             result.tokens = counter.count(result.text)
         else:
             result.tokens = result.before
         room -= result.tokens
 
 
-def shortened(text: str, room: int, counter: TokenCounter) -> str:
+def shortened(text: str, room: int, counter: TokenCounter, query: str | None) -> str:
     """Return a large tool result in *room* tokens: what it is, as JSON or a log, stays valid."""
     try:
-        fitted = fit_output(text, room, counter=counter).text
+        fitted = fit_output(text, room, query=query, counter=counter).text
     except BudgetExhaustedError:
         return MARKER
     return MARKER if fitted in _EMPTY else fitted

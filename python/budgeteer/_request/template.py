@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from budgeteer import _validate
-from budgeteer._messages.shapes import RESULT_ROLES, fields_of, text_key
+from budgeteer._messages.shapes import RESULT_ROLES, fields_of
 from budgeteer._request.parts import split_tools
-from budgeteer._request.read import Reading
+from budgeteer._request.read import Reading, texts_of
 from budgeteer.errors import CounterError, InvalidArgumentError
 
 SOURCE = "the given chat template, its special tokens counted as text"
@@ -52,7 +52,7 @@ class ChatTemplate:
         if system is not None:
             messages += _messages(system)
         for item in reading.items:
-            messages += _messages(item.view.fields)
+            messages += _messages(item.fields)
         try:
             return self._template.render(
                 messages=messages,
@@ -84,10 +84,10 @@ def _messages(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if kind == "tool_use":
             calls.append(_call({**inner, "arguments": inner.get("input")}))
         elif kind == "tool_result":
-            text = "\n".join(_texts(inner.get("content")))
+            text = "\n".join(texts_of(inner.get("content")))
             yield {"role": "tool", "tool_call_id": inner.get("tool_use_id"), "content": text}
         else:
-            texts += _texts([inner])
+            texts += texts_of([inner])
     role = fields.get("role")
     if texts or calls or not isinstance(content, (list, tuple)):
         made: dict[str, Any] = {"role": role, "content": "\n".join(texts)}
@@ -98,18 +98,6 @@ def _messages(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if fields.get("name") is not None:
             made["name"] = fields["name"]
         yield made
-
-
-def _texts(content: Any) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    texts = []
-    for part in content if isinstance(content, (list, tuple)) else ():
-        fields = {"text": part} if isinstance(part, str) else fields_of(part) or {}
-        key = text_key(fields)
-        if key is not None and isinstance(fields.get(key), str):
-            texts.append(fields[key])
-    return texts
 
 
 def _call(value: Any) -> dict[str, Any]:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import cached_property, partial
+from itertools import islice
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
+from budgeteer._backend import backend
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.select import fitting, ranked, tool_name
 from budgeteer._messages.frames import Frame, frame_of
+from budgeteer._messages.mask import MASK
 from budgeteer._messages.messages import Message, MessageCosts
+from budgeteer._messages.previous import same, stable
 from budgeteer._messages.turn import MARKER
-from budgeteer._request.history import History, history_of
+from budgeteer._messages.views import view_of
+from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
-from budgeteer._request.read import Reading, read_item
+from budgeteer._request.past import Counted, Past
+from budgeteer._request.read import Reading, read_item, texts_of
 from budgeteer._request.result import (
     Action,
     FittedRequest,
@@ -24,7 +32,7 @@ from budgeteer._request.result import (
     SectionName,
     SectionTokens,
 )
-from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, is_mask, level, mask
+from budgeteer._request.state import LEAST_CUT, Entry, Result, alive, cut, level
 from budgeteer._request.template import SOURCE, ChatTemplate
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
@@ -41,6 +49,8 @@ _REASONS = {
     "before": "as in the previous request",
     "tool": "other tools match the query better",
 }
+
+_IS_EXACT, _HAS_BOUND = attrgetter("is_exact"), attrgetter("has_bound")
 
 _BY_TEMPLATE = Frame("bound", SOURCE, special=0, has_role=False, per_name=0, reply=0)
 
@@ -61,18 +71,33 @@ class Work:
         self.reading, self.counter, self.template = reading, counter, template
         self.extra = extra
         self.frame: Frame = frame_of(name) if template is None else _BY_TEMPLATE
-        count = counter.count
+        self._count = count = counting(counter)
         self.costs = MessageCosts(count, name, self.frame)
         system = self._instructions = _system(reading)
         self.system = 0 if system is None else self.costs.of("system", system)
-        self.entries = [Entry(item, self.costs, counter) for item in reading.items]
-        joins = reading.provider == "openai_responses"
-        self.history: History = history_of(reading.items, joins)
-        for i in self.history.orphans:
+        past = None if previous is None else previous._past  # noqa: SLF001 - of this package
+        counted = None if past is None or template is not None else past.counted
+        is_exact, has_bound = self.costs.is_exact, self.costs.has_bound
+        self.entries = [
+            (counted and counted.entry(item, counter, name)) or Entry(item, self.costs, count)
+            for item in reading.items
+        ]
+        self.is_exact = is_exact and all(map(_IS_EXACT, self.entries))
+        self.has_bound = has_bound or any(map(_HAS_BOUND, self.entries))
+        for i in reading.history.orphans:
             self.entries[i].gone = "orphan"
         self.previous = previous
-        if previous is not None:
-            self._carry(previous._sent)  # noqa: SLF001 - of this package
+        self.counted: Counted | None = None
+        if previous is not None and template is None:
+            self.counted = Counted.of(reading, self.entries, counter, name)
+        if past is not None:
+            self.entries = [*self.entries]
+            self._carry(past.pairs())
+        self.parted = [
+            entry
+            for entry in self.entries
+            if entry.results or entry.media or entry.item.section is not None
+        ]
         self.has_system = system is not None or any(item.is_system for item in reading.items)
         self.chosen: Sequence[int] = range(len(reading.tools))
         self.tools: Cost = self._tool_cost(self.chosen)
@@ -83,35 +108,39 @@ class Work:
             self.around += self.rendered(reading) - self.total
         self.around_before = self.around
         self.around += extra
-        self.is_changed = bool(self.history.orphans or reading.section) or any(
+        self.is_changed = bool(reading.history.orphans or reading.section) or any(
             item.section is not None for item in reading.items
         )
         if previous is not None:
             self.is_changed |= any(e.gone is not None or e.lost is not None for e in self.entries)
 
-    def _carry(self, sent: Sequence[tuple[Any, Any]]) -> None:
+    @cached_property
+    def order(self) -> Order:
+        """What may be left out, and in which order."""
+        return order_of(self.reading.history)
+
+    def _carry(self, pairs: Iterable[tuple[Any, Any]]) -> None:
         """Do again what was done to the messages of the previous request."""
-        for i, (entry, (given, made)) in enumerate(zip(self.entries, sent, strict=False)):
+        for i, (entry, (given, made)) in enumerate(zip(self.entries, pairs, strict=False)):
             if entry.item.section is not None or entry.gone is not None:
                 continue
-            if not _same(entry.item.value, given):
+            if not same(entry.item.value, given):
                 break
             if made is None:
                 entry.gone = "before"
             elif made is not given:
-                item = read_item(entry.item.place, made, self.reading.key)
-                changed = Entry(item, self.costs, self.counter)
+                item = read_item(self.reading.key, i, made)
+                changed = Entry(item, self.costs, self._count)
                 changed.lost = entry.before - changed.before
                 self.entries[i] = changed
         self._keep_pairs()
 
     def _keep_pairs(self) -> None:
         """Separate no call from a result that came since, and leave out nothing that must stay."""
-        optional = {i for group in self.history.groups for i in group}
-        for block in self.history.rounds:
+        for block in self.reading.history.blocks():
             if any(self.entries[i].gone for i in block):
                 for i in block:
-                    self.entries[i].gone = "before" if i in optional else None
+                    self.entries[i].gone = "before" if i in self.order.optional else None
 
     def rendered(self, reading: Reading) -> int:
         """Return the tokens of the request that *reading* is of, as the template renders it."""
@@ -144,7 +173,8 @@ class Work:
 
     @property
     def total(self) -> int:
-        return self.fixed + sum([entry.tokens for entry in self.entries])
+        parts = [e.result_tokens + e.chunk_tokens for e in self.parted if e.gone is None]
+        return self.fixed + sum(parts) + sum([e.fixed for e in self.entries if e.gone is None])
 
     def limit(
         self,
@@ -189,7 +219,8 @@ class Work:
         if over <= 0 and any(result.tokens < result.before for result in results):
             # What was planned is the most that is cut: history that went may have left room.
             free = max(0, -over - spare)
-            cut(results, sum(result.tokens for result in results) + free, self.counter)
+            room = sum(result.tokens for result in results) + free
+            cut(results, room, self.counter, self._query())
         if self.total > self.most:
             raise self.exhausted()
         return self.answer(self._made())
@@ -199,14 +230,13 @@ class Work:
         section, tools = self.reading.section, self.reading.tools
         if section is None:
             return
-        optional = {i for group in self.history.groups for i in group}
         needed = (
             self.fixed
             - self.tools.tokens
             + sum(
                 entry.fixed + sum(min(result.tokens, LEAST_CUT) for result in entry.results)
                 for i, entry in enumerate(self.entries)
-                if i not in optional and entry.gone is None
+                if i not in self.order.optional and entry.gone is None
             )
         )
         room = self.most - needed
@@ -226,9 +256,8 @@ class Work:
         waiting = [entry for entry in self.entries if entry.item.section is not None]
         if not waiting:
             return
-        optional = {i for group in self.history.groups for i in group}
         needed = self.fixed + sum(
-            entry.fixed for i, entry in enumerate(self.entries) if i not in optional
+            entry.fixed for i, entry in enumerate(self.entries) if i not in self.order.optional
         )
         for entry in waiting:
             room = max(0, self.most - needed)
@@ -248,22 +277,28 @@ class Work:
 
     def _mask_results(self, over: int) -> int:
         """Mask old tool results, and return how many tokens are still too many, as all steps."""
-        for i, entry in enumerate(self.entries):
-            if i in self.history.newest or entry.gone is not None:
+        tokens = self._count(MASK)
+        for entry in self.parted:
+            if entry.gone is not None or entry.item.number in self.order.newest:
                 continue
             for result in entry.results:
                 if over <= 0:
                     return over
-                line = mask(result.before)
-                tokens = self.counter.count(line)
                 if tokens < result.tokens:
                     over -= result.tokens - tokens
-                    result.masked, result.tokens = line, tokens
+                    result.is_masked, result.tokens = True, tokens
         return over
+
+    def _query(self) -> str | None:
+        """Return the newest question of the user, which what stays of a result should answer."""
+        place = self.reading.history.question
+        if place is None:
+            return None
+        return "\n".join(texts_of(self.reading.items[place].fields.get("content")))
 
     def _open_results(self) -> list[Result]:
         """Return the tool results that may be cut."""
-        return [r for entry in alive(self.entries) for r in entry.results if r.masked is None]
+        return [r for entry in alive(self.parted) for r in entry.results if not r.is_masked]
 
     def _cut_results(self, over: int) -> int:
         return self._lower(self._open_results(), over, LEAST_CUT)
@@ -279,7 +314,7 @@ class Work:
         return over
 
     def _history(self, over: int) -> int:
-        for group in self.history.groups:
+        for group in self.order.groups:
             if over <= 0:
                 break
             for i in group:
@@ -303,10 +338,14 @@ class Work:
 
     def _made(self) -> Message:
         """Return a copy of the request with what stays."""
-        for entry in alive(self.entries):
+        for entry in alive(self.parted):
             for result in entry.results:
-                result.text = result.masked if result.masked is not None else result.text
-        made = [entry.made() for entry in alive(self.entries)]
+                result.text = MASK if result.is_masked else result.text
+        made = [
+            entry.made() if entry.results or entry.chunks is not None else entry.item.value
+            for entry in self.entries
+            if entry.gone is None
+        ]
         key = self.reading.key
         given = self.reading.request[key]
         changed: dict[str, Any] = {}
@@ -348,14 +387,12 @@ class Work:
             sections=sections,
             changes=changes,
             stable_prefix_tokens=self._stable_prefix(request),
-            is_exact=self.counter.is_exact and self.costs.is_exact and is_by_rule,
+            is_exact=self.counter.is_exact and self.is_exact and is_by_rule,
         )
-        sent = iter(_listed(request[self.reading.key]))
-        pairs = [
-            (given.value, next(sent) if entry.gone is None else None)
-            for given, entry in zip(self.reading.items, self.entries, strict=True)
-        ]
-        return FittedRequest(request, report, total, pairs)
+        given = [item.value for item in self.reading.items]
+        kept = [entry.gone is None for entry in self.entries]
+        past = Past(given, kept, [*_listed(request[self.reading.key])], self.counted)
+        return FittedRequest(request, report, total, past)
 
     def _stable_prefix(self, request: Message) -> int:
         """Return the tokens of the beginning that is that of the previous request."""
@@ -366,13 +403,9 @@ class Work:
         if any(request.get(name) != before.get(name) for name in names):
             return 0
         key = self.reading.key
-        tokens = self.system + self.tools.tokens
-        sent = zip(alive(self.entries), _listed(request[key]), strict=True)
-        for (entry, now), then in zip(sent, _listed(before.get(key, ())), strict=False):
-            if not _same(now, then):
-                break
-            tokens += entry.tokens
-        return tokens
+        count = stable(_listed(request[key]), _listed(before.get(key, ())))
+        first = islice(alive(self.entries), count)
+        return self.system + self.tools.tokens + sum(entry.tokens for entry in first)
 
     def _alone(self, place: int) -> int:
         """Return the tokens of one tool without those that any tools cost."""
@@ -380,34 +413,34 @@ class Work:
 
     def _sections(self) -> dict[SectionName, SectionTokens]:
         frame = self.frame
-        before = dict.fromkeys(("system", "history", "tool_results", "chunks", "media"), 0)
-        now = dict(before)
-        for entry in self.entries:
-            name = "system" if entry.item.is_system else "history"
-            if not (entry.results or entry.media or entry.chunk_before):
-                before[name] += entry.fixed
-                now[name] += entry.fixed if entry.gone is None else 0
-                continue
-            results = sum(result.before for result in entry.results) + (entry.lost or 0)
-            parts = (entry.fixed - entry.media, results, entry.chunk_before, entry.media)
-            names = (name, "tool_results", "chunks", "media")
-            for key, tokens in zip(names, parts, strict=True):
-                before[key] += tokens
+        names: Sequence[SectionName] = ("system", "history", "tool_results", "chunks", "media")
+        before, now = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        for sizes, entries in ((before, self.entries), (now, [*alive(self.entries)])):
+            sizes["system"] = sum([entry.fixed for entry in entries if entry.item.is_system])
+            sizes["history"] = sum([entry.fixed for entry in entries]) - sizes["system"]
+        for entry in self.parted:
+            name: SectionName = "system" if entry.item.is_system else "history"
+            results, media = entry.results, entry.media
+            before[name] -= media
+            before["media"] += media
+            before["chunks"] += entry.chunk_before
+            before["tool_results"] += sum([r.before for r in results]) + (entry.lost or 0)
             if entry.gone is None:
-                parts = (parts[0], entry.result_tokens, entry.chunk_tokens, entry.media)
-                for key, tokens in zip(names, parts, strict=True):
-                    now[key] += tokens
-        for found, around in ((before, self.around_before), (now, self.around)):
-            found["system"] += self.system
-            found["history"] += around
+                now[name] -= media
+                now["media"] += media
+                now["chunks"] += entry.chunk_tokens
+                now["tool_results"] += sum([r.tokens for r in results])
+        for sizes, around in ((before, self.around_before), (now, self.around)):
+            sizes["system"] += self.system
+            sizes["history"] += around
         source = f"{frame.source}; texts: {self.counter.source}"
-        media = "bound" if self.costs.has_bound else "published rule"
+        basis = "bound" if self.has_bound else "published rule"
         rules: dict[str, tuple[Any, str]] = {
             "system": (frame.basis, source),
             "history": (frame.basis, source),
             "tool_results": (frame.basis, f"texts: {self.counter.source}"),
             "chunks": (frame.basis, f"texts: {self.counter.source}"),
-            "media": (media, "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)"),
+            "media": (basis, "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)"),
         }
         costs = {
             "tools": self.tools,
@@ -444,12 +477,15 @@ class Work:
         )
 
 
+def counting(counter: TokenCounter) -> Callable[[str], int]:
+    """Return the function that counts a str by *counter*, with as few calls as can be."""
+    if counter._function is not None:  # noqa: SLF001 - of this package
+        return counter.count
+    return partial(backend.count, counter._kind, counter._ratio)  # noqa: SLF001 - the same
+
+
 def _listed(items: Any) -> Sequence[Any]:
     return items if isinstance(items, (list, tuple)) else (items,)
-
-
-def _same(value: Any, other: Any) -> bool:
-    return value is other or (type(value) is type(other) and bool(value == other))
 
 
 def _system(reading: Reading) -> Mapping[str, Any] | None:
@@ -459,8 +495,6 @@ def _system(reading: Reading) -> Mapping[str, Any] | None:
         return None
     if reading.provider != "gemini":
         return {"role": "system", "content": found}
-    from budgeteer._messages.views import view_of
-
     parts = found if isinstance(found, (list, tuple)) else [found]
     if len(parts) == 1 and not isinstance(parts[0], str):
         view = view_of(parts[0])
@@ -478,14 +512,14 @@ def _add_changes(changes: list[RequestChange], entry: Entry) -> None:
         return
     if entry.lost is not None:
         texts = [result.text or result.slot.text for result in entry.results]
-        action: Action = "masked" if any(map(is_mask, texts)) else "cut"
+        action: Action = "masked" if MASK in texts else "cut"
         is_new = any(result.text is not None for result in entry.results)
         reason = _REASONS[action if is_new else "before"]
         changes.append(RequestChange(place, action, reason, entry.before, entry.tokens))
         return
     for result in entry.results:
         if result.text is not None:
-            action = "cut" if result.masked is None else "masked"
+            action = "masked" if result.is_masked else "cut"
             numbers = result.before, result.tokens
             changes.append(RequestChange(place, action, _REASONS[action], *numbers))
     if entry.chunk_tokens < entry.chunk_before:

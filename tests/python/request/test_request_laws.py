@@ -177,3 +177,18 @@ def test_a_large_result_stays_what_it_is():
     assert 10 < len(kept) < 400
     [line] = [row for row in kept if row not in rows]
     assert f"{401 - len(kept)} of 400 items left out" in line
+
+
+@of_each
+def test_what_answers_the_question_stays(provider):
+    """Of a result that is cut, the row that the newest question asks for stays, wherever it is."""
+    rows = [{"id": i, "tea": f"kind {i * 7}"} for i in range(400)]
+    rows[213] = {"id": 213, "tea": "gyokuro"}
+    turns = [("Which is oolong?", [], True), ("Where is gyokuro?", [[json.dumps(rows)]], False)]
+    request = conversation(provider, turns)
+    window = 900 + (346 if provider == "anthropic" else 0)
+    fitted = fit_request(request, context_window=window, counter="o200k_base")
+
+    assert ["cut"] == [change.action for change in fitted.report.changes]
+    assert "gyokuro" in json.dumps(fitted.request[KEYS[provider]][-1])
+    assert fit_request(fitted.request, context_window=window).request is fitted.request

@@ -1,13 +1,17 @@
 """Fitting turn after turn: what went stays gone, so that the beginning only grows."""
 
+import operator
+import pickle
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from request_support import KEYS, PROVIDERS, TURNS, VALIDATORS, conversation, recount
+from support import Recorder
 
 from budgeteer import BudgetExhaustedError, InvalidArgumentError, fit_request, get_counter
+from budgeteer.window import count_messages
 
 COUNT = get_counter("words").count
 
@@ -126,3 +130,125 @@ def test_another_conversation():
     assert fit_request(
         request, context_window=120, counter="words", previous=previous, step=0
     ).request == (alone.request)
+
+
+def agent(number, size, questions):
+    """Yield the messages of an agent, a list for each turn: a call and its result."""
+    for i in range(number):
+        call = {
+            "id": f"call_{i}",
+            "type": "function",
+            "function": {"name": "read", "arguments": '{"path": "a"}'},
+        }
+        asked = [{"role": "user", "content": f"What says {i}?"}] if i % questions == 0 else []
+        result = f"line {i} " * (size // 2)
+        yield [
+            *asked,
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call_{i}", "content": result},
+        ]
+
+
+@pytest.mark.parametrize("questions", [1, 6, 1_000])
+def test_the_bar_of_fifty_turns(questions):
+    """
+    Over 50 trimmed turns of 1.5 % the beginning changes in one of eight at most.
+
+    At most 15 % of the window is unused on average, and the report says how much of it is stable:
+    all that was sent before, where the beginning stays.
+    """
+    window, history, previous = 4_000, [], None
+    unused, changed = [], 0
+    for turn in agent(130, 38, questions):
+        history += turn
+        request = {"messages": [{"role": "system", "content": "Be brief."}, *history]}
+        options = {"context_window": window, "counter": "words"}
+        fitted = fit_request(request, previous=previous, **options)
+        sent = fitted.request["messages"]
+        if fitted.report.changes and len(unused) < 50:
+            before = previous.request["messages"]
+            kept = common(before[1:], sent[1:]) + 1
+            changed += kept < len(before)
+            unused.append(1 - fitted.total_tokens / window)
+            stable = count_messages(sent[:kept], counter="words") - 3
+            assert fitted.report.stable_prefix_tokens == stable
+            if kept == len(before):
+                assert stable == previous.total_tokens - 3
+        previous = fitted
+    assert len(unused) == 50
+    assert changed <= 50 / 8
+    assert sum(unused) / 50 <= 0.15
+
+
+def test_a_message_is_counted_once_in_its_life():
+    """Turn after turn only what is new is counted, as long as counter and model are the same."""
+    recorder = Recorder(lambda text: len(text.split()), [])
+    counter, messages, previous = get_counter(recorder), [], None
+    for i, turn in enumerate(agent(8, 40, 2)):
+        messages += turn
+        request = {"messages": messages}
+        recorder.asked.clear()
+        fitted = fit_request(request, context_window=9_000, counter=counter, previous=previous)
+        seen = [text for text in recorder.asked if text.startswith("line")]
+        assert len(seen) == (1 if i != 1 else 2)  # without previous nothing is remembered
+        alone = fit_request(request, context_window=9_000, counter="words")
+        assert fitted.total_tokens == alone.total_tokens
+        assert fitted.report.sections["history"].tokens == alone.report.sections["history"].tokens
+        previous = fitted
+    for options in ({"counter": "o200k_base"}, {"model": "gpt-3.5-turbo-0301"}):
+        other = fit_request(request, context_window=9_000, previous=previous, **options)
+        alone = fit_request(request, context_window=9_000, **options)
+        assert other.total_tokens == alone.total_tokens
+
+
+def test_a_message_that_was_changed_is_counted_anew():
+    """A message may be changed in place, at any depth: its new content is what counts."""
+    messages = [turn for new in agent(3, 40, 1) for turn in new]
+    request = {"messages": messages}
+    options = {"context_window": 9_000, "counter": "words"}
+    previous = fit_request(request, **options, previous=fit_request(request, **options))
+    for change in (
+        lambda: messages[0].update(content="tea " * 30),
+        lambda: messages[1]["tool_calls"][0]["function"].update(arguments="tea " * 20),
+        lambda: messages[2].update(content=[{"type": "text", "text": "tea " * 90}]),
+        lambda: messages[2]["content"][0].update(text="tea " * 120),
+        lambda: messages[3].update(name="Ada"),
+        lambda: messages[1].update(tool_calls=None),
+    ):
+        change()
+        fitted = fit_request(request, previous=previous, **options)
+        alone = fit_request(request, **options)
+        assert fitted.total_tokens == alone.total_tokens
+        assert len(fitted.request["messages"]) == len(alone.request["messages"])
+        previous = fitted
+
+
+def test_a_request_that_became_shorter():
+    """Messages that went, and others in their places, are counted as they are."""
+    messages = [{"role": "user", "content": f"question {i} " * (i + 1)} for i in range(9)]
+    options, previous = {"context_window": 9_000, "counter": "words"}, None
+    for start, end in ((0, 9), (0, 9), (0, 4), (0, 9), (2, 9), (3, 5), (0, 7)):
+        request = {"messages": messages[start:end]}
+        fitted = fit_request(request, previous=previous, **options)
+        assert fitted.total_tokens == fit_request(request, **options).total_tokens
+        assert all(map(operator.is_, fitted.request["messages"], request["messages"]))
+        messages[6] = {"role": "user", "content": "tea " * end}
+        messages[5]["content"] += " tea"
+        previous = fitted
+
+
+def test_it_can_be_pickled():
+    """A copy in another process is a previous request as well, without what was counted."""
+    messages = [turn for new in agent(30, 40, 3) for turn in new]
+    options = {"context_window": 900, "counter": lambda text: len(text.split())}
+    first = fit_request({"messages": messages}, **options)
+    previous = fit_request({"messages": messages}, **options, previous=first)
+    copied = pickle.loads(pickle.dumps(previous))
+    assert copied == previous
+    messages = [*messages, {"role": "user", "content": "And?"}]
+    one, other = (
+        fit_request({"messages": messages}, **options, previous=given)
+        for given in (previous, copied)
+    )
+    assert one.request == other.request
+    assert one.report == other.report

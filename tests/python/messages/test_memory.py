@@ -1,0 +1,67 @@
+"""What trimming remembers of a list that it returned counts only while nothing has changed."""
+
+from support import Recorder
+
+from budgeteer import get_counter, trim_messages
+from budgeteer.window import count_messages
+
+
+def said(role, text):
+    return {"role": role, "content": text}
+
+
+def test_a_number_of_another_type_is_counted_anew():
+    """1, 1.0 and True are equal, and other texts in a prompt."""
+    given = {"a": 1}
+    use = {"type": "tool_use", "id": "x", "name": "read", "input": given}
+    history = [said("user", "a"), {"role": "assistant", "content": [use]}]
+    sent = trim_messages(history, 500, previous=[], counter=len)
+    for value in (True, 1.0, 1, [1], [True], None, float("nan")):
+        given["a"] = value
+        sent = trim_messages(history, 500, previous=sent, counter=len)
+        assert count_messages(sent, counter=len) == sent.total_tokens
+
+
+def test_what_cannot_be_compared_is_counted_anew():
+    """A message that may hide a change is counted each time, and its neighbours are not."""
+
+    class Odd(dict):
+        def __eq__(self, other):
+            raise RuntimeError
+
+        __hash__ = None
+
+    recorder = Recorder(len, [])
+    counter = get_counter(recorder)
+    history = [said("user", "one"), Odd(said("assistant", "two")), said("user", "three")]
+    sent = trim_messages(history, 500, previous=[], counter=counter)
+    recorder.asked.clear()
+    sent = trim_messages(history, 500, previous=sent, counter=counter)
+    assert ["two"] == [text for text in recorder.asked if text in ("one", "two", "three")]
+    history[1]["content"] = "two or more"
+    left = trim_messages(history, 500, previous=sent, counter=counter)
+    assert count_messages(left, counter=len) == left.total_tokens > sent.total_tokens
+
+
+def test_what_was_returned_may_be_changed():
+    """A list that was changed by its owner, or whose cut message was, is not trusted."""
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    history = [
+        said("user", "Go."),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": "tea " * 300},
+    ]
+    for change in (
+        lambda sent: sent[2].update(content="coffee " * 90),
+        lambda sent: sent.append(said("assistant", "Done. " * 50)),
+        lambda sent: sent.pop(),
+        lambda sent: sent.__setitem__(0, said("user", "Stop. " * 20)),
+    ):
+        sent = trim_messages(history, 100, previous=[], counter="words")
+        assert sent.shortened == (2,)
+        change(sent)
+        left = trim_messages(history, 100, previous=sent, counter="words")
+        assert count_messages(left, counter="words") == left.total_tokens <= 100
+        assert [message["role"] for message in left] == ["user", "assistant", "tool"]
+        assert "coffee" not in left[2]["content"]
+        assert left[0] is history[0]
