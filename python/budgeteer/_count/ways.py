@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from budgeteer._count import model_names
@@ -80,7 +80,7 @@ def file_names(name: str) -> list[str]:
     names = [*bare, *(it.rpartition("/")[2] for it in bare), bare[-1].partition(":")[0]]
     families = _families(name)
     if len(families) == 1:
-        [(family, way, is_whole)] = families
+        ((family, way, is_whole),) = families
         is_sure = is_whole and way != _UNKNOWN and not way.endswith("?")
         if is_sure and known()[way].calibration is not None:
             names += [family, way, way.replace("-", "")]
@@ -103,8 +103,9 @@ def source_of(name: str, encoding: str, factor: float, guessed_from: str | None)
     return next(iter(same.values()))
 
 
-def _families(name: str) -> list[tuple[str, str, bool]]:
+@lru_cache(maxsize=64)  # a program names few models, and some of them in every call
+def _families(name: str) -> tuple[tuple[str, str, bool], ...]:
     """Return each family in a name, its way to count, and whether it is the whole name's."""
     ways = document()["families"]
     found = model_names.families(name, ways, prefixes())
-    return [(family, ways[family], is_whole) for family, is_whole in found]
+    return tuple((family, ways[family], is_whole) for family, is_whole in found)
