@@ -51,7 +51,8 @@ class Allocation:
         total_tokens: The count of exactly these messages and tools, by `count_messages` and
             `count_tools`.
         is_exact: Whether the counter is exact and no part of the sections' messages was estimated,
-            such as audio or an image of unknown size.
+            such as audio or an image of unknown size, nor what stands around them, as for
+            `MessageCount`.
 
     Examples:
         >>> sections = [Section("system", "Be brief."), Section("answer", tokens=20)]

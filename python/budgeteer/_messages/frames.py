@@ -50,7 +50,7 @@ class Frame(NamedTuple):
     is_exact: bool = False
 
     @property
-    def around(self) -> str:
+    def around_name(self) -> str:
         """What an error calls the tokens that are not of a message."""
         return "the start and the reply" if self.start else "the reply"
 

@@ -254,7 +254,7 @@ class MessageCosts:
                 continue
             if key == "role" or key in skipped:
                 continue
-            if key in CALLS and value:
+            if key in CALLS and value is not None:
                 total += per_call * (len(value) if isinstance(value, (list, tuple)) else 1)
             if type(value) is str:
                 total += count(value)

@@ -195,7 +195,7 @@ def trim_messages(
         raise BudgetExhaustedError(
             f"the system messages do not fit: max_tokens {limit} - {needed} for "
             f"{_number(len(history.system), 'system message')} - {around} for "
-            f"{costs.family.around} = {room}"
+            f"{costs.family.around_name} = {room}"
         )
 
     keeper = Keeper("messages", items, history, rules, costs, counting, cost)
@@ -261,7 +261,7 @@ def _exhausted(
         (turn.fixed[place], f"messages[{place}]"),
         (rest, _number(len(turn.fixed) - 1, "other message")),
         (turn.least, _number(turn.results, "cut text") + " of tool results"),
-        (costs.around, costs.family.around),
+        (costs.around, costs.family.around_name),
     ]
     shown = " - ".join(f"{tokens} for {name}" for tokens, name in parts if name[0] != "0")
     return BudgetExhaustedError(f"{what}: max_tokens {limit} - {shown} = {-turn.missing}")

@@ -15,7 +15,8 @@ const HIGH: (u128, u128) = (2_576, 4_784);
 /// pixels. It costs these patches or its area by 750, the older rule, whichever
 /// is more.
 pub(super) fn tokens(size: Option<(u64, u64)>, name: &str) -> usize {
-    let (longest, patches) = if version(name).is_none_or(|it| it >= (4, 7)) { HIGH } else { STANDARD };
+    let (longest, patches) =
+        if version(name).is_none_or(|it| it >= (4, 7)) { HIGH } else { STANDARD };
     let most = (patches * PATCH * PATCH).div_ceil(AREA);
     let tokens = size.map_or(most, |(width, height)| {
         let long = u128::from(width.max(height));

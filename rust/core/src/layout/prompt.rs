@@ -86,7 +86,8 @@ pub struct Allocation {
     /// for exactly these messages and tools.
     pub total_tokens: usize,
     /// Whether the counter is exact and no part of the sections' messages was
-    /// estimated, such as audio or an image of unknown size.
+    /// estimated, such as audio or an image of unknown size, nor what stands
+    /// around them, as for [`Message::is_exact`].
     pub is_exact: bool,
 }
 

@@ -157,7 +157,7 @@ impl Frame {
     }
 
     /// Returns what an error calls the tokens that are not of a message.
-    pub(super) fn around(&self) -> &'static str {
+    pub(super) fn around_name(&self) -> &'static str {
         if self.start > 0 { "the start and the reply" } else { "the reply" }
     }
 }

@@ -6,7 +6,7 @@ mod values;
 
 use serde_json::{Map, Value, json};
 
-use self::values::{DEEPEST, deeper, is_true, object, string, to_text, wrong};
+use self::values::{DEEPEST, deeper, object, string, to_text, wrong};
 use super::{Body, Message, Part, Piece, ToolCall, is_result};
 use crate::error::Error;
 use crate::images::{Detail, Image, size_of_base64, size_of_url};
@@ -257,8 +257,9 @@ pub(super) fn visit(message: &Value, visit: Visit<'_>) -> Result<bool, Error> {
 /// Returns the number of calls in a field that holds them.
 fn calls_in(value: &Value) -> usize {
     match value {
+        Value::Null => 0,
         Value::Array(calls) => calls.len(),
-        call => usize::from(is_true(call)),
+        _ => 1,
     }
 }
 

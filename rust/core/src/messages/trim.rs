@@ -174,7 +174,7 @@ pub fn trim_messages(
             "the system messages do not fit: max_tokens {max_tokens} - {system} for {} - \
              {around} for {} = -{}",
             number(history.system.len(), "system message"),
-            costs.family.around(),
+            costs.family.around_name(),
             needed - max_tokens
         )));
     }
@@ -235,7 +235,7 @@ fn exhausted(
         part(kept.pinned.1, kept.pinned.0, "pinned message", ""),
         part(others, turn.fixed.len() - 1, "other message", ""),
         part(turn.least, turn.results(), "cut text", " of tool results"),
-        costs.family.around(),
+        costs.family.around_name(),
     ))
 }
 
