@@ -261,13 +261,8 @@ CALLED = [
     },
 ]
 MODELS = [
-    *(
-        "qwen2.5-72b-instruct",
-        "Qwen/QwQ-32B",
-        "deepseek-r1-distill-qwen-32b",
-        "llama3.2:3b",
-        "llama-v3p1-8b",
-    ),
+    *("qwen2.5-72b-instruct", "Qwen/QwQ-32B", "deepseek-r1-distill-qwen-32b", "qwen3:8b"),
+    *("qwen-3", "llama3.2:3b", "llama-v3p1-8b"),
     *("meta-llama/Llama-3.3-70B-Instruct", "mistral-large-2411", "mistral-7b", "mixtral-8x7b"),
     *("ministral-8b", "codestral", "devstral", "magistral", "pixtral", "gemma-3-27b-it"),
     *("openai/gpt-oss-120b", "gpt-oss:20b", "claude-opus-4-8", "gemini-2.5-pro", "gpt-4o"),

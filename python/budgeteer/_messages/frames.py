@@ -77,6 +77,7 @@ _QWEN = Frame(
     reply=1,
     reply_text="assistant\n",
 )
+_QWEN3 = _QWEN._replace(start=0, prelude="", reply=5)  # an empty thought, where it is not to think
 _LLAMA3 = Frame(
     *("published rule", "chat template of Llama 3.1 to 3.3 (Hugging Face), 2024-12"),
     special=3,
@@ -121,15 +122,16 @@ _DEEPSEEK = Frame(
 _HARMONY = Frame(
     *("published rule", "OpenAI harmony response format, 2025-08"),
     special=4,  # <|start|>, <|channel|>, <|message|> and <|end|>
-    text="final# Instructions\n\n",
-    per_call=4,
-    per_result=8,
+    text="final",
+    per_call=10,  # and what is said beside it is a message of its own
+    per_result=11,
     start=3,
     prelude=(
         "systemYou are ChatGPT, a large language model trained by OpenAI.\n"
         "Knowledge cutoff: 2024-06\nCurrent date: 2025-06-28\n\nReasoning: medium\n\n"
         "# Valid channels: analysis, commentary, final. Channel must be included for every "
         "message.\nCalls to these tools must go to the commentary channel: 'functions'."
+        "# Instructions\n\n"  # before the first message of the system
     ),
     reply=1,
     reply_text="assistant",
@@ -139,8 +141,10 @@ _FAMILIES = {
     **_OTHERS,
     "gpt-oss": _HARMONY,
     "deepseek": _DEEPSEEK,  # first, as what is distilled from it has its template
+    "qwen3": _QWEN3,
+    "qwen-3": _QWEN3,
     "qwen": _QWEN,
-    "qwq": _QWEN,
+    "qwq": _QWEN3,
     "llama3": _LLAMA3,
     "llama-3": _LLAMA3,
     "llama-v3": _LLAMA3,

@@ -123,20 +123,21 @@ ONCE = {
     "meta-llama/Llama-3.3-70B-Instruct": (0, 5),
     "gemma-4-31b-it": (0, 0),
     "qwen2.5-72b-instruct": (0, "system"),
-    "qwen3-8b": ("system", "system"),
+    "qwen3-8b": (4, 4),
 }
 """
 How much more is counted, without and with a system message, in conversations of any length.
 
 Llama's header of the system message is written once. A system message stands in the place of the
-one that Qwen2.5 has of its own, and Qwen3 has none.
+one that Qwen2.5 has of its own. Qwen3 writes an empty thought before the reply only if it is not
+to think.
 """
 SLACK = {
     "gemma-3-27b-it": (0, 5),  # it joins the system message to the first other one
     "mistral-large-2411": (2, 0),
     "mixtral-8x7b-instruct": (8, 0),
     "deepseek-chat": (3, 2),
-    "gpt-oss-120b": (6, 30),
+    "gpt-oss-120b": (2, 30),
 }
 """How much more is counted at most, for each message and once, by the other families."""
 
@@ -209,7 +210,7 @@ def test_texts_cost_what_the_template_renders(model, counter):
     """A conversation costs what its template writes: exactly, up to what is said here."""
     count = get_counter(counter).count
     own = "system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant."
-    for seed in range(60):
+    for seed in range(30):
         messages = conversation(Random(seed), tools=False)
         tokens = rendered(model, messages, count)
         over = count_messages(messages, counter=counter, model=model) - tokens
@@ -226,7 +227,7 @@ def test_texts_cost_what_the_template_renders(model, counter):
 def test_calls_cost_at_least_what_the_template_renders(model, counter):
     """Tool calls and their results never cost less than what their template writes."""
     count = get_counter(counter).count
-    for seed in range(60):
+    for seed in range(30):
         messages = conversation(Random(seed), tools=True)
         calls = sum("tool_calls" in message for message in messages)
         tokens = rendered(model, messages, count)
@@ -245,7 +246,7 @@ MODELS = [*TEMPLATES, "gpt-4o", "gpt-3.5-turbo-0301", "claude-opus-4-8", "gemini
 @pytest.mark.parametrize("model", MODELS)
 def test_one_answer_for_one_question(model):
     """Whatever counts messages for a model counts what `count_messages` does."""
-    for seed in range(12):
+    for seed in range(6):
         messages = conversation(Random(seed), tools=True)
         tokens = count_messages(messages, counter="o200k_base", model=model)
         request = {"model": model, "messages": messages}

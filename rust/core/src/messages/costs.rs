@@ -56,13 +56,10 @@ impl<'a> Costs<'a> {
 
     /// Returns what a message with that role costs beside its content.
     pub(crate) fn frame(&self, role: &str) -> usize {
-        let tokens = self.per_message.saturating_add(self.role(role, usize::MAX).unwrap_or(0));
-        tokens.saturating_add(if is_result(role) { self.family.per_result } else { 0 })
-    }
-
-    /// Returns what the name of a role costs, None if that is more than `most`.
-    fn role(&self, role: &str, most: usize) -> Option<usize> {
-        if self.family.has_role { self.counter.count_till_limit(role, most) } else { Some(0) }
+        let Frame { has_role, per_result, .. } = *self.family;
+        let written = if has_role { self.counter.count(role) } else { 0 };
+        let answer = if is_result(role) { per_result } else { 0 };
+        self.per_message.saturating_add(written).saturating_add(answer)
     }
 
     /// Returns what a mark costs.
@@ -104,7 +101,7 @@ impl<'a> Costs<'a> {
         message.visit(&mut |piece| {
             total = total.saturating_add_signed(self.mark(&piece));
             let tokens = match piece {
-                Piece::Role(role) => self.role(role, usize::MAX).unwrap_or(usize::MAX),
+                Piece::Role(role) if self.family.has_role => self.counter.count(role),
                 Piece::Text(text) => self.counter.count(text),
                 Piece::Result(text) => result(text),
                 Piece::Image(image) => image.tokens(self.model),
@@ -132,8 +129,8 @@ impl<'a> Costs<'a> {
             total = total.saturating_add_signed(self.mark(&piece));
             let left = limit.saturating_add(slack).saturating_sub(total);
             let tokens = match piece {
-                Piece::Role(role) => self.role(role, left),
-                Piece::Text(text) | Piece::Result(text) => {
+                Piece::Role(_) if !self.family.has_role => Some(0),
+                Piece::Role(text) | Piece::Text(text) | Piece::Result(text) => {
                     self.counter.count_till_limit(text, left)
                 }
                 Piece::Image(image) => Some(image.tokens(self.model)),

@@ -61,6 +61,9 @@ const QWEN: Frame = Frame {
     ..UNKNOWN
 };
 
+/// It has no words of its own, and an empty thought where it is not to think.
+const QWEN3: Frame = Frame { start: 0, prelude: "", reply: 5, ..QWEN };
+
 const LLAMA3: Frame = Frame {
     text: "\n\n",
     per_call: 10,
@@ -102,14 +105,15 @@ const DEEPSEEK: Frame = Frame {
 
 const HARMONY: Frame = Frame {
     special: 4,
-    text: "final# Instructions\n\n",
-    per_call: 4,
-    per_result: 8,
+    text: "final",
+    per_call: 10, // and what is said beside it is a message of its own
+    per_result: 11,
     start: 3,
     prelude: "systemYou are ChatGPT, a large language model trained by OpenAI.\n\
               Knowledge cutoff: 2024-06\nCurrent date: 2025-06-28\n\nReasoning: medium\n\n\
               # Valid channels: analysis, commentary, final. Channel must be included for every \
-              message.\nCalls to these tools must go to the commentary channel: 'functions'.",
+              message.\nCalls to these tools must go to the commentary channel: 'functions'.\
+              # Instructions\n\n", // before the first message of the system
     reply: 1,
     reply_text: "assistant",
     ..UNKNOWN
@@ -118,13 +122,15 @@ const HARMONY: Frame = Frame {
 /// The frames by a part of the model's name; the first that is found counts.
 /// DeepSeek comes first of the open ones, as what is distilled from it has its
 /// template.
-const FAMILIES: [(&str, &Frame); 18] = [
+const FAMILIES: [(&str, &Frame); 20] = [
     ("claude", &OPENAI),
     ("gemini", &OPENAI),
     ("gpt-oss", &HARMONY),
     ("deepseek", &DEEPSEEK),
+    ("qwen3", &QWEN3),
+    ("qwen-3", &QWEN3),
     ("qwen", &QWEN),
-    ("qwq", &QWEN),
+    ("qwq", &QWEN3),
     ("llama3", &LLAMA3),
     ("llama-3", &LLAMA3),
     ("llama-v3", &LLAMA3),
