@@ -33,6 +33,12 @@ TOOLS = [
 WORDS = ["tea", "grün", "日本", "🇳🇴", "e\u0301a", "x"]
 CLUSTERS = "👩‍🚀🇳🇴e\u0301 " * 9
 SIZES = [(1800, 2400), (1, 1), (4096, 4096), (100_000, 1), (1, 100_000), (3000, 31), (1568, 1024)]
+SIZES += [(200, 200), (384, 385), (960, 540), (2577, 2576), (1567, 1569), (2**32 - 1, 9)]
+FAMILIES = ["llama-3.3-70b", "qwen3-8b", "mistral-large", "gpt-oss-20b", "acme-7b"]
+RULED = [
+    *("claude-sonnet-4-5-20250929", "anthropic/claude-opus-4-8", "claude-3-5-sonnet-20241022"),
+    *("claude-latest", "gemini-2.5-pro", "google/gemini-3-pro"),
+]
 PATCHED = ["gpt-4.1-mini", "openai/gpt-5-nano-2025-08-07", "o4-mini", "gpt-5"]
 
 
@@ -173,7 +179,7 @@ def _layouts():
             "max_input_tokens": random.choice([None, None, window * 2 // 3]),
             "gap": random.choice([0, 0, 5]),
             "counter": random.choice(["words", "o200k_base", "chars_per_token:2.5"]),
-            "model": random.choice([None, None, "gpt-3.5-turbo-0301"]),
+            "model": random.choice([None, None, "gpt-3.5-turbo-0301", *FAMILIES]),
             "sections": [_section(random, name) for name in names[: random.randrange(1, 5)]],
         }
         yield case
@@ -225,7 +231,7 @@ def trims():
             "messages": _history(random) + (_turn(random) if i % 3 == 0 else []),
             "max_tokens": random.randrange(130),
             "counter": random.choice(["words", "o200k_base", "chars_per_token:2.5"]),
-            "model": random.choice([None, "gpt-3.5-turbo-0301"]),
+            "model": random.choice([None, "gpt-3.5-turbo-0301", *FAMILIES]),
             "start_on": random.choice([None, "user"]),
         }
         cases.append({**case, **_trimmed(case)})
@@ -278,7 +284,7 @@ def turns():
 
 
 def images():
-    """Return what images cost models that count patches."""
+    """Return what images cost models that count patches, and by the rules of other makers."""
     return [
         {
             "model": model,
@@ -289,7 +295,7 @@ def images():
                 model=model,
             ),
         }
-        for model in PATCHED
+        for model in [*PATCHED, *RULED]
         for size in [*SIZES, None]
     ]
 

@@ -11,6 +11,7 @@ import base64
 import json
 import struct
 import tempfile
+import zlib
 from pathlib import Path
 
 from cases import write
@@ -191,6 +192,82 @@ SAID = [
     {"role": "user", "name": "Ada", "content": "How is the weather in Oslo? 🌧️"},
     CALL,
     {"role": "tool", "tool_call_id": "call_1", "content": "Rain, 4 °C."},
+]
+
+
+def _wav(seconds, rate=100, *, chunk=b"fmt "):
+    body = b"\0" * round(rate * seconds - 44)
+    head = struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(body), b"WAVE", chunk, 16, 1, 1,
+                       rate, rate, 1, 8, b"data", len(body))  # fmt: skip
+    return head + body
+
+
+def _packed(text, before=b" ", after=b""):
+    """Return a stream of objects in a PDF."""
+    return b"<< /Type /ObjStm" + before + b"stream\r\n" + zlib.compress(text) + after
+
+
+_OBJECTS = b"<< /Type /Pages >> << /Type /Page >> <</Type/Page/X 1>> /Type\n\x0b/Page"
+FILES = {
+    "wav": _wav(7.25),
+    "wav of no rate": _wav(9, 0, chunk=b"fmt ") + b"\0" * 60,
+    "wav of no format": _wav(9, chunk=b"junk"),
+    "wav cut off": _wav(9)[:40],
+    "riff": b"RIFF....AVI " + b"\0" * 90,
+    "pdf": b"%PDF-1.7 " + _OBJECTS,
+    "pdf packed": b"%PDF-1.7 " + _packed(_OBJECTS) + b" endstream /Type /Page",
+    "pdf packed twice": b"%PDF-1.7 " + _packed(_OBJECTS) + _packed(_OBJECTS, b" /N 2 >>", b"!"),
+    "pdf far off": b"%PDF-1.7 " + _packed(_OBJECTS, b" " * 200) + _packed(_OBJECTS, b" " * 201),
+    "pdf of another name": b"%PDF-1.7 /ObjStms stream\n" + zlib.compress(_OBJECTS),
+    "pdf cut off": b"%PDF-1.7 " + _packed(_OBJECTS)[:70],
+    "pdf spoilt": b"%PDF-1.7 /Type /Page " + _packed(_OBJECTS).replace(b"\r\nx", b"\n?"),
+    "pdf of nothing": b"%PDF-1.7",
+    "noise": b"nothing of the kind",
+}
+_TEXTS = {name: base64.b64encode(data).decode() for name, data in FILES.items()}
+MEDIA = [
+    *({"type": "input_audio", "input_audio": {"data": _TEXTS[name]}} for name in ("wav", "pdf")),
+    *({"type": "document", "source": {"data": text}} for text in _TEXTS.values()),
+    {"type": "file", "file": {"file_data": "data:application/pdf;base64," + _TEXTS["pdf"]}},
+    {"type": "file", "file": {"file_data": "data:" + _TEXTS["pdf"], "data": ""}},
+    {"type": "input_file", "file_data": _TEXTS["pdf packed"].rstrip("=") + "=="},
+    {"type": "input_file", "file_id": "file_1", "data": 7},
+    {"type": "picture", "data": _TEXTS["pdf"]},
+    {"document": {"data": _TEXTS["pdf"]}},
+    {"type": "document", "data": "grün", "source": {"data": _TEXTS["pdf"]}},
+]
+CALLED = [
+    {
+        "type": "message",
+        "role": "assistant",
+        "id": "msg_1",
+        "status": "completed",
+        "usage": {"input_tokens": 9},
+        "content": [{"type": "output_text", "text": "Rain."}],
+    },
+    {"role": "developer", "content": "Be brief."},
+    {"role": "assistant", "content": [], "tool_calls": []},
+    {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+    {"role": "function", "name": "f", "content": "1"},
+    {"role": "assistant", "function_call": {}, "tool_calls": "a"},
+    {"role": "assistant", "function_call": True, "tool_calls": 0},
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_use", "id": "a", "name": "f", "input": {"a": 1}},
+            {"type": "tool_result", "tool_use_id": "a", "content": [{"text": "2"}]},
+            {"type": "tool_result", "content": None},
+        ],
+    },
+]
+MODELS = [
+    *("qwen2.5-72b-instruct", "Qwen/QwQ-32B", "deepseek-r1-distill-qwen-32b", "qwen3:8b"),
+    *("qwen-3", "llama3.2:3b", "llama-v3p1-8b"),
+    *("meta-llama/Llama-3.3-70B-Instruct", "mistral-large-2411", "mistral-7b", "mixtral-8x7b"),
+    *("ministral-8b", "codestral", "devstral", "magistral", "pixtral", "gemma-3-27b-it"),
+    *("openai/gpt-oss-120b", "gpt-oss:20b", "claude-opus-4-8", "gemini-2.5-pro", "gpt-4o"),
+    *("chatgpt-4o-latest", "codex-mini", "o3", "grok-4", "acme/7b", "acme/", ""),
+    *("ft:gpt-3.5-turbo-0301", "ft:gpt-4o:acme"),
 ]
 MESSAGES = {
     "none": [],
@@ -539,22 +616,47 @@ def litellm():
     return [{"document": case, "models": read(case)} for case in (LITELLM, *BAD_LITELLM)]
 
 
+def _counted(items, counter, model):
+    """Return a case of `count_messages`."""
+    tokens = count_messages(items, counter=counter, model=model)
+    return {
+        "messages": items,
+        "counter": counter,
+        "model": model,
+        "tokens": tokens,
+        "is_exact": tokens.is_exact,
+    }
+
+
 def messages():
     """Return what `count_messages` answers."""
     return [
-        {
-            "messages": items,
-            "counter": counter,
-            "model": model,
-            "tokens": (tokens := count_messages(items, counter=counter, model=model)),
-            "is_exact": tokens.is_exact,
-        }
+        _counted(items, counter, model)
         for items in MESSAGES.values()
         for counter, model in [
             ("o200k_base", None),
             ("cl100k_base", "gpt-3.5-turbo-0301"),
             ("words", "openai/gpt-4o-mini-2024-07-18"),
         ]
+    ]
+
+
+def frames():
+    """Return what `count_messages` answers for models whose chat templates differ."""
+    return [
+        _counted(items, counter, model)
+        for model in MODELS
+        for items in (MESSAGES["none"], SAID, CALLED)
+        for counter in ("o200k_base", "words")
+    ]
+
+
+def media():
+    """Return what `count_messages` answers for audio and documents, by the rules of makers."""
+    return [
+        _counted([{"role": "user", "content": [part]}], "o200k_base", model)
+        for model in ("gpt-4o-audio", "Gemini-2.5-pro", "gemini-3-pro", "claude-opus-4-8", "acme")
+        for part in MEDIA
     ]
 
 
@@ -611,6 +713,8 @@ KINDS = (
     counters,
     litellm,
     messages,
+    frames,
+    media,
     tools,
     negotiations,
     safe_message_counts,

@@ -102,7 +102,8 @@ fn limits_without_an_encoding_are_estimated() {
 
 #[test]
 fn messages_cost_what_they_do_in_python() {
-    for case in list(&cases("window.json", "messages")) {
+    let all = ["messages", "frames", "media"].map(|kind| cases("window.json", kind));
+    for case in all.iter().flat_map(list) {
         let messages = messages(&case["messages"]);
         let counter = counter(&case["counter"]);
         let tokens = count_messages(&messages, &counter, case["model"].as_str());

@@ -12,7 +12,6 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.section import Kind, Part, Section
 from budgeteer._messages.messages import (
-    PER_REPLY,
     Counter,
     MessageCosts,
     Sent,
@@ -52,7 +51,8 @@ class Allocation:
         total_tokens: The count of exactly these messages and tools, by `count_messages` and
             `count_tools`.
         is_exact: Whether the counter is exact and no part of the sections' messages was estimated,
-            such as audio or an image of unknown size.
+            such as audio or an image of unknown size, nor what stands around them, as for
+            `MessageCount`.
 
     Examples:
         >>> sections = [Section("system", "Be brief."), Section("answer", tokens=20)]
@@ -112,8 +112,9 @@ class Layout:
     sections are dropped by priority. While no further section is dropped, a larger window takes at
     most one token, of rounding, from any section.
 
-    *gap* is subtracted first, and 3 tokens that prime the reply if there may be messages. A
-    section pays for its own messages and tools, with all they cost beside their texts.
+    *gap* is subtracted first, and if there may be messages, what primes the reply and what the
+    model's chat template writes before the first: by OpenAI's rule 3 tokens. A section pays for
+    its own messages and tools, with all they cost beside their texts.
 
     Immutable, safe to share between threads, picklable unless a fill or the counter is not.
 
@@ -220,7 +221,7 @@ class Layout:
         """
         costs = MessageCosts(self._counter.count, self._model)
         parts = [Part(section, self._counter, costs) for section in self.sections]
-        space, sizes, dropped = self._divide(parts)
+        space, sizes, dropped = self._divide(parts, costs.around)
         messages: list[Sent] = []
         tooled = []
         for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
@@ -248,15 +249,15 @@ class Layout:
             ],
             messages=messages,
             tools=tools,
-            total_tokens=total + (PER_REPLY if messages else 0),
+            total_tokens=total + (costs.around if messages else 0),
             is_exact=self._counter.is_exact and costs.is_exact,
         )
 
-    def _divide(self, parts: Sequence[Part]) -> tuple[int, list[int], list[int]]:
+    def _divide(self, parts: Sequence[Part], around: int) -> tuple[int, list[int], list[int]]:
         """Return the tokens to divide, the size of each part, and the dropped ones in order."""
         sent = [i for i, part in enumerate(parts) if part.kind is not Kind.RESERVED]
         speaks = any(parts[i].kind is not Kind.TOOLS for i in sent)
-        apart = self.gap + (PER_REPLY if speaks else 0)
+        apart = self.gap + (around if speaks else 0)
         space = max(0, self._window - apart)
         sizes, dropped = _resolve(space, parts)
         room = max(0, self._input - apart)

@@ -14,19 +14,24 @@ A maker's rule, bills and counts of others, a figure that is not exceeded, or a 
 
 class Frame(NamedTuple):
     """
-    What stands around the messages of one family of models. A special token counts 1.
+    What stands around the messages of one family of models.
+
+    A special token counts 1, and so does a line end that stands between two of them.
 
     Attributes:
         basis: What these figures rest on.
         source: Where they are from, with a date.
-        special: The special tokens of each message.
+        special: The special tokens and line ends of each message.
         text: The other text of each message, apart from its role and content.
         has_role: Whether the role is written out, rather than being one of the special tokens.
         per_name: The tokens of a ``name`` beside its text.
+        per_call: The tokens of a tool call beside the texts in it.
+        per_result: The tokens of a tool result beside those of a message.
         start: The special tokens before the first message.
         prelude: The text that the template writes before the first message, whatever it is.
         reply: The special tokens that prime the reply.
         reply_text: The text that primes it.
+        is_exact: Whether a message takes exactly this, as far as is known, and not less at times.
 
     """
 
@@ -36,13 +41,27 @@ class Frame(NamedTuple):
     text: str = ""
     has_role: bool = True
     per_name: int = 1
+    per_call: int = 0
+    per_result: int = 0
     start: int = 0
     prelude: str = ""
     reply: int = 3
     reply_text: str = ""
+    is_exact: bool = False
+
+    @property
+    def around_name(self) -> str:
+        """What an error calls the tokens that are not of a message."""
+        return "the start and the reply" if self.start else "the reply"
 
 
-OPENAI = Frame("published rule", "OpenAI cookbook, how to count tokens with tiktoken, 2024-07")
+OPENAI = Frame(
+    *("published rule", "OpenAI cookbook, how to count tokens with tiktoken, 2024-07"),
+    is_exact=True,
+)
+_UNKNOWN = OPENAI._replace(
+    basis="estimate", source="no rule is known here: OpenAI's, 2024-07", is_exact=False
+)
 
 _OTHERS = {
     name: OPENAI._replace(basis="estimate", source=f"{maker} publishes no rule: OpenAI's, 2024-07")
@@ -50,33 +69,41 @@ _OTHERS = {
 }
 _QWEN = Frame(
     *("published rule", "chat template of Qwen2.5 and Qwen3 (Hugging Face), 2025-04"),
-    special=2,
-    text="\n\n",
-    start=2,
-    prelude="system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.\n",
+    special=4,
+    per_call=13,
+    per_result=4,
+    start=3,
+    prelude="system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
     reply=1,
     reply_text="assistant\n",
 )
+_QWEN3 = _QWEN._replace(start=0, prelude="", reply=5)  # an empty thought, where it is not to think
 _LLAMA3 = Frame(
     *("published rule", "chat template of Llama 3.1 to 3.3 (Hugging Face), 2024-12"),
     special=3,
     text="\n\n",
+    per_call=10,
+    per_result=5,
     start=4,
     prelude="system\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n",
     reply=2,
     reply_text="assistant\n\n",
 )
 _MISTRAL = Frame(
-    *("published rule", "mistral-common, tokenizers v3 to v13, 2025-06"),
+    *("published rule", "mistral-common, tokenizers v1 to v13, 2025-06"),
     special=3,  # [TOOL_RESULTS], [TOOL_CONTENT] and its end; a message of the user has two
     has_role=False,
+    per_call=16,
+    per_result=10,
     start=1,
     reply=0,
 )
+_MISTRAL_OLD = _MISTRAL._replace(special=8)  # tokenizer v1 has no special tokens for [INST]
 _GEMMA = Frame(
     *("published rule", "chat template of Gemma 2 to 4 (Hugging Face), 2026-04"),
-    special=2,
-    text="\n\n",
+    special=4,
+    per_call=8,
+    per_result=5,
     start=1,
     reply=1,
     reply_text="model\n",
@@ -86,6 +113,8 @@ _DEEPSEEK = Frame(
     special=2,
     text="\n\n",
     has_role=False,
+    per_call=11,
+    per_result=3,
     start=1,
     reply=2,
     reply_text="\n",
@@ -93,13 +122,16 @@ _DEEPSEEK = Frame(
 _HARMONY = Frame(
     *("published rule", "OpenAI harmony response format, 2025-08"),
     special=4,  # <|start|>, <|channel|>, <|message|> and <|end|>
-    text="final# Instructions\n\n",
+    text="final",
+    per_call=10,  # and what is said beside it is a message of its own
+    per_result=11,
     start=3,
     prelude=(
         "systemYou are ChatGPT, a large language model trained by OpenAI.\n"
         "Knowledge cutoff: 2024-06\nCurrent date: 2025-06-28\n\nReasoning: medium\n\n"
         "# Valid channels: analysis, commentary, final. Channel must be included for every "
         "message.\nCalls to these tools must go to the commentary channel: 'functions'."
+        "# Instructions\n\n"  # before the first message of the system
     ),
     reply=1,
     reply_text="assistant",
@@ -108,13 +140,17 @@ _HARMONY = Frame(
 _FAMILIES = {
     **_OTHERS,
     "gpt-oss": _HARMONY,
+    "deepseek": _DEEPSEEK,  # first, as what is distilled from it has its template
+    "qwen3": _QWEN3,
+    "qwen-3": _QWEN3,
     "qwen": _QWEN,
-    "qwq": _QWEN,
-    "deepseek": _DEEPSEEK,
+    "qwq": _QWEN3,
     "llama3": _LLAMA3,
     "llama-3": _LLAMA3,
+    "llama-v3": _LLAMA3,
+    "mixtral": _MISTRAL_OLD,
+    "mistral-7b": _MISTRAL_OLD,
     "mistral": _MISTRAL,
-    "mixtral": _MISTRAL,
     "ministral": _MISTRAL,
     "codestral": _MISTRAL,
     "devstral": _MISTRAL,
@@ -136,10 +172,8 @@ def frame_of(model: str) -> Frame:
         ('published rule', 'estimate')
 
     """
-    name = model.rpartition("/")[2].lower()
+    name = model.rpartition("/")[2].lower().removeprefix("ft:")
     for part, frame in _FAMILIES.items():
         if part in name:
             return frame
-    if not name or name.startswith(_OPENAIS):
-        return OPENAI
-    return OPENAI._replace(basis="estimate", source="no rule is known here: OpenAI's, 2024-07")
+    return OPENAI if not name or name.startswith(_OPENAIS) else _UNKNOWN

@@ -1,9 +1,10 @@
 """
 Counts chat messages and tool schemas: their texts and the tokens around them.
 
-The rule for messages is the one that OpenAI publishes. There is no official rule for tools; the
-best known one renders them as the TypeScript namespace that the model sees. Both are also applied
-to Anthropic's shapes, as Anthropic publishes no rules.
+The rule for messages is the one that OpenAI publishes, or what the chat template of an open model
+writes. There is no official rule for tools; the best known one renders them as the TypeScript
+namespace that the model sees. OpenAI's rule is also applied to Claude and Gemini, whose makers
+publish none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
-from budgeteer._messages.frames import OPENAI, Frame
+from budgeteer._messages.frames import Frame, frame_of
 from budgeteer._messages.media import (
     CHARS_PER_TOKEN,
     IMAGES,
@@ -33,7 +34,6 @@ from budgeteer.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from budgeteer._count.limits import ModelLimits
 
-PER_REPLY = OPENAI.reply
 PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
 ToolChoice: TypeAlias = Literal["auto", "required", "any", "none"]
 _TOOL_CHOICES: tuple[ToolChoice, ...] = get_args(ToolChoice)
@@ -54,6 +54,9 @@ Message: TypeAlias = Mapping[str, Any]
 Sent: TypeAlias = Any
 """The same as callers get it back: Any, as each client takes only its own TypedDicts."""
 
+CALLS = ("tool_calls", "function_call")
+"""The fields of a message that are calls of tools, OpenAI's newer and older one."""
+
 SYSTEM_ROLES = ("system", "developer")
 """The roles of an application's instructions, OpenAI's older and newer one."""
 
@@ -65,7 +68,8 @@ class MessageCount(int):
 
     Attributes:
         is_exact: Whether the counter is exact and no part was estimated, such as audio, a file,
-            or an image of unknown size.
+            or an image of unknown size. Nor is it exact for open models, whose chat templates may
+            write less than is counted, and for models of no known family.
 
     Examples:
         >>> count = count_messages([{"role": "user", "content": "Hello, world!"}])
@@ -95,6 +99,12 @@ def count_messages(
     content, name, the parts of a tool call; numbers and objects count as JSON. Priming the reply
     costs 3. For ``gpt-3.5-turbo-0301`` a message costs 4, and one less with a name. An empty list
     costs nothing.
+
+    For an open model of a known family the tokens that its chat template writes count instead:
+    around each message, tool call and result, once before them, and for the reply. Families are
+    told by the name of the model: Qwen, Llama 3, Mistral, Gemma, DeepSeek and gpt-oss. Templates
+    write less in some places, such as where a message is the first; the most counts. Claude,
+    Gemini and all other models count by OpenAI's rule.
 
     A content may be a text, None, or a list of parts, as OpenAI and Anthropic define them. An
     image costs 85 and 170 for each tile, or 85 with low detail (``gpt-4o-mini``: 2833 and 5667).
@@ -132,6 +142,8 @@ def count_messages(
         >>> image = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
         >>> count_messages([{"role": "user", "content": [image]}], model="gpt-4o")
         1452
+        >>> count_messages(messages, model="gpt-oss-120b")
+        90
         >>> audio = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
         >>> count = count_messages([{"role": "user", "content": [audio]}])
         >>> count, count.is_exact
@@ -142,18 +154,20 @@ def count_messages(
     counting = chosen(counter, model)
     costs = MessageCosts(counting.count, name)
     items = _validate.batch("messages", messages)
-    total = PER_REPLY if items else 0
-    total += sum(costs.of(f"messages[{i}]", item) for i, item in enumerate(items))
+    if not items:
+        return MessageCount(is_exact=counting.is_exact)
+    total = costs.around + sum(costs.of(f"messages[{i}]", item) for i, item in enumerate(items))
     return MessageCount(total, is_exact=counting.is_exact and costs.is_exact)
 
 
 class MessageCosts:
     """
-    The costs of messages, all by one counter; `count_messages` is their sum and `PER_REPLY`.
+    The costs of messages, all by one counter; `count_messages` is their sum and `around`.
 
     Each role is counted once for all messages, and any other text once for each message.
 
     Attributes:
+        family: What stands around the messages.
         is_exact: Whether nothing so far was estimated.
         media: The tokens of images, audio, documents and files so far.
         has_bound: Whether some of these are the most that they may take.
@@ -161,29 +175,43 @@ class MessageCosts:
     """
 
     __slots__ = (
-        *("_count", "_model", "_per_message", "_per_name", "_roles", "_writes_role"),
-        *("has_bound", "is_exact", "media"),
+        *("_around", "_count", "_model", "_per_message", "_per_name", "_roles"),
+        *("family", "has_bound", "is_exact", "media"),
     )
 
-    def __init__(self, count: Callable[[str], int], model: str, frame: Frame = OPENAI) -> None:
-        """Count by *count*, for the model of that name, with that frame around each message."""
+    def __init__(
+        self, count: Callable[[str], int], model: str, frame: Frame | None = None
+    ) -> None:
+        """Count by *count*, for the model of that name, with that frame or its family's."""
         self._count = count
         self._model = model
+        self.family = frame = frame_of(model) if frame is None else frame
         self._per_message = frame.special + (count(frame.text) if frame.text else 0)
         self._per_name = frame.per_name
-        self._writes_role = frame.has_role
         if model.endswith("gpt-3.5-turbo-0301"):
             self._per_message, self._per_name = 4, -1
         self._roles: dict[str, int] = {}
-        self.is_exact = True
+        self._around: int | None = None
+        self.is_exact = frame.is_exact
         self.media = 0
         self.has_bound = False
+
+    @property
+    def around(self) -> int:
+        """The tokens before the first message and of the priming of the reply."""
+        if self._around is None:
+            frame = self.family
+            texts = [text for text in (frame.prelude, frame.reply_text) if text]
+            self._around = frame.start + frame.reply + sum(map(self._count, texts))
+        return self._around
 
     def frame(self, role: str) -> int:
         """Return the tokens of a message of that role without its content."""
         tokens = self._roles.get(role)
         if tokens is None:
-            tokens = self._per_message + (self._count(role) if self._writes_role else 0)
+            family = self.family
+            tokens = self._per_message + (self._count(role) if family.has_role else 0)
+            tokens += family.per_result if role in RESULT_ROLES else 0
             self._roles[role] = tokens
         return tokens
 
@@ -214,6 +242,7 @@ class MessageCosts:
             total += self._per_name
         count = self._count
         result = result or count
+        per_call = self.family.per_call
         skipped = _RECEIVED if items.get("type") == "message" else ()
         for key, value in items.items():
             if key == "content":
@@ -222,9 +251,12 @@ class MessageCosts:
                     total += own(value)
                 else:
                     total += self._content(f"{where}['content']", value, own, result)
-            elif key == "role" or key in skipped:
                 continue
-            elif type(value) is str:
+            if key == "role" or key in skipped:
+                continue
+            if key in CALLS and value is not None:
+                total += per_call * (len(value) if isinstance(value, (list, tuple)) else 1)
+            if type(value) is str:
                 total += count(value)
             elif value is not None:
                 total += _tokens(f"{where}[{key!r:.80}]", value, count)
@@ -268,11 +300,13 @@ class MessageCosts:
         if kind == "tool_use":
             given = as_json(f"{where}['input']", part.get("input"))
             texts = (part.get("id"), part.get("name"), given)
-            return sum(count(text) for text in texts if isinstance(text, str))
+            tokens = self.family.per_call
+            return tokens + sum(count(text) for text in texts if isinstance(text, str))
         if kind == "tool_result":
             reference = part.get("tool_use_id")
             tokens = count(reference) if isinstance(reference, str) else 0
             inner = part.get("content")
+            tokens += self.family.per_result
             return tokens + self._content(f"{where}['content']", inner, result, result)
         if kind in IMAGES:
             tokens, rule = image_cost(where, part, self._model)

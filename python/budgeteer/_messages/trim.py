@@ -10,7 +10,7 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._messages.history import History, StartOn
 from budgeteer._messages.keep import Keeper, Kept, Rules
 from budgeteer._messages.memory import Memory
-from budgeteer._messages.messages import PER_REPLY, Counter, MessageCosts, chosen, model_name
+from budgeteer._messages.messages import Counter, MessageCosts, chosen, model_name
 from budgeteer._messages.previous import stable
 from budgeteer._messages.shapes import AnyMessage, has_breakpoint
 from budgeteer._messages.turn import Turn
@@ -195,23 +195,24 @@ def trim_messages(
     known = memory.tokens if resumes else {}
     tokens = {i: known[i] if i in known else cost(i, items[i], None) or 0 for i in history.system}
     needed = sum(tokens.values())
-    room = limit - PER_REPLY - needed
+    around = costs.around
+    room = limit - around - needed
     if history.system and room < 0:
         raise BudgetExhaustedError(
             f"the system messages do not fit: max_tokens {limit} - {needed} for "
-            f"{_number(len(history.system), 'system message')} - {PER_REPLY} for the reply = "
-            f"{room}"
+            f"{_number(len(history.system), 'system message')} - {around} for "
+            f"{costs.family.around_name} = {room}"
         )
 
     args = ("messages", items, history, rules, costs, counting, cost)
     keeper = Keeper(*args, memory if resumes else None)
     kept = keeper.keep(limit, room)
     if kept.turn is not None and kept.turn.missing > 0:
-        raise _exhausted(limit, needed, history, kept, kept.turn)
+        raise _exhausted(limit, needed, history, kept, kept.turn, costs)
     tokens.update(kept.tokens)
     places = sorted(tokens)
     trimmed = Trimmed([kept.messages.get(i, items[i]) for i in places])
-    trimmed.total_tokens = sum(tokens.values()) + (PER_REPLY if places else 0)
+    trimmed.total_tokens = sum(tokens.values()) + (around if places else 0)
     same_as = stable(trimmed, rules.previous or ())
     trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
     trimmed.left_out = tuple(i for i in range(len(items)) if i not in tokens)
@@ -253,7 +254,7 @@ def _pinned(pins: Any, messages: Sequence[Any]) -> Collection[int]:
 
 
 def _exhausted(
-    limit: int, system: int, history: History, kept: Kept, turn: Turn
+    limit: int, system: int, history: History, kept: Kept, turn: Turn, costs: MessageCosts
 ) -> BudgetExhaustedError:
     """Return the error for a turn that does not fit, with the arithmetic."""
     place = max(turn.fixed) if history.question is None else history.question
@@ -268,7 +269,7 @@ def _exhausted(
         (turn.fixed[place], f"messages[{place}]"),
         (rest, _number(len(turn.fixed) - 1, "other message")),
         (turn.least, _number(turn.results, "cut text") + " of tool results"),
-        (PER_REPLY, "the reply"),
+        (costs.around, costs.family.around_name),
     ]
     shown = " - ".join(f"{tokens} for {name}" for tokens, name in parts if name[0] != "0")
     return BudgetExhaustedError(f"{what}: max_tokens {limit} - {shown} = {-turn.missing}")

@@ -63,7 +63,8 @@ class Negotiation:
         memory_tokens: The tokens of the chosen memories.
         tool_tokens: The tokens of the tool schemas.
         is_exact: Whether nothing was guessed: the model is known, the system prompt is counted or
-            stated, and an exact counter counted messages, memories and tools, if there are any.
+            stated, and an exact counter counted messages, memories and tools, if there are any;
+            the messages by a rule that is exact, as `MessageCount` has it.
 
     Examples:
         >>> negotiate(model="gpt-4o", messages=4, max_output_tokens=1_000).input_token_count

@@ -1,5 +1,7 @@
 //! The cost of an image, and the size of an image in a `data:` URL.
 
+mod claude;
+
 const SQUARE: u64 = 2_048;
 const SHORT_SIDE: u64 = 768;
 const TILE: u64 = 512;
@@ -20,6 +22,14 @@ const PATCHED: [(&str, u64); 5] = [
     ("gpt-5-nano", 246),
     ("o4-mini", 172),
 ];
+
+const GEMINI_TILE: u128 = 258;
+const GEMINI_SMALL: u64 = 384;
+const GEMINI_MOST: u128 = 16;
+
+/// Tokens of an image at the default resolution of Gemini 3: the guide to media
+/// resolution.
+const GEMINI_3: usize = 1_120;
 
 /// The frame header of a JPEG stands behind its metadata, but never this far.
 const HEADER_MAX: usize = 1 << 20;
@@ -55,7 +65,8 @@ impl Detail {
 /// It costs 85 tokens and 170 for each of its tiles; 85 with low detail (for
 /// `gpt-4o-mini`: 2833 and 5667). An image of unknown size costs 1445, the
 /// maximum. `gpt-4.1-mini`, `gpt-5-mini`, their `nano` versions and `o4-mini`
-/// count patches of 32 pixels by their own factors.
+/// count patches of 32 pixels by their own factors. For Claude and Gemini the
+/// rules of their makers count instead.
 ///
 /// # Examples
 ///
@@ -121,9 +132,16 @@ impl Image {
 /// The image is fitted into 2048 by 2048 pixels, then its short side to 768,
 /// both only if it is larger. Each tile of 512 by 512 pixels that it touches
 /// costs. Small models count patches of 32 by 32 pixels, whatever the detail,
-/// after scaling the image down to at most 1536 of them.
+/// after scaling the image down to at most 1536 of them. Claude and Gemini
+/// count by the rules of their makers.
 pub(crate) fn image_tokens(size: Option<(u64, u64)>, detail: Detail, model: &str) -> usize {
     let name = model.rsplit('/').next().unwrap_or(model);
+    if name.contains("claude") {
+        return claude::tokens(size, name);
+    }
+    if name.contains("gemini") {
+        return gemini_tokens(size, name);
+    }
     if let Some((_, factor)) = PATCHED.iter().find(|(start, _)| name.starts_with(start)) {
         let tokens = (factor * size.map_or(HIGHEST_PATCHES, patches)).div_ceil(100);
         return usize::try_from(tokens).unwrap_or(usize::MAX);
@@ -131,6 +149,24 @@ pub(crate) fn image_tokens(size: Option<(u64, u64)>, detail: Detail, model: &str
     let (base, tile) = if name.starts_with("gpt-4o-mini") { (2_833, 5_667) } else { (85, 170) };
     let tiles = if detail == Detail::Low { 0 } else { size.map_or(HIGHEST_TILES, tiles) };
     usize::try_from(base + tile * tiles).unwrap_or(usize::MAX)
+}
+
+/// Returns the tokens of an image for Gemini: 258 for each tile, and for
+/// Gemini 3 the most of its default resolution.
+fn gemini_tokens(size: Option<(u64, u64)>, name: &str) -> usize {
+    if name.contains("gemini-3") {
+        return GEMINI_3;
+    }
+    let tiles = match size {
+        None => GEMINI_MOST,
+        Some((width, height)) if width.max(height) <= GEMINI_SMALL => 1,
+        Some((width, height)) => {
+            // Each tile has 2/3 of the short side, from 256 to 768 pixels.
+            let edge = (u128::from(width.min(height)) * 2 / 3).clamp(256, 768);
+            u128::from(width).div_ceil(edge) * u128::from(height).div_ceil(edge)
+        }
+    };
+    usize::try_from(tiles.saturating_mul(GEMINI_TILE)).unwrap_or(usize::MAX)
 }
 
 fn tiles((width, height): (u64, u64)) -> u64 {
@@ -196,7 +232,7 @@ fn first_chars(text: &str) -> &str {
 
 /// Decodes base64 as Python's `base64.b64decode` does: other ASCII characters
 /// are skipped, and padding in the middle may end it.
-fn decode(data: &[u8], padding: usize) -> Option<Vec<u8>> {
+pub(crate) fn decode(data: &[u8], padding: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(data.len() / 4 * 3 + 3);
     let (mut bits, mut place, mut pads) = (0_u32, 0, 0);
     for &byte in data.iter().chain(std::iter::repeat_n(&b'=', padding)) {

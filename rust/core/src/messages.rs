@@ -1,16 +1,19 @@
 //! Chat messages and tool schemas: their texts, and what the model counts
 //! around them.
 //!
-//! The rule for messages is the one that OpenAI publishes. For tools there is
-//! no official rule; the best known one renders them as the TypeScript
-//! namespace that the model is shown. Both are also applied to Anthropic's
-//! shapes, for which no rules are published.
+//! The rule for messages is the one that OpenAI publishes, or what the chat
+//! template of an open model writes. For tools there is no official rule; the
+//! best known one renders them as the TypeScript namespace that the model is
+//! shown. OpenAI's rule is also applied to Claude and Gemini, whose makers
+//! publish none.
 
 use std::borrow::Cow;
 
 use crate::count::TokenCounter;
 use crate::images::Image;
 
+mod costs;
+mod frames;
 mod history;
 #[cfg(feature = "json")]
 mod json;
@@ -21,6 +24,9 @@ mod tools;
 mod trim;
 mod turn;
 
+pub(crate) use costs::Costs;
+use costs::Piece;
+use frames::Frame;
 pub(crate) use history::History;
 pub(crate) use keep::{Keeper, Rules};
 pub use tools::{Tool, ToolChoice, count_tools};
@@ -28,8 +34,6 @@ pub use trim::{Trim, Trimmed, trim_messages};
 use turn::Turn;
 
 use mask::MASK;
-
-pub(crate) const PER_REPLY: usize = 3;
 
 /// A message of a chat.
 ///
@@ -246,7 +250,9 @@ impl Message {
     }
 
     /// Returns whether nothing of it is estimated when it is counted for a
-    /// model. Images of unknown size are, and parts of unknown types.
+    /// model. Images of unknown size are, parts of unknown types, and all
+    /// messages for a model whose chat template is not known, or writes less
+    /// around some of them.
     ///
     /// ```
     /// use budgeteer::{Image, Message};
@@ -257,12 +263,14 @@ impl Message {
     /// ```
     #[must_use]
     pub fn is_exact(&self, model: Option<&str>) -> bool {
-        self.visit(&mut |piece| match piece {
-            Piece::Image(image) => image.is_known(model.unwrap_or_default()),
-            Piece::Text(_) | Piece::Result(_) | Piece::Name => true,
+        let model = model.unwrap_or_default();
+        let visit = &mut |piece: Piece<'_>| match piece {
+            Piece::Image(image) => image.is_known(model),
             #[cfg(feature = "json")]
-            Piece::Unknown { .. } => false,
-        })
+            Piece::Unknown { kind, part, .. } => json::media::is_known(kind, part, model),
+            _ => true,
+        };
+        Frame::of(model).is_exact && self.visit(visit)
     }
 
     /// Returns whether it is of the user, and holds more than tool results.
@@ -375,13 +383,14 @@ impl Message {
 impl Typed {
     fn visit(&self, visit: &mut dyn FnMut(Piece<'_>) -> bool) -> bool {
         let Self { role, content, name, tool_calls, tool_call_id } = self;
-        visit(Piece::Text(role))
+        visit(Piece::Role(role))
             && name.as_ref().is_none_or(|name| visit(Piece::Name) && visit(Piece::Text(name)))
             && content.iter().all(|part| match part {
                 Part::Text(text) if is_result(role) => visit(Piece::Result(text)),
                 Part::Text(text) => visit(Piece::Text(text)),
                 Part::Image(image) => visit(Piece::Image(image)),
             })
+            && visit(Piece::Calls(tool_calls.len()))
             && tool_calls.iter().all(|call| {
                 [&*call.id, "function", &*call.name, &*call.arguments]
                     .into_iter()
@@ -396,108 +405,6 @@ fn is_result(role: &str) -> bool {
     matches!(role, "tool" | "function")
 }
 
-/// A piece of a message that costs tokens.
-enum Piece<'a> {
-    Text(&'a str),
-    /// A text of the result of a tool.
-    Result(&'a str),
-    Image(&'a Image),
-    /// A part of an unknown type, as JSON.
-    #[cfg(feature = "json")]
-    Unknown {
-        kind: &'a str,
-        shown: &'a str,
-    },
-    /// The mark that it has a name.
-    Name,
-}
-
-/// The costs of messages, by one counter and for one model.
-#[derive(Clone, Copy)]
-pub(crate) struct Costs<'a> {
-    pub(crate) counter: &'a dyn TokenCounter,
-    model: &'a str,
-    per_message: usize,
-    per_name: isize,
-}
-
-impl<'a> Costs<'a> {
-    pub(crate) fn new(counter: &'a dyn TokenCounter, model: Option<&'a str>) -> Self {
-        let model = model.unwrap_or("");
-        let (per_message, per_name) =
-            if model.ends_with("gpt-3.5-turbo-0301") { (4, -1) } else { (3, 1) };
-        Self { counter, model, per_message, per_name }
-    }
-
-    /// Returns what a message with that role costs beside its content.
-    pub(crate) fn frame(&self, role: &str) -> usize {
-        self.per_message.saturating_add(self.counter.count(role))
-    }
-
-    /// Returns whether no part of a message is estimated.
-    pub(crate) fn is_exact(&self, message: &Message) -> bool {
-        message.is_exact(Some(self.model))
-    }
-
-    /// Returns what a message costs, in tokens.
-    pub(crate) fn of(&self, message: &Message) -> usize {
-        self.with_results(message, |text| self.counter.count(text))
-    }
-
-    /// Returns what a message costs where `result` counts the texts of its tool
-    /// results.
-    fn with_results(&self, message: &Message, mut result: impl FnMut(&str) -> usize) -> usize {
-        let mut total = self.per_message;
-        message.visit(&mut |piece| {
-            let tokens = match piece {
-                Piece::Text(text) => self.counter.count(text),
-                Piece::Result(text) => result(text),
-                Piece::Image(image) => image.tokens(self.model),
-                #[cfg(feature = "json")]
-                Piece::Unknown { kind, shown } => {
-                    let count = |text: &str| Some(self.counter.count(text));
-                    json::estimate(kind, shown, count).unwrap_or(usize::MAX)
-                }
-                Piece::Name => {
-                    total = total.saturating_add_signed(self.per_name);
-                    0
-                }
-            };
-            total = total.saturating_add(tokens);
-            true
-        });
-        total
-    }
-
-    /// Returns what a message costs if it is at most `limit`, else None. No
-    /// text is counted further than that.
-    pub(crate) fn of_till_limit(&self, message: &Message, limit: usize) -> Option<usize> {
-        // A name may have a negative cost.
-        let mut total = self.per_message;
-        let fits = message.visit(&mut |piece| {
-            let slack = usize::from(self.per_name < 0);
-            let left = (limit + slack).saturating_sub(total);
-            let tokens = match piece {
-                Piece::Text(text) | Piece::Result(text) => {
-                    self.counter.count_till_limit(text, left)
-                }
-                Piece::Image(image) => Some(image.tokens(self.model)),
-                #[cfg(feature = "json")]
-                Piece::Unknown { kind, shown } => {
-                    json::estimate(kind, shown, |text| self.counter.count_till_limit(text, left))
-                }
-                Piece::Name => {
-                    total = total.saturating_add_signed(self.per_name);
-                    Some(0)
-                }
-            };
-            total = total.saturating_add(tokens.unwrap_or(0));
-            tokens.is_some()
-        });
-        (fits && total <= limit).then_some(total)
-    }
-}
-
 /// Returns how many tokens chat messages take in a prompt, with those that
 /// prime the reply.
 ///
@@ -507,8 +414,16 @@ impl<'a> Costs<'a> {
 ///
 /// `model` is a model with its own costs: `gpt-3.5-turbo-0301` costs 4 for a
 /// message and one less with a name, and `gpt-4o-mini` more for an [`Image`].
+/// For an open model of a known family (Qwen, Llama 3, Mistral, Gemma, DeepSeek,
+/// gpt-oss) the tokens that its chat template writes count instead: around each
+/// message, tool call and result, once before them, and for the reply. Templates
+/// write less in some places; the most counts.
 ///
-/// A part of an unknown type (audio, a file, a video, a tool of the server) is an
+/// Audio in a WAV costs 10 tokens a second for OpenAI's models and 32 for
+/// Gemini, and a page of a PDF 258 for Gemini, 560 for Gemini 3, and for others
+/// at most 3000 and an image of it.
+///
+/// A part of any other type (audio, a file, a video, a tool of the server) is an
 /// estimate that errs high. It costs the tokens of its JSON, or for audio and
 /// video one for every 16 characters of it; and at least 5000 where its type
 /// names audio, a video, a file or a document. What a part only refers to may
@@ -540,6 +455,6 @@ pub fn count_messages(
     model: Option<&str>,
 ) -> usize {
     let costs = Costs::new(counter, model);
-    let total = if messages.is_empty() { 0 } else { PER_REPLY };
+    let total = if messages.is_empty() { 0 } else { costs.around() };
     messages.iter().fold(total, |total, message| total.saturating_add(costs.of(message)))
 }

@@ -6,7 +6,7 @@ use super::section::Share;
 use super::{Flex, Section};
 use crate::count::TokenCounter;
 use crate::error::Error;
-use crate::messages::{Costs, Message, PER_REPLY, Tool, count_tools};
+use crate::messages::{Costs, Message, Tool, count_tools};
 use crate::window::ModelLimits;
 
 /// Divides a context window among sections as CSS Flexbox divides a line, and
@@ -18,8 +18,9 @@ use crate::window::ModelLimits;
 /// [`resolve_layout`](crate::resolve_layout). Where the minimums of all
 /// sections do not fit together, whole sections are dropped by priority.
 ///
-/// The gap comes off first, and the 3 tokens that prime the reply if there may
-/// be messages. All other costs of a prompt belong to its sections: the tokens
+/// The gap comes off first, and if there may be messages, what primes the reply
+/// and what the chat template of the model writes before the first: by `OpenAI`'s
+/// rule 3 tokens. All other costs of a prompt belong to its sections: the tokens
 /// of messages beside their texts, and those of tools.
 ///
 /// # Examples
@@ -85,7 +86,8 @@ pub struct Allocation {
     /// for exactly these messages and tools.
     pub total_tokens: usize,
     /// Whether the counter is exact and no part of the sections' messages was
-    /// estimated, such as audio or an image of unknown size.
+    /// estimated, such as audio or an image of unknown size, nor what stands
+    /// around them, as for [`Message::is_exact`].
     pub is_exact: bool,
 }
 
@@ -169,7 +171,7 @@ impl<'a> Layout<'a> {
         let costs = Costs::new(counter, self.model.as_deref());
         let mut shares: Vec<Share<'_>> =
             self.sections.iter().map(|section| Share::new(section, counter, costs)).collect();
-        let Divided { space, mut sizes, mut dropped } = self.divide(&shares);
+        let Divided { space, mut sizes, mut dropped } = self.divide(&shares, costs.around());
         let is_in: Vec<bool> = (0..shares.len()).map(|i| !dropped.contains(&i)).collect();
         let all = || (0..sizes.len()).filter(|&i| is_in[i]);
         for i in all() {
@@ -198,7 +200,7 @@ impl<'a> Layout<'a> {
         };
         let said = shares.iter().filter(|share| share.all_tools().is_none());
         let said = said.fold(0_usize, |sum, share| sum.saturating_add(share.used));
-        let reply = if messages.is_empty() { 0 } else { PER_REPLY };
+        let reply = if messages.is_empty() { 0 } else { costs.around() };
         let name = |i: usize| self.sections[i].name.to_string();
         let by_name = |tokens: &dyn Fn(usize) -> usize| {
             (0..sizes.len()).map(|i| (name(i), tokens(i))).collect()
@@ -213,14 +215,16 @@ impl<'a> Layout<'a> {
             tools: joined(&shares, &tooled),
             messages,
             total_tokens: said.saturating_add(tool_tokens).saturating_add(reply),
-            is_exact: counter.is_exact() && shares.iter().all(|share| share.is_exact),
+            is_exact: counter.is_exact()
+                && costs.has_exact_frame()
+                && shares.iter().all(|share| share.is_exact),
         })
     }
 
-    fn divide(&self, shares: &[Share<'_>]) -> Divided {
+    fn divide(&self, shares: &[Share<'_>], around: usize) -> Divided {
         let sent: Vec<usize> = (0..shares.len()).filter(|&i| !shares[i].is_reserved()).collect();
         let speaks = sent.iter().any(|&i| shares[i].all_tools().is_none());
-        let apart = self.gap.saturating_add(if speaks { PER_REPLY } else { 0 });
+        let apart = self.gap.saturating_add(if speaks { around } else { 0 });
         let space = self.context_window.saturating_sub(apart);
         let flexes: Vec<Flex> = shares.iter().map(Share::flex).collect();
         let (mut sizes, mut dropped) = sizes_in(space, &flexes);

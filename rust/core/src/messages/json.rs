@@ -1,5 +1,6 @@
 //! Messages as JSON, in the shapes of the APIs of OpenAI and Anthropic.
 
+pub(super) mod media;
 mod tools;
 mod values;
 
@@ -19,22 +20,9 @@ const TEXT_PARTS: [(&str, &str); 5] = [
     ("thinking", "thinking"),
 ];
 
-/// What the type of a part of audio or video names.
-const TIMED: [&str; 2] = ["audio", "video"];
-
-/// What the type of a part with pages names.
-const PAGED: [&str; 2] = ["document", "file"];
-
-/// The fewest tokens of a part of unknown type that names one of these, as it
-/// may only refer to its content: about two dense pages of a PDF, or eight
-/// minutes of speech.
-const LEAST_MEDIA: usize = 5_000;
-
-/// Of base64 that is 12 bytes. Speech at the lowest usual rate, 750 bytes a
-/// second, then counts 62 tokens a second, and the models that say take 10 to
-/// 32. Of video they take at most 290 tokens a second, which has 12,500 bytes at
-/// a low rate.
-const CHARS_PER_TOKEN: usize = 16;
+/// The fields of a message as an API answers it that are not of its text.
+const RECEIVED: [&str; 8] =
+    ["id", "status", "phase", "type", "model", "usage", "stop_reason", "stop_sequence"];
 
 type Visit<'a> = &'a mut dyn FnMut(Piece<'_>) -> bool;
 
@@ -239,32 +227,24 @@ fn set_texts(content: &mut Value, texts: &mut dyn Iterator<Item = &str>, is_own:
     }
 }
 
-/// Returns an estimate that errs high for a part of unknown type, which `shown`
-/// has as JSON; None where `count` returns it.
-pub(super) fn estimate(
-    kind: &str,
-    shown: &str,
-    count: impl FnOnce(&str) -> Option<usize>,
-) -> Option<usize> {
-    let names = |words: [&str; 2]| words.iter().any(|word| kind.contains(word));
-    if names(TIMED) {
-        return Some(LEAST_MEDIA.max(shown.chars().count().div_ceil(CHARS_PER_TOKEN)));
-    }
-    let least = if names(PAGED) { LEAST_MEDIA } else { 0 };
-    count(shown).map(|tokens| tokens.max(least))
-}
-
 /// Calls `visit` with every piece of a message that costs tokens, until that
 /// returns false. Returns whether all pieces were visited.
 pub(super) fn visit(message: &Value, visit: Visit<'_>) -> Result<bool, Error> {
     let fields = object("a message", message)?;
-    let is_own = is_result(string("role", fields.get("role"))?);
+    let role = string("role", fields.get("role"))?;
+    let is_own = is_result(role);
     if fields.get("name").is_some_and(|name| !name.is_null()) && !visit(Piece::Name) {
         return Ok(false);
     }
+    let is_received = fields.get("type").is_some_and(|kind| kind == "message");
     for (key, value) in fields {
         let goes_on = match key.as_str() {
+            key if is_received && RECEIVED.contains(&key) => true,
             "content" => visit_content("content", value, visit, is_own, 0)?,
+            "role" => visit(Piece::Role(role)),
+            "tool_calls" | "function_call" => {
+                visit(Piece::Calls(calls_in(value))) && visit_texts(key, value, visit, 0)?
+            }
             _ => visit_texts(key, value, visit, 0)?,
         };
         if !goes_on {
@@ -272,6 +252,15 @@ pub(super) fn visit(message: &Value, visit: Visit<'_>) -> Result<bool, Error> {
         }
     }
     Ok(true)
+}
+
+/// Returns the number of calls in a field that holds them.
+fn calls_in(value: &Value) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Array(calls) => calls.len(),
+        _ => 1,
+    }
 }
 
 /// Visits every text in a value; numbers and booleans as their JSON.
@@ -346,7 +335,8 @@ fn visit_part(
     let Some(kind) = kind else {
         // Its keys say what it is, as in {"document": ...}.
         let kind = part.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
-        return Ok(visit(Piece::Unknown { kind: &kind, shown: &to_text(place, value)? }));
+        let shown = to_text(place, value)?;
+        return Ok(visit(Piece::Unknown { kind: &kind, part: Some(value), shown: &shown }));
     };
     let text_of = |key: &str| part.get(key).and_then(Value::as_str);
     match kind {
@@ -354,12 +344,14 @@ fn visit_part(
             let place = format!("{place}.input");
             let input = to_text(&place, part.get("input").unwrap_or(&Value::Null))?;
             let texts = [text_of("id"), text_of("name"), Some(input.as_str())];
-            Ok(texts.into_iter().flatten().all(|text| visit(Piece::Text(text))))
+            Ok(visit(Piece::Calls(1))
+                && texts.into_iter().flatten().all(|text| visit(Piece::Text(text))))
         }
         "tool_result" => {
             let place = format!("{place}.content");
             let content = part.get("content").unwrap_or(&Value::Null);
-            Ok(text_of("tool_use_id").is_none_or(|id| visit(Piece::Text(id)))
+            Ok(visit(Piece::Answer)
+                && text_of("tool_use_id").is_none_or(|id| visit(Piece::Text(id)))
                 && visit_content(&place, content, visit, true, depth + 1)?)
         }
         "image_url" | "input_image" | "image" => {
@@ -368,14 +360,14 @@ fn visit_part(
         "document" if has_text(value) => {
             // Each text is an estimate, as it is not known what is around them.
             let mut each = |piece: Piece<'_>| match piece {
-                Piece::Text(shown) => visit(Piece::Unknown { kind: "", shown }),
+                Piece::Text(shown) => visit(Piece::Unknown { kind: "", part: None, shown }),
                 piece => visit(piece),
             };
             visit_texts(place, value, &mut each, 0)
         }
         _ => {
             let shown = to_text(place, value)?;
-            Ok(visit(Piece::Unknown { kind, shown: &shown }))
+            Ok(visit(Piece::Unknown { kind, part: Some(value), shown: &shown }))
         }
     }
 }

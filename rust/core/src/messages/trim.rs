@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::keep::{Keeper, Kept, Rules};
-use super::{Costs, History, Message, PER_REPLY, Turn};
+use super::{Costs, History, Message, Turn};
 use crate::count::TokenCounter;
 use crate::error::Error;
 
@@ -167,12 +167,14 @@ pub fn trim_messages(
     let mut tokens: BTreeMap<usize, usize> =
         history.system.iter().map(|&i| (i, costs.of(&messages[i]))).collect();
     let system = sum(&tokens);
-    let needed = system.saturating_add(PER_REPLY);
+    let around = costs.around();
+    let needed = system.saturating_add(around);
     if needed > max_tokens && !history.system.is_empty() {
         return Err(Error::overflow(format!(
             "the system messages do not fit: max_tokens {max_tokens} - {system} for {} - \
-             {PER_REPLY} for the reply = -{}",
+             {around} for {} = -{}",
             number(history.system.len(), "system message"),
+            costs.family.around_name(),
             needed - max_tokens
         )));
     }
@@ -182,14 +184,14 @@ pub fn trim_messages(
     if let Some(turn) = &kept.turn {
         let all = turn.needed().saturating_add(needed).saturating_add(kept.pinned.1);
         if all > max_tokens {
-            return Err(exhausted(max_tokens, system, &history, &kept, turn, all - max_tokens));
+            return Err(exhausted(max_tokens, system, &history, &kept, turn, costs));
         }
     }
     tokens.extend(kept.tokens);
     let mut trimmed = Trimmed {
         places: tokens.keys().copied().collect(),
         cut: kept.made,
-        total_tokens: if tokens.is_empty() { 0 } else { sum(&tokens).saturating_add(PER_REPLY) },
+        total_tokens: if tokens.is_empty() { 0 } else { sum(&tokens).saturating_add(around) },
         stable_prefix_tokens: 0,
     };
     let pairs = trimmed.of(messages).zip(previous.unwrap_or_default());
@@ -210,7 +212,7 @@ fn exhausted(
     history: &History,
     kept: &Kept<'_>,
     turn: &Turn<'_>,
-    missing: usize,
+    costs: Costs<'_>,
 ) -> Error {
     let place = history.question.or(turn.fixed.keys().last().copied()).unwrap_or_default();
     let what = match history.question {
@@ -218,18 +220,22 @@ fn exhausted(
         None => "the newest message and what it belongs to do not fit",
     };
     let own = turn.fixed[&place];
+    let around = costs.around();
+    let all = [turn.needed(), system, around, kept.pinned.1];
+    let missing = all.into_iter().fold(0, usize::saturating_add) - max_tokens;
     let others = turn.needed().saturating_sub(own).saturating_sub(turn.least);
     let part = |tokens: usize, count: usize, name: &str, of: &str| match count {
         0 => String::new(),
         _ => format!("{tokens} for {}{of} - ", number(count, name)),
     };
     Error::overflow(format!(
-        "{what}: max_tokens {max_tokens} - {}{}{own} for messages[{place}] - {}{}{PER_REPLY} for \
-         the reply = -{missing}",
+        "{what}: max_tokens {max_tokens} - {}{}{own} for messages[{place}] - {}{}{around} for {} = \
+         -{missing}",
         part(system, history.system.len(), "system message", ""),
         part(kept.pinned.1, kept.pinned.0, "pinned message", ""),
         part(others, turn.fixed.len() - 1, "other message", ""),
         part(turn.least, turn.results(), "cut text", " of tool results"),
+        costs.family.around_name(),
     ))
 }
 
