@@ -103,7 +103,7 @@ class Work:
         self.tools: Cost = self._tool_cost(self.chosen)
         self.tools_before = self.tools.tokens
         self.schema: Cost = schema_cost(reading, count)
-        self.around = self._around(count) if self.entries or system is not None else 0
+        self.around = self.costs.around if self.entries or system is not None else 0
         if template is not None:
             self.around += self.rendered(reading) - self.total
         self.around_before = self.around
@@ -160,11 +160,6 @@ class Work:
             tokens = self.counter.count(text) - self.counter.count(without)
             return Cost(max(0, tokens), "bound", SOURCE)
         return tool_cost(reading, tools, self.counter.count, self.frame, self.has_system)
-
-    def _around(self, count: Callable[[str], int]) -> int:
-        frame = self.frame
-        texts = [text for text in (frame.prelude, frame.reply_text) if text]
-        return frame.start + frame.reply + sum(map(count, texts))
 
     @property
     def fixed(self) -> int:
