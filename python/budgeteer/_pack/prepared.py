@@ -18,6 +18,7 @@ from budgeteer._codes import (
     NO_POLICY,
     REPEATS,
     SKIP,
+    SUM_OF_PARTS,
 )
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
@@ -31,11 +32,13 @@ from budgeteer._pack.options import (
     MinScore,
     Units,
 )
+from budgeteer._pack.prompt import Prompt
 from budgeteer._pack.template import Template, notice_of, template_of
 from budgeteer._rank.rankings import Ranked, ranked
 from budgeteer.errors import InvalidArgumentError
 
 _PLAIN = template_of("template", "plain")
+_TEMPLATES = "a Template or a Prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,11 @@ class Prepared:
         max_docs: The number of documents a gate considers; None if there is no gate.
         is_citing: Whether each chunk is cited.
         plan: The options as the backend takes them.
+        prompt: The function that makes the final text; None if the template does.
         steps: When sentences are packed, the options of its three steps: rank the chunks, test
-            whether sentences fit, and pack the chosen sentences with whole chunks after them.
+            whether sentences fit, and pack the chosen sentences with whole chunks after them. With
+            a prompt, those that set tokens aside for each chunk, and those that keep nothing
+            without a token.
         stand_in: The options to pack with when embedding fails; None if there is no fallback.
 
     """
@@ -84,6 +90,7 @@ class Prepared:
     ask: Callable[[str, int], int] | None = None
     max_docs: int | None = None
     is_citing: bool = False
+    prompt: Prompt | None = None
     plan: Any = None
     steps: tuple[Prepared, ...] = ()
     stand_in: Prepared | None = None
@@ -116,11 +123,18 @@ class Prepared:
             max_docs=max_docs if policy == GATE else None,
             is_citing=policy == CITE,
             plan=plan,
-            steps=self._steps() if self.units == "sentence" else (),
+            steps=self._steps(),
             stand_in=self._stand_in(),
         )
 
-    def _steps(self) -> tuple[Prepared, Prepared, Prepared, Prepared]:
+    def _steps(self) -> tuple[Prepared, ...]:
+        if self.prompt is not None:
+            plain = replace(self, prompt=None, ranking=self.ranking._replace(fallback=None))
+            # What is written around a chunk takes room as its citation would.
+            cited = replace(plain, policy=(CITE, 0)).with_plan()
+            return cited, replace(plain, counter=get_counter("chars_div4")).with_plan()
+        if self.units == "chunk":
+            return ()
         ranking = self.ranking._replace(fallback=None)  # the whole falls back, never a step
         chunks = replace(self, units="chunk", dedupe=REPEATS, ranking=ranking)
         ranks = replace(
@@ -159,13 +173,15 @@ def prepared(packer: Any) -> Prepared:
 
     """
     max_chunks = packer.max_chunks
+    prompt = packer.template if isinstance(packer.template, Prompt) else None
     found = Prepared(
         counter=get_counter(packer.counter),
         ranking=ranked(packer.ranking),
         overflow=OVERFLOWS.index(_validate.choice("overflow", packer.overflow, OVERFLOWS)),
         selection=SELECTIONS.index(_validate.choice("selection", packer.selection, SELECTIONS)),
         order=ORDERS.index(_validate.choice("order", packer.order, ORDERS)),
-        template=template_of("template", packer.template),
+        template=_PLAIN if prompt else template_of("template", packer.template, _TEMPLATES),
+        prompt=prompt,
         notice=notice_of("notice", packer.notice),
         min_score=None if packer.min_score is None else _min_score(packer.min_score),
         max_chunks=None if max_chunks is None else _validate.tokens("max_chunks", max_chunks),
@@ -183,6 +199,10 @@ def prepared(packer: Any) -> Prepared:
             raise InvalidArgumentError(
                 "min_score must be a number or None in a context_gate, not 'auto'"
             )
+    if prompt is not None:
+        _check_prompt(packer, found)
+    elif callable(found.template.format):
+        _check_written(packer, found.policy[0])
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {found.units!r}")
@@ -193,6 +213,52 @@ def prepared(packer: Any) -> Prepared:
                 f"units must be 'chunk' under selection={packer.selection!r}"
             )
     return found.with_plan()
+
+
+def _check_written(packer: Any, policy: int) -> None:
+    """Refuse the options under which no function can write the chunks."""
+    if packer.overflow not in ("skip", "stop"):
+        raise InvalidArgumentError(
+            f"overflow must be 'skip' or 'stop' where template is a function, which cannot write "
+            f"part of a chunk, not {packer.overflow!r}: a format string can"
+        )
+    if packer.units != "chunk":
+        raise InvalidArgumentError(
+            f"units must be 'chunk' where template is a function, which cannot write part of a "
+            f"chunk, not {packer.units!r}: a format string can"
+        )
+    if policy == SUM_OF_PARTS:
+        raise InvalidArgumentError(
+            "template must be a name or a format string in a context_router, which does not count "
+            "what stands around a text, not a function"
+        )
+
+
+def _check_prompt(packer: Any, found: Prepared) -> None:
+    """Refuse the options that mean nothing for a final text that a function makes."""
+    if found.policy[0] != NO_POLICY:
+        raise InvalidArgumentError(
+            "template must be a name or a Template in this preset, not a Prompt: Packer takes one"
+        )
+    if found.notice is not None:
+        raise InvalidArgumentError(
+            "notice must be None where template is a Prompt: its function may write one"
+        )
+    for name, allowed in _PROMPT_TAKES.items():
+        if getattr(packer, name) not in allowed:
+            listed = " or ".join(map(repr, allowed))
+            raise InvalidArgumentError(
+                f"{name} must be {listed} where template is a Prompt, not "
+                f"{getattr(packer, name)!r}: with any other template it may be that"
+            )
+
+
+_PROMPT_TAKES: dict[str, tuple[str, ...]] = {
+    "overflow": ("skip", "stop"),
+    "units": ("chunk",),
+    "order": ("rank", "input", "document", "edges"),
+}
+"""The options that a prompt restricts: its function gets whole chunks, and no previous ones."""
 
 
 def _min_score(value: object) -> MinScore:

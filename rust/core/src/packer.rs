@@ -29,6 +29,9 @@ mod sentences;
 const SENTENCES: &str =
     "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
 
+const WRITTEN: &str = "template must not be a function where chunks are cut, where sentences are \
+                       packed, and in context_router: use Template::format or Overflow::Skip";
+
 const AUTO: &str = "min_score must be a number, not MinScore::Auto, under rankings other than \
                     Lexical and Bm25, and in context_gate";
 
@@ -460,6 +463,14 @@ impl Packer {
         {
             return Err(Error::shape(SENTENCES.into()));
         }
+        let is_written = self.plan.template.writer().is_some();
+        if is_written
+            && (self.plan.overflow.cut().is_some()
+                || self.units == Units::Sentence
+                || self.plan.policy == Policy::SumOfParts)
+        {
+            return Err(Error::shape(WRITTEN.into()));
+        }
         self.plan.ranking.check()
     }
 
@@ -507,6 +518,7 @@ impl Packer {
             is_citing: plan.is_cited(),
             is_lazy: matches!(plan.counting, Counting::Exact(..)),
             is_near: plan.dedupe == Dedupe::Near,
+            is_written: plan.template.writer().is_some(),
         }
     }
 

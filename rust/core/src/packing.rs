@@ -40,7 +40,8 @@ pub struct KeptChunk {
 }
 
 impl KeptChunk {
-    /// Returns its text as packed: cut where it was cut, before any escaping.
+    /// Returns its text as packed: cut where it was cut, before any escaping,
+    /// and as [`Template::by`](crate::Template::by) writes it.
     ///
     /// # Examples
     ///
@@ -125,12 +126,14 @@ pub(crate) struct Maker {
     pub(crate) is_lazy: bool,
     /// Whether near duplicates are dropped.
     pub(crate) is_near: bool,
+    /// Whether the caller's function writes the chunks.
+    pub(crate) is_written: bool,
 }
 
 impl Maker {
     /// Returns whether `needed_tokens` may be less than the chunk needs.
     fn is_needed_a_bound(&self) -> bool {
-        self.is_citing || self.is_lazy
+        self.is_citing || self.is_lazy || self.is_written
     }
 }
 
@@ -243,6 +246,7 @@ pub(crate) fn packing<D: Document>(
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
     let text = String::from_utf8(text).expect("whole strings make a string");
     let template = call.template();
+    let is_written = template.writer().is_some();
     let mut at = template.header.len();
     let mut texts = String::with_capacity(text.len());
     let spans = outcome.parts().map(|part| {
@@ -251,7 +255,7 @@ pub(crate) fn packing<D: Document>(
         let end = start + part.changed.map_or(whole.len(), <[u8]>::len);
         at = end + part.back.len() + template.separator.len();
         let from = texts.len();
-        if part.was_cut {
+        if part.was_cut || is_written {
             texts += &escape::unescaped(&template.style, &text[start..end]);
         } else {
             texts += whole;

@@ -46,6 +46,11 @@ impl<D: Document> Host for Caller<'_, D> {
         })
     }
 
+    fn write(&mut self, index: usize) -> Result<Vec<u8>, Self::Error> {
+        let writer = self.packer.plan.template.writer().expect("its plan has a function");
+        Ok(writer.write(self.place(index), &self.chunks[index]).into_bytes())
+    }
+
     fn cite(&mut self, index: usize) -> Result<u64, Self::Error> {
         Ok(self.packer.count(&envelope(&self.chunks[index])) as u64)
     }

@@ -133,6 +133,9 @@ impl Packing {
                 Some(least) => format!("its score is below {least:.2}, the automatic min_score"),
                 None => "its score is below min_score".into(),
             },
+            Reason::Empty if maker.is_written => {
+                "its text is empty, or what the template writes for it".into()
+            }
             Reason::Empty => "its text is empty".into(),
             Reason::Cap if maker.max_docs.is_some() => {
                 let documents = counted(maker.max_docs.unwrap_or_default(), "document");
