@@ -13,10 +13,9 @@ from budgeteer._pack.call import Call, begun, in_thread
 from budgeteer._pack.options import Dedupe, MinScore, Order, Overflow, Selection, Style, Units
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
-from budgeteer._pack.prompt import Prompt, Prompted
 from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, raising
 from budgeteer._pack.state import Indexed
-from budgeteer._pack.template import Template
+from budgeteer._pack.template import Prompt, Template
 from budgeteer._public import public
 from budgeteer._pydantic import options_schema
 from budgeteer._rank.rankings import Ranking
@@ -387,6 +386,8 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
     extracts: dict[int, tuple[int, int]] = {}
     own = None
     if call.prepared.prompt is not None:
+        from budgeteer._pack.prompt import Prompted  # which few packers need
+
         packed = Prompted(call, budget).pack()
         own = getattr(packed, "own", None)
     elif call.prepared.steps:

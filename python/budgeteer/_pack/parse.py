@@ -76,7 +76,7 @@ def parse_context(text: str, template: Style | Template = "tagged") -> list[Chun
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, the template promises no boundaries
-            (``"plain"``, format strings and functions), or the text was not made with the template.
+            (``"plain"``, format strings, functions), or the text was not made with the template.
 
     Examples:
         >>> from budgeteer import pack

@@ -32,8 +32,7 @@ from budgeteer._pack.options import (
     MinScore,
     Units,
 )
-from budgeteer._pack.prompt import Prompt
-from budgeteer._pack.template import Template, notice_of, template_of
+from budgeteer._pack.template import Prompt, Template, notice_of, template_of
 from budgeteer._rank.rankings import Ranked, ranked
 from budgeteer.errors import InvalidArgumentError
 

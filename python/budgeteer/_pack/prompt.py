@@ -9,7 +9,6 @@ So this module keeps nothing that it has not counted.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,6 @@ from budgeteer import _validate
 from budgeteer._chunk.chunk import tagger
 from budgeteer._codes import ASSEMBLED
 from budgeteer._pack.template import answer_of
-from budgeteer._public import public
-from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from budgeteer._pack.call import Call
@@ -37,58 +34,6 @@ SECANTS = 4
 _MOST = _validate.MAX_TOKENS
 _INDEX = 4
 """The bytes of the index of a kept chunk."""
-
-
-@public("budgeteer")
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    r"""
-    A function that makes the final text of the kept chunks, with all that stands around them.
-
-    Given to `Packer` as ``template``. The function gets a list of the kept chunks, the caller's
-    own objects in the order of ``order``, and returns the whole text: instructions, question,
-    chunks. ``packing.text`` is exactly what it returned for the kept chunks, and its count is
-    within the budget.
-
-    It is called for the empty list first, and at most once for each set of chunks; at most nine
-    times in a call. If what it returns for the empty list is over the budget, nothing is kept, and
-    the text is empty. It should return the same for the same chunks. Its exceptions pass.
-
-    Of a kept chunk, ``text`` and ``token_count`` are of its own text. ``span`` is None unless the
-    final text has that text exactly once. Of a chunk dropped for the budget, the figures are those
-    of its own text in the room that was left for such texts. There is no notice, and chunks are
-    not cut: ``overflow`` is ``"skip"`` or ``"stop"``, ``units`` is ``"chunk"``, ``order`` is any
-    but ``"sticky"``. The presets `agentic_rag`, `context_router` and `context_gate` take none.
-
-    Args:
-        render: A function from the list of kept chunks to the final text.
-
-    Raises:
-        InvalidArgumentError: *render* cannot be called.
-
-    Examples:
-        >>> from budgeteer import pack
-        >>> def render(chunks):
-        ...     listed = "\n".join(f"{n}. {chunk}" for n, chunk in enumerate(chunks, 1))
-        ...     return f"Answer from:\n{listed}\nQuestion: What is tea?"
-        >>> packing = pack("tea", ["Rye bread.", "Green tea."], 16, template=Prompt(render))
-        >>> print(packing.text)
-        Answer from:
-        1. Green tea.
-        Question: What is tea?
-        >>> packing.total_tokens
-        15
-
-    """
-
-    render: Callable[[list[Any]], str]
-
-    def __post_init__(self) -> None:
-        if not callable(self.render):
-            raise InvalidArgumentError(
-                f"render must be a function from a list of chunks to a str, "
-                f"not {_validate.type_name(self.render)}"
-            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,37 +86,39 @@ class Template:
         for name in ("header", "footer"):
             object.__setattr__(self, name, plain_text(name, getattr(self, name)))
         style, layout = WRITTEN, ""
-        if not callable(self.format):
-            layout = plain_text("format", self.format, "a str or a function from a chunk to a str")
-            object.__setattr__(self, "format", layout)
-            style = STYLES.index(layout) if layout in STYLES else FORMAT
+        if isinstance(self.format, str) or not callable(self.format):
+            name = plain_text("format", self.format, "a str or a function from a chunk to a str")
+            object.__setattr__(self, "format", name)
+            style, layout = (STYLES.index(name), "") if name in STYLES else (FORMAT, name)
         object.__setattr__(self, "_style", style)
         if self.separator is not None:
             object.__setattr__(self, "separator", plain_text("separator", self.separator))
         separator = "\n\n" if self.separator is None else self.separator
-        written = layout if style == FORMAT else ""
-        fixed = (style, written, separator, self.header, self.footer)
+        fixed = (style, layout, separator, self.header, self.footer)
         object.__setattr__(self, "_fixed", fixed)
+        self._check_nonce()
+        if style == FORMAT:
+            self._check_layout(layout)
+        elif style != WRITTEN and self.separator is not None:
+            raise InvalidArgumentError(
+                f"separator must be left out with format={self.format!r}; only a format string "
+                f"or a function has a choice"
+            )
+
+    def _check_nonce(self) -> None:
         if isinstance(self.nonce, str):
             object.__setattr__(self, "nonce", plain_text("nonce", self.nonce))
         elif not isinstance(self.nonce, bool):
             raise InvalidArgumentError(
                 f"nonce must be True, False or a str, not {_validate.type_name(self.nonce)}"
             )
-        if style == WRITTEN:
-            if self.nonce is not False:
-                raise InvalidArgumentError(
-                    "nonce must be False where format is a function: only a format string has one"
-                )
-            return
-        if style != FORMAT:
-            for name in ("separator", "nonce"):
-                if getattr(self, name) not in (None, False):
-                    raise InvalidArgumentError(
-                        f"{name} must be left out with format={layout!r}; only a format "
-                        f"string has a choice"
-                    )
-            return
+        if self._style != FORMAT and self.nonce is not False:
+            shown = "a function" if self._style == WRITTEN else repr(self.format)
+            raise InvalidArgumentError(
+                f"nonce must be left out with format={shown}; only a format string has a choice"
+            )
+
+    def _check_layout(self, layout: str) -> None:
         names = field_names("format", layout, FIELDS)
         if names.count("text") != 1:
             hint = "" if names else _validate.did_you_mean(layout, STYLES)
@@ -167,6 +169,58 @@ class Template:
             data = part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "little") + data)
         return digest.hexdigest()
+
+
+@public("budgeteer")
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    r"""
+    A function that makes the final text of the kept chunks, with all that stands around them.
+
+    Given to `Packer` as ``template``. The function gets a list of the kept chunks, the caller's
+    own objects in the order of ``order``, and returns the whole text: instructions, question,
+    chunks. ``packing.text`` is exactly what it returned for the kept chunks, and its count is
+    within the budget.
+
+    It is called for the empty list first, and at most once for each set of chunks; at most nine
+    times in a call. If what it returns for the empty list is over the budget, nothing is kept, and
+    the text is empty. It should return the same for the same chunks. Its exceptions pass.
+
+    Of a kept chunk, ``text`` and ``token_count`` are of its own text. ``span`` is None unless the
+    final text has that text exactly once. Of a chunk dropped for the budget, the figures are those
+    of its own text in the room that was left for such texts. There is no notice, and chunks are
+    not cut: ``overflow`` is ``"skip"`` or ``"stop"``, ``units`` is ``"chunk"``, ``order`` is any
+    but ``"sticky"``. The presets `agentic_rag`, `context_router` and `context_gate` take none.
+
+    Args:
+        render: A function from the list of kept chunks to the final text.
+
+    Raises:
+        InvalidArgumentError: *render* cannot be called.
+
+    Examples:
+        >>> from budgeteer import pack
+        >>> def render(chunks):
+        ...     listed = "\n".join(f"{n}. {chunk}" for n, chunk in enumerate(chunks, 1))
+        ...     return f"Answer from:\n{listed}\nQuestion: What is tea?"
+        >>> packing = pack("tea", ["Rye bread.", "Green tea."], 16, template=Prompt(render))
+        >>> print(packing.text)
+        Answer from:
+        1. Green tea.
+        Question: What is tea?
+        >>> packing.total_tokens
+        15
+
+    """
+
+    render: Callable[[list[Any]], str]
+
+    def __post_init__(self) -> None:
+        if not callable(self.render):
+            raise InvalidArgumentError(
+                f"render must be a function from a list of chunks to a str, "
+                f"not {_validate.type_name(self.render)}"
+            )
 
 
 def answer_of(function: Callable[[Any], str], argument: Any, name: str, where: str) -> str:

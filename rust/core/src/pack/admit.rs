@@ -45,9 +45,8 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             let chunk = if is_written {
                 match self.write(meter, index)? {
                     Offered::Frame(frame) => meter.measure_written(self, index, frame)?,
-                    Offered::Dropped => continue,
                     Offered::NoRoom if self.drop_over(meter, order, place, (1, 0)) => break,
-                    Offered::NoRoom => continue,
+                    Offered::NoRoom | Offered::Dropped => continue,
                 }
             } else {
                 meter.measure(self, order, place)?
