@@ -99,7 +99,7 @@ fn with_options(packer: Packer, options: &Value) -> Packer {
 fn in_characters(packing: &Packing) -> Value {
     let mut json = serde_json::to_string(packing).unwrap().parse::<Value>().unwrap();
     for (row, kept) in json["kept"].as_array_mut().unwrap().iter_mut().zip(&packing.kept) {
-        let span = kept.span.clone().unwrap();
+        let span = kept.span.clone().expect("it is there");
         assert_eq!(json!([span.start, span.end]), row["span"]);
         let chars = |end: usize| packing.text[..end].chars().count();
         row["span"] = json!([chars(span.start), chars(span.end)]);
@@ -194,7 +194,7 @@ proptest! {
         }
         let packing = packer.pack("a", &chunks).unwrap();
         for kept in &packing.kept {
-            prop_assert_eq!(&packing.text[kept.span.clone().unwrap()], kept.text());
+            prop_assert_eq!(&packing.text[kept.span.clone().expect("it is there")], kept.text());
         }
     }
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use budgeteer::presets::{agentic_rag, context_gate, context_router};
 use budgeteer::{
-    Chunk, Corpus, Dedupe, Document, Encoding, ErrorKind, Estimate, Order, Overflow, Packer,
-    Packing, Template, TokenCounter, Units,
+    Chunk, Corpus, Dedupe, Document, Encoding, ErrorKind, Estimate, KeptChunk, Order, Overflow,
+    Packer, Packing, Template, TokenCounter, Units,
 };
 use cases::{cases, list, number};
 use proptest::prelude::*;
@@ -158,9 +158,9 @@ fn refusals() {
                 "template" => packer.template(Template::by(|_, chunk| chunk.text().into())),
                 _ => packer.template(Template::plain()).prompt(|_| String::new()),
             };
-            let packed = packer.pack("tea", &["tea"]);
-            assert_eq!(is_refused.as_bool().unwrap(), packed.is_err(), "{kind} {name}");
-            if let Err(error) = packed {
+            let result = packer.pack("tea", &["tea"]);
+            assert_eq!(is_refused.as_bool().unwrap(), result.is_err(), "{kind} {name}");
+            if let Err(error) = result {
                 assert_eq!(ErrorKind::InvalidArgument, error.kind());
             }
         }
@@ -221,7 +221,7 @@ proptest! {
         let packing = packer.pack("a b", &texts).unwrap();
         prop_assert_eq!(counted(&packing.text, kind), packing.total_tokens);
         prop_assert!(packing.total_tokens <= budget);
-        let kept: Vec<_> = packing.kept.iter().map(|kept| kept.text()).collect();
+        let kept: Vec<_> = packing.kept.iter().map(KeptChunk::text).collect();
         if !kept.is_empty() {
             prop_assert_eq!(format!("H\n{}", kept.join(separator)), &*packing.text);
         }

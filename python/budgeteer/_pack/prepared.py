@@ -18,6 +18,7 @@ from budgeteer._codes import (
     NO_POLICY,
     REPEATS,
     SKIP,
+    STICKY,
     SUM_OF_PARTS,
 )
 from budgeteer._count.counter import TokenCounter
@@ -198,10 +199,8 @@ def prepared(packer: Any) -> Prepared:
             raise InvalidArgumentError(
                 "min_score must be a number or None in a context_gate, not 'auto'"
             )
-    if prompt is not None:
-        _check_prompt(packer, found)
-    elif callable(found.template.format):
-        _check_written(packer, found.policy[0])
+    if prompt is not None or callable(found.template.format):
+        _check_function(packer, found)
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {found.units!r}")
@@ -214,50 +213,36 @@ def prepared(packer: Any) -> Prepared:
     return found.with_plan()
 
 
-def _check_written(packer: Any, policy: int) -> None:
-    """Refuse the options under which no function can write the chunks."""
-    if packer.overflow not in ("skip", "stop"):
-        raise InvalidArgumentError(
-            f"overflow must be 'skip' or 'stop' where template is a function, which cannot write "
-            f"part of a chunk, not {packer.overflow!r}: a format string can"
-        )
-    if packer.units != "chunk":
-        raise InvalidArgumentError(
-            f"units must be 'chunk' where template is a function, which cannot write part of a "
-            f"chunk, not {packer.units!r}: a format string can"
-        )
-    if policy == SUM_OF_PARTS:
-        raise InvalidArgumentError(
-            "template must be a name or a format string in a context_router, which does not count "
-            "what stands around a text, not a function"
-        )
+_FUNCTION_TAKES: dict[str, tuple[str, ...]] = {"overflow": ("skip", "stop"), "units": ("chunk",)}
+"""The options that a template restricts that is a function: it writes whole chunks."""
 
 
-def _check_prompt(packer: Any, found: Prepared) -> None:
-    """Refuse the options that mean nothing for a final text that a function makes."""
-    if found.policy[0] != NO_POLICY:
+def _check_function(packer: Any, found: Prepared) -> None:
+    """Refuse the options under which no function can write the chunks, or the whole text."""
+    is_prompt = found.prompt is not None
+    shown = "a Prompt" if is_prompt else "a function"
+    for name, allowed in _FUNCTION_TAKES.items():
+        if getattr(packer, name) not in allowed:
+            raise InvalidArgumentError(
+                f"{name} must be {' or '.join(map(repr, allowed))} where template is {shown}, "
+                f"which cannot write part of a chunk, not {getattr(packer, name)!r}: a format "
+                f"string can"
+            )
+    policy = found.policy[0]
+    if policy == SUM_OF_PARTS or (is_prompt and policy != NO_POLICY):
         raise InvalidArgumentError(
-            "template must be a name or a Template in this preset, not a Prompt: Packer takes one"
+            f"template must be a name or a format string in this preset, whose figures are of "
+            f"the texts alone, not {shown}: a Packer takes it"
         )
-    if found.notice is not None:
+    if is_prompt and found.notice is not None:
         raise InvalidArgumentError(
             "notice must be None where template is a Prompt: its function may write one"
         )
-    for name, allowed in _PROMPT_TAKES.items():
-        if getattr(packer, name) not in allowed:
-            listed = " or ".join(map(repr, allowed))
-            raise InvalidArgumentError(
-                f"{name} must be {listed} where template is a Prompt, not "
-                f"{getattr(packer, name)!r}: with any other template it may be that"
-            )
-
-
-_PROMPT_TAKES: dict[str, tuple[str, ...]] = {
-    "overflow": ("skip", "stop"),
-    "units": ("chunk",),
-    "order": ("rank", "input", "document", "edges"),
-}
-"""The options that a prompt restricts: its function gets whole chunks, and no previous ones."""
+    if is_prompt and found.order == STICKY:
+        raise InvalidArgumentError(
+            "order must not be 'sticky' where template is a Prompt, of which no beginning can be "
+            "kept: a Template of a function can"
+        )
 
 
 def _min_score(value: object) -> MinScore:

@@ -369,15 +369,15 @@ BAD = [
     (lambda: Prompt("{text}"), "render must be a function from a list of chunks to a str, not"),
     (lambda: Packer(9, template=3), "template must be one of .* or a Template or a Prompt, not"),
     (lambda: _prompt(notice=True), "notice must be None where template is a Prompt"),
-    (lambda: _prompt(order="sticky"), "order must be .* where template is a Prompt, not 'sticky'"),
+    (lambda: _prompt(order="sticky"), "order must not be 'sticky' where template is a Prompt"),
     (lambda: _prompt(units="sentence"), "units must be 'chunk' where template is a Prompt"),
     (
         lambda: _prompt(overflow="truncate_middle"),
-        "overflow must be 'skip' or 'stop' where template is a Prompt, not 'truncate_middle'",
+        "overflow must be 'skip' or 'stop' where template is a Prompt, .* not 'truncate_middle'",
     ),
     (
         lambda: type(presets.agentic_rag())(9, template=Prompt(_listed)),
-        "template must be a name or a Template in this preset, not a Prompt",
+        "template must be a name or a format string in this preset, .* not a Prompt",
     ),
     (lambda: parse_context("", Prompt(_listed)), "template must be one of .* or a Template, not"),
     (

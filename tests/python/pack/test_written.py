@@ -346,7 +346,7 @@ BAD = [
     ),
     (
         lambda: replace(presets.context_router(9), template=Template(_shout)),
-        "template must be a name or a format string in a context_router, .* not a function",
+        "template must be a name or a format string in this preset, .* not a function",
     ),
     (lambda: parse_context("TEA", Template(_shout)), "template must be one of .* nor a function"),
 ]
