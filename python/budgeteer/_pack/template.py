@@ -209,7 +209,7 @@ class Prompt:
         1. Green tea.
         Question: What is tea?
         >>> packing.total_tokens
-        15
+        14
 
     """
 
