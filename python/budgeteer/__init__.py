@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from budgeteer._pack.packer import Packer, pack
     from budgeteer._pack.packing import Packing
     from budgeteer._pack.parse import parse_context
-    from budgeteer._pack.template import Template
+    from budgeteer._pack.template import Prompt, Template
     from budgeteer._request.fit import fit_request
     from budgeteer._request.result import (
         FittedRequest,
@@ -57,7 +57,7 @@ _HOMES = {
     "_pack.packer": ("Packer", "pack"),
     "_pack.packing": ("Packing",),
     "_pack.parse": ("parse_context",),
-    "_pack.template": ("Template",),
+    "_pack.template": ("Prompt", "Template"),
     "_request.fit": ("fit_request",),
     "_request.result": ("FittedRequest", "RequestChange", "RequestReport", "SectionTokens"),
     "errors": (
@@ -89,6 +89,7 @@ __all__ = [
     "Layout",
     "Packer",
     "Packing",
+    "Prompt",
     "RequestChange",
     "RequestReport",
     "Section",

@@ -40,7 +40,7 @@ NO_POLICY, SUM_OF_PARTS, CITE, GATE = range(4)
 BY_RANK, BY_INPUT, BY_DOCUMENT, BY_EDGES, STICKY = range(5)
 """Orders of the text."""
 
-PLAIN, TAGGED, MARKDOWN, XML, JSON, FORMAT = range(6)
+PLAIN, TAGGED, MARKDOWN, XML, JSON, FORMAT, WRITTEN = range(7)
 """Templates."""
 
 DEFAULT_KIND = "document"

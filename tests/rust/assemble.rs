@@ -90,7 +90,8 @@ fn assert_holds(packing: &Packing, counter: &impl TokenCounter) {
     }
     assert_eq!(counter.count(&packing.text), packing.total_tokens);
     assert!(packing.total_tokens <= packing.budget_tokens);
-    let behind = &packing.text[packing.kept[packing.kept.len() - 1].span.end..];
+    let behind = &packing.text
+        [packing.kept[packing.kept.len() - 1].span.clone().expect("it is there").end..];
     let notice = format!("Left out: {}", packing.dropped.len());
     assert_eq!(behind.contains("Left out: "), behind.contains(&notice));
     assert!(!packing.dropped.is_empty() || !behind.contains(&notice));
@@ -140,7 +141,7 @@ proptest! {
         let kept = |packing: &Packing| packing.kept.iter().map(|kept| kept.index).collect();
         let (old, new): (Vec<usize>, Vec<usize>) = (kept(&before), kept(&after));
         let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-        let end = before.kept[..same].last().map_or(0, |kept| kept.span.end);
+        let end = before.kept[..same].last().map_or(0, |kept| kept.span.clone().expect("it is there").end);
         prop_assert_eq!(&before.text[..end], &after.text[..end]);
         if let Some(gone) = old.get(same) {
             prop_assert!(!new.contains(gone));

@@ -43,7 +43,7 @@ fn assert_complete(packing: &Packing, texts: &[String], counts_words: bool) {
     all.sort_unstable();
     assert!(all.into_iter().eq(0..texts.len()));
     for kept in &packing.kept {
-        let shown = &packing.text[kept.span.clone()];
+        let shown = &packing.text[kept.span.clone().expect("it is there")];
         if kept.was_cut {
             assert!(shown.contains("[..."));
             let most = texts[kept.index].chars().count();

@@ -214,7 +214,7 @@ fn check(
             estimate_citation_tokens(&chunks[kept.index..=kept.index], counter),
             kept.citation_tokens
         );
-        assert_eq!(chunks[kept.index].text, packing.text[citation.span]);
+        assert_eq!(chunks[kept.index].text, packing.text[citation.span.expect("it is there")]);
         assert_eq!(chunks[kept.index].source, citation.source);
     }
     let footer = sources_footer(packer, &packing, chunks);

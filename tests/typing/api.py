@@ -68,7 +68,7 @@ kept: KeptChunk[str] = packing.kept[0]
 chunk: str = kept.chunk
 reason: str = packing.dropped[0].reason
 is_over: bool = packing.dropped[0].reason == "budget"
-span: tuple[int, int] = kept.span
+span: tuple[int, int] | None = kept.span
 
 in_order: list[Packing[object]] = [*Packer(9).pack_batch([("q", ["a"])], workers=2)]
 for row in Packer(9).pack_batch([{"query": "q", "chunks": ["a"]}], on_error="yield"):

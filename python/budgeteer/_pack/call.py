@@ -24,7 +24,7 @@ T = TypeVar("T")
 _QUICK = 1_500_000
 """The characters that are read and ranked in about a millisecond."""
 _SLOWER = 1_000
-"""How much longer a counter of the caller's may take for them, or the choice of sentences."""
+"""How much longer a function of the caller's may take for them, or the choice of sentences."""
 _COUNTED = 8
 """How much longer an encoding counts a character than it is read."""
 _LISTED, _INDEXED = 300, 30
@@ -120,7 +120,8 @@ class Call:
     def is_quick(self, budget: int) -> bool:
         """Return whether packing takes about a millisecond at most."""
         prepared, count = self.prepared, len(self.items)
-        most = _QUICK if prepared.ask is None and not prepared.steps else _QUICK // _SLOWER
+        is_slow = prepared.ask is not None or prepared.steps or callable(prepared.template.format)
+        most = _QUICK // _SLOWER if is_slow else _QUICK
         if self.state is not None:
             return count * _INDEXED + 4 * budget * _COUNTED <= most
         if count * _LISTED > most:
@@ -167,6 +168,7 @@ class Call:
             template=self.template(),
             ask=prepared.ask,
             tag=tagger(items),
+            write=prepared.template._writer(items),
             cite=cite,
             gate=gate,
             releases=self.releases,
@@ -220,6 +222,11 @@ def _links(previous: object, order: int) -> tuple[str, ...]:
     if order != STICKY:
         raise InvalidArgumentError(
             f"previous must be None under order={ORDERS[order]!r}: it is for order='sticky'"
+        )
+    if previous._own is not None:
+        raise InvalidArgumentError(
+            "previous must be a packing of this template, not of a Prompt, which has no order to "
+            "keep: pack without previous"
         )
     return previous._links()
 

@@ -38,7 +38,7 @@ class Citation:
         source: Its label; empty if the chunk has none.
         id: Its identifier; None if the chunk has none.
         span: Where it stands in ``Packing.text``: from its first code point to the one after its
-            last.
+            last. None as for `KeptChunk`.
 
     Examples:
         >>> from budgeteer import Chunk, pack
@@ -50,7 +50,7 @@ class Citation:
     index: int
     source: str
     id: str | None
-    span: tuple[int, int]
+    span: tuple[int, int] | None
 
 
 def estimate_citation_tokens(

@@ -58,12 +58,13 @@ class KeptChunk(_Outcome[T]):
     Attributes:
         chunk: The caller's object.
         index: Its place in the input, from 0.
-        text: Its text as packed: cut if it was cut, before any escaping, without its frame.
+        text: Its text as packed: cut if it was cut, before any escaping, without its frame. Under
+            a `Template` of a function, what that returned.
         score: Its relevance. None under ``ranking="score"`` if the chunk has none.
         token_count: Tokens of `text` alone, without its frame.
         citation_tokens: Tokens set aside for citing it, 0 as a rule: see ``presets.agentic_rag``.
         span: Where its text, as escaped, stands in ``Packing.text``: from its first code point to
-            the one after its last.
+            the one after its last. None under a `Prompt`, unless its text stands there once.
         was_cut: Whether part of its text was left out.
 
     Examples:
@@ -81,7 +82,7 @@ class KeptChunk(_Outcome[T]):
     score: float | None
     token_count: int
     citation_tokens: int
-    span: tuple[int, int]
+    span: tuple[int, int] | None
     was_cut: bool
 
 
@@ -101,7 +102,9 @@ class DroppedChunk(_Outcome[T]):
             encoding this is a lower bound, usually `available_tokens` + 1, as counting stops once
             the budget is exceeded. It is also a lower bound if chunks are cited, as the citation
             of a text that does not fit is not counted. 0 for chunks after the one at which
-            ``overflow="stop"`` stopped, and for any other reason.
+            ``overflow="stop"`` stopped, and for any other reason. Under a `Template` of a function
+            it is 1 if no token was left, as the chunk was not written then. Under a `Prompt` both
+            are of the chunk's own text, in the room left for such texts.
         available_tokens: For reason ``"budget"``, the tokens that were left when it was
             considered. 0 for any other reason.
         duplicate_of: For reason ``"duplicate"``, the index of the kept chunk with the same, or

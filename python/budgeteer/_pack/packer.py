@@ -15,7 +15,7 @@ from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
 from budgeteer._pack.requests import MAX_WORKERS, ON_ERROR, OnError, answers, raising
 from budgeteer._pack.state import Indexed
-from budgeteer._pack.template import Template
+from budgeteer._pack.template import Prompt, Template
 from budgeteer._public import public
 from budgeteer._pydantic import options_schema
 from budgeteer._rank.rankings import Ranking
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         selection: Selection
         units: Units
         order: Order
-        template: Style | Template
+        template: Style | Template | Prompt
         notice: str | bool | None
 
 
@@ -86,7 +86,8 @@ class Packer:
             order of the previous packing: see `pack`.
         template: ``"plain"`` joins texts by a blank line. ``"tagged"`` writes ``[kind:id] ``
             before each, ``"markdown"`` a heading, ``"xml"`` elements, ``"json"`` a list of
-            objects. Or a `Template`.
+            objects. Or a `Template`, which may be a function that writes each chunk; or a
+            `Prompt`, a function that makes the whole text.
         notice: A last line, inside the budget, that counts the chunks left out. True gives
             ``Chunks left out: 3.``; a text of your own may contain ``{count}``. It never takes the
             room of the best chunk. None writes none.
@@ -113,7 +114,7 @@ class Packer:
     selection: Selection = "rank"
     units: Units = "chunk"
     order: Order = "rank"
-    template: Style | Template = "plain"
+    template: Style | Template | Prompt = "plain"
     notice: str | bool | None = None
     _prepared: Prepared = field(init=False, repr=False, compare=False)
 
@@ -383,7 +384,13 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
     """
     budget = max(0, max_tokens - reserve_tokens)
     extracts: dict[int, tuple[int, int]] = {}
-    if call.prepared.steps:
+    own = None
+    if call.prepared.prompt is not None:
+        from budgeteer._pack.prompt import Prompted  # which few packers need
+
+        packed = Prompted(call, budget).pack()
+        own = getattr(packed, "own", None)
+    elif call.prepared.steps:
         from budgeteer._pack.sentences import Sentences  # which few packers need
 
         packed, extracts = Sentences(call, budget).pack()
@@ -399,6 +406,7 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
         reserve=max_tokens - budget,
         fallback=call.fallback,
         extracts=extracts,
+        own=own,
     )
     if call.previous is not None:
         packing._compare(call.previous)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
-from budgeteer._codes import FEEDBACK, FORMAT, HEADING, LINK, NEAR, PLAIN
+from budgeteer._codes import FEEDBACK, FORMAT, HEADING, LINK, NEAR, PLAIN, WRITTEN
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.outcome import DroppedChunk, KeptChunk
@@ -139,6 +139,7 @@ class Packing(Generic[T]):
         reserve: int,
         fallback: RankingName | None = None,
         extracts: dict[int, tuple[int, int]] | None = None,
+        own: tuple[str, ...] | None = None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
         self.text: str = packed.text
@@ -151,6 +152,7 @@ class Packing(Generic[T]):
         self._packed: Any = packed
         self._reserve_tokens = reserve
         self._extracts = extracts or {}
+        self._own = own
         self._stable = 0
 
     def _read(self) -> None:
@@ -161,8 +163,13 @@ class Packing(Generic[T]):
         self._max_chunks = prepared.max_chunks
         self._max_docs = prepared.max_docs
         self._is_citing = prepared.is_citing
-        self._is_needed_a_bound = prepared.counter._is_encoding or prepared.is_citing
         self._style = prepared.template._style
+        self._is_needed_a_bound = (
+            prepared.counter._is_encoding
+            or prepared.is_citing
+            or self._style == WRITTEN
+            or prepared.prompt is not None
+        )
         self._is_near = prepared.dedupe == NEAR
         self._kept = memoryview(packed.kept).cast("I")
         self._counts = memoryview(packed.token_counts).cast("q")
@@ -348,23 +355,32 @@ class Packing(Generic[T]):
 
     def _unescaped(self, text: str) -> str:
         """Return the text of a chunk from its escaped form."""
-        if self._style in (PLAIN, FORMAT):
+        if self._style in (PLAIN, FORMAT, WRITTEN):
             return text
         from budgeteer._pack.parse import unescape  # patterns, which take long to compile
 
         return unescape(self._style, text)
 
+    def _span(self, place: int) -> tuple[int, int] | None:
+        start, end = self._spans[2 * place], self._spans[2 * place + 1]
+        return None if start < 0 else (start, end)
+
+    def _kept_text(self, place: int) -> str:
+        if self._own is not None:  # a prompt may write anything
+            return self._own[place]
+        start, end = self._spans[2 * place], self._spans[2 * place + 1]
+        return self._unescaped(self.text[start:end])
+
     def _kept_chunk(self, place: int) -> KeptChunk[T]:
         index = self._kept[place]
-        start, end = self._spans[2 * place], self._spans[2 * place + 1]
         return KeptChunk(
             self._chunks[index],  # type: ignore[arg-type]
             index,
-            self._unescaped(self.text[start:end]),
+            self._kept_text(place),
             self._score(index),
             self._counts[place],
             self._citations[place],
-            (start, end),
+            self._span(place),
             place == self._cut or index in self._extracts,
         )
 
@@ -427,7 +443,10 @@ class Packing(Generic[T]):
         who = f"Chunk {index} ({'no score' if score is None else f'score {score:.2f}'}{how})"
         for place, kept in enumerate(self._kept):
             if kept == index:
-                start, end = self._spans[2 * place], self._spans[2 * place + 1]
+                span = self._span(place)
+                where = "at a place that only the prompt knows"
+                if span is not None:
+                    where = f"characters {span[0]} to {span[1]} of the text"
                 verb = "was cut to" if place == self._cut else "was kept with"
                 if index in self._extracts:
                     some, all_of_them = self._extracts[index]
@@ -437,7 +456,7 @@ class Packing(Generic[T]):
                 )
                 return (
                     f"{who} {verb} {_counted(self._counts[place])}{cited}, "
-                    f"characters {start} to {end} of the text.{self._why_scored(index)}"
+                    f"{where}.{self._why_scored(index)}"
                 )
         dropped = self._dropped_chunk(self._place(index))
         return f"{who} was dropped: {self._why(dropped)}"
@@ -479,7 +498,8 @@ class Packing(Generic[T]):
                 why = f"its score is below {self._least:.2f}, the automatic min_score"
             return why
         if dropped.reason == "empty":
-            return "its text is empty"
+            also = ", or what the template writes for it" if self._style == WRITTEN else ""
+            return f"its text is empty{also}"
         if dropped.reason == "cap":
             if self._max_docs is None:
                 why = f"max_chunks was reached with {_chunks(self._max_chunks or 0)} kept"
@@ -552,8 +572,7 @@ class Packing(Generic[T]):
         self._counter = None
         chunks: list[Any] = [None] * count
         for place, index in enumerate(self._kept):
-            text = self.text[self._spans[2 * place] : self._spans[2 * place + 1]]
-            chunks[index] = self._unescaped(text)
+            chunks[index] = self._kept_text(place)
         self._chunks = chunks
 
 

@@ -7,7 +7,17 @@ import re
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import Chunk
-from budgeteer._codes import DEFAULT_KIND, FORMAT, JSON, LINE_ENDS, MARKDOWN, PLAIN, TAGGED, XML
+from budgeteer._codes import (
+    DEFAULT_KIND,
+    FORMAT,
+    JSON,
+    LINE_ENDS,
+    MARKDOWN,
+    PLAIN,
+    TAGGED,
+    WRITTEN,
+    XML,
+)
 from budgeteer._pack.options import Style
 from budgeteer._pack.template import Template, template_of
 from budgeteer.errors import InvalidArgumentError
@@ -66,7 +76,7 @@ def parse_context(text: str, template: Style | Template = "tagged") -> list[Chun
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, the template promises no boundaries
-            (``"plain"`` and format strings), or the text was not made with the template.
+            (``"plain"``, format strings, functions), or the text was not made with the template.
 
     Examples:
         >>> from budgeteer import pack
@@ -82,10 +92,10 @@ def parse_context(text: str, template: Style | Template = "tagged") -> list[Chun
     text = _validate.text("text", text)
     template = template_of("template", template)
     style = template._style
-    if style in (PLAIN, FORMAT):
+    if style in (PLAIN, FORMAT, WRITTEN):
         raise InvalidArgumentError(
             "template must be one of 'tagged', 'markdown', 'xml' or 'json': neither 'plain' nor a "
-            "format string says where a chunk ends"
+            "format string nor a function says where a chunk ends"
         )
     if not text:
         return []

@@ -18,6 +18,8 @@ from budgeteer._codes import (
     NO_POLICY,
     REPEATS,
     SKIP,
+    STICKY,
+    SUM_OF_PARTS,
 )
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
@@ -31,11 +33,12 @@ from budgeteer._pack.options import (
     MinScore,
     Units,
 )
-from budgeteer._pack.template import Template, notice_of, template_of
+from budgeteer._pack.template import Prompt, Template, notice_of, template_of
 from budgeteer._rank.rankings import Ranked, ranked
 from budgeteer.errors import InvalidArgumentError
 
 _PLAIN = template_of("template", "plain")
+_TEMPLATES = "a Template or a Prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,11 @@ class Prepared:
         max_docs: The number of documents a gate considers; None if there is no gate.
         is_citing: Whether each chunk is cited.
         plan: The options as the backend takes them.
+        prompt: The function that makes the final text; None if the template does.
         steps: When sentences are packed, the options of its three steps: rank the chunks, test
-            whether sentences fit, and pack the chosen sentences with whole chunks after them.
+            whether sentences fit, and pack the chosen sentences with whole chunks after them. With
+            a prompt, those that set tokens aside for each chunk, and those that keep nothing
+            without a token.
         stand_in: The options to pack with when embedding fails; None if there is no fallback.
 
     """
@@ -84,6 +90,7 @@ class Prepared:
     ask: Callable[[str, int], int] | None = None
     max_docs: int | None = None
     is_citing: bool = False
+    prompt: Prompt | None = None
     plan: Any = None
     steps: tuple[Prepared, ...] = ()
     stand_in: Prepared | None = None
@@ -116,11 +123,18 @@ class Prepared:
             max_docs=max_docs if policy == GATE else None,
             is_citing=policy == CITE,
             plan=plan,
-            steps=self._steps() if self.units == "sentence" else (),
+            steps=self._steps(),
             stand_in=self._stand_in(),
         )
 
-    def _steps(self) -> tuple[Prepared, Prepared, Prepared, Prepared]:
+    def _steps(self) -> tuple[Prepared, ...]:
+        if self.prompt is not None:
+            plain = replace(self, prompt=None, ranking=self.ranking._replace(fallback=None))
+            # What is written around a chunk takes room as its citation would.
+            cited = replace(plain, policy=(CITE, 0)).with_plan()
+            return cited, replace(plain, counter=get_counter("chars_div4")).with_plan()
+        if self.units == "chunk":
+            return ()
         ranking = self.ranking._replace(fallback=None)  # the whole falls back, never a step
         chunks = replace(self, units="chunk", dedupe=REPEATS, ranking=ranking)
         ranks = replace(
@@ -159,13 +173,15 @@ def prepared(packer: Any) -> Prepared:
 
     """
     max_chunks = packer.max_chunks
+    prompt = packer.template if isinstance(packer.template, Prompt) else None
     found = Prepared(
         counter=get_counter(packer.counter),
         ranking=ranked(packer.ranking),
         overflow=OVERFLOWS.index(_validate.choice("overflow", packer.overflow, OVERFLOWS)),
         selection=SELECTIONS.index(_validate.choice("selection", packer.selection, SELECTIONS)),
         order=ORDERS.index(_validate.choice("order", packer.order, ORDERS)),
-        template=template_of("template", packer.template),
+        template=_PLAIN if prompt else template_of("template", packer.template, _TEMPLATES),
+        prompt=prompt,
         notice=notice_of("notice", packer.notice),
         min_score=None if packer.min_score is None else _min_score(packer.min_score),
         max_chunks=None if max_chunks is None else _validate.tokens("max_chunks", max_chunks),
@@ -183,6 +199,8 @@ def prepared(packer: Any) -> Prepared:
             raise InvalidArgumentError(
                 "min_score must be a number or None in a context_gate, not 'auto'"
             )
+    if prompt is not None or callable(found.template.format):
+        _check_function(packer, found)
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {found.units!r}")
@@ -193,6 +211,38 @@ def prepared(packer: Any) -> Prepared:
                 f"units must be 'chunk' under selection={packer.selection!r}"
             )
     return found.with_plan()
+
+
+_FUNCTION_TAKES: dict[str, tuple[str, ...]] = {"overflow": ("skip", "stop"), "units": ("chunk",)}
+"""The options that a template restricts that is a function: it writes whole chunks."""
+
+
+def _check_function(packer: Any, found: Prepared) -> None:
+    """Refuse the options under which no function can write the chunks, or the whole text."""
+    is_prompt = found.prompt is not None
+    shown = "a Prompt" if is_prompt else "a function"
+    for name, allowed in _FUNCTION_TAKES.items():
+        if getattr(packer, name) not in allowed:
+            raise InvalidArgumentError(
+                f"{name} must be {' or '.join(map(repr, allowed))} where template is {shown}, "
+                f"which cannot write part of a chunk, not {getattr(packer, name)!r}: a format "
+                f"string can"
+            )
+    policy = found.policy[0]
+    if policy == SUM_OF_PARTS or (is_prompt and policy != NO_POLICY):
+        raise InvalidArgumentError(
+            f"template must be a name or a format string in this preset, whose figures are of "
+            f"the texts alone, not {shown}: a Packer takes it"
+        )
+    if is_prompt and found.notice is not None:
+        raise InvalidArgumentError(
+            "notice must be None where template is a Prompt: its function may write one"
+        )
+    if is_prompt and found.order == STICKY:
+        raise InvalidArgumentError(
+            "order must not be 'sticky' where template is a Prompt, of which no beginning can be "
+            "kept: a Template of a function can"
+        )
 
 
 def _min_score(value: object) -> MinScore:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
-from budgeteer import _validate
+from budgeteer import _process, _validate
 from budgeteer._chunk.chunk import texts_of
-from budgeteer._codes import FORMAT
+from budgeteer._codes import FORMAT, WRITTEN
 from budgeteer._pack.options import STYLES
 from budgeteer._public import public
-from budgeteer.errors import InvalidArgumentError
+from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 FIELDS = ("text", "kind", "id", "source", "title", "index", "nonce")
 """The fields that a format string may show."""
@@ -28,18 +29,26 @@ class Template:
 
     The named templates except ``"plain"`` escape any part of a chunk that could be mistaken for a
     frame, so that `parse_context` returns exactly the chunks that went in. Other text stays as it
-    is. ``"plain"`` and format strings escape nothing. Escaping marks boundaries; it does not stop
-    prompt injection: a model may still follow what a text says.
+    is. ``"plain"``, format strings and functions escape nothing. Escaping marks boundaries; it
+    does not stop prompt injection: a model may still follow what a text says.
 
     All of it is inside the budget. Header, footer and notice are written only if a chunk is kept.
+
+    A function gets the caller's own object, as it stands in ``chunks``, and returns how it is
+    written: a framework's own template can be one. Chunks are ranked, and compared with each
+    other, by their own texts; all counts are of what is written. It is called once in a call for
+    each chunk considered, best first, while a token is left; never for chunks that are out of
+    scope, duplicates or beyond ``max_chunks``. A chunk for which it writes nothing is dropped as
+    ``"empty"``. It cannot write part of a chunk: chunks are not cut then, and ``units`` is
+    ``"chunk"``. Its exceptions pass.
 
     Args:
         format: ``"plain"``, ``"tagged"``, ``"markdown"``, ``"xml"`` or ``"json"``; or a format
             string for each chunk, with ``{text}`` once. It may have ``{kind}``, ``{id}``,
             ``{source}``, ``{title}``, ``{index}`` (the place in the input, from 0) and
-            ``{nonce}``. Write a literal brace twice.
+            ``{nonce}``. Write a literal brace twice. Or a function from a chunk to a str.
         separator: The text between two chunks, a blank line by default. Only with a format string
-            may it differ.
+            or a function may it differ.
         header: The text before the first chunk.
         footer: The text after the last chunk.
         nonce: For format strings: ``{nonce}`` in *format*, *header* and *footer* becomes 16
@@ -57,10 +66,14 @@ class Template:
         >>> template = Template("<{id}> {text}", separator="\n", header="Sources:\n")
         >>> pack("tea", [{"text": "Green tea.", "id": "a"}], 50, template=template).text
         'Sources:\n<a> Green tea.'
+        >>> rows = [{"text": "Green tea.", "year": 2024}, {"text": "Rye.", "year": 2025}]
+        >>> template = Template(lambda row: f"{row['year']}: {row['text']}", separator="\n")
+        >>> pack("tea", rows, 20, template=template).text
+        '2024: Green tea.\n2025: Rye.'
 
     """
 
-    format: str
+    format: str | Callable[[Any], str]
     _: KW_ONLY
     separator: str | None = None
     header: str = ""
@@ -70,33 +83,45 @@ class Template:
     _fixed: tuple[int, str, str, str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("format", "header", "footer"):
+        for name in ("header", "footer"):
             object.__setattr__(self, name, plain_text(name, getattr(self, name)))
-        style = STYLES.index(self.format) if self.format in STYLES else FORMAT
+        style, layout = WRITTEN, ""
+        if isinstance(self.format, str) or not callable(self.format):
+            name = plain_text("format", self.format, "a str or a function from a chunk to a str")
+            object.__setattr__(self, "format", name)
+            style, layout = (STYLES.index(name), "") if name in STYLES else (FORMAT, name)
         object.__setattr__(self, "_style", style)
         if self.separator is not None:
             object.__setattr__(self, "separator", plain_text("separator", self.separator))
         separator = "\n\n" if self.separator is None else self.separator
-        layout = self.format if style == FORMAT else ""
         fixed = (style, layout, separator, self.header, self.footer)
         object.__setattr__(self, "_fixed", fixed)
+        self._check_nonce()
+        if style == FORMAT:
+            self._check_layout(layout)
+        elif style != WRITTEN and self.separator is not None:
+            raise InvalidArgumentError(
+                f"separator must be left out with format={self.format!r}; only a format string "
+                f"or a function has a choice"
+            )
+
+    def _check_nonce(self) -> None:
         if isinstance(self.nonce, str):
             object.__setattr__(self, "nonce", plain_text("nonce", self.nonce))
         elif not isinstance(self.nonce, bool):
             raise InvalidArgumentError(
                 f"nonce must be True, False or a str, not {_validate.type_name(self.nonce)}"
             )
-        if style != FORMAT:
-            for name in ("separator", "nonce"):
-                if getattr(self, name) not in (None, False):
-                    raise InvalidArgumentError(
-                        f"{name} must be left out with format={self.format!r}; only a format "
-                        f"string has a choice"
-                    )
-            return
-        names = field_names("format", self.format, FIELDS)
+        if self._style != FORMAT and self.nonce is not False:
+            shown = "a function" if self._style == WRITTEN else repr(self.format)
+            raise InvalidArgumentError(
+                f"nonce must be left out with format={shown}; only a format string has a choice"
+            )
+
+    def _check_layout(self, layout: str) -> None:
+        names = field_names("format", layout, FIELDS)
         if names.count("text") != 1:
-            hint = "" if names else _validate.did_you_mean(self.format, STYLES)
+            hint = "" if names else _validate.did_you_mean(layout, STYLES)
             raise InvalidArgumentError(
                 f"format must have {{text}} once or be one of {', '.join(map(repr, STYLES))}, "
                 f"not have it {names.count('text')} times{hint}"
@@ -119,6 +144,17 @@ class Template:
         header, footer = (text.replace("{nonce}", nonce) for text in (header, footer))
         return style, layout, separator, header, footer
 
+    def _writer(self, chunks: Sequence[Any]) -> Callable[[int], str] | None:
+        """Return the function that writes a chunk by its index; None if no function writes."""
+        function = self.format
+        if isinstance(function, str):
+            return None
+
+        def write(i: int) -> str:
+            return answer_of(function, chunks[i], "template", f"chunks[{i}]")
+
+        return write
+
     def _nonce(self, query: str, chunks: Sequence[object]) -> str:
         from hashlib import blake2b  # few templates have a nonce
 
@@ -135,14 +171,80 @@ class Template:
         return digest.hexdigest()
 
 
-def template_of(name: str, value: object) -> Template:
+@public("budgeteer")
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    r"""
+    A function that makes the final text of the kept chunks, with all that stands around them.
+
+    Given to `Packer` as ``template``. The function gets a list of the kept chunks, the caller's
+    own objects in the order of ``order``, and returns the whole text: instructions, question,
+    chunks. ``packing.text`` is exactly what it returned for the kept chunks, and its count is
+    within the budget.
+
+    It is called for the empty list first, and at most once for each set of chunks; at most nine
+    times in a call. If what it returns for the empty list is over the budget, nothing is kept, and
+    the text is empty. It should return the same for the same chunks. Its exceptions pass.
+
+    Of a kept chunk, ``text`` and ``token_count`` are of its own text. ``span`` is None unless the
+    final text has that text exactly once. Of a chunk dropped for the budget, the figures are those
+    of its own text in the room that was left for such texts. There is no notice, and chunks are
+    not cut: ``overflow`` is ``"skip"`` or ``"stop"``, ``units`` is ``"chunk"``, ``order`` is any
+    but ``"sticky"``. The presets `agentic_rag`, `context_router` and `context_gate` take none.
+
+    Args:
+        render: A function from the list of kept chunks to the final text.
+
+    Raises:
+        InvalidArgumentError: *render* cannot be called.
+
+    Examples:
+        >>> from budgeteer import pack
+        >>> def render(chunks):
+        ...     listed = "\n".join(f"{n}. {chunk}" for n, chunk in enumerate(chunks, 1))
+        ...     return f"Answer from:\n{listed}\nQuestion: What is tea?"
+        >>> packing = pack("tea", ["Rye bread.", "Green tea."], 16, template=Prompt(render))
+        >>> print(packing.text)
+        Answer from:
+        1. Green tea.
+        Question: What is tea?
+        >>> packing.total_tokens
+        14
+
+    """
+
+    render: Callable[[list[Any]], str]
+
+    def __post_init__(self) -> None:
+        if not callable(self.render):
+            raise InvalidArgumentError(
+                f"render must be a function from a list of chunks to a str, "
+                f"not {_validate.type_name(self.render)}"
+            )
+
+
+def answer_of(function: Callable[[Any], str], argument: Any, name: str, where: str) -> str:
+    """Return what the caller's *function* answers for *argument*, which must be a str."""
+    if _process.is_over():
+        raise BudgeteerError("nothing is written any more: nobody waits for it")
+    text = function(argument)
+    if type(text) is str:
+        return text
+    if isinstance(text, str):
+        return str.__str__(text)
+    raise InvalidArgumentError(
+        f"{name} must return a str for {where}, not {_validate.type_name(text)}"
+    )
+
+
+def template_of(name: str, value: object, objects: str = "a Template") -> Template:
     """Return *value* if it is a template, or the template with that name."""
     if isinstance(value, Template):
         return value
     if not isinstance(value, str):
         listed = ", ".join(map(repr, STYLES))
         raise InvalidArgumentError(
-            f"{name} must be one of {listed} or a Template, not {_validate.type_name(value)}"
+            f"{name} must be one of {listed} or {objects}, not {_validate.type_name(value)}"
         )
     return _NAMED[_validate.choice(name, value, STYLES)]
 

@@ -179,7 +179,7 @@ pub(crate) fn order(code: u8) -> Order {
     }
 }
 
-/// A style, or the last of them and a format; separator, header and footer.
+/// A style, of which the last but one has a format; separator, header and footer.
 pub(crate) type TemplateOptions = (u8, String, String, String, String);
 
 pub(crate) fn template((style, format, separator, header, footer): TemplateOptions) -> Template {
@@ -189,7 +189,8 @@ pub(crate) fn template((style, format, separator, header, footer): TemplateOptio
         2 => Template::markdown(),
         3 => Template::xml(),
         4 => Template::json(),
-        _ => Template::format(&format).expect("the facade has looked at it").separator(separator),
+        5 => Template::format(&format).expect("the facade has looked at it").separator(separator),
+        _ => Template::by(|_, _| unreachable!("the host writes")).separator(separator),
     };
     template.header(header).footer(footer)
 }

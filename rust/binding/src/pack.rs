@@ -95,6 +95,7 @@ impl Plan {
         template: "tuple[int, str, str, str, str] | None" = None,
         ask: "object | None" = None,
         tag: "object | None" = None,
+        write: "object | None" = None,
         cite: "object | None" = None,
         gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None,
         releases: "bool" = false,
@@ -111,6 +112,7 @@ impl Plan {
         template: Option<TemplateOptions>,
         ask: Option<&Bound<'py, PyAny>>,
         tag: Option<&Bound<'py, PyAny>>,
+        write: Option<&Bound<'py, PyAny>>,
         cite: Option<&Bound<'py, PyAny>>,
         gate: Option<GateColumns<'py>>,
         releases: bool,
@@ -128,13 +130,14 @@ impl Plan {
                 template: template.as_ref(),
                 ..self.plan.call(text(query)?, budget)
             };
-            let [ask, tag, cite] = [ask, tag, cite].map(|given| given.map(Bound::as_unbound));
+            let [ask, tag, write, cite] =
+                [ask, tag, write, cite].map(|given| given.map(Bound::as_unbound));
             let lock = |chars| Lock::during(chars, releases, call.asks_host());
             if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
                 let CorpusIndex { index, texts } = corpus.get();
                 // How much will be read is not known before.
                 let lock = lock(if releases { usize::MAX } else { 0 });
-                let mut caller = Caller { chunks: texts, ask, tag, cite, lock };
+                let mut caller = Caller { chunks: texts, ask, tag, write, cite, lock };
                 let run = || pipeline::run_indexed(&call, texts, index, &mut caller);
                 let outcome = lock.run(py, run)?;
                 let packed = Packed::new(py, &outcome, texts, &call)?;
@@ -150,7 +153,7 @@ impl Plan {
                 }
             };
             let lock = lock(texts.total_chars());
-            let mut caller = Caller { chunks: &texts, ask, tag, cite, lock };
+            let mut caller = Caller { chunks: &texts, ask, tag, write, cite, lock };
             let outcome = lock.run(py, || pipeline::run(&call, &texts, &mut caller))?;
             let packed = Packed::new(py, &outcome, &texts, &call)?.with_columns(py, outcome)?;
             Ok(Bound::new(py, packed)?.into_any())
@@ -181,6 +184,7 @@ struct Caller<'a, S> {
     chunks: &'a S,
     ask: Option<&'a Py<PyAny>>,
     tag: Option<&'a Py<PyAny>>,
+    write: Option<&'a Py<PyAny>>,
     cite: Option<&'a Py<PyAny>>,
     lock: Lock,
 }
@@ -217,6 +221,11 @@ impl<S: Strings> Host for Caller<'_, S> {
                 position,
             })
         })
+    }
+
+    fn write(&mut self, index: usize) -> PyResult<Vec<u8>> {
+        let write = self.write.expect("the facade gives what is to be asked");
+        Python::attach(|py| utf8(&write.bind(py).call1((index,))?))
     }
 
     fn cite(&mut self, index: usize) -> PyResult<u64> {

@@ -23,8 +23,9 @@ pub struct Citation<'a> {
     pub source: &'a str,
     /// The identifier of the chunk; None if it has none.
     pub id: Option<&'a str>,
-    /// Where its text stands in [`Packing::text`], in bytes.
-    pub span: std::ops::Range<usize>,
+    /// Where its text stands in [`Packing::text`], in bytes. None as for
+    /// [`KeptChunk::span`](crate::KeptChunk::span).
+    pub span: Option<std::ops::Range<usize>>,
 }
 
 impl Citation<'_> {
@@ -72,7 +73,7 @@ pub fn estimate_citation_tokens<D: Document>(
 /// let chunks = [Chunk::new("Green tea.").source("tea.md")];
 /// let packing = agentic_rag(100).pack("", &chunks)?;
 /// let citations = citations(&packing, &chunks);
-/// assert_eq!((citations[0].source, &citations[0].span), ("tea.md", &(0..10)));
+/// assert_eq!((citations[0].source, citations[0].span.clone()), ("tea.md", Some(0..10)));
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
 ///

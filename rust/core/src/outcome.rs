@@ -100,18 +100,26 @@ impl DroppedColumns {
     }
 }
 
-/// The frame of a kept chunk, and its text if that is escaped.
+/// The frame of a kept chunk, and its text if that is escaped or written by the
+/// caller's function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frame {
     /// The text in front.
     pub(crate) front: Vec<u8>,
     /// The text behind.
     pub(crate) back: Vec<u8>,
-    /// The text of the chunk as it is escaped, if it is.
+    /// The text of the chunk as it is escaped or written, if it is.
     pub(crate) escaped: Option<Vec<u8>>,
     /// The source of the chunk, and its position there; NaN for unknown.
     pub(crate) source: Vec<u8>,
     pub(crate) position: f64,
+}
+
+impl Frame {
+    /// Returns the text that the caller's function has written.
+    pub(crate) fn written(&self) -> Text<'_> {
+        Text::from_utf8(self.escaped.as_deref().unwrap_or_default())
+    }
 }
 
 /// The text of a kept chunk with its frame. All of it is encoded as in
@@ -122,7 +130,7 @@ pub struct Part<'a> {
     pub front: &'a [u8],
     /// The chunk.
     pub index: usize,
-    /// The text of the chunk, if it was cut or escaped.
+    /// The text of the chunk, if it was cut, escaped or written.
     pub changed: Option<&'a [u8]>,
     /// Whether something of its text was left out.
     pub was_cut: bool,

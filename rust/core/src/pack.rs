@@ -8,7 +8,7 @@ use crate::assemble;
 use crate::chunk::Batch;
 use crate::gate::Gate;
 use crate::outcome::{Admitted, Dropped, DroppedColumns, Frame, Kept, Reason};
-use crate::plan::{Call, Counting, Host, Plan, Policy};
+use crate::plan::{Call, Counting, Host, Order, Plan, Policy};
 use crate::reading::{Measures, Reading};
 use crate::template::{Tag, Template, escape};
 use crate::text::Text;
@@ -146,6 +146,18 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         let escaped = escape::body(&self.template.style, self.batch.text(index));
         let Tag { source, position, .. } = tag;
         Ok(Frame { front, back, escaped, source, position })
+    }
+
+    /// Returns the frame of chunk `index` with what the caller's function
+    /// writes for it.
+    fn written(&mut self, index: u32) -> Result<Frame, H::Error> {
+        let index = index as usize;
+        let escaped = Some(self.host.write(index)?);
+        let Tag { source, position, .. } = match self.plan.order {
+            Order::Document => self.host.tag(index)?,
+            _ => Tag::default(),
+        };
+        Ok(Frame { escaped, source, position, ..Frame::default() })
     }
 
     /// Returns `piece`, which a cut has left, as it stands in the text.

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::chunk::{Document, Documents};
+use crate::chunk::{Batch, Document, Documents};
+use crate::corpus::Index;
 #[cfg(feature = "o200k")]
 use crate::count::Factor;
 use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::packing::{Maker, Packing, packing};
-use crate::pipeline;
+use crate::packing::{MadeBy, Maker, Packing, packing};
+use crate::pipeline::{self, Outcome};
 use crate::plan::{
     Call, Counting, Dedupe, MinScore, Order, Overflow, Plan, Policy, Selection, Units,
 };
@@ -19,15 +20,20 @@ use crate::similarity::Vectors;
 use crate::template::Template;
 
 use caller::Caller;
+use prompt::{Prompted, Render};
 use sentences::{BUDGETS, Sentences};
 
 mod caller;
 mod corpus;
 mod keys;
+mod prompt;
 mod sentences;
 
 const SENTENCES: &str =
     "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
+
+const WRITTEN: &str = "template must not be a function where chunks are cut, where sentences are \
+                       packed, and in context_router: use Template::format or Overflow::Skip";
 
 const AUTO: &str = "min_score must be a number, not MinScore::Auto, under rankings other than \
                     Lexical and Bm25, and in context_gate";
@@ -52,6 +58,8 @@ pub struct Packer {
     pub(crate) units: Units,
     counter: Arc<dyn TokenCounter + Send + Sync>,
     plan: Plan,
+    /// What makes the final text, in place of the template.
+    prompt: Option<Render>,
 }
 
 impl fmt::Debug for Packer {
@@ -77,7 +85,7 @@ impl Packer {
         let counter = Native::Estimate(Estimate::CharsDiv4);
         let plan = Plan::new(counting(&counter));
         let counter = Arc::new(counter);
-        Self { max_tokens, reserve_tokens: 0, units: Units::default(), counter, plan }
+        Self { max_tokens, reserve_tokens: 0, units: Units::default(), counter, plan, prompt: None }
     }
 
     /// Takes tokens off the budget: 0 by default. Where nothing is left, the
@@ -390,7 +398,7 @@ impl Packer {
         query: &str,
         chunks: &[D],
     ) -> Result<Packing, Error> {
-        self.run(query, chunks, self.max_tokens, None, &previous.links())
+        self.run(query, chunks, self.max_tokens, None, &previous.links()?)
     }
 
     /// Packs the best of `chunks` for `query` by their vectors: under
@@ -431,11 +439,11 @@ impl Packer {
             return Ok(self.pack_sentences(query, chunks, max_tokens, &keys, previous));
         }
         let documents = Documents::new(chunks);
-        self.called(query, chunks, max_tokens, &keys, previous, |call, host| {
+        let run = |call: &Call<'_>, host: &mut Caller<'_, D>| {
             let Ok(outcome) = pipeline::run(call, &documents, host);
-            let text = outcome.text(call, &documents);
-            packing(outcome, call, self.maker(), chunks, text, None)
-        })
+            outcome
+        };
+        self.called(query, chunks, max_tokens, &keys, previous, &documents, run, None)
     }
 
     /// Checks the options that can be checked without a chunk.
@@ -460,22 +468,48 @@ impl Packer {
         {
             return Err(Error::shape(SENTENCES.into()));
         }
+        let is_written = self.plan.template.writer().is_some();
+        if is_written
+            && (self.plan.overflow.cut().is_some()
+                || self.units == Units::Sentence
+                || self.plan.policy == Policy::SumOfParts)
+        {
+            return Err(Error::shape(WRITTEN.into()));
+        }
+        self.check_prompt()?;
         self.plan.ranking.check()
     }
 
-    /// Returns the result of `pack` for the call and its host.
-    fn called<D: Document>(
+    /// Returns the packing of `batch`, which has the texts of `chunks`. `run`
+    /// packs as a call says; `index` is that of the corpus, if they are one.
+    #[allow(clippy::too_many_arguments)] // they are one call
+    fn called<D: Document, B: Batch>(
         &self,
         query: &str,
         chunks: &[D],
         max_tokens: usize,
         keys: &[f64],
         previous: &[Vec<u8>],
-        pack: impl FnOnce(&Call<'_>, &mut Caller<'_, D>) -> Packing,
+        batch: &B,
+        run: impl Fn(&Call<'_>, &mut Caller<'_, D>) -> Outcome,
+        index: Option<Arc<Index>>,
     ) -> Result<Packing, Error> {
         let gate = self.gate(chunks)?;
         let call = Call { keys, previous, gate: gate.as_ref(), ..self.call(query, max_tokens) };
-        let mut packing = pack(&call, &mut Caller { packer: self, chunks, indices: None });
+        let mut packing = if let Some(render) = &self.prompt {
+            let made = Prompted::new(self, render, chunks, call, run).pack();
+            let plan = Plan { counting: made.counting, ..self.plan.clone() };
+            let call = Call { plan: &plan, ..call };
+            let text = made.outcome.text(&call, batch);
+            let mut packing = packing(made.outcome, &call, self.maker(), chunks, text, index);
+            packing.set_prompt(made.text, made.total);
+            packing
+        } else {
+            let mut host = Caller { packer: self, chunks, indices: None, citation: None };
+            let outcome = run(&call, &mut host);
+            let text = outcome.text(&call, batch);
+            packing(outcome, &call, self.maker(), chunks, text, index)
+        };
         packing.budget_tokens = self.budget_tokens(max_tokens);
         Ok(packing)
     }
@@ -507,6 +541,11 @@ impl Packer {
             is_citing: plan.is_cited(),
             is_lazy: matches!(plan.counting, Counting::Exact(..)),
             is_near: plan.dedupe == Dedupe::Near,
+            made_by: match (&self.prompt, plan.template.writer()) {
+                (Some(_), _) => MadeBy::Prompt,
+                (None, Some(_)) => MadeBy::Writer,
+                (None, None) => MadeBy::Template,
+            },
         }
     }
 

@@ -8,6 +8,7 @@ use crate::chunk::Document;
 use crate::corpus::Index;
 use crate::count::TokenCounter;
 use crate::dropped::DroppedChunks;
+use crate::error::Error;
 use crate::outcome::Reason;
 use crate::pipeline::{Outcome, Signal};
 use crate::plan::Call;
@@ -16,6 +17,9 @@ use crate::template::escape;
 mod explain;
 #[cfg(feature = "json")]
 mod json;
+
+const PROMPT: &str = "previous must be a packing with a template, not one of a prompt, which has no \
+                      order to keep: use pack";
 
 /// A kept chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,15 +36,17 @@ pub struct KeptChunk {
     /// [`presets::agentic_rag`](crate::presets::agentic_rag).
     pub citation_tokens: usize,
     /// Where its text stands in [`Packing::text`], as it is escaped there, in
-    /// bytes.
-    pub span: std::ops::Range<usize>,
+    /// bytes. None under [`Packer::prompt`](crate::Packer::prompt), unless its
+    /// text stands there once.
+    pub span: Option<std::ops::Range<usize>>,
     /// Whether some of its text was left out.
     pub was_cut: bool,
     text: Slice,
 }
 
 impl KeptChunk {
-    /// Returns its text as packed: cut where it was cut, before any escaping.
+    /// Returns its text as packed: cut where it was cut, before any escaping,
+    /// and as [`Template::by`](crate::Template::by) writes it.
     ///
     /// # Examples
     ///
@@ -49,7 +55,7 @@ impl KeptChunk {
     ///
     /// let packing = Packer::new(30).template(Template::xml()).pack("tea", &["Tea & rye."])?;
     /// assert_eq!(packing.kept[0].text(), "Tea & rye.");
-    /// assert_eq!(&packing.text[packing.kept[0].span.clone()], "Tea &amp; rye.");
+    /// assert_eq!(&packing.text[packing.kept[0].span.clone().unwrap()], "Tea &amp; rye.");
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     #[must_use]
@@ -125,12 +131,24 @@ pub(crate) struct Maker {
     pub(crate) is_lazy: bool,
     /// Whether near duplicates are dropped.
     pub(crate) is_near: bool,
+    /// What makes the text.
+    pub(crate) made_by: MadeBy,
+}
+
+/// What makes the text of a packing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MadeBy {
+    Template,
+    /// The caller's function, each chunk by itself.
+    Writer,
+    /// The caller's function, all of it.
+    Prompt,
 }
 
 impl Maker {
     /// Returns whether `needed_tokens` may be less than the chunk needs.
     fn is_needed_a_bound(&self) -> bool {
-        self.is_citing || self.is_lazy
+        self.is_citing || self.is_lazy || self.made_by != MadeBy::Template
     }
 }
 
@@ -186,13 +204,31 @@ impl Packing {
 
     /// Returns the text up to the last kept chunk, split behind the text of
     /// each.
-    pub(crate) fn links(&self) -> Vec<Vec<u8>> {
+    ///
+    /// # Errors
+    ///
+    /// The text is a prompt, which has no order to keep.
+    pub(crate) fn links(&self) -> Result<Vec<Vec<u8>>, Error> {
+        if self.maker.made_by == MadeBy::Prompt {
+            return Err(Error::shape(PROMPT.into()));
+        }
         let mut from = 0;
-        let links = self.kept.iter().map(|kept| {
-            let start = std::mem::replace(&mut from, kept.span.end);
-            self.text.as_bytes()[start..kept.span.end].to_vec()
+        let links = self.kept.iter().filter_map(|kept| kept.span.as_ref()).map(|span| {
+            let start = std::mem::replace(&mut from, span.end);
+            self.text.as_bytes()[start..span.end].to_vec()
         });
-        links.collect()
+        Ok(links.collect())
+    }
+
+    /// Puts the final text that a prompt made, of `total` tokens, in place of
+    /// the plain one.
+    pub(crate) fn set_prompt(&mut self, text: String, total: u64) {
+        for kept in &mut self.kept {
+            kept.citation_tokens = 0; // what was set aside is in the text by now
+            kept.span = only_place(&text, kept.text());
+        }
+        self.text = text;
+        self.total_tokens = usize::try_from(total).unwrap_or(usize::MAX);
     }
 
     /// Sets the chunks of which only some sentences were chosen.
@@ -243,6 +279,7 @@ pub(crate) fn packing<D: Document>(
     let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
     let text = String::from_utf8(text).expect("whole strings make a string");
     let template = call.template();
+    let is_written = template.writer().is_some();
     let mut at = template.header.len();
     let mut texts = String::with_capacity(text.len());
     let spans = outcome.parts().map(|part| {
@@ -251,7 +288,7 @@ pub(crate) fn packing<D: Document>(
         let end = start + part.changed.map_or(whole.len(), <[u8]>::len);
         at = end + part.back.len() + template.separator.len();
         let from = texts.len();
-        if part.was_cut {
+        if part.was_cut || is_written {
             texts += &escape::unescaped(&template.style, &text[start..end]);
         } else {
             texts += whole;
@@ -266,7 +303,7 @@ pub(crate) fn packing<D: Document>(
         score: score(kept.index),
         token_count: tokens(kept.tokens),
         citation_tokens: tokens(kept.citation),
-        span,
+        span: Some(span),
         was_cut: part.was_cut,
         text: Slice { whole: Arc::clone(&texts), range },
     });
@@ -284,6 +321,13 @@ pub(crate) fn packing<D: Document>(
         extracts: HashMap::new(),
         signals,
     }
+}
+
+/// Returns where `part` stands in `text`, if it does exactly once.
+fn only_place(text: &str, part: &str) -> Option<std::ops::Range<usize>> {
+    let start = text.find(part)?;
+    let behind = start + text[start..].chars().next()?.len_utf8();
+    (!text[behind..].contains(part)).then_some(start..start + part.len())
 }
 
 /// Returns the name of a reason in Python and JSON.

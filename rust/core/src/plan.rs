@@ -393,6 +393,15 @@ pub trait Host {
     /// The host failed.
     fn tag(&mut self, index: usize) -> Result<Tag, Self::Error>;
 
+    /// Returns what a template by a function writes for chunk `index`, encoded
+    /// as in [`Text::Utf8`]. Asked under [`Template::by`], once for each chunk
+    /// considered.
+    ///
+    /// # Errors
+    ///
+    /// The host failed.
+    fn write(&mut self, index: usize) -> Result<Vec<u8>, Self::Error>;
+
     /// Returns the tokens of citing chunk `index`. Asked under
     /// [`Policy::Cite`], for chunks whose text fits.
     ///

@@ -1,7 +1,10 @@
 //! Templates: what is written around the chunks.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
+use crate::chunk::Document;
 use crate::error::Error;
 use crate::text::Text;
 
@@ -9,9 +12,9 @@ pub(crate) mod escape;
 
 /// The layout of the packed text.
 ///
-/// All but [`Template::plain`] and [`Template::format`] escape a chunk where
-/// its text might pass for the template's own, so a parser gets back exactly
-/// the chunks that went in. That delimits the chunks; it does not keep a model
+/// All but [`Template::plain`], [`Template::format`] and [`Template::by`]
+/// escape a chunk where its text might pass for the template's own, so a parser
+/// gets back exactly the chunks that went in. That delimits the chunks; it does not keep a model
 /// from following instructions in a text.
 ///
 /// # Examples
@@ -51,7 +54,36 @@ pub(crate) enum Style {
         front: Vec<Slot>,
         back: Vec<Slot>,
     },
+    /// As the caller's function writes it.
+    Written(Writer),
 }
+
+/// The caller's function that writes a chunk. It equals itself and no other.
+#[derive(Clone)]
+pub(crate) struct Writer(Arc<Write>);
+
+type Write = dyn Fn(usize, &dyn Document) -> String + Send + Sync;
+
+impl Writer {
+    /// Returns how `chunk` is written, which is at `index` in the input.
+    pub(crate) fn write(&self, index: usize, chunk: &dyn Document) -> String {
+        (self.0)(index, chunk)
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
+impl PartialEq for Writer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Writer {}
 
 /// A part of a format string.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,10 +225,38 @@ impl Template {
         Ok(Self { style: Style::Format { front, back }, ..Self::plain() })
     }
 
-    /// Sets the separator between chunks. This affects format strings only.
+    /// Each chunk as `write` writes it; it gets the place of the chunk in the
+    /// input and the chunk. Joined by a blank line. Nothing is escaped.
+    ///
+    /// Chunks are ranked, and compared with each other, by their own texts. All
+    /// counts are of what is written. `write` is asked once in a call for each
+    /// chunk considered, while a token is left, and not for duplicates. A chunk
+    /// for which it writes nothing is dropped as empty. Packing with it is an
+    /// error where chunks are cut, under [`Units::Sentence`], and in
+    /// [`context_router`], which does not count what is around a text.
+    ///
+    /// [`Units::Sentence`]: crate::Units::Sentence
+    /// [`context_router`]: crate::presets::context_router
+    ///
+    /// ```
+    /// use budgeteer::{Chunk, Packer, Template};
+    ///
+    /// let template = Template::by(|index, chunk| format!("{index} {}", chunk.title()));
+    /// let chunks = [Chunk::new("Tea is green.").title("Tea")];
+    /// let packing = Packer::new(3).template(template).pack("tea", &chunks)?;
+    /// assert_eq!((&*packing.text, packing.kept[0].text()), ("0 Tea", "0 Tea"));
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn by(write: impl Fn(usize, &dyn Document) -> String + Send + Sync + 'static) -> Self {
+        Self { style: Style::Written(Writer(Arc::new(write))), ..Self::plain() }
+    }
+
+    /// Sets the separator between chunks. This affects format strings and
+    /// functions only.
     #[must_use]
     pub fn separator(mut self, separator: impl Into<String>) -> Self {
-        if matches!(self.style, Style::Format { .. }) {
+        if matches!(self.style, Style::Format { .. } | Style::Written(_)) {
             self.separator = separator.into().into();
         }
         self
@@ -239,7 +299,7 @@ impl Template {
         let Tag { kind, id, source, title, .. } = tag;
         let mut out = Vec::with_capacity(64);
         match &self.style {
-            Style::Plain => (out, Vec::new()),
+            Style::Plain | Style::Written(_) => (out, Vec::new()),
             Style::Tagged => {
                 bracketed(kind, id, &mut out);
                 out.push(b' ');
@@ -309,7 +369,7 @@ impl Template {
             escape::body(&self.style, Text::from_utf8(notice)).unwrap_or_else(|| notice.to_vec())
         };
         match &self.style {
-            Style::Plain | Style::Format { .. } => notice.to_vec(),
+            Style::Plain | Style::Format { .. } | Style::Written(_) => notice.to_vec(),
             Style::Tagged => [b"[notice] ", &escaped()[..]].concat(),
             Style::Markdown => [b"## [notice] ", &escaped()[..]].concat(),
             Style::Xml => [b"<notice>", &escaped()[..], b"</notice>"].concat(),
@@ -320,6 +380,11 @@ impl Template {
     /// Returns whether chunks are written as they are.
     pub(crate) fn is_plain(&self) -> bool {
         self.style == Style::Plain
+    }
+
+    /// Returns the function that writes the chunks, if one does.
+    pub(crate) fn writer(&self) -> Option<&Writer> {
+        if let Style::Written(writer) = &self.style { Some(writer) } else { None }
     }
 }
 

@@ -468,7 +468,7 @@ def test_a_pickled_packing_has_no_counter():
 
 
 BAD = [
-    (lambda: Template(3), "format must be a str, not int"),
+    (lambda: Template(3), "format must be a str or a function from a chunk to a str, not int"),
     (lambda: Template("tagd"), "did you mean 'tagged'"),
     (lambda: Template(""), "not have it 0 times"),
     (lambda: Template("{text}{text}"), "not have it 2 times"),
@@ -487,7 +487,10 @@ BAD = [
     (lambda: Template("{text}{nonce}"), "nonce must be True or a str"),
     (lambda: Template("xml", separator=""), "separator must be left out with format='xml'"),
     (lambda: Template("xml", nonce=True), "nonce must be left out with format='xml'"),
-    (lambda: Packer(9, template=3), "template must be one of .* or a Template, not int"),
+    (
+        lambda: Packer(9, template=3),
+        "template must be one of .* or a Template or a Prompt, not int",
+    ),
     (lambda: Packer(9, template="xmll"), "did you mean 'xml'"),
     (lambda: Packer(9, order="edge"), "did you mean 'edges'"),
     (lambda: Packer(9, notice=3), "notice must be True, None or a str, not int"),

@@ -1,9 +1,9 @@
 """Reference of the text so far in ``rust/core/src/assemble``."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from budgeteer._codes import BY_DOCUMENT, PLAIN
+from budgeteer._codes import BY_DOCUMENT, PLAIN, WRITTEN
 from budgeteer._reference._pack.outcome import Outcome
 from budgeteer._reference._pack.template import Piece, Tag, Template, arranged
 
@@ -25,22 +25,35 @@ class Draft:
     """The notice, split at its number; None for no notice."""
     tag: Callable[[int], tuple[str, str, str, str, float]]
     """Returns the tag of a chunk. It may raise, and is called for few chunks only."""
+    write: Callable[[int], str]
+    """Returns how the caller's function writes a chunk. It may raise."""
     outcome: Outcome
+    written: dict[int, str] = field(default_factory=dict)
+    """What it has written."""
     has_room_for_notice: bool = False
     notice_yields: bool = False
     """Whether there is no notice, as the best chunk needs its room."""
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the caller's function writes the chunks."""
+        return self.template.style == WRITTEN
+
+    def body(self, i: int) -> str:
+        """Return what is counted of chunk *i* without its frame."""
+        return self.written.get(i, self.texts[i])
+
     def bare(self, i: int, tokens: int) -> Piece:
         """Return chunk *i* without its frame and without escaping."""
-        return Piece(i, "", self.texts[i], "", tokens)
+        return Piece(i, "", self.body(i), "", tokens)
 
     def framed(self, i: int, tokens: int) -> Piece:
         """Return chunk *i* in its frame; *tokens* are those of its own text."""
-        if self.template.style == PLAIN and self.order != BY_DOCUMENT:
+        if self.template.style in (PLAIN, WRITTEN) and self.order != BY_DOCUMENT:
             return self.bare(i, tokens)
         tag = Tag(*self.tag(i))
         front, back = self.template.around(tag, i)
-        text = self.template.escaped(self.texts[i])
+        text = self.template.escaped(self.body(i))
         return Piece(i, front, text, back, tokens, tag.source, tag.position)
 
     def cut_to(self, piece: Piece, text: str, tokens: int) -> Piece:

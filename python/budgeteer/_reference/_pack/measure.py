@@ -52,6 +52,10 @@ class Measure(ABC):
         self.budget = budget
 
     @abstractmethod
+    def available(self, room: int) -> int:
+        """Return the tokens that are left; *room* as for `offer`."""
+
+    @abstractmethod
     def offer(self, i: int, room: int, may_cut: bool) -> Offer:
         """
         Return the cost of chunk *i*; *room* is the budget less kept texts and citations.
@@ -146,9 +150,13 @@ class Estimate(Measure):
         """Return the tokens of the text so far with one more chunk."""
         return self.total(self.around + self.joined + self.joining(rendered))
 
+    def available(self, _room: int) -> int:
+        """Return the budget less the text so far."""
+        return self.budget - self.so_far()
+
     def offer(self, i: int, _room: int, may_cut: bool) -> Offer:
         """Return the tokens that chunk *i* adds to the text so far."""
-        counted = self.total(self.size(self.draft.texts[i]))
+        counted = self.total(self.size(self.draft.body(i)))
         offer = Offer(self.draft.bare(i, counted), 0, 0)
         self.revise(offer)
         if offer.fits or may_cut:
@@ -231,10 +239,14 @@ class Exact(Measure):
         """Return the tokens that are left."""
         return max(0, self.budget - self.used)
 
+    def available(self, room: int) -> int:
+        """Return the tokens that are left, within *room*."""
+        return min(room, self.left())
+
     def offer(self, i: int, room: int, _may_cut: bool) -> Offer:
         """Return the cost of chunk *i*, or one token more than is left if it does not fit."""
-        available = min(room, self.left())
-        counted = self.count(self.draft.texts[i])
+        available = self.available(room)
+        counted = self.count(self.draft.body(i))
         if counted <= available:
             piece = self.draft.framed(i, counted)
             cost = self.cost(piece)
@@ -282,7 +294,7 @@ class Exact(Measure):
     def spend(self, offer: Offer) -> None:
         """Spend the cost of the chunk; its text's count stays in the process's cache."""
         self.used += offer.needed
-        exact.count_till_limit(self.kind, self.draft.texts[offer.piece.index], sys.maxsize)
+        exact.count_till_limit(self.kind, self.draft.body(offer.piece.index), sys.maxsize)
 
     def cut_room(self, offer: Offer) -> int:
         """Return the tokens left after the frame and a separator."""
@@ -336,6 +348,10 @@ class Counted(Measure):
         """Return the tokens left, by the sum."""
         return max(0, self.budget - self.spent())
 
+    def available(self, _room: int) -> int:
+        """Return the tokens left, by the sum."""
+        return self.left()
+
     def offer(self, i: int, _room: int, _may_cut: bool) -> Offer:
         """
         Return the count of chunk *i*.
@@ -344,11 +360,11 @@ class Counted(Measure):
         them would be one more call for each chunk.
         """
         available = self.left()
-        counted = self.ask(self.draft.texts[i], i)
+        counted = self.ask(self.draft.body(i), i)
         if counted > available:
             return Offer(self.draft.bare(i, counted), counted, available)
         piece = self.draft.framed(i, counted)
-        needed = -(-counted * len(piece.rendered) // len(self.draft.texts[i]))
+        needed = -(-counted * len(piece.rendered) // len(self.draft.body(i)))
         return Offer(piece, needed, available)
 
     def revise(self, offer: Offer) -> None:

@@ -138,8 +138,11 @@ class Packer:
         """
         if self.outcome.kept and self.wants_notice():
             self.make_room_for_notice()
+        if self.draft.is_written and not self.write(i):
+            return
         offer = self.measure.offer(i, self.room_for_citation(), self.may_cut)
-        if self.drop_near_duplicate(offer):
+        is_compared = self.draft.is_written  # before it was written
+        if not is_compared and self.drop_near_duplicate(offer):
             return
         # A cut fills the budget, so later chunks are likely to be left out.
         if not offer.fits and self.may_cut and self.wants_notice(behind):
@@ -149,9 +152,30 @@ class Packer:
             self.measure.spend(offer)
             self.keep(offer.piece)
         elif not (self.may_cut and self.keep_cut(offer)):
-            self.outcome.drop(i, BUDGET, offer.needed, offer.available)
-            if self.overflow == STOP:
-                self.stopped_at = offer.available
+            self.drop_over(i, offer.needed, offer.available)
+
+    def drop_over(self, i: int, needed: int, available: int) -> None:
+        """Drop chunk *i*, which does not fit."""
+        self.outcome.drop(i, BUDGET, needed, available)
+        if self.overflow == STOP:
+            self.stopped_at = available
+
+    def write(self, i: int) -> bool:
+        """
+        Have the caller's function write chunk *i*; return False if it is dropped instead.
+
+        It is asked while a token is left, and not for near duplicates. A chunk for which it writes
+        nothing is dropped.
+        """
+        if self.measure.available(self.room_for_citation()) == 0:
+            self.drop_over(i, 1, 0)
+            return False
+        if self.dedupe == NEAR and self.is_near_duplicate(i):
+            return False
+        self.draft.written[i] = self.draft.write(i)
+        if not self.draft.written[i]:
+            self.outcome.drop(i, EMPTY)
+        return bool(self.draft.written[i])
 
     def drop_near_duplicate(self, offer: Offer) -> bool:
         """
@@ -161,9 +185,10 @@ class Packer:
         one that does not fit, unless it would be cut or would end admission.
         """
         may_matter = offer.fits or self.may_cut or self.overflow == STOP
-        if self.dedupe != NEAR or not may_matter:
-            return False
-        i = offer.piece.index
+        return self.dedupe == NEAR and may_matter and self.is_near_duplicate(offer.piece.index)
+
+    def is_near_duplicate(self, i: int) -> bool:
+        """Drop chunk *i* if it nearly repeats a kept one, and return whether it did."""
         place = near.find(near.shingles(self.draft.texts[i]), self.kept_shingles)
         if place is None:
             return False

@@ -118,6 +118,7 @@ class Plan:
         template: Layout | None = None,
         ask: Callable[[str, int], int] | None = None,
         tag: Callable[[int], tuple[str, str, str, str, float]] | None = None,
+        write: Callable[[int], str] | None = None,
         cite: Callable[[int], int] | None = None,
         gate: tuple[tuple[str, ...], tuple[str, ...], bytes] | None = None,
         releases: bool = False,  # noqa: ARG002 - Python code releases the lock anyway
@@ -166,7 +167,8 @@ class Plan:
         if self.selection == COVERAGE and not is_sum:
             ranked = by_coverage(query, pairs, ranked, options.k1, options.b, options.words)
         layout = Template(*(template or self.template))
-        draft = Draft(texts, layout, self.order, previous, self.notice, tag or _never, outcome)
+        asked = tag or _never, write or _never
+        draft = Draft(texts, layout, self.order, previous, self.notice, *asked, outcome)
         if is_sum:
             total = pack_sum_of_parts(draft, ranked, budget, kind, ratio, self.overflow)
         else:

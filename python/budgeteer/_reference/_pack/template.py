@@ -19,6 +19,7 @@ from budgeteer._codes import (
     PLAIN,
     STICKY,
     TAGGED,
+    WRITTEN,
     XML,
 )
 
@@ -79,6 +80,8 @@ class Template:
         if self.style == JSON:
             fields = "".join(f'"{name}": "{_json(value)}", ' for name, value in _named(tag))
             return f'{{{fields}"text": "', '"}'
+        if self.style == WRITTEN:
+            return "", ""
         values = {"kind": tag.kind, "id": tag.id, "source": tag.source, "title": tag.title}
         values["index"] = str(index)
         front, back, is_behind = "", "", False

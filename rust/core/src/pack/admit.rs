@@ -10,6 +10,16 @@ use crate::chunk::Batch;
 use crate::outcome::{Frame, Reason};
 use crate::plan::{Host, Overflow};
 
+/// A chunk for the caller's function to write.
+enum Offered {
+    /// What it wrote.
+    Frame(Frame),
+    /// It was dropped.
+    Dropped,
+    /// Nothing was written, as no token is left.
+    NoRoom,
+}
+
 impl<B: Batch, H: Host> Packer<'_, B, H> {
     /// Admits the chunks that fit, in rank order. Ends early where more than
     /// `most` tokens are left, and returns the number of chunks that it went
@@ -21,6 +31,7 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         most: u64,
     ) -> Result<usize, H::Error> {
         meter.begin();
+        let is_written = self.template.writer().is_some();
         for (place, &index) in order.iter().enumerate() {
             if meter.available(self) > most {
                 return Ok(place);
@@ -31,9 +42,17 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
             if !self.admitted.kept.is_empty() && self.wants_notice(0) {
                 self.set_notice(meter)?;
             }
-            let chunk = meter.measure(self, order, place)?;
+            let chunk = if is_written {
+                match self.write(meter, index)? {
+                    Offered::Frame(frame) => meter.measure_written(self, index, frame)?,
+                    Offered::NoRoom if self.drop_over(meter, order, place, (1, 0)) => break,
+                    Offered::NoRoom | Offered::Dropped => continue,
+                }
+            } else {
+                meter.measure(self, order, place)?
+            };
             let mut need = meter.need(self, &chunk);
-            if self.repeats.near.is_some() && self.is_near(index, need.fits())? {
+            if self.repeats.near.is_some() && !is_written && self.is_near(index, need.fits())? {
                 continue;
             }
             if !need.fits() && self.may_cut.is_some() && self.wants_notice(order.len() - place - 1)
@@ -69,19 +88,53 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
                     continue;
                 }
             }
-            let (needed, available) = if M::MEASURES_ALL {
-                short
-            } else {
+            if !M::MEASURES_ALL {
                 // Nobody has counted how many more tokens it needs.
-                (need.available.saturating_add(1), need.available)
-            };
-            self.drop(index, Reason::Budget, needed, available);
-            if self.plan.overflow == Overflow::Stop {
-                self.stop(meter, index, &order[place + 1..], available);
+                short = (need.available.saturating_add(1), need.available);
+            }
+            if self.drop_over(meter, order, place, short) {
                 break;
             }
         }
         Ok(order.len())
+    }
+
+    /// Drops the chunk at `place` in `order`, which does not fit: it needs more
+    /// tokens than are available. Returns whether that ends the packing.
+    #[inline]
+    fn drop_over<M: Meter<B, H>>(
+        &mut self,
+        meter: &M,
+        order: &[u32],
+        place: usize,
+        (needed, available): (u64, u64),
+    ) -> bool {
+        let index = order[place];
+        self.drop(index, Reason::Budget, needed, available);
+        let stops = self.plan.overflow == Overflow::Stop;
+        if stops {
+            self.stop(meter, index, &order[place + 1..], available);
+        }
+        stops
+    }
+
+    /// Has the caller's function write chunk `index`, if a token is left and it
+    /// does not nearly repeat a kept chunk. Drops it if nothing is written.
+    #[inline(never)] // so that going through every chunk stays small
+    fn write<M: Meter<B, H>>(&mut self, meter: &mut M, index: u32) -> Result<Offered, H::Error> {
+        meter.prepare(self)?;
+        if meter.available(self) == 0 {
+            return Ok(Offered::NoRoom);
+        }
+        if self.is_near(index, true)? {
+            return Ok(Offered::Dropped);
+        }
+        let frame = self.written(index)?;
+        if frame.written().is_empty() {
+            self.drop(index, Reason::Empty, 0, 0);
+            return Ok(Offered::Dropped);
+        }
+        Ok(Offered::Frame(frame))
     }
 
     /// Drops chunk `index` if it is empty, above a cap, or a duplicate, whatever

@@ -178,6 +178,16 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
         Ok(chunk)
     }
 
+    fn measure_written(
+        &mut self,
+        _: &mut Packer<'_, B, H>,
+        _: u32,
+        frame: Frame,
+    ) -> Result<EstimateChunk, H::Error> {
+        let whole = self.estimate.size(frame.written(), &mut self.scratch);
+        Ok(EstimateChunk { size: whole.measured, whole, frame })
+    }
+
     #[inline]
     fn need(&self, packer: &Packer<'_, B, H>, chunk: &EstimateChunk) -> Need {
         let total = self.estimate.tokens(self.start(packer) + chunk.whole.measured);

@@ -183,10 +183,15 @@ impl<'p> ExactMeter<'p> {
                 self.cost(packer.template, &frame, escaped, counted)
             }
         };
+        let needed = self.needed(packer, index, cost);
+        Ok((needed <= available).then_some(Fitting { tokens, needed, cost, frame }))
+    }
+
+    /// Returns the tokens that chunk `index` of that cost adds.
+    fn needed<B: Batch, H: Host>(&self, packer: &Packer<'_, B, H>, index: u32, cost: Cost) -> u64 {
         let is_by_input = packer.plan.order == Order::Input;
         let separator = self.used.separator(index, cost.separator, is_by_input);
-        let needed = cost.tokens.saturating_add_signed(separator);
-        Ok((needed <= available).then_some(Fitting { tokens, needed, cost, frame }))
+        cost.tokens.saturating_add_signed(separator)
     }
 
     /// Returns the cost of a text in its frame. On its own the text counts
@@ -256,6 +261,21 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter<'_> {
             return Ok(None);
         }
         self.fit(packer, index, known, available)
+    }
+
+    fn measure_written(
+        &mut self,
+        packer: &mut Packer<'_, B, H>,
+        index: u32,
+        frame: Frame,
+    ) -> Result<Option<Fitting>, H::Error> {
+        let available = self.available(packer);
+        let text = frame.written();
+        let counted = self.exact.count_text(text, available, &GO_ON);
+        let Some(tokens) = counted else { return Ok(None) };
+        let cost = self.cost(packer.template, &frame, text, tokens);
+        let needed = self.needed(packer, index, cost);
+        Ok((needed <= available).then_some(Fitting { tokens, needed, cost, frame }))
     }
 
     #[inline]

@@ -92,6 +92,21 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         Ok(HostChunk { tokens, whole, frame })
     }
 
+    fn prepare(&mut self, packer: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
+        self.used(packer).map(|_| ())
+    }
+
+    fn measure_written(
+        &mut self,
+        packer: &mut Packer<'_, B, H>,
+        index: u32,
+        frame: Frame,
+    ) -> Result<HostChunk, H::Error> {
+        let text = frame.escaped.as_deref().unwrap_or_default();
+        let tokens = packer.host.count(Subject::Piece { index: index as usize, text })?;
+        Ok(HostChunk { tokens, whole: tokens, frame })
+    }
+
     fn need(&self, packer: &Packer<'_, B, H>, chunk: &HostChunk) -> Need {
         Need { tokens: chunk.tokens, needed: chunk.whole, available: self.available(packer) }
     }

@@ -58,6 +58,20 @@ pub(super) trait Meter<B: Batch, H: Host>: Sized {
         place: usize,
     ) -> Result<Self::Chunk, H::Error>;
 
+    /// Does what [`available`](Self::available) needs before the first chunk.
+    fn prepare(&mut self, _: &mut Packer<'_, B, H>) -> Result<(), H::Error> {
+        Ok(())
+    }
+
+    /// Measures chunk `index` as the caller's function has written it: `frame`
+    /// has that text.
+    fn measure_written(
+        &mut self,
+        packer: &mut Packer<'_, B, H>,
+        index: u32,
+        frame: Frame,
+    ) -> Result<Self::Chunk, H::Error>;
+
     /// Returns the need of a measured chunk behind the kept ones.
     fn need(&self, packer: &Packer<'_, B, H>, chunk: &Self::Chunk) -> Need;
 

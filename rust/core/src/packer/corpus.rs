@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Packer;
+use super::{Caller, Packer};
 use crate::chunk::Document;
 use crate::corpus::documents::Corpus;
 use crate::error::Error;
-use crate::packing::{Packing, packing};
+use crate::packing::Packing;
 use crate::pipeline;
-use crate::plan::Units;
+use crate::plan::{Call, Units};
 use crate::similarity::Vectors;
 
 impl Packer {
@@ -43,7 +43,7 @@ impl Packer {
         query: &str,
         corpus: &Corpus<D>,
     ) -> Result<Packing, Error> {
-        self.run_corpus(query, corpus, None, &previous.links())
+        self.run_corpus(query, corpus, None, &previous.links()?)
     }
 
     /// Like [`Packer::pack_with_vectors`], for a corpus.
@@ -75,10 +75,11 @@ impl Packer {
             return Ok(self.pack_sentences(query, chunks, self.max_tokens, &keys, previous));
         }
         let (batch, index) = (corpus.batch(), &corpus.index);
-        self.called(query, corpus.chunks(), self.max_tokens, &keys, previous, |call, host| {
+        let run = |call: &Call<'_>, host: &mut Caller<'_, D>| {
             let Ok(outcome) = pipeline::run_indexed(call, &batch, index, host);
-            let text = outcome.text(call, &batch);
-            packing(outcome, call, self.maker(), corpus.chunks(), text, Some(Arc::clone(index)))
-        })
+            outcome
+        };
+        let (chunks, shared) = (corpus.chunks(), Some(Arc::clone(index)));
+        self.called(query, chunks, self.max_tokens, &keys, previous, &batch, run, shared)
     }
 }

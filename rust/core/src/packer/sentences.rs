@@ -179,7 +179,7 @@ impl<'a, D: Document> Sentences<'a, D> {
             ..packer.plan.clone()
         };
         let call = Call { keys, ..plan.call(query.into(), 0) };
-        let mut host = Caller { packer, chunks, indices: None };
+        let mut host = Caller { packer, chunks, indices: None, citation: None };
         let Ok(outcome) = pipeline::run(&call, &Documents::new(chunks), &mut host);
         let order = outcome.dropped().iter().map(|dropped| dropped.index as usize).collect();
         let Outcome { scores, signals, scope, .. } = outcome;
@@ -385,7 +385,12 @@ impl<'a, D: Document> Sentences<'a, D> {
             keys.push(-1.0);
         }
         let call = self.call(&self.fitting, &keys);
-        let mut host = Caller { packer: self.packer, chunks: &chunks, indices: Some(&indices) };
+        let mut host = Caller {
+            packer: self.packer,
+            chunks: &chunks,
+            indices: Some(&indices),
+            citation: None,
+        };
         let documents = Documents::new(&chunks);
         let Ok(outcome) = pipeline::run(&call, &documents, &mut host);
         let yields = outcome.notice_yields();
@@ -456,7 +461,8 @@ impl<'a, D: Document> Sentences<'a, D> {
         let out = (0..keys.len()).filter(|&index| self.is_out_of_scope(index));
         out.for_each(|index| keys[index] = -1.0);
         let call = self.call(plan, &keys);
-        let mut host = Caller { packer: self.packer, chunks: &chunks, indices: None };
+        let mut host =
+            Caller { packer: self.packer, chunks: &chunks, indices: None, citation: None };
         let documents = Documents::new(&chunks);
         let Ok(mut outcome) = pipeline::run(&call, &documents, &mut host);
         outcome.scores.clone_from(&self.scores);

@@ -1,6 +1,6 @@
 //! Explaining in a sentence what became of a chunk.
 
-use super::{KeptChunk, Packing, name_of};
+use super::{KeptChunk, MadeBy, Packing, name_of};
 use crate::dropped::DroppedChunk;
 use crate::error::Error;
 use crate::outcome::Reason;
@@ -113,11 +113,15 @@ impl Packing {
         } else {
             String::new()
         };
-        // In characters, as people count.
-        let start = self.text[..kept.span.start].chars().count();
-        let end = start + self.text[kept.span.clone()].chars().count();
+        let place = kept.span.as_ref().map(|span| {
+            // In characters, as people count.
+            let start = self.text[..span.start].chars().count();
+            let end = start + self.text[span.clone()].chars().count();
+            format!("characters {start} to {end} of the text")
+        });
+        let place = place.unwrap_or_else(|| "at a place that only the prompt knows".into());
         format!(
-            "{} {verb} {}{cited}, characters {start} to {end} of the text.",
+            "{} {verb} {}{cited}, {place}.",
             who(kept.index, kept.score),
             counted(kept.token_count, "token"),
         )
@@ -133,6 +137,9 @@ impl Packing {
                 Some(least) => format!("its score is below {least:.2}, the automatic min_score"),
                 None => "its score is below min_score".into(),
             },
+            Reason::Empty if maker.made_by == MadeBy::Writer => {
+                "its text is empty, or what the template writes for it".into()
+            }
             Reason::Empty => "its text is empty".into(),
             Reason::Cap if maker.max_docs.is_some() => {
                 let documents = counted(maker.max_docs.unwrap_or_default(), "document");

@@ -21,7 +21,7 @@ impl Serialize for Packing {
     }
 }
 
-/// The span is a pair of byte offsets.
+/// The span is a pair of byte offsets, or null.
 impl Serialize for KeptChunk {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut kept = serializer.serialize_struct("KeptChunk", 7)?;
@@ -29,7 +29,8 @@ impl Serialize for KeptChunk {
         kept.serialize_field("score", &self.score)?;
         kept.serialize_field("token_count", &self.token_count)?;
         kept.serialize_field("citation_tokens", &self.citation_tokens)?;
-        kept.serialize_field("span", &[self.span.start, self.span.end])?;
+        let span = self.span.as_ref().map(|span| [span.start, span.end]);
+        kept.serialize_field("span", &span)?;
         kept.serialize_field("was_cut", &self.was_cut)?;
         kept.serialize_field("text", self.text())?;
         kept.end()

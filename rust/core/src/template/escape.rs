@@ -15,7 +15,7 @@ use crate::text::{Text, decode};
 /// [`Text::Utf8`]; None if nothing is escaped.
 pub(crate) fn body(style: &Style, text: Text<'_>) -> Option<Vec<u8>> {
     match style {
-        Style::Plain | Style::Format { .. } => None,
+        Style::Plain | Style::Format { .. } | Style::Written(_) => None,
         Style::Tagged | Style::Markdown => {
             has(text, b'[').then(|| lines(style, &utf8(text), Lines::Escape)).flatten()
         }
@@ -27,7 +27,7 @@ pub(crate) fn body(style: &Style, text: Text<'_>) -> Option<Vec<u8>> {
 /// Returns the original of `escaped`, which [`body`] made.
 pub(crate) fn unescaped(style: &Style, escaped: &str) -> String {
     match style {
-        Style::Plain | Style::Format { .. } => escaped.to_owned(),
+        Style::Plain | Style::Format { .. } | Style::Written(_) => escaped.to_owned(),
         Style::Tagged | Style::Markdown => {
             let text = lines(style, escaped.as_bytes(), Lines::Unescape);
             text.and_then(|text| String::from_utf8(text).ok()).unwrap_or_else(|| escaped.to_owned())

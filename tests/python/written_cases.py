@@ -1,0 +1,171 @@
+"""
+The cases of templates and prompts that are functions, which both languages answer alike.
+
+    python tests/python/written_cases.py
+
+writes `tests/cases/written.json` anew, with what Python answers. `test_written_cases.py` holds it
+against Python, `tests/rust/written.rs` against Rust, which has the same functions by name.
+"""
+
+from pathlib import Path
+from random import Random
+
+from cases import write
+
+from budgeteer import BudgeteerError, Packer, Prompt, Template, presets
+
+FILE = Path(__file__).parents[1] / "cases/written.json"
+
+WORDS = [
+    *("tea", "green", "rye", "bread", "is", "the", "dark", "garden", "winter"),
+    *("Lyon", "camels", "road", "silk", "old", "desert", "leave", "worker", "noon"),
+]
+
+WRITERS = {
+    "titled": lambda chunk: f"{chunk['title']}: {chunk['text']}",
+    "upper": lambda chunk: chunk["text"].upper(),
+    "even": lambda chunk: "" if len(chunk["text"]) % 2 else chunk["text"],
+    "twice": lambda chunk: f"{chunk['text']}\n{chunk['text']}\n",
+    "start": lambda chunk: chunk["text"][:12],
+}
+"""What a template writes for a chunk."""
+
+
+def _joined(chunks, glue):
+    return glue.join(chunk["text"] for chunk in chunks)
+
+
+PROMPTS = {
+    "listed": lambda chunks: (
+        "Read this.\n"
+        + "\n".join(f"{n}. source: {c['title']}, {c['text']}" for n, c in enumerate(chunks, 1))
+        + "\nWhat is tea?"
+    ),
+    "joined": lambda chunks: _joined(chunks, "\n"),
+    "starts": lambda chunks: "\n".join(chunk["text"][:12] for chunk in chunks),
+    "twice": lambda chunks: f"Two: {_joined(chunks, ' / ')} and {_joined(chunks, '; ')}",
+    "same": lambda chunks: "always the same",
+    "counted": lambda chunks: f"{len(chunks)} chunks",
+    "falling": lambda chunks: "tea " * max(0, 12 - len(chunks)) + _joined(chunks, " "),
+}
+"""What a prompt makes of the kept chunks."""
+
+
+def _cases(seed, functions, options):
+    """Return packings as plain data, and what is said of each chunk."""
+    rng = Random(seed)
+    cases = []
+    for number in range(60):
+        chosen = {name: rng.choice(values) for name, values in options.items()}
+        chosen["function"] = [*functions][number % len(functions)]
+        case = {
+            "max_tokens": rng.choice([0, 6, 14, 30, 60, 120, 900]),
+            "options": chosen,
+            "query": " ".join(rng.sample(WORDS, rng.choice([0, 1, 3]))),
+            "chunks": [
+                {
+                    "text": " ".join(rng.choices(WORDS, k=rng.choice([0, 1, 3, 3, 8, 20]))),
+                    "title": rng.choice(["", "Tea", "Rye (bread)"]),
+                }
+                for _ in range(rng.choice([0, 1, 4, 9, 14]))
+            ],
+        }
+        cases.append({**case, "answer": answer(case, functions)})
+    return cases
+
+
+def answer(case, functions):
+    """Return the packing of a case as plain data, and what is said of each chunk."""
+    options = dict(case["options"])
+    function = functions[options.pop("function")]
+    if functions is PROMPTS:
+        template = Prompt(function)
+    else:
+        around = {name: options.pop(name) for name in ("separator", "header", "footer")}
+        template = Template(function, **around)
+    packing = Packer(case["max_tokens"], template=template, **options).pack(
+        case["query"], case["chunks"]
+    )
+    explained = [packing.explain(i) for i in range(len(case["chunks"]))]
+    return {"packing": packing.to_dict(), "explained": explained}
+
+
+COUNTERS = ["chars_div4", "o200k_base", "words", "cl100k_base"]
+
+
+def templates():
+    """Return packings with templates that are functions."""
+    return _cases(
+        11,
+        WRITERS,
+        {
+            "counter": COUNTERS,
+            "overflow": ["skip", "skip", "stop"],
+            "order": ["rank", "input", "edges", "document"],
+            "dedupe": ["exact", "exact", "near", None],
+            "notice": [None, None, "left out {count}"],
+            "max_chunks": [None, None, 2],
+            "separator": ["\n\n", "\n", "", "'"],
+            "header": ["", "Read:\n"],
+            "footer": ["", "\nEnd."],
+        },
+    )
+
+
+def prompts():
+    """Return packings with prompts."""
+    return _cases(
+        12,
+        PROMPTS,
+        {
+            "counter": COUNTERS,
+            "overflow": ["skip", "skip", "stop"],
+            "order": ["rank", "input", "edges", "document"],
+            "dedupe": ["exact", "exact", "near", None],
+            "max_chunks": [None, None, 2],
+        },
+    )
+
+
+def refusals():
+    """Return which options are refused with a template that is a function, and with a prompt."""
+
+    def is_refused(make, **options):
+        try:
+            make(9, **options)
+        except BudgeteerError:
+            return True
+        return False
+
+    options = {
+        "truncate_end": {"overflow": "truncate_end"},
+        "stop": {"overflow": "stop"},
+        "sentence": {"units": "sentence"},
+        "notice": {"notice": "left out"},
+        "sticky": {"order": "sticky"},
+        "edges": {"order": "edges"},
+    }
+    made = {
+        "agentic_rag": type(presets.agentic_rag()),
+        "context_router": type(presets.context_router()),
+        "context_gate": type(presets.context_gate()),
+    }
+
+    def found(template):
+        refused = {
+            name: is_refused(Packer, template=template, **given) for name, given in options.items()
+        }
+        for name, kind in made.items():
+            given = {"max_docs": 3} if name == "context_gate" else {}
+            given |= {"counter": "chars_div4"} if name == "context_router" else {}
+            refused[name] = is_refused(kind, template=template, **given)
+        return refused
+
+    return {"template": found(Template(str)), "prompt": found(Prompt(str))}
+
+
+KINDS = (templates, prompts, refusals)
+
+
+if __name__ == "__main__":
+    write(FILE, KINDS)
