@@ -1,7 +1,9 @@
 //! Chunks: what a retriever returns.
 
-use crate::template::DEFAULT_KIND;
 use crate::text::Text;
+
+/// The kind of a chunk that has none.
+pub(crate) const DEFAULT_KIND: &str = "document";
 
 /// A piece of text that may go into the context.
 ///

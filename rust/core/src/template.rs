@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::chunk::Document;
+use crate::chunk::{DEFAULT_KIND, Document};
 use crate::error::Error;
 use crate::text::Text;
 
@@ -111,9 +111,6 @@ pub struct Tag {
     /// The position in the source; NaN if unknown.
     pub position: f64,
 }
-
-/// The kind of a chunk that has none.
-pub(crate) const DEFAULT_KIND: &str = "document";
 
 impl Tag {
     /// Returns the tag of a chunk that has nothing but a text.

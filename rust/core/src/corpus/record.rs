@@ -6,9 +6,8 @@
 //! Rust has are in the metadata in Python; here they follow it, in a mapping of
 //! their own.
 
-use crate::chunk::{Chunk, Document};
+use crate::chunk::{Chunk, DEFAULT_KIND, Document};
 use crate::error::Error;
-use crate::template::DEFAULT_KIND;
 
 /// How deep lists and mappings may be nested: a little more than is written.
 const DEEPEST: usize = 80;

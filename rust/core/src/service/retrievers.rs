@@ -5,10 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Corpus;
-use crate::chunk::{Chunk, Document};
+use crate::chunk::{Chunk, DEFAULT_KIND, Document};
 use crate::rank::{sort_descending, sortable};
 use crate::score::keyword_scores;
-use crate::template::DEFAULT_KIND;
 
 /// Any error of a retriever or a reranker. `?` turns every error into one.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
