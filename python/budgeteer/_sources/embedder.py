@@ -31,6 +31,9 @@ _OBJECTS = {
     "be Bm25()": "be left out",
     "a Lexical, a Bm25": "a mapping",
     "a Bm25": "a mapping",
+    "a Template or a Prompt": "a mapping",
+    "a format string or a function": "a format string",
+    "a str or a function from a chunk to a str": "a str",
     "a Template": "a mapping",
 }
 _WARNED_MAX = 10_000

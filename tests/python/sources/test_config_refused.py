@@ -216,6 +216,7 @@ WRONG_BUDGETS = [
         f"budget.template must be one of {STYLES} or a mapping, not int",
     ),
     ("{template: {fromat: x}}", unknown("budget.template.fromat", TEMPLATE, "format")),
+    ("{template: {format: 5}}", "budget.template.format must be a str, not int"),
     (
         "{template: {header: x}}",
         f"budget.template.format is required: one of {STYLES}, or a format string",
