@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use memchr::memchr;
+
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary, clear_behind};
 use crate::keywords::end_of_keyword;
@@ -238,14 +240,25 @@ impl WideTerms {
         }
     }
 
+    /// Returns whether no term is looked for.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.wanted_unspaced.is_none() && self.wanted_words.is_none()
+    }
+
     /// Replaces each [`UNSPACED`] of a folded text with a space, and returns the
     /// number of terms that they make. The text is looked at next.
     pub(crate) fn fold_unspaced(&mut self, folded: &mut [u8]) -> u64 {
-        bits(self.method, &ByteTable::EMPTY, folded, true, &mut self.unspaced);
-        for byte in folded.iter_mut() {
-            *byte = if *byte == UNSPACED { b' ' } else { *byte };
+        self.unspaced.clear();
+        let has_unspaced = memchr(UNSPACED, folded).is_some();
+        if has_unspaced {
+            bits(self.method, &ByteTable::EMPTY, folded, true, &mut self.unspaced);
+            for byte in folded.iter_mut() {
+                *byte = if *byte == UNSPACED { b' ' } else { *byte };
+            }
         }
-        bits(self.method, &self.letters, folded, true, &mut self.words);
+        if has_unspaced || self.wanted_words.is_some() {
+            bits(self.method, &self.letters, folded, true, &mut self.words);
+        }
         for (unspaced, words) in self.unspaced.iter_mut().zip(&self.words) {
             *unspaced &= !words;
         }

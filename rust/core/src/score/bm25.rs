@@ -282,8 +282,11 @@ fn find_wide(
     tally: &mut Tally,
     mut number: impl FnMut(&[u8]) -> Option<u32>,
 ) -> u64 {
-    let text = text.decoded(codes);
     let unspaced = wide.fold_unspaced(folded);
+    if wide.is_idle() {
+        return unspaced;
+    }
+    let text = text.decoded(codes);
     wide.find_unspaced(text, |number| tally.add(number));
     wide.find_words(text, is_stemmed.then_some(&*folded), |sight| match sight {
         Sight::Word(number) => tally.add(number),
