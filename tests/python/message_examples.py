@@ -130,6 +130,7 @@ MODELS = [
     *("meta-llama/Llama-3.3-70B-Instruct", "mistral-large-2411", "mistral-7b", "mixtral-8x7b"),
     *("ministral-8b", "codestral", "devstral", "magistral", "pixtral", "gemma-3-27b-it"),
     *("openai/gpt-oss-120b", "gpt-oss:20b", "claude-opus-4-8", "gemini-2.5-pro", "gpt-4o"),
+    *("claude-opus-4-7", "anthropic/claude-opus-4.7"),
     *("chatgpt-4o-latest", "codex-mini", "o3", "grok-4", "acme/7b", "acme/", ""),
     *("ft:gpt-3.5-turbo-0301", "ft:gpt-4o:acme"),
 ]

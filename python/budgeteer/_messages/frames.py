@@ -67,6 +67,12 @@ _OTHERS = {
     name: OPENAI._replace(basis="estimate", source=f"{maker} publishes no rule: OpenAI's, 2024-07")
     for name, maker in (("claude", "Anthropic"), ("gemini", "Google"))
 }
+_OPUS_4_7 = _OTHERS["claude"]._replace(
+    basis="measured",
+    source="ctok 1.3.0 (PyPI): 11 tokens around a message, 2026-11",
+    start=4,
+    is_exact=False,
+)
 _QWEN = Frame(
     *("published rule", "chat template of Qwen2.5 and Qwen3 (Hugging Face), 2025-04"),
     special=4,
@@ -138,6 +144,8 @@ _HARMONY = Frame(
 )
 
 _FAMILIES = {
+    "opus-4-7": _OPUS_4_7,
+    "opus-4.7": _OPUS_4_7,
     **_OTHERS,
     "gpt-oss": _HARMONY,
     "deepseek": _DEEPSEEK,  # first, as what is distilled from it has its template

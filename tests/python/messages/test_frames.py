@@ -294,6 +294,14 @@ def test_the_rule_of_openai_stays():
     )
 
 
+def test_opus_4_7_has_a_larger_frame():
+    """A request of one text costs what was measured beside it: 11 tokens."""
+    request = [{"role": "user", "content": "What is tea?"}]
+    text = get_counter("claude4.7").count("What is tea?")
+    for name in ("claude-opus-4-7", "anthropic/claude-opus-4.7"):
+        assert text + 11 == count_messages(request, model=name)
+
+
 def test_a_message_more_costs_one_message():
     """What stands around all messages is counted once; no messages cost nothing."""
     one = {"role": "user", "content": "What is tea?"}

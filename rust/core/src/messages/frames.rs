@@ -50,6 +50,9 @@ const UNKNOWN: Frame = Frame { is_exact: false, ..OPENAI };
 /// The oldest chat model of OpenAI.
 const OLDEST: Frame = Frame { special: 4, per_name: -1, ..OPENAI };
 
+/// What was measured for Claude Opus 4.7.
+const OPUS_4_7: Frame = Frame { start: 4, ..UNKNOWN };
+
 const QWEN: Frame = Frame {
     special: 4,
     per_call: 13,
@@ -122,7 +125,9 @@ const HARMONY: Frame = Frame {
 /// The frames by a part of the model's name; the first that is found counts.
 /// DeepSeek comes first of the open ones, as what is distilled from it has its
 /// template.
-const FAMILIES: [(&str, &Frame); 20] = [
+const FAMILIES: [(&str, &Frame); 22] = [
+    ("opus-4-7", &OPUS_4_7),
+    ("opus-4.7", &OPUS_4_7),
     ("claude", &OPENAI),
     ("gemini", &OPENAI),
     ("gpt-oss", &HARMONY),
