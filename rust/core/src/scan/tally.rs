@@ -256,7 +256,7 @@ fn front(term: &[u8]) -> (u32, u32) {
 }
 
 /// The places of the bits that are set, ascending.
-struct Places(u64);
+pub(super) struct Places(pub(super) u64);
 
 impl Iterator for Places {
     type Item = usize;

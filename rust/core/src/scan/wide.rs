@@ -10,6 +10,7 @@ use memchr::memchr;
 
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary, clear_behind};
+use super::tally::Places;
 use crate::keywords::end_of_keyword;
 use crate::text::letters::{UNSPACED, is_of_unspaced, small};
 use crate::text::{Text, Unit, with_units};
@@ -45,7 +46,7 @@ impl Pairs {
         };
         for (pair, number) in pairs.zip(0..) {
             found.let_pass(pair);
-            let place = found.place(key(pair));
+            let place = found.place(pair);
             found.entries[place] = (key(pair), number);
         }
         found
@@ -63,10 +64,11 @@ impl Pairs {
         self.filter[(hash >> 58) as usize] >> (hash >> 52 & 63) & 1
     }
 
-    /// Returns where a key is, or would be.
+    /// Returns where the entry of a pair is, or would be.
     #[allow(clippy::cast_possible_truncation)] // a table has fewer entries
-    fn place(&self, key: u64) -> usize {
-        let mut place = (key.wrapping_mul(MIX) >> self.shift) as usize;
+    fn place(&self, pair: [u32; 2]) -> usize {
+        let key = key(pair);
+        let mut place = (hash(pair) >> self.shift) as usize;
         while self.entries[place].0 != key && self.entries[place].0 != 0 {
             place = (place + 1) & (self.entries.len() - 1);
         }
@@ -74,7 +76,7 @@ impl Pairs {
     }
 
     fn get(&self, pair: [u32; 2]) -> Option<u32> {
-        let (key, number) = self.entries[self.place(key(pair))];
+        let (key, number) = self.entries[self.place(pair)];
         (key != 0).then_some(number)
     }
 }
@@ -186,15 +188,6 @@ fn bits(method: Method, table: &ByteTable, folded: &[u8], high: bool, out: &mut 
         Method::Avx512 | Method::Avx512Vbmi => super::avx512::bits(table, folded, high, out),
         #[cfg(target_arch = "aarch64")]
         Method::Neon => super::neon::bits(table, folded, high, out),
-    }
-}
-
-/// Calls `visit` with the place of each bit, in their order. The first is `at`.
-#[inline]
-fn each(at: usize, mut bits: u64, mut visit: impl FnMut(usize)) {
-    while bits != 0 {
-        visit(at + bits.trailing_zeros() as usize);
-        bits &= bits - 1;
     }
 }
 
@@ -312,8 +305,12 @@ impl WideTerms {
                 });
                 seconds &= if at == 0 { found << 1 } else { found };
             }
-            each(at, seconds, |at| look_up([units[at - 1].into(), units[at].into()]));
-            each(at, alone, |at| look_up([units[at].into(), NONE]));
+            for at in Places(seconds).map(|offset| at + offset) {
+                look_up([units[at - 1].into(), units[at].into()]);
+            }
+            for at in Places(alone).map(|offset| at + offset) {
+                look_up([units[at].into(), NONE]);
+            }
         }
     }
 
@@ -343,22 +340,22 @@ impl WideTerms {
         for (block, &here) in self.words.iter().enumerate() {
             let starts = here & !(here << 1 | before >> 63);
             before = here;
-            each(MAX_WIDTH * block, starts, |at| {
+            for at in Places(starts).map(|offset| MAX_WIDTH * block + offset) {
                 let second = if self.is_word(at + 1) { units[at + 1].into() } else { NONE };
                 if !wanted.may_begin(units[at].into(), second) {
-                    return;
+                    continue;
                 }
                 let end = self.end_of_word(at);
                 if stemmed.is_some_and(|folded| folded[at..end].iter().any(u8::is_ascii)) {
                     visit(Sight::Maybe(at, end));
-                    return;
+                    continue;
                 }
                 match wanted.find(&units[at..end]) {
                     Found::Nothing => {}
                     Found::Word(number) => visit(Sight::Word(number)),
                     Found::Unsure => visit(Sight::Maybe(at, end)),
                 }
-            });
+            }
         }
     }
 
@@ -418,11 +415,9 @@ impl WideKeywords {
     ) {
         let mut before = 1 << 63;
         for (block, &here) in boundaries.iter().enumerate() {
-            let mut starts = !here & (here << 1 | before >> 63);
+            let starts = !here & (here << 1 | before >> 63);
             before = here;
-            while starts != 0 {
-                let at = MAX_WIDTH * block + starts.trailing_zeros() as usize;
-                starts &= starts - 1;
+            for at in Places(starts).map(|offset| MAX_WIDTH * block + offset) {
                 let Some(&first) = units.get(at) else { return };
                 let second = units.get(at + 1).map_or(NONE, |&unit| unit.into());
                 let is_one = self.wanted.may_begin(first.into(), second)
