@@ -22,12 +22,17 @@ mod marks;
 mod neon;
 mod tally;
 mod wide;
+mod words;
 
-pub(crate) use tally::{MAX_TERMS, Tally, TermScanner};
+pub(crate) use tally::{Tally, TermScanner};
 pub(crate) use wide::{Sight, WideKeywords, WideTerms};
 
+/// The most keywords for which a [`Scanner`] is faster than a
+/// [`TermScanner`].
+pub(crate) const FEW_KEYWORDS: usize = 12;
+
 /// The number of keywords that a [`Scanner`] takes at most: one bit each.
-pub(crate) const MAX_KEYWORDS: usize = 64;
+const MAX_KEYWORDS: usize = 64;
 
 /// The methods of looking for keywords, from the slowest to the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,8 @@ use std::cell::RefCell;
 #[cfg(feature = "stemming")]
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
+use crate::text::letters::is_word;
+
 /// A word of more code points is its own stem. No language has such words, and
 /// the time would grow faster than the length.
 const MAX_CHARS: usize = 64;
@@ -66,18 +68,20 @@ impl Short {
         Some(Self(bytes))
     }
 
-    /// Returns the word of a folded text that starts at `at`, in lowercase, if
-    /// it is short and in ASCII; None too near the end of the text.
+    /// Returns the word of a folded text that starts at `at` and goes on to
+    /// `within` at least, in lowercase, if it is short and in ASCII; None too
+    /// near the end of the text.
     #[inline]
-    pub(crate) fn at(folded: &[u8], at: usize) -> Option<Self> {
+    pub(crate) fn at(folded: &[u8], at: usize, within: usize) -> Option<Self> {
         let bytes: &[u8; 16] = folded.get(at..)?.first_chunk()?;
-        let length = bytes.iter().position(|byte| !byte.is_ascii_alphanumeric())?;
-        if !bytes[length].is_ascii() {
-            return None;
-        }
+        let known = within - at;
+        let length = known + bytes.get(known..)?.iter().position(|&byte| !is_word(byte))?;
         // The bit is set in digits and small letters, and makes capitals small.
         let lowered = u128::from_le_bytes(*bytes) | u128::from_le_bytes([0x20; 16]);
         let kept = lowered & !(u128::MAX << (8 * length));
+        if kept & u128::from_le_bytes([0x80; 16]) != 0 {
+            return None;
+        }
         Some(Self((kept | (length as u128) << 120).to_le_bytes()))
     }
 

@@ -16,7 +16,7 @@ use memchr::{memchr, memchr2};
 
 use crate::stopwords::Stopwords;
 use crate::text::classes::Classes;
-use crate::text::letters::{UNSPACED, is_word};
+use crate::text::letters::{DOT, DOTTED_I, Smalls, UNSPACED, is_word};
 use crate::text::{Cursor, OTHER, Text, decode, push_code};
 
 impl Stopwords {
@@ -163,11 +163,11 @@ pub(crate) fn visit_pairs(run: Text<'_>, lowered: &mut Vec<u8>, visit: &mut impl
 
 /// Appends `text` in lowercase to `out`, each character by itself.
 pub(crate) fn lower(text: Text<'_>, out: &mut Vec<u8>) {
-    text.for_each(|code| {
-        let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-        for character in character.to_lowercase() {
-            push_code(u32::from(if character == 'ς' { 'σ' } else { character }), out);
-        }
+    let smalls = Smalls::get();
+    text.for_each(|code| match smalls.of(code) {
+        0xD800..0xE000 => push_code(char::REPLACEMENT_CHARACTER.into(), out),
+        DOTTED_I => [b'i'.into(), DOT].into_iter().for_each(|code| push_code(code, out)),
+        small => push_code(small, out),
     });
 }
 

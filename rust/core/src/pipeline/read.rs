@@ -22,7 +22,7 @@ enum Relevance<'a> {
     /// From what is known of the chunks already.
     Given,
     Lexical(Box<LexicalScorer<'a>>),
-    Overlap(KeywordScorer, Scratch),
+    Overlap(Box<(KeywordScorer, Scratch)>),
 }
 
 /// Reads every text once. Returns what the ranking needs to know of its words,
@@ -38,7 +38,9 @@ pub(super) fn read<B: Batch, H: Host>(
     let count = batch.len();
     let mut relevance = match needs.words {
         Words::None => Relevance::Given,
-        Words::Keywords => Relevance::Overlap(KeywordScorer::new(query), Scratch::default()),
+        Words::Keywords => {
+            Relevance::Overlap(Box::new((KeywordScorer::new(query), Scratch::default())))
+        }
         Words::Terms(lexical) => Relevance::Lexical(Box::new(LexicalScorer::new(query, lexical))),
     };
     let mut found = Vec::new();
@@ -74,7 +76,8 @@ pub(super) fn read<B: Batch, H: Host>(
                 match relevance {
                     Relevance::Given => {}
                     Relevance::Lexical(lexical) => lexical.read(text, title),
-                    Relevance::Overlap(overlap, scratch) => {
+                    Relevance::Overlap(overlap) => {
+                        let (overlap, scratch) = &mut **overlap;
                         found.push(overlap.score(text, title, scratch));
                     }
                 }

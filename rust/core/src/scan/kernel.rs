@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
 use super::Scanner;
-use crate::keywords::{CLASSES, Class};
+use crate::keywords::{Class, class};
 use crate::text::OTHER;
 
 /// The number of buckets of keywords: one bit of a byte each.
@@ -56,31 +56,22 @@ pub(super) struct Tables {
 
 /// Returns the bytes that may stand in front of a keyword.
 pub(super) fn boundary() -> ByteTable {
-    let mut boundary = ByteTable::EMPTY;
-    // All these bytes have one of six high nibbles: a bit for each of them.
-    for (byte, _) in (0..0x80).zip(&CLASSES).filter(|(_, class)| **class != Class::Word) {
-        let row = match byte >> 4 {
-            0 => 1,
-            1 => 2,
-            2 => 4,
-            3 => 8,
-            5 => 16,
-            7 => 32,
-            _ => unreachable!("no such whitespace or punctuation"),
-        };
-        boundary.add(byte, row);
+    bytes(|byte| class(byte) != Class::Word)
+}
+
+/// Returns the bytes below 0x80 that have a property.
+pub(super) fn bytes(has: impl Fn(u8) -> bool) -> ByteTable {
+    let mut table = ByteTable::EMPTY;
+    for byte in (0..0x80).filter(|&byte| has(byte)) {
+        // A bit for each of the eight high nibbles.
+        table.add(byte, 1 << (byte >> 4));
     }
-    boundary
+    table
 }
 
 /// Returns the ASCII letters and digits.
 pub(super) fn alphanumeric() -> ByteTable {
-    let mut word = ByteTable::EMPTY;
-    for byte in (0..0x80).filter(u8::is_ascii_alphanumeric) {
-        // A bit for each of the five high nibbles.
-        word.add(byte, 1 << ((byte >> 4) - 3));
-    }
-    word
+    bytes(|byte| byte.is_ascii_alphanumeric())
 }
 
 impl Tables {

@@ -2,11 +2,11 @@
 //! first letters.
 
 /// The number of [`head`]s.
-pub(super) const HEADS: usize = 1 << 10;
+const HEADS: usize = 1 << 10;
 
 /// Returns a number of the first two bytes of a word, in any case. Few words
 /// share it.
-pub(super) fn head(first: u8, second: u8) -> usize {
+fn head(first: u8, second: u8) -> usize {
     usize::from(first & 31) << 5 | usize::from(second & 31)
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Marks {
 const MARKS: usize = 1 << 15;
 
 impl Marks {
-    pub(super) fn new(terms: &[(Vec<u8>, u32)]) -> Box<Self> {
+    pub(super) fn new<'t>(terms: impl Iterator<Item = &'t [u8]>) -> Box<Self> {
         let mut marks = Box::new(Self { short: [0; HEADS / 64], long: [0; MARKS / 64] });
         // Where a term ends, anything may follow.
         let all = || 0..32_u8;
-        for (term, _) in terms {
-            match *term.as_slice() {
+        for term in terms {
+            match *term {
                 [] => {}
                 [one] => all().for_each(|two| marks.add_head(head(one, two))),
                 [one, two] => marks.add_head(head(one, two)),

@@ -8,12 +8,12 @@
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
 use super::Method;
-use super::kernel::{BUCKETS, ByteTable, Lanes, MAX_WIDTH, alphanumeric};
-use super::marks::{HEADS, Marks, head};
+use super::kernel::{BUCKETS, ByteTable, Lanes, MAX_WIDTH, bytes};
+use super::marks::Marks;
+use super::words::Words;
+use crate::keywords::{Class, class, end_of_keyword, starts_word};
+use crate::terms::end_of;
 use crate::text::letters::is_word;
-
-/// The number of terms that a [`TermScanner`] takes at most: one byte each.
-pub(crate) const MAX_TERMS: usize = 256;
 
 /// How many first bytes of a term are looked at before it is compared: the last
 /// of them only where there are many terms.
@@ -26,61 +26,99 @@ pub(crate) struct Tally {
     pub(crate) words: u64,
     /// How often each term occurs, by its number.
     counts: Vec<u32>,
-    /// The terms that occur, in order of first occurrence.
-    touched: Vec<u32>,
-    /// Where words start that have a wanted beginning, if those are looked for.
-    pub(crate) places: Vec<usize>,
+    /// A bit for each term that occurs.
+    found: Vec<u64>,
+    /// A bit for each number in `found` that has bits.
+    blocks: Vec<u64>,
+    /// How many terms occur.
+    len: usize,
+    /// Where words start that have a wanted beginning, if those are looked for,
+    /// and a place up to which each goes on at least.
+    pub(crate) places: Vec<(usize, usize)>,
 }
 
 impl Tally {
     /// Prepares to count `terms` terms.
     pub(crate) fn new(terms: usize) -> Self {
-        Self { words: 0, counts: vec![0; terms], touched: Vec::new(), places: Vec::new() }
+        let mut tally = Self::default();
+        tally.grow(terms);
+        tally
+    }
+
+    /// Makes room for at least `terms` terms.
+    pub(crate) fn grow(&mut self, terms: usize) {
+        if self.counts.len() < terms {
+            self.counts.resize(terms, 0);
+            self.found.resize(terms.div_ceil(64), 0);
+            self.blocks.resize(terms.div_ceil(64 * 64), 0);
+        }
     }
 
     /// Counts `term` once more.
     #[inline]
     pub(crate) fn add(&mut self, term: u32) {
-        let count = &mut self.counts[term as usize];
-        if *count == 0 {
-            self.touched.push(term);
-        }
+        let term = term as usize;
+        let count = &mut self.counts[term];
+        self.len += usize::from(*count == 0);
         *count = count.saturating_add(1);
+        self.found[term / 64] |= 1 << (term % 64);
+        self.blocks[term / 64 / 64] |= 1 << (term / 64 % 64);
     }
 
     /// Calls `visit` with each term that occurs and its count, in their order.
     /// Then forgets them, and returns the number of words.
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32, u32)) -> u64 {
-        self.touched.sort_unstable();
-        for term in self.touched.drain(..) {
-            visit(term, std::mem::take(&mut self.counts[term as usize]));
+        if self.len > 0 {
+            self.len = 0;
+            for (at, blocks) in (0..).step_by(64).zip(&mut self.blocks) {
+                for block in Places(std::mem::take(blocks)).map(|block| at + block) {
+                    for place in Places(std::mem::take(&mut self.found[block])) {
+                        let term = 64 * block + place;
+                        let count = std::mem::take(&mut self.counts[term]);
+                        visit(u32::try_from(term).expect("terms were numbered"), count);
+                    }
+                }
+            }
         }
         std::mem::take(&mut self.words)
     }
 
-    /// Returns the terms that occur, in their order.
-    pub(crate) fn found(&mut self) -> &[u32] {
-        self.touched.sort_unstable();
-        &self.touched
-    }
-
     /// Returns how many terms occur.
     pub(crate) fn len(&self) -> usize {
-        self.touched.len()
+        self.len
     }
 }
 
-/// Counts a fixed set of terms in many texts.
+/// What a [`TermScanner`] looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Runs of letters and digits.
+    Terms,
+    /// Those that begin with a term.
+    Beginnings,
+    /// Keywords: what is between whitespace, without punctuation at its ends.
+    Keywords,
+}
+
+impl Kind {
+    /// Returns whether a byte below 0x80 may be the first of a word, behind one
+    /// that may not.
+    fn has(self, byte: u8) -> bool {
+        match self {
+            Self::Terms | Self::Beginnings => is_word(byte),
+            Self::Keywords => class(byte) == Class::Word,
+        }
+    }
+}
+
+/// Counts a fixed set of terms or of keywords in many texts.
 #[derive(Debug)]
 pub(crate) struct TermScanner {
     method: Method,
-    /// Whether to find words with the terms as beginnings, and not the terms.
-    is_for_beginnings: bool,
-    /// Each term and its number in the tally.
-    terms: Vec<(Vec<u8>, u32)>,
-    /// The first bytes of each term, and which bits of them to compare.
-    fronts: Vec<(u32, u32)>,
-    /// Not 0 for an ASCII letter or digit.
+    kind: Kind,
+    /// The terms and their numbers in the tally.
+    terms: Words,
+    /// Not 0 for what [`Kind::has`].
     word: ByteTable,
     /// For each of the first bytes, the buckets of the terms that have it
     /// there.
@@ -88,58 +126,44 @@ pub(crate) struct TermScanner {
     /// What lets words pass if there are many terms: the tables of first bytes
     /// let too many pass.
     marks: Option<Box<Marks>>,
-    /// By the [`head`] of a word, the terms that it may be: where they start in
-    /// `listed`, and how many there are.
-    heads: Box<[(u16, u16); HEADS]>,
-    /// Terms by place.
-    listed: Vec<u8>,
 }
 
 impl TermScanner {
     /// Prepares to count `terms`, each with its number in the tally: lowercase
-    /// ASCII letters and digits, and at most [`MAX_TERMS`] of them.
+    /// ASCII letters and digits.
     pub(crate) fn new(terms: Vec<(Vec<u8>, u32)>) -> Self {
-        Self::with_method(terms, false, Method::best())
+        Self::with_method(terms, Kind::Terms, Method::best())
+    }
+
+    /// Prepares to count keywords, each with its number in the tally, as a
+    /// [`Scanner`](super::Scanner) takes them.
+    pub(crate) fn of_keywords(keywords: Vec<(Vec<u8>, u32)>) -> Self {
+        Self::with_method(keywords, Kind::Keywords, Method::best())
     }
 
     /// Prepares to find words that have one of `beginnings`, which look like
     /// terms. Some others may be found too.
     pub(crate) fn of_beginnings(beginnings: Vec<Vec<u8>>) -> Self {
         let beginnings = beginnings.into_iter().map(|beginning| (beginning, 0));
-        Self::with_method(beginnings.collect(), true, Method::best())
+        Self::with_method(beginnings.collect(), Kind::Beginnings, Method::best())
     }
 
-    fn with_method(
-        mut terms: Vec<(Vec<u8>, u32)>,
-        is_for_beginnings: bool,
-        method: Method,
-    ) -> Self {
-        assert!(terms.len() <= MAX_TERMS, "a scanner takes at most 256 terms");
+    fn with_method(mut terms: Vec<(Vec<u8>, u32)>, kind: Kind, method: Method) -> Self {
         // Terms that begin alike share a bucket, so that few places pass.
         terms.sort_unstable();
         let (count, buckets) = (terms.len(), BUCKETS.min(terms.len()));
-        let mut scanner = Self {
-            method,
-            is_for_beginnings,
-            word: alphanumeric(),
-            first: [ByteTable::EMPTY; FIRST],
-            marks: None,
-            heads: Box::new([(0, 0); HEADS]),
-            listed: Vec::new(),
-            fronts: terms.iter().map(|(term, _)| front(term)).collect(),
-            terms,
-        };
-        for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
-            let bucket = usize::from(place) * buckets / count;
-            for (offset, table) in scanner.first.iter_mut().enumerate() {
+        let mut first = [ByteTable::EMPTY; FIRST];
+        for (place, (term, _)) in terms.iter().enumerate() {
+            let bucket = place * buckets / count;
+            for (offset, table) in first.iter_mut().enumerate() {
                 match term.get(offset) {
                     Some(byte) => {
                         table.add(byte.to_ascii_lowercase(), 1 << bucket);
                         table.add(byte.to_ascii_uppercase(), 1 << bucket);
                     }
                     // The word ends with the term.
-                    None if offset == term.len() && !is_for_beginnings => (0..0x80)
-                        .filter(|&byte| !is_word(byte))
+                    None if offset == term.len() && kind != Kind::Beginnings => (0..0x80)
+                        .filter(|&byte| !kind.has(byte))
                         .for_each(|byte| table.add(byte, 1 << bucket)),
                     // Anything may follow.
                     None => {
@@ -149,28 +173,16 @@ impl TermScanner {
                 }
             }
         }
-        if count > FEW {
-            scanner.marks = Some(Marks::new(&scanner.terms));
+        let marks =
+            (count > FEW).then(|| Marks::new(terms.iter().map(|(term, _)| term.as_slice())));
+        Self {
+            method,
+            kind,
+            word: bytes(|byte| kind.has(byte)),
+            first,
+            marks,
+            terms: Words::new(terms),
         }
-        let mut heads = Vec::with_capacity(count);
-        for (place, (term, _)) in (0_u8..=u8::MAX).zip(&scanner.terms) {
-            match *term.as_slice() {
-                [first, second, ..] => heads.push((head(first, second), place)),
-                // Anything may follow.
-                [first] => heads.extend((0..32).map(|second| (head(first, second), place))),
-                [] => {}
-            }
-        }
-        heads.sort_unstable();
-        for (head, place) in heads {
-            let (start, length) = &mut scanner.heads[head];
-            if *length == 0 {
-                *start = u16::try_from(scanner.listed.len()).expect("at most 256 times 32");
-            }
-            *length += 1;
-            scanner.listed.push(place);
-        }
-        scanner
     }
 
     /// Adds the words of `folded` to the tally, and how often each term occurs.
@@ -196,64 +208,38 @@ impl TermScanner {
         };
         let mut was_word = false;
         for (at, &byte) in folded.iter().enumerate() {
-            let is_word = is_word(byte);
+            let is_word = !byte.is_ascii() || self.kind.has(byte);
             if is_word && !was_word {
                 tally.words += 1;
                 let buckets = look_up(0, at) & look_up(1, at);
                 if buckets != 0 {
-                    self.confirm(folded, at, tally);
+                    self.confirm(folded, at, at, tally);
                 }
             }
             was_word = is_word;
         }
     }
 
-    /// Counts the term that is the word at `at`, if there is one.
-    #[inline]
-    fn confirm(&self, folded: &[u8], at: usize, tally: &mut Tally) {
-        let here = match folded[at..].first_chunk() {
-            Some(bytes) => u32::from_le_bytes(*bytes) | CASES,
-            None => front(&folded[at..]).0,
+    /// Counts the term that is the word at `at`, if there is one. The word goes
+    /// on to `within` at least.
+    #[inline(never)] // so that going through every block stays small
+    fn confirm(&self, folded: &[u8], at: usize, within: usize, tally: &mut Tally) {
+        let end = match self.kind {
+            Kind::Terms => end_of(folded, within, is_word),
+            Kind::Keywords if starts_word(folded, at) => end_of_keyword(folded, within),
+            Kind::Keywords => return,
+            Kind::Beginnings => {
+                // Few others pass, and whoever asks looks at the words anyway.
+                tally.places.push((at, within));
+                return;
+            }
         };
-        let [first, second, ..] = here.to_le_bytes();
-        let (start, length) = self.heads[head(first, second)];
-        for &place in &self.listed[usize::from(start)..][..usize::from(length)] {
-            let (bytes, mask) = self.fronts[usize::from(place)];
-            if here & mask != bytes {
-                continue;
-            }
-            let (term, number) = &self.terms[usize::from(place)];
-            let end = at + term.len();
-            if !folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(term)) {
-                continue;
-            }
-            if self.is_for_beginnings {
-                tally.places.push(at);
-                return;
-            }
-            if !folded.get(end).copied().is_some_and(is_word) {
-                tally.add(*number);
-                return;
-            }
-        }
+        self.terms.get(folded, at, end).into_iter().for_each(|number| tally.add(number));
     }
 }
 
 /// The most terms of which the tables of first bytes let few other words pass.
-const FEW: usize = 16;
-
-/// The bits by which the cases of ASCII letters differ.
-const CASES: u32 = 0x2020_2020;
-
-/// Returns the first four bytes of a term, in any case, and the bits of them
-/// that a shorter one has.
-fn front(term: &[u8]) -> (u32, u32) {
-    let (mut bytes, mut mask) = ([0; 4], [0; 4]);
-    for (place, &byte) in term.iter().take(4).enumerate() {
-        (bytes[place], mask[place]) = (byte | 0x20, u8::MAX);
-    }
-    (u32::from_le_bytes(bytes), u32::from_le_bytes(mask))
-}
+pub(super) const FEW: usize = 16;
 
 /// The places of the bits that are set, ascending.
 pub(super) struct Places(pub(super) u64);
@@ -287,13 +273,14 @@ impl<'s, L: Lanes, const MANY: bool> Scan<'s, L, MANY> {
     /// The processor must have the instructions of `L`.
     #[inline(always)]
     unsafe fn new(scanner: &'s TermScanner, folded: &'s [u8]) -> Self {
+        let [one, two, three, four] = &scanner.first;
         // SAFETY: the caller guarantees the instructions.
         unsafe {
             Self {
                 scanner,
                 folded,
                 word: L::table(&scanner.word),
-                first: scanner.first.each_ref().map(|table| L::table(table)),
+                first: [L::table(one), L::table(two), L::table(three), L::table(four)],
                 words: 0,
                 carry: 0,
             }
@@ -310,7 +297,7 @@ impl<'s, L: Lanes, const MANY: bool> Scan<'s, L, MANY> {
     #[inline(always)]
     unsafe fn block(&mut self, start: *const u8, at: usize, wanted: u64, tally: &mut Tally) {
         // SAFETY: as this function's contract says.
-        let (starts, mut candidates) = unsafe {
+        let (word, starts, mut candidates) = unsafe {
             let here = L::load(start);
             let word = L::nonzero_or_high(L::look_up(self.word, here), here);
             let starts = word & !(word << 1 | self.carry) & wanted;
@@ -319,7 +306,7 @@ impl<'s, L: Lanes, const MANY: bool> Scan<'s, L, MANY> {
             let [one, two, three, four] = self.first;
             let first = L::and(L::and(L::look_up(one, here), look_up(1, two)), look_up(2, three));
             let first = if MANY { L::and(first, look_up(3, four)) } else { first };
-            (starts, L::both_nonzero(first, first) & starts)
+            (word, starts, L::both_nonzero(first, first) & starts)
         };
         self.words += u64::from(starts.count_ones());
         if candidates == 0 {
@@ -328,14 +315,17 @@ impl<'s, L: Lanes, const MANY: bool> Scan<'s, L, MANY> {
         if let (true, Some(marks)) = (MANY, &self.scanner.marks) {
             // SAFETY: as this function's contract says.
             candidates = unsafe { Self::marked(marks, start, candidates) };
-            if self.scanner.is_for_beginnings {
-                // Few others pass, and whoever asks looks at the words anyway.
-                tally.places.extend(Places(candidates).map(|offset| at + offset));
-                return;
-            }
         }
-        for offset in Places(candidates) {
-            self.scanner.confirm(self.folded, at + offset, tally);
+        let words = Places(candidates).map(|offset| {
+            let size = (!(word >> offset)).trailing_zeros() as usize;
+            (at + offset, at + (offset + size).min(L::WIDTH))
+        });
+        if self.scanner.kind == Kind::Beginnings {
+            tally.places.extend(words);
+            return;
+        }
+        for (start, within) in words {
+            self.scanner.confirm(self.folded, start, within, tally);
         }
     }
 }
@@ -431,11 +421,11 @@ mod tests {
         let terms: Vec<_> =
             terms.iter().zip(0..).map(|(term, i)| (term.as_bytes().to_vec(), i)).collect();
         let methods = Method::available().into_iter();
-        methods.map(|method| TermScanner::with_method(terms.clone(), false, method)).collect()
+        methods.map(|method| TermScanner::with_method(terms.clone(), Kind::Terms, method)).collect()
     }
 
     fn scan(scanner: &TermScanner, text: &[u8]) -> (u64, Vec<(u32, u32)>) {
-        let mut tally = Tally::new(scanner.terms.len());
+        let mut tally = Tally::new(64);
         scanner.scan(text, &mut tally);
         let mut counts = Vec::new();
         let words = tally.drain(|term, count| counts.push((term, count)));
@@ -480,12 +470,12 @@ mod tests {
         let text = b"tea\x80 Teapot t x eat-te\x80 te q TEx 2te te";
         for method in Method::available() {
             let beginnings = vec![(b"te".to_vec(), 0), (b"x".to_vec(), 0)];
-            let scanner = TermScanner::with_method(beginnings, true, method);
+            let scanner = TermScanner::with_method(beginnings, Kind::Beginnings, method);
             for before in 0..150 {
                 let text = [&b" -".repeat(before)[..before], text].concat();
                 let mut tally = Tally::new(0);
                 scanner.scan(&text, &mut tally);
-                let places: Vec<_> = tally.places.iter().map(|place| place - before).collect();
+                let places: Vec<_> = tally.places.iter().map(|(start, _)| start - before).collect();
                 assert_eq!([0, 5, 14, 20, 24, 29, 37], *places, "{method:?}");
                 assert_eq!(11, tally.words);
             }

@@ -12,14 +12,14 @@ use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary, clear_behind};
 use super::tally::Places;
 use crate::keywords::end_of_keyword;
-use crate::text::letters::{UNSPACED, is_of_unspaced, small};
+use crate::text::letters::{DOT, DOTTED_I, Smalls, UNSPACED, cases, is_of_unspaced, small};
 use crate::text::{Text, Unit, with_units};
-
-/// Has a small letter of its own whose lowercase is two characters.
-const DOTTED_I: u32 = 0x130;
 
 /// Stands for no character.
 const NONE: u32 = 0;
+
+/// So many words that begin alike are compared one by one.
+const FEW: usize = 8;
 
 /// From so many letters among 64 on, all places are looked up.
 const DENSE: u32 = 24;
@@ -28,7 +28,7 @@ const DENSE: u32 = 24;
 #[derive(Debug)]
 struct Pairs {
     /// A bit for a part of the hash of each key: most others have none.
-    filter: Box<[u64; 64]>,
+    filter: Box<[u64; 1 << 9]>,
     /// The entries by their hash, or behind it: a key and its number. Most are
     /// empty, with a key of 0.
     entries: Vec<(u64, u32)>,
@@ -36,15 +36,15 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Returns the pairs, each with its place.
-    fn new(pairs: impl ExactSizeIterator<Item = [u32; 2]>) -> Self {
+    /// Takes pairs, each with its number.
+    fn new(pairs: &[([u32; 2], u32)]) -> Self {
         let size = (8 * pairs.len()).next_power_of_two().max(2);
         let mut found = Self {
-            filter: Box::new([0; 64]),
+            filter: Box::new([0; 1 << 9]),
             entries: vec![(0, 0); size],
             shift: u64::BITS - size.trailing_zeros(),
         };
-        for (pair, number) in pairs.zip(0..) {
+        for &(pair, number) in pairs {
             found.let_pass(pair);
             let place = found.place(pair);
             found.entries[place] = (key(pair), number);
@@ -54,14 +54,23 @@ impl Pairs {
 
     fn let_pass(&mut self, pair: [u32; 2]) {
         let hash = hash(pair);
-        self.filter[(hash >> 58) as usize] |= 1 << (hash >> 52 & 63);
+        self.filter[(hash >> 55) as usize] |= 1 << (hash >> 49 & 63);
+    }
+
+    /// Lets a pair of small letters pass, each in all its cases.
+    fn let_all_pass(&mut self, [first, second]: [u32; 2]) {
+        for first in cases(first) {
+            for second in cases(second) {
+                self.let_pass([first, second]);
+            }
+        }
     }
 
     /// Returns 1 if there may be a number of a pair, else 0.
     #[inline]
     fn may_have(&self, pair: [u32; 2]) -> u64 {
         let hash = hash(pair);
-        self.filter[(hash >> 58) as usize] >> (hash >> 52 & 63) & 1
+        self.filter[(hash >> 55) as usize] >> (hash >> 49 & 63) & 1
     }
 
     /// Returns where the entry of a pair is, or would be.
@@ -97,9 +106,12 @@ fn hash(pair: [u32; 2]) -> u64 {
 /// Words by their first two characters. All are in lowercase, with ordinary
 /// sigmas alone.
 #[derive(Debug)]
-struct Words {
+struct Wanted {
+    smalls: &'static Smalls,
     beginnings: Pairs,
-    /// For each beginning, the words and their numbers.
+    /// 1 if a word has the dot of a lowercased U+0130, else 0.
+    has_dot: u64,
+    /// For each beginning, the words and their numbers, in order.
     words: Vec<Vec<(Box<[u32]>, u32)>>,
 }
 
@@ -113,7 +125,7 @@ enum Found {
     Unsure,
 }
 
-impl Words {
+impl Wanted {
     /// Returns the words with their numbers; None where there are none.
     fn new<'w>(wanted: impl Iterator<Item = (&'w [u8], u32)>) -> Option<Self> {
         let mut found: BTreeMap<[u32; 2], Vec<_>> = BTreeMap::new();
@@ -121,38 +133,52 @@ impl Words {
             let codes = codes_of(word);
             found.entry(beginning(&codes)).or_default().push((codes, number));
         }
-        let mut beginnings = Pairs::new(found.keys().copied());
-        for &[first, _] in found.keys().filter(|pair| pair[1] == u32::from(b'i')) {
-            // A word of a stem may have a y there.
-            beginnings.let_pass([first, b'y'.into()]);
+        let mut beginnings = Pairs::new(&found.keys().copied().zip(0..).collect::<Vec<_>>());
+        for &[first, second] in found.keys() {
+            beginnings.let_all_pass([first, second]);
+            if second == u32::from(b'i') {
+                // A word of a stem may have a y there.
+                beginnings.let_all_pass([first, b'y'.into()]);
+            }
         }
-        (!found.is_empty()).then(|| Self { beginnings, words: found.into_values().collect() })
+        for words in found.values_mut() {
+            words.sort_unstable();
+        }
+        let words: Vec<_> = found.into_values().collect();
+        let mut codes = words.iter().flatten().flat_map(|(codes, _)| codes);
+        let has_dot = codes.any(|&code| code == DOT).into();
+        (!words.is_empty()).then_some(Self { smalls: Smalls::get(), beginnings, has_dot, words })
     }
 
-    /// Returns whether a word with these first characters may be wanted.
+    /// Returns 1 if a word with these first characters may be wanted, else 0.
     #[inline]
-    fn may_begin(&self, first: u32, second: u32) -> bool {
-        first == DOTTED_I
-            || second == DOTTED_I
-            || self.beginnings.may_have([small(first), small(second)]) == 1
+    fn may_begin(&self, first: u32, second: u32) -> u64 {
+        let is_unsure = u64::from(first == DOTTED_I) | u64::from(second == DOTTED_I);
+        is_unsure & self.has_dot | self.beginnings.may_have([first, second])
     }
 
     /// Returns what the word is that has these characters.
     fn find<U: Unit>(&self, word: &[U]) -> Found {
-        let code = |place: usize| word.get(place).map_or(NONE, |&unit| small(unit.into()));
-        if word.iter().any(|&unit| unit.into() == DOTTED_I) {
+        let small = |unit: &U| self.smalls.of((*unit).into());
+        let code = |place: usize| word.get(place).map_or(NONE, small);
+        if self.has_dot == 1 && word.iter().any(|&unit| unit.into() == DOTTED_I) {
             return Found::Unsure;
         }
         let Some(place) = self.beginnings.get([code(0), code(1)]) else { return Found::Nothing };
+        let words = &self.words[place as usize];
         let is_same = |wanted: &[u32]| {
             wanted.len() == word.len()
-                && wanted.iter().zip(word).all(|(&one, &unit)| one == small(unit.into()))
+                && wanted.iter().zip(word).all(|(&one, unit)| one == small(unit))
         };
-        let words = &self.words[place as usize];
-        words
-            .iter()
-            .find(|(wanted, _)| is_same(wanted))
-            .map_or(Found::Nothing, |&(_, number)| Found::Word(number))
+        let found = if words.len() <= FEW {
+            words.iter().find(|(wanted, _)| is_same(wanted))
+        } else {
+            let compare = |(wanted, _): &(Box<[u32]>, u32)| {
+                wanted.iter().copied().cmp(word.iter().map(small))
+            };
+            words.binary_search_by(compare).ok().map(|place| &words[place])
+        };
+        found.map_or(Found::Nothing, |&(_, number)| Found::Word(number))
     }
 }
 
@@ -204,10 +230,9 @@ pub(crate) enum Sight {
 pub(crate) struct WideTerms {
     method: Method,
     letters: ByteTable,
-    /// The terms of scripts without spaces, of one character or two, and the
-    /// number of each.
-    wanted_unspaced: Option<(Pairs, Vec<u32>)>,
-    wanted_words: Option<Words>,
+    /// The terms of scripts without spaces, of one character or two.
+    wanted_unspaced: Option<Pairs>,
+    wanted_words: Option<Wanted>,
     /// Where the letters of scripts without spaces are: a bit for each place.
     unspaced: Vec<u64>,
     /// Where words are.
@@ -221,13 +246,13 @@ impl WideTerms {
         let (unspaced, words): (Vec<_>, Vec<_>) = terms
             .filter(|(term, _)| !term.is_ascii())
             .partition(|(term, _)| is_of_unspaced(codes_of(term)[0]));
-        let pairs = unspaced.iter().map(|(term, _)| beginning(&codes_of(term)));
-        let numbers: Vec<_> = unspaced.iter().map(|&(_, number)| number).collect();
+        let pairs = unspaced.iter().map(|&(term, number)| (beginning(&codes_of(term)), number));
+        let pairs: Vec<_> = pairs.collect();
         Self {
             method: Method::best(),
             letters: alphanumeric(),
-            wanted_unspaced: (!unspaced.is_empty()).then(|| (Pairs::new(pairs), numbers)),
-            wanted_words: Words::new(words.into_iter()),
+            wanted_unspaced: (!pairs.is_empty()).then(|| Pairs::new(&pairs)),
+            wanted_words: Wanted::new(words.into_iter()),
             unspaced: Vec::new(),
             words: Vec::new(),
         }
@@ -277,23 +302,13 @@ impl WideTerms {
     /// Calls `visit` with the number of each wanted term of a script without
     /// spaces. The text has a unit for each character.
     pub(crate) fn find_unspaced(&self, text: Text<'_>, visit: impl FnMut(u32)) {
-        if let Some((wanted, numbers)) = &self.wanted_unspaced {
-            with_units!(text, units => self.unspaced_in(units, wanted, numbers, visit));
+        if let Some(wanted) = &self.wanted_unspaced {
+            with_units!(text, units => self.unspaced_in(units, wanted, visit));
         }
     }
 
-    fn unspaced_in<U: Unit>(
-        &self,
-        units: &[U],
-        wanted: &Pairs,
-        numbers: &[u32],
-        mut visit: impl FnMut(u32),
-    ) {
-        let mut look_up = |pair| {
-            if let Some(place) = wanted.get(pair) {
-                visit(numbers[place as usize]);
-            }
-        };
+    fn unspaced_in<U: Unit>(&self, units: &[U], wanted: &Pairs, mut visit: impl FnMut(u32)) {
+        let mut look_up = |pair| wanted.get(pair).into_iter().for_each(&mut visit);
         for (at, mut seconds, alone) in self.unspaced_terms() {
             if seconds.count_ones() >= DENSE {
                 // All places are looked up: that needs no branch.
@@ -332,7 +347,7 @@ impl WideTerms {
     fn words_in<U: Unit>(
         &self,
         units: &[U],
-        wanted: &Words,
+        wanted: &Wanted,
         stemmed: Option<&[u8]>,
         mut visit: impl FnMut(Sight),
     ) {
@@ -340,11 +355,17 @@ impl WideTerms {
         for (block, &here) in self.words.iter().enumerate() {
             let starts = here & !(here << 1 | before >> 63);
             before = here;
-            for at in Places(starts).map(|offset| MAX_WIDTH * block + offset) {
-                let second = if self.is_word(at + 1) { units[at + 1].into() } else { NONE };
-                if !wanted.may_begin(units[at].into(), second) {
-                    continue;
-                }
+            let behind = self.words.get(block + 1).copied().unwrap_or(0);
+            let seconds = here >> 1 | behind << 63;
+            let begin = |offset: usize| {
+                let at = MAX_WIDTH * block + offset;
+                let has_second = seconds >> offset & 1 == 1;
+                let second = if has_second { units[at + 1].into() } else { NONE };
+                wanted.may_begin(units[at].into(), second) << offset
+            };
+            // Without a branch, as which words pass is hard to guess.
+            let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
+            for at in Places(passed).map(|offset| MAX_WIDTH * block + offset) {
                 let end = self.end_of_word(at);
                 if stemmed.is_some_and(|folded| folded[at..end].iter().any(u8::is_ascii)) {
                     visit(Sight::Maybe(at, end));
@@ -357,12 +378,6 @@ impl WideTerms {
                 }
             }
         }
-    }
-
-    /// Returns whether the character at `at` is part of a word.
-    #[inline]
-    fn is_word(&self, at: usize) -> bool {
-        self.words.get(at / MAX_WIDTH).is_some_and(|bits| bits >> (at % MAX_WIDTH) & 1 == 1)
     }
 
     fn end_of_word(&self, mut at: usize) -> usize {
@@ -383,13 +398,13 @@ impl WideTerms {
 pub(crate) struct WideKeywords {
     method: Method,
     boundary: ByteTable,
-    wanted: Words,
+    wanted: Wanted,
 }
 
 impl WideKeywords {
     /// Prepares to look for keywords; None where there are none.
     pub(crate) fn new<'w>(keywords: impl Iterator<Item = &'w [u8]>) -> Option<Self> {
-        let wanted = Words::new(keywords.zip(0..))?;
+        let wanted = Wanted::new(keywords.zip(0..))?;
         Some(Self { method: Method::best(), boundary: boundary(), wanted })
     }
 
@@ -417,15 +432,17 @@ impl WideKeywords {
         for (block, &here) in boundaries.iter().enumerate() {
             let starts = !here & (here << 1 | before >> 63);
             before = here;
-            for at in Places(starts).map(|offset| MAX_WIDTH * block + offset) {
-                let Some(&first) = units.get(at) else { return };
-                let second = units.get(at + 1).map_or(NONE, |&unit| unit.into());
-                let is_one = self.wanted.may_begin(first.into(), second)
-                    && !matches!(
-                        self.wanted.find(&units[at..end_of_keyword(folded, at)]),
-                        Found::Nothing
-                    );
-                if is_one && !visit(at) {
+            let begin = |offset: usize| {
+                // The last place may be behind the text.
+                let letter = |at: usize| units.get(at).map_or(NONE, |&unit| unit.into());
+                let at = MAX_WIDTH * block + offset;
+                self.wanted.may_begin(letter(at), letter(at + 1)) << offset
+            };
+            // Without a branch, as above.
+            let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
+            for at in Places(passed).map(|offset| MAX_WIDTH * block + offset) {
+                let word = units.get(at..end_of_keyword(folded, at)).unwrap_or_default();
+                if !matches!(self.wanted.find(word), Found::Nothing) && !visit(at) {
                     return;
                 }
             }

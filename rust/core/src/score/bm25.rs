@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Bm25;
-use crate::scan::{MAX_TERMS, Sight, Tally, TermScanner, WideTerms};
+use crate::scan::{Sight, Tally, TermScanner, WideTerms};
 use crate::stem::{Short, Stemming};
 use crate::stopwords::Stopwords;
 use crate::terms::{end_of, fold, for_each_term, for_each_wide, lower, take_unspaced};
@@ -39,11 +39,8 @@ pub(crate) struct Bm25Scorer {
 /// How the query's terms are found.
 #[derive(Debug)]
 enum Search {
-    /// A query as people write them: the scanners look for its terms, in ASCII
-    /// and outside of it.
-    Few { scanner: Box<TermScanner>, wide: Box<WideTerms>, words: HashMap<Vec<u8>, u32> },
-    /// A whole text as the query: every term is looked up.
-    Many { wanted: HashMap<Vec<u8>, u32> },
+    /// The scanners look for the terms, in ASCII and outside of it.
+    Terms { scanner: Box<TermScanner>, wide: Box<WideTerms>, words: HashMap<Vec<u8>, u32> },
     /// Terms are stemmed before they are looked up.
     Stems(Box<Stems>),
 }
@@ -60,13 +57,11 @@ impl Bm25Scorer {
         let numbered = wanted.into_iter().zip(0_u32..);
         let search = if let Some(stemming) = bm25.stemming {
             Search::Stems(Box::new(Stems::new(stemming, &bm25.stopwords, numbered.collect())))
-        } else if terms > MAX_TERMS {
-            Search::Many { wanted: numbered.collect() }
         } else {
             let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
             let scanner = Box::new(TermScanner::new(ascii));
             let words = wide.into_iter().collect();
-            Search::Few { scanner, wide: wide_terms(&words), words }
+            Search::Terms { scanner, wide: wide_terms(&words), words }
         };
         Self {
             k1: bm25.k1,
@@ -108,12 +103,13 @@ impl Bm25Scorer {
     }
 
     /// Returns the terms in a part of a text, in ascending order.
-    pub(crate) fn found_in(&mut self, part: Text<'_>) -> &[u32] {
-        self.part.drain(|_, _| {});
+    pub(crate) fn found_in(&mut self, part: Text<'_>) -> Vec<u32> {
         std::mem::swap(&mut self.tally, &mut self.part);
         self.count(part);
         std::mem::swap(&mut self.tally, &mut self.part);
-        self.part.found()
+        let mut found = Vec::with_capacity(self.part.len());
+        self.part.drain(|term, _| found.push(term));
+        found
     }
 
     /// Ends the text: what was counted is all of it.
@@ -143,19 +139,12 @@ impl Bm25Scorer {
         }
         let Self { search, tally, folded, scratch, .. } = self;
         match (search, text) {
-            (Search::Few { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
-            (Search::Few { scanner, wide, words }, _) => {
+            (Search::Terms { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
+            (Search::Terms { scanner, wide, words }, _) => {
                 fold(text, folded);
                 let number = |word: &[u8]| words.get(word).copied();
                 tally.words += find_wide(wide, (text, folded), false, scratch, tally, number);
                 scanner.scan(folded, tally);
-            }
-            (Search::Many { wanted }, _) => {
-                fold(text, folded);
-                for_each_term(text, folded, &mut scratch.lowered, |term| {
-                    tally.words += 1;
-                    wanted.get(term).into_iter().for_each(|&number| tally.add(number));
-                });
             }
             (Search::Stems(stems), Text::Ascii(bytes)) if stems.scanner.is_some() => {
                 stems.scan(bytes, &mut scratch.lowered, tally);
@@ -350,7 +339,6 @@ impl Stems {
             beginnings.dedup();
             beginnings
         });
-        let beginnings = beginnings.filter(|beginnings| beginnings.len() <= MAX_TERMS);
         let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
         let wide = stemming.keeps_two().then(|| wide_terms(&wanted));
         let recent = vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice();
@@ -365,11 +353,11 @@ impl Stems {
     fn scan(&mut self, folded: &[u8], lowered: &mut Vec<u8>, tally: &mut Tally) {
         self.scanner.iter().for_each(|scanner| scanner.scan(folded, tally));
         let mut places = std::mem::take(&mut tally.places);
-        for at in places.drain(..) {
-            let number = if let Some(word) = Short::at(folded, at) {
+        for (at, within) in places.drain(..) {
+            let number = if let Some(word) = Short::at(folded, at, within) {
                 self.short_number(word)
             } else {
-                let word = &folded[at..end_of(folded, at, is_word)];
+                let word = &folded[at..end_of(folded, within, is_word)];
                 lowered.clear();
                 lowered.extend(word.iter().map(u8::to_ascii_lowercase));
                 if word.is_ascii() { self.number(lowered) } else { None }

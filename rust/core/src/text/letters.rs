@@ -64,6 +64,10 @@ pub(crate) fn is_of_unspaced(code: u32) -> bool {
     fold_code(Classes::get(), code, UNSPACED) == UNSPACED
 }
 
+/// Its lowercase is two characters: an i and [`DOT`].
+pub(crate) const DOTTED_I: u32 = 0x130;
+pub(crate) const DOT: u32 = 0x307;
+
 /// Returns a character in lowercase, the final sigma as the ordinary one. It is
 /// the first of two for U+0130 alone, which stays as it is.
 #[inline]
@@ -74,21 +78,36 @@ pub(crate) fn small(code: u32) -> u32 {
     }
 }
 
+/// Returns the characters that [`small`] makes `code`, which it leaves as it is.
+pub(crate) fn cases(code: u32) -> Vec<u32> {
+    let Ok(unit) = u16::try_from(code) else {
+        let other = char::from_u32(code).into_iter().flat_map(char::to_uppercase).map(u32::from);
+        return [code].into_iter().chain(other.filter(|&other| other != code)).collect();
+    };
+    let capitals = &Smalls::get().capitals;
+    let from = capitals.partition_point(|&(small, _)| small < unit);
+    let own = capitals[from..].iter().take_while(|(small, _)| *small == unit);
+    [code].into_iter().chain(own.map(|&(_, capital)| capital.into())).collect()
+}
+
 /// The small letters of the characters of the first plane.
-struct Smalls {
+#[derive(Debug)]
+pub(crate) struct Smalls {
     /// For each 256 characters, where theirs are; most have themselves.
     blocks: [u8; 256],
     entries: Vec<[u16; 256]>,
+    /// Small letters and the others that have them, in order.
+    capitals: Vec<(u16, u16)>,
 }
 
 impl Smalls {
-    fn get() -> &'static Self {
+    pub(crate) fn get() -> &'static Self {
         static SMALLS: Once<Smalls> = Once::new();
         SMALLS.get(Self::new)
     }
 
     fn new() -> Self {
-        let mut found = Self { blocks: [0; 256], entries: vec![[0; 256]] };
+        let mut found = Self { blocks: [0; 256], entries: vec![[0; 256]], capitals: Vec::new() };
         for block in 0..=u8::MAX {
             let mut own = [0; 256];
             for (low, small) in (0..=u8::MAX).zip(&mut own) {
@@ -100,13 +119,19 @@ impl Smalls {
                 found.blocks[usize::from(block)] =
                     u8::try_from(found.entries.len()).expect("at most 255");
                 found.entries.push(own);
+                let codes = (0..=u8::MAX).map(|low| u16::from_be_bytes([block, low]));
+                found
+                    .capitals
+                    .extend(own.into_iter().zip(codes).filter(|(small, code)| small != code));
             }
         }
+        found.capitals.sort_unstable();
         found
     }
 
+    /// Does the same as [`small`].
     #[inline]
-    fn of(&self, code: u32) -> u32 {
+    pub(crate) fn of(&self, code: u32) -> u32 {
         let Ok(unit) = u16::try_from(code) else { return lowercase(code) };
         let [high, low] = unit.to_be_bytes();
         match self.blocks[usize::from(high)] {
@@ -137,6 +162,16 @@ mod tests {
             let of_more = char::from_u32(code).is_some_and(|char| char.to_lowercase().len() > 1);
             assert_eq!(code == 0x130, of_more, "{code:X}");
         }
+    }
+
+    #[test]
+    fn cases_are_those_with_that_small_letter() {
+        for code in 0..0x11_0000 {
+            let small = small(code);
+            assert!(cases(small).contains(&code), "{code:X}");
+            assert!(cases(small).iter().all(|&other| super::small(other) == small), "{code:X}");
+        }
+        assert_eq!([0x3C3, 0x3A3, 0x3C2], *cases(0x3C3));
     }
 
     /// No letter of a script without spaces has a case.
