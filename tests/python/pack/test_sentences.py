@@ -28,7 +28,7 @@ from support import (
 )
 
 from budgeteer import Chunk, Corpus, CounterError, InvalidArgumentError, Packer, get_counter
-from budgeteer._pack.sentences import GAP, MAX_CHUNKS
+from budgeteer._reference._pack.extracts import GAP, MAX_CHUNKS
 from budgeteer.embedding import EmbeddingError
 from budgeteer.presets import agentic_rag
 from budgeteer.ranking import Bm25, Embedding, Hybrid
