@@ -249,7 +249,7 @@ impl Packer {
     /// chunks by default.
     ///
     /// The best chunks are split: those that together have four times the
-    /// tokens of the budget, and at most 256. The value of a sentence is its
+    /// tokens of the budget, and at most 128. The value of a sentence is its
     /// share of the highest score over all of them, plus twice its chunk's
     /// share of the highest score. Sentences are scored by BM25, with `k3` if
     /// the ranking has it, and the words of the chunk's heading count in each.
