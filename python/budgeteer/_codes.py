@@ -32,6 +32,7 @@ REPEATS, EXACT, NEAR = range(3)
 """The duplicates to drop: none, equal texts, near ones too."""
 
 RANK, COVERAGE = range(2)
+CHUNK, SENTENCE = range(2)
 """Orders of admission."""
 
 NO_POLICY, SUM_OF_PARTS, CITE, GATE = range(4)

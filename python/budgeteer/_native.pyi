@@ -40,6 +40,12 @@ class Packed:
         duplicate.
         """
     @property
+    def extracts(self, /) -> bytes:
+        """
+        Each kept chunk of which only some sentences are in the text, how many,
+        and how many it has, as uint32.
+        """
+    @property
     def kept(self, /) -> bytes:
         """
         The index of each kept chunk, in the order of the text, as uint32.
@@ -54,11 +60,6 @@ class Packed:
     def needed(self, /) -> bytes | None:
         """
         The tokens that each dropped chunk needed, as int64.
-        """
-    @property
-    def notice_yields(self, /) -> bool:
-        """
-        Whether there is no notice, as the best chunk needs its room.
         """
     @property
     def reasons(self, /) -> bytes | None:
@@ -109,7 +110,7 @@ class Plan:
     """
     What a packer knows when it is made. It never changes.
     """
-    def __new__(cls, /, *, counter: "tuple[int | Tokenizer, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | str | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]") -> Plan: ...
+    def __new__(cls, /, *, counter: "tuple[int | Tokenizer, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | str | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]", units: "int") -> Plan: ...
     def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, write: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
         """
         Packs chunks, or the result of

@@ -214,8 +214,10 @@ def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
 def score_keys(chunks: Sequence[object]) -> bytes:
     """Return each chunk's own score as float64, shape ``(n,)``; NaN stands for none."""
     keys = array("d", [math.nan]) * len(chunks)
+    if {*map(type, chunks)} <= {str}:  # none has a score
+        return keys.tobytes()
     for i, chunk in enumerate(chunks):
-        score = field_of(chunk, "score")
+        score = chunk.score if type(chunk) is Chunk else field_of(chunk, "score")
         if score is not None:
             keys[i] = checked_number(score, "chunks[{}].score", i)
     return keys.tobytes()

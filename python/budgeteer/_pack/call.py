@@ -24,7 +24,9 @@ T = TypeVar("T")
 _QUICK = 1_500_000
 """The characters that are read and ranked in about a millisecond."""
 _SLOWER = 1_000
-"""How much longer a function of the caller's may take for them, or the choice of sentences."""
+"""How much longer a function of the caller's may take for them."""
+_CHOSEN = 4
+"""How much longer packing sentences may take."""
 _COUNTED = 8
 """How much longer an encoding counts a character than it is read."""
 _LISTED, _INDEXED = 300, 30
@@ -122,6 +124,8 @@ class Call:
         prepared, count = self.prepared, len(self.items)
         is_slow = prepared.ask is not None or prepared.steps or callable(prepared.template.format)
         most = _QUICK // _SLOWER if is_slow else _QUICK
+        if prepared.units == "sentence":
+            most //= _CHOSEN
         if self.state is not None:
             return count * _INDEXED + 4 * budget * _COUNTED <= most
         if count * _LISTED > most:

@@ -19,3 +19,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 STYLES: tuple[Style, ...] = get_args(Style)
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Each tuple is in the order of the codes that backends use."""
+
+
+BUDGETS = 4
+"""The chunks that are split into sentences have together at most this multiple of the budget."""

@@ -383,17 +383,12 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
 
     """
     budget = max(0, max_tokens - reserve_tokens)
-    extracts: dict[int, tuple[int, int]] = {}
     own = None
     if call.prepared.prompt is not None:
         from budgeteer._pack.prompt import Prompted  # which few packers need
 
         packed = Prompted(call, budget).pack()
         own = getattr(packed, "own", None)
-    elif call.prepared.steps:
-        from budgeteer._pack.sentences import Sentences  # which few packers need
-
-        packed, extracts = Sentences(call, budget).pack()
     else:
         packed = call.packed(budget)
     if isinstance(packed, tuple):
@@ -405,7 +400,6 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
         budget=budget,
         reserve=max_tokens - budget,
         fallback=call.fallback,
-        extracts=extracts,
         own=own,
     )
     if call.previous is not None:

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FEEDBACK, FORMAT, HEADING, LINK, NEAR, PLAIN, WRITTEN
 from budgeteer._count.counter import TokenCounter
+from budgeteer._pack.lazy import Lazy
 from budgeteer._pack.options import REASONS
-from budgeteer._pack.outcome import DroppedChunk, KeptChunk
+from budgeteer._pack.outcome import DroppedChunk, KeptChunk, dropped_chunks, kept_chunks
 from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
@@ -22,7 +23,6 @@ from budgeteer._rank.rankings import RankingName
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
     "_kept": "I",
@@ -39,66 +39,13 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 
 _SIGNAL = Struct("=IIId")
 """A chunk, a kind of signal, another chunk, and what is added to the score of the first."""
+_EXTRACT = Struct("=III")
+"""A chunk, how many of its sentences are in the text, and how many it has."""
 _SIGNALS = {
     HEADING: "for its heading",
     LINK: "linked from chunk {} by its heading",
     FEEDBACK: "for words of chunk {}, the best",
 }
-
-_SHOWN = 3
-"""The number of chunks that a session shows, and of characters of each."""
-_SHOWN_CHARS = 200
-
-
-def _short(shown: str) -> str:
-    """Return *shown*, or its beginning and its end where it is long."""
-    if len(shown) <= _SHOWN_CHARS:
-        return shown
-    half = (_SHOWN_CHARS - 5) // 2
-    return f"{shown[:half]} ... {shown[-half:]}"
-
-
-class _Lazy(Sequence[V]):
-    """A sequence whose items are made on access."""
-
-    __slots__ = ("_length", "_make")
-
-    def __init__(self, length: int, make: Any) -> None:
-        self._length = length
-        self._make = make
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[V]:
-        return map(self._make, range(self._length))
-
-    @overload
-    def __getitem__(self, position: int) -> V: ...
-    @overload
-    def __getitem__(self, position: slice) -> Sequence[V]: ...
-    def __getitem__(self, position: int | slice) -> V | Sequence[V]:
-        places = range(self._length)[position]
-        if isinstance(places, range):
-            return [self._make(place) for place in places]
-        return self._make(places)  # type: ignore[no-any-return]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str):
-            return NotImplemented
-        return list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        """Show the first items, each in one short line, and how many there are."""
-        shown = [_short(repr(self._make(place))) for place in range(min(self._length, _SHOWN))]
-        if self._length > _SHOWN:
-            shown.append(f"... {self._length} in all")
-        return f"[{', '.join(shown)}]"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return list, (list(self),)
 
 
 @public("budgeteer")
@@ -138,7 +85,6 @@ class Packing(Generic[T]):
         budget: int,
         reserve: int,
         fallback: RankingName | None = None,
-        extracts: dict[int, tuple[int, int]] | None = None,
         own: tuple[str, ...] | None = None,
     ) -> None:
         """Wrap the answer of a backend; made by `Packer.pack`."""
@@ -151,7 +97,7 @@ class Packing(Generic[T]):
         self._prepared: Prepared | None = prepared
         self._packed: Any = packed
         self._reserve_tokens = reserve
-        self._extracts = extracts or {}
+        self._extracts = {i: counts for i, *counts in _EXTRACT.iter_unpack(packed.extracts)}
         self._own = own
         self._stable = 0
 
@@ -229,7 +175,7 @@ class Packing(Generic[T]):
             ['Green tea.', 'Rye bread.']
 
         """
-        return _Lazy(len(self._kept), self._kept_chunk)
+        return Lazy(len(self._kept), self._kept_chunk, self._kept_chunks)
 
     @property
     def dropped(self) -> Sequence[DroppedChunk[T]]:
@@ -243,7 +189,7 @@ class Packing(Generic[T]):
             ['duplicate', 'empty']
 
         """
-        return _Lazy(self._dropped_count, self._dropped_chunk)
+        return Lazy(self._dropped_count, self._dropped_chunk, self._dropped_chunks)
 
     @property
     def dropped_count(self) -> int:
@@ -384,6 +330,24 @@ class Packing(Generic[T]):
             place == self._cut or index in self._extracts,
         )
 
+    def _kept_chunks(self) -> Iterator[KeptChunk[T]]:
+        """Yield all kept chunks, each in a fraction of the time that one by itself takes."""
+        kept, spans = self._kept.tolist(), self._spans.tolist()
+        starts, ends, text = spans[::2], spans[1::2], self.text
+        if self._own is not None:
+            texts = list(self._own)
+        else:
+            texts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+            if self._style not in (PLAIN, FORMAT, WRITTEN):
+                texts = [self._unescaped(text) for text in texts]
+        was_cut = [False] * len(kept)
+        for place in self._cut_places():
+            was_cut[place] = True
+        chunks, scores = self._chunks, self._scores
+        columns = ([chunks[i] for i in kept], kept, texts, [scores[i] for i in kept])
+        counts = self._counts.tolist(), self._citations.tolist()
+        return kept_chunks(zip(*columns, *counts, starts, ends, was_cut, strict=True))
+
     def _dropped_chunk(self, place: int) -> DroppedChunk[T]:
         index = self._dropped[place]
         return DroppedChunk(
@@ -395,6 +359,16 @@ class Packing(Generic[T]):
             self._available[place],
             self._duplicates.get(index),
         )
+
+    def _dropped_chunks(self) -> Iterator[DroppedChunk[T]]:
+        """Yield all dropped chunks, each in a fraction of the time that one by itself takes."""
+        dropped = self._dropped.tolist()
+        chunks, scores = self._chunks, self._scores
+        columns = ([chunks[i] for i in dropped], dropped, [scores[i] for i in dropped])
+        reasons = [REASONS[reason] for reason in self._reasons]
+        counts = self._needed.tolist(), self._available.tolist()
+        originals = map(self._duplicates.get, dropped)
+        return dropped_chunks(zip(*columns, reasons, *counts, originals, strict=True))
 
     def _dropped_dicts(self) -> list[dict[str, Any]]:
         """Return `DroppedChunk.to_dict` of each, without making the objects: they may be many."""

@@ -9,15 +9,11 @@ from typing import Any
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._codes import (
-    BY_RANK,
     CALLABLE,
     CITE,
-    EXACT,
     GATE,
     LEXICAL,
     NO_POLICY,
-    REPEATS,
-    SKIP,
     STICKY,
     SUM_OF_PARTS,
 )
@@ -66,10 +62,8 @@ class Prepared:
         is_citing: Whether each chunk is cited.
         plan: The options as the backend takes them.
         prompt: The function that makes the final text; None if the template does.
-        steps: When sentences are packed, the options of its three steps: rank the chunks, test
-            whether sentences fit, and pack the chosen sentences with whole chunks after them. With
-            a prompt, those that set tokens aside for each chunk, and those that keep nothing
-            without a token.
+        steps: With a prompt, the options that set tokens aside for each chunk, and those that
+            keep nothing without a token.
         stand_in: The options to pack with when embedding fails; None if there is no fallback.
 
     """
@@ -114,6 +108,7 @@ class Prepared:
             template=(template if template.nonce is False else _PLAIN)._fixed,
             notice=self.notice,
             policy=self.policy,
+            units=UNITS.index(self.units),
         )
         policy, max_docs = self.policy
         return replace(
@@ -128,34 +123,12 @@ class Prepared:
         )
 
     def _steps(self) -> tuple[Prepared, ...]:
-        if self.prompt is not None:
-            plain = replace(self, prompt=None, ranking=self.ranking._replace(fallback=None))
-            # What is written around a chunk takes room as its citation would.
-            cited = replace(plain, policy=(CITE, 0)).with_plan()
-            return cited, replace(plain, counter=get_counter("chars_div4")).with_plan()
-        if self.units == "chunk":
+        if self.prompt is None:
             return ()
-        ranking = self.ranking._replace(fallback=None)  # the whole falls back, never a step
-        chunks = replace(self, units="chunk", dedupe=REPEATS, ranking=ranking)
-        ranks = replace(
-            chunks,
-            counter=get_counter("chars_div4"),
-            overflow=SKIP,
-            max_chunks=None,
-            order=BY_RANK,
-            template=_PLAIN,
-            notice=None,
-        )
-        # Ranked by a given order; chunks that score below 0 are out of scope.
-        packs = replace(chunks, ranking=ranked("score"), min_score=0.0)
-        # Nothing is cut, as a cut chunk always fits. Duplicates stay, as further sentences may
-        # tell two chunks apart.
-        tries = replace(packs, overflow=SKIP)
-        packs = replace(packs, dedupe=REPEATS if self.dedupe == REPEATS else EXACT)
-        packs = packs.with_plan()
-        # For an answer in which the notice yielded, packed again in another order.
-        quiet = packs if self.notice is None else replace(packs, notice=None).with_plan()
-        return ranks.with_plan(), tries.with_plan(), packs, quiet
+        plain = replace(self, prompt=None, ranking=self.ranking._replace(fallback=None))
+        # What is written around a chunk takes room as its citation would.
+        cited = replace(plain, policy=(CITE, 0)).with_plan()
+        return cited, replace(plain, counter=get_counter("chars_div4")).with_plan()
 
     def _stand_in(self) -> Prepared | None:
         fallback = self.ranking.fallback

@@ -11,8 +11,8 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._count.scaled import Scaled
 from budgeteer._log import log
 from budgeteer._messages.messages import count_messages
+from budgeteer._pack.options import BUDGETS
 from budgeteer._pack.packer import Packer, prepared_of
-from budgeteer._pack.sentences import BUDGETS
 from budgeteer._rank.rankings import with_own
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.presets import retrieval_service

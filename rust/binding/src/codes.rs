@@ -3,7 +3,7 @@
 use budgeteer::pipeline::{Counting, Factor, Policy, SignalKind};
 use budgeteer::{
     Claude, Dedupe, Encoding, Estimate, Exact, Fusion, Hybrid, Keep, Lexical, MinScore, Order,
-    OutputKind, Overflow, RankBy, Reason, Selection, Template, Weights,
+    OutputKind, Overflow, RankBy, Reason, Selection, Template, Units, Weights,
 };
 use pyo3::{FromPyObject, PyRef};
 
@@ -165,6 +165,14 @@ pub(crate) fn selection(code: u8) -> Selection {
         0 => Selection::Rank,
         1 => Selection::Coverage,
         _ => unreachable!("the facade names no such selection"),
+    }
+}
+
+pub(crate) fn units(code: u8) -> Units {
+    match code {
+        0 => Units::Chunk,
+        1 => Units::Sentence,
+        _ => unreachable!("the facade names no such unit"),
     }
 }
 

@@ -38,6 +38,7 @@ impl Plan {
         template: "tuple[int, str, str, str, str]",
         notice: "tuple[str, ...] | None",
         policy: "tuple[int, int]",
+        units: "int",
     ))]
     #[allow(clippy::too_many_arguments)] // the facade names them
     fn new(
@@ -52,6 +53,7 @@ impl Plan {
         template: TemplateOptions,
         notice: Option<Vec<String>>,
         policy: (u8, u64),
+        units: u8,
     ) -> PyResult<Self> {
         guard(|| {
             let (code, lexical, weights) = ranking;
@@ -68,6 +70,7 @@ impl Plan {
                 template: codes::template(template),
                 notice,
                 policy: codes::policy(policy),
+                units: codes::units(units),
             };
             Ok(Self { plan })
         })
@@ -264,8 +267,9 @@ pub(crate) struct Packed {
     spans: Py<PyBytes>,
     /// Which of the kept chunks was cut, by its place in the text; -1 for none.
     cut: i64,
-    /// Whether there is no notice, as the best chunk needs its room.
-    notice_yields: bool,
+    /// Each kept chunk of which only some sentences are in the text, how many,
+    /// and how many it has, as uint32.
+    extracts: Py<PyBytes>,
     /// The score of each chunk, as float64; None of a corpus.
     scores: Option<Py<PyBytes>>,
     /// What scores by words have besides those of the query's words: for each
@@ -347,6 +351,11 @@ impl Packed {
         for (index, original) in outcome.duplicates() {
             duplicates.set_item(index, original)?;
         }
+        let extracts = outcome.extracts().iter().map(|extract| {
+            let (some, all) = extract.counts;
+            Ok([extract.index, u32::try_from(some)?, u32::try_from(all)?])
+        });
+        let extracts = extracts.collect::<PyResult<Vec<_>>>()?.concat();
         let tokens = outcome.kept().map(|kept| signed(kept.tokens));
         let citations = outcome.kept().map(|kept| signed(kept.citation));
         Ok(Self {
@@ -357,7 +366,7 @@ impl Packed {
             citation_tokens: column(py, citations)?.unbind(),
             spans: column(py, spans.into_iter())?.unbind(),
             cut,
-            notice_yields: outcome.notice_yields(),
+            extracts: column(py, extracts.into_iter())?.unbind(),
             scores: None,
             signals: None,
             least: outcome.least(),

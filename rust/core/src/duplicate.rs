@@ -18,10 +18,7 @@ pub(crate) struct Seen {
 
 impl Default for Seen {
     fn default() -> Self {
-        // Keys differ from call to call, so nobody can write texts whose
-        // fingerprints collide. No result depends on the keys.
-        let random = RandomState::new();
-        Self { kept: HashMap::with_hasher(Keyed(random.hash_one(0_u8))), random }
+        Self::with_capacity(0)
     }
 }
 
@@ -33,6 +30,15 @@ enum Bucket {
 }
 
 impl Seen {
+    /// Returns one with room for `count` texts.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        // Keys differ from call to call, so nobody can write texts whose
+        // fingerprints collide. No result depends on the keys.
+        let random = RandomState::new();
+        let keyed = Keyed(random.hash_one(0_u8));
+        Self { kept: HashMap::with_capacity_and_hasher(count, keyed), random }
+    }
+
     /// Returns the kept chunk whose text equals that of chunk `index`, which
     /// has the fingerprint `print`.
     pub(crate) fn find<'t>(

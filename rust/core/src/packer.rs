@@ -11,7 +11,7 @@ use crate::count::{Estimate, Native, TokenCounter};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::packing::{MadeBy, Maker, Packing, packing};
-use crate::pipeline::{self, Outcome};
+use crate::pipeline::{self, BUDGETS, Outcome};
 use crate::plan::{
     Call, Counting, Dedupe, MinScore, Order, Overflow, Plan, Policy, Selection, Units,
 };
@@ -21,13 +21,11 @@ use crate::template::Template;
 
 use caller::Caller;
 use prompt::{Prompted, Render};
-use sentences::{BUDGETS, Sentences};
 
 mod caller;
 mod corpus;
 mod keys;
 mod prompt;
-mod sentences;
 
 const SENTENCES: &str =
     "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
@@ -55,7 +53,6 @@ const AUTO: &str = "min_score must be a number, not MinScore::Auto, under rankin
 pub struct Packer {
     pub(crate) max_tokens: usize,
     reserve_tokens: usize,
-    pub(crate) units: Units,
     counter: Arc<dyn TokenCounter + Send + Sync>,
     plan: Plan,
     /// What makes the final text, in place of the template.
@@ -85,7 +82,7 @@ impl Packer {
         let counter = Native::Estimate(Estimate::CharsDiv4);
         let plan = Plan::new(counting(&counter));
         let counter = Arc::new(counter);
-        Self { max_tokens, reserve_tokens: 0, units: Units::default(), counter, plan, prompt: None }
+        Self { max_tokens, reserve_tokens: 0, counter, plan, prompt: None }
     }
 
     /// Takes tokens off the budget: 0 by default. Where nothing is left, the
@@ -252,7 +249,7 @@ impl Packer {
     /// chunks by default.
     ///
     /// The best chunks are split: those that together have four times the
-    /// tokens of the budget, and at most 256. The value of a sentence is its
+    /// tokens of the budget, and at most 128. The value of a sentence is its
     /// share of the highest score over all of them, plus twice its chunk's
     /// share of the highest score. Sentences are scored by BM25, with `k3` if
     /// the ranking has it, and the words of the chunk's heading count in each.
@@ -274,7 +271,7 @@ impl Packer {
     /// ```
     #[must_use]
     pub fn units(mut self, units: Units) -> Self {
-        self.units = units;
+        self.plan.units = units;
         self
     }
 
@@ -309,13 +306,13 @@ impl Packer {
         matches!(self.plan.ranking, RankBy::Input | RankBy::Score)
             && !self.chooses()
             && self.plan.dedupe != Dedupe::Near
-            && self.units == Units::Chunk
+            && self.plan.units == Units::Chunk
             && self.plan.selection == Selection::Rank
     }
 
     /// Returns how many tokens of chunks are looked at for this budget.
     pub(crate) fn considered(&self, budget: usize) -> usize {
-        match self.units {
+        match self.plan.units {
             Units::Chunk => budget,
             Units::Sentence => usize::try_from(BUDGETS * budget as u128).unwrap_or(usize::MAX),
         }
@@ -435,9 +432,6 @@ impl Packer {
     ) -> Result<Packing, Error> {
         self.check_options()?;
         let keys = self.keys_of(chunks, vectors)?;
-        if self.units == Units::Sentence {
-            return Ok(self.pack_sentences(query, chunks, max_tokens, &keys, previous));
-        }
         let documents = Documents::new(chunks);
         let run = |call: &Call<'_>, host: &mut Caller<'_, D>| {
             let Ok(outcome) = pipeline::run(call, &documents, host);
@@ -461,7 +455,7 @@ impl Packer {
             }
             _ => {}
         }
-        if self.units == Units::Sentence
+        if self.plan.units == Units::Sentence
             && (self.plan.dedupe == Dedupe::Near
                 || self.plan.selection != Selection::Rank
                 || self.plan.policy != Policy::None)
@@ -471,7 +465,7 @@ impl Packer {
         let is_written = self.plan.template.writer().is_some();
         if is_written
             && (self.plan.overflow.cut().is_some()
-                || self.units == Units::Sentence
+                || self.plan.units == Units::Sentence
                 || self.plan.policy == Policy::SumOfParts)
         {
             return Err(Error::shape(WRITTEN.into()));
@@ -505,26 +499,13 @@ impl Packer {
             packing.set_prompt(made.text, made.total);
             packing
         } else {
-            let mut host = Caller { packer: self, chunks, indices: None, citation: None };
+            let mut host = Caller { packer: self, chunks, citation: None };
             let outcome = run(&call, &mut host);
             let text = outcome.text(&call, batch);
             packing(outcome, &call, self.maker(), chunks, text, index)
         };
         packing.budget_tokens = self.budget_tokens(max_tokens);
         Ok(packing)
-    }
-
-    fn pack_sentences<D: Document>(
-        &self,
-        query: &str,
-        chunks: &[D],
-        max_tokens: usize,
-        keys: &[f64],
-        previous: &[Vec<u8>],
-    ) -> Packing {
-        let mut packing = Sentences::new(self, query, chunks, max_tokens, keys, previous).pack();
-        packing.budget_tokens = self.budget_tokens(max_tokens);
-        packing
     }
 
     /// Returns the properties that a packing keeps of its packer.

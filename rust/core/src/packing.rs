@@ -230,14 +230,6 @@ impl Packing {
         self.text = text;
         self.total_tokens = usize::try_from(total).unwrap_or(usize::MAX);
     }
-
-    /// Sets the chunks of which only some sentences were chosen.
-    pub(crate) fn set_extracts(&mut self, extracts: HashMap<usize, (usize, usize)>) {
-        for kept in &mut self.kept {
-            kept.was_cut |= extracts.contains_key(&kept.index);
-        }
-        self.extracts = extracts;
-    }
 }
 
 impl PartialEq for Packing {
@@ -280,6 +272,9 @@ pub(crate) fn packing<D: Document>(
     let text = String::from_utf8(text).expect("whole strings make a string");
     let template = call.template();
     let is_written = template.writer().is_some();
+    let extracts = outcome.extracts().iter();
+    let extracts: HashMap<usize, (usize, usize)> =
+        extracts.map(|extract| (extract.index as usize, extract.counts)).collect();
     let mut at = template.header.len();
     let mut texts = String::with_capacity(text.len());
     let spans = outcome.parts().map(|part| {
@@ -288,7 +283,7 @@ pub(crate) fn packing<D: Document>(
         let end = start + part.changed.map_or(whole.len(), <[u8]>::len);
         at = end + part.back.len() + template.separator.len();
         let from = texts.len();
-        if part.was_cut || is_written {
+        if part.was_cut || is_written || extracts.contains_key(&part.index) {
             texts += &escape::unescaped(&template.style, &text[start..end]);
         } else {
             texts += whole;
@@ -304,7 +299,7 @@ pub(crate) fn packing<D: Document>(
         token_count: tokens(kept.tokens),
         citation_tokens: tokens(kept.citation),
         span: Some(span),
-        was_cut: part.was_cut,
+        was_cut: part.was_cut || extracts.contains_key(&part.index),
         text: Slice { whole: Arc::clone(&texts), range },
     });
     let kept = kept.collect();
@@ -318,7 +313,7 @@ pub(crate) fn packing<D: Document>(
         dropped: DroppedChunks::new(outcome, call.plan.counting.clone(), index, chunks.len()),
         text,
         maker,
-        extracts: HashMap::new(),
+        extracts,
         signals,
     }
 }

@@ -15,7 +15,7 @@ use crate::outcome::{Admitted, Dropped, DroppedColumns, Kept, Reason};
 use crate::pack::indexed::{Ranks, Trail, may_skip};
 use crate::pack::{self, Chunks};
 pub use crate::plan::{Call, Counting, Host, Order, Plan, Policy, Subject};
-use crate::plan::{Dedupe, Selection};
+use crate::plan::{Dedupe, Selection, Units};
 use crate::rank::sort_descending;
 use crate::ranking::{Hybrid, Lexical, RankBy, Weights};
 pub use crate::ranking::{Needs, Own, SortKey, Words};
@@ -29,8 +29,12 @@ pub use crate::template::Tag;
 use crate::text::Text;
 
 use read::{feed_back, finish, overlaps, read, read_slices};
+pub(crate) use sentences::BUDGETS;
 
+mod extract;
 mod read;
+mod sentences;
+mod split;
 
 /// The result of packing a batch.
 #[derive(Debug)]
@@ -47,6 +51,19 @@ pub struct Outcome {
     pub(crate) scope: Scope,
     /// The record of the chunks of a corpus that were not looked at.
     unseen: Option<Unseen>,
+    /// The kept chunks of which only some sentences are in the text, sorted.
+    extracts: Vec<Extracted>,
+}
+
+/// A kept chunk of which only some sentences are in the text.
+#[derive(Clone, Debug)]
+pub struct Extracted {
+    /// The chunk.
+    pub index: u32,
+    /// Its text as it was packed, encoded as in [`Text::Utf8`].
+    pub text: Vec<u8>,
+    /// How many of its sentences these are, and how many it has.
+    pub counts: (usize, usize),
 }
 
 /// The record of the chunks of a corpus that were not looked at.
@@ -71,7 +88,22 @@ impl Outcome {
     /// text.
     #[must_use]
     pub fn parts(&self) -> impl ExactSizeIterator<Item = Part<'_>> + Clone {
-        self.places.iter().map(|&place| self.admitted.part(place as usize))
+        self.places.iter().map(|&place| {
+            let part = self.admitted.part(place as usize);
+            Part { changed: part.changed.or_else(|| self.extract_of(part.index)), ..part }
+        })
+    }
+
+    /// Returns the kept chunks of which only some sentences are in the text, in
+    /// the order of the input.
+    #[must_use]
+    pub fn extracts(&self) -> &[Extracted] {
+        &self.extracts
+    }
+
+    fn extract_of(&self, index: usize) -> Option<&[u8]> {
+        let place = self.extracts.binary_search_by_key(&index, |extract| extract.index as usize);
+        place.ok().map(|place| &self.extracts[place].text[..])
     }
 
     /// Returns the dropped chunks in the order in which that was decided; for a
@@ -117,12 +149,6 @@ impl Outcome {
     #[must_use]
     pub fn tail(&self, call: &Call<'_>) -> Vec<u8> {
         call.tail(self.admitted.noticed())
-    }
-
-    /// Returns whether there is no notice, as the best chunk needs its room.
-    #[must_use]
-    pub fn notice_yields(&self) -> bool {
-        self.admitted.notice_yields
     }
 
     /// Returns the assembled text, encoded as in [`Text::Utf8`].
@@ -198,7 +224,7 @@ pub fn run_indexed<B: Batch, H: Host>(
         },
         prints: Cow::Borrowed(if plan.dedupe == Dedupe::Off { &[] } else { index.prints() }),
     };
-    if !may_skip(call) {
+    if plan.units == Units::Sentence || !may_skip(call) {
         return pack_all(call, batch, scored, reading, host);
     }
     let Scored { scores, signals } = scored;
@@ -211,7 +237,16 @@ pub fn run_indexed<B: Batch, H: Host>(
     let sorting = needs.sorting;
     let keys = if sorting == SortKey::Own { call.keys.to_vec() } else { Vec::new() };
     let unseen = trail.map(|trail| Unseen { trail, sorting, keys, factor: plan.factor() });
-    Ok(Outcome { total_tokens, scores, signals, admitted, places, scope, unseen })
+    Ok(Outcome {
+        total_tokens,
+        scores,
+        signals,
+        admitted,
+        places,
+        scope,
+        unseen,
+        extracts: Vec::new(),
+    })
 }
 
 /// Returns the scores of a corpus by words.
@@ -306,6 +341,9 @@ fn pack_all<B: Batch, H: Host>(
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
     let Call { plan, query, .. } = *call;
+    if plan.units == Units::Sentence {
+        return sentences::pack(call, batch, Scored { scores, signals }, reading, host);
+    }
     let gate = call.gate().map(|(gate, _)| gate);
     let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
     let mut dropped = DroppedColumns::default();
@@ -348,5 +386,14 @@ fn pack_all<B: Batch, H: Host>(
     let (admitted, total_tokens, _) = packer.pack(&Chunks::Listed(&order))?;
     let (admitted, total_tokens) = scaled(plan, admitted, total_tokens);
     let places = assemble::arrange(&admitted, call, batch);
-    Ok(Outcome { total_tokens, scores, signals, admitted, places, scope, unseen: None })
+    Ok(Outcome {
+        total_tokens,
+        scores,
+        signals,
+        admitted,
+        places,
+        scope,
+        unseen: None,
+        extracts: Vec::new(),
+    })
 }

@@ -213,6 +213,10 @@ pub struct Plan {
     pub notice: Option<Vec<String>>,
     /// What only presets ask for.
     pub policy: Policy,
+    /// Whether whole chunks or sentences are packed. Sentences are for no
+    /// preset, no near duplicates, no other selection than by rank, and no
+    /// template that is a function.
+    pub units: Units,
 }
 
 impl Plan {
@@ -231,6 +235,7 @@ impl Plan {
             template: Template::default(),
             notice: None,
             policy: Policy::default(),
+            units: Units::default(),
         }
     }
 
@@ -242,13 +247,15 @@ impl Plan {
 
     /// Returns what must be known of the chunks: what the ranking needs, with
     /// two exceptions. A gate looks for keywords in texts alone, whatever the
-    /// ranking, and coverage reads titles too.
+    /// ranking, and coverage reads titles too, as do sentences.
     #[must_use]
     pub fn needs(&self) -> Needs<'_> {
         let needs = self.ranking.needs();
         match self.policy {
             Policy::Gate { .. } => Needs { words: Words::Keywords, has_titles: false, ..needs },
-            _ if self.selection == Selection::Coverage => Needs { has_titles: true, ..needs },
+            _ if self.selection == Selection::Coverage || self.units == Units::Sentence => {
+                Needs { has_titles: true, ..needs }
+            }
             _ => needs,
         }
     }

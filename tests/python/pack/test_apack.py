@@ -76,7 +76,7 @@ def test_the_loop_breathes(backend, kind):
         ({}, list),
         ({}, lambda: Corpus(batch(2_000))),
         ({"counter": len}, lambda: ["tea"]),
-        ({"units": "sentence"}, lambda: ["Tea. Bread."]),
+        ({"units": "sentence"}, lambda: batch(20)),
     ],
     ids=["list", "empty", "corpus", "callable", "sentences"],
 )
@@ -99,7 +99,7 @@ def test_little_is_packed_at_once(backend, hops, options, made):
         ({}, lambda: ["tea"] * 20_000),
         ({}, lambda: Corpus(["tea"] * 60_000)),
         ({"counter": len}, lambda: batch(20)),
-        ({"units": "sentence"}, lambda: batch(20)),
+        ({"units": "sentence"}, lambda: batch(500)),
     ],
     ids=["chunks", "one long", "many short", "corpus", "callable", "sentences"],
 )

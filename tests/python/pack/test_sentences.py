@@ -28,7 +28,7 @@ from support import (
 )
 
 from budgeteer import Chunk, Corpus, CounterError, InvalidArgumentError, Packer, get_counter
-from budgeteer._pack.sentences import GAP, MAX_CHUNKS
+from budgeteer._reference._pack.extracts import GAP, MAX_CHUNKS
 from budgeteer.embedding import EmbeddingError
 from budgeteer.presets import agentic_rag
 from budgeteer.ranking import Bm25, Embedding, Hybrid
@@ -527,3 +527,37 @@ def test_bad_chunks_and_counters(backend):
         Packer(9, units="sentence", counter=lambda text: None if text == TEA else 1).pack(
             "tea", [TEA, "Rye."]
         )
+
+
+@pytest.mark.parametrize("budget", [60, 400, 1_500])
+def test_few_tries_are_made(backend, budget):
+    """The caller's counter is asked for at most three times the characters of a plain pack."""
+    words = [
+        f"Sentence {i} of many says what tea {i % 7} and rye {i % 5} are." for i in range(400)
+    ]
+    chunks = [" ".join(words[i : i + 8]) for i in range(0, 400, 8)]
+    asked = []
+    for units in ("chunk", "sentence"):
+        chars = []
+        packer = Packer(
+            budget,
+            units=units,
+            counter=lambda text, to=chars: to.append(len(text)) or len(text) // 4,
+        )
+        packing = packer.pack("which tea is rye", chunks)
+        assert budget * 0.8 < packing.total_tokens <= budget or units == "chunk"
+        asked.append(sum(chars))
+
+    assert asked[1] <= 3 * asked[0]
+
+
+def test_all_chunks_read_together_are_those_read_one_by_one(backend):
+    """Going through the chunks gives the same as asking for each."""
+    chunks = [Chunk(TEA, score=2, title="Tea"), "Rye <b>bread</b>. It keeps.", "Oats " * 40, TEA]
+    for given_options in ({}, {"template": "xml"}, {"ranking": "score", "dedupe": None}):
+        packing = Packer(30, units="sentence", **given_options).pack("green tea or rye", chunks)
+        for items in (packing.kept, packing.dropped):
+            assert [*items] == [items[place] for place in range(len(items))]
+            assert all(type(one) is type(items[0]) for one in items)
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                next(iter(items)).index = 3

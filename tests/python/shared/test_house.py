@@ -107,7 +107,7 @@ def test_every_wing_has_a_floor():
 
 def test_the_graph_sees_lazy_imports():
     """An import within a function, and one for types alone, counts like any other."""
-    assert "budgeteer._pack.sentences" in GRAPH["budgeteer._pack.packer"]
+    assert "budgeteer._pack.prompt" in GRAPH["budgeteer._pack.packer"]
     assert "budgeteer._pack.prepared" in GRAPH["budgeteer._pack.packing"]
 
 

@@ -18,6 +18,7 @@ from budgeteer._codes import (
     OUT_OF_SCOPE,
     RECENCY,
     SCORE,
+    SENTENCE,
     SUM_OF_PARTS,
 )
 from budgeteer._needs import HybridWire, needs_of
@@ -26,6 +27,7 @@ from budgeteer._reference._count import exact
 from budgeteer._reference._count.counter import left, times, within
 from budgeteer._reference._pack.corpus import Index
 from budgeteer._reference._pack.draft import Draft
+from budgeteer._reference._pack.extracts import Sentences
 from budgeteer._reference._pack.gate import Gate
 from budgeteer._reference._pack.measure import measure_of
 from budgeteer._reference._pack.outcome import Outcome
@@ -56,7 +58,7 @@ class Packed:
     citation_tokens: bytes
     spans: bytes
     cut: int
-    notice_yields: bool
+    extracts: bytes
     scores: bytes
     signals: bytes
     least: float | None
@@ -86,6 +88,7 @@ class Plan:
         template: Style or format, separator, header and footer.
         notice: The text around the number of chunks left out.
         policy: The preset's policy, and the number of documents a gate considers.
+        units: Whether chunks are packed, or sentences.
 
     """
 
@@ -100,6 +103,7 @@ class Plan:
     template: Layout
     notice: tuple[str, ...] | None
     policy: tuple[int, int]
+    units: int
 
     @staticmethod
     def text_chars(chunks: tuple[object, ...]) -> int:
@@ -127,14 +131,15 @@ class Plan:
         kind, ratio = self.counter
         ranking, by_words, hybrid = self.ranking
         options = lexical.Options(*by_words)
-        policy, max_docs = self.policy
+        _, max_docs = self.policy
         needs = needs_of(ranking, hybrid, self.selection)
         texts: list[str] | int
         titles: list[str] | int
         if isinstance(chunks, Index):
             texts, titles = chunks.texts, chunks.titles
         else:
-            texts, titles = read(chunks, needs.titles and gate is None)
+            with_titles = needs.titles or self.units == SENTENCE
+            texts, titles = read(chunks, with_titles and gate is None)
         if isinstance(texts, int) or isinstance(titles, int):
             return texts, titles  # type: ignore[return-value]  # both are numbers, or neither
         gated = None
@@ -156,29 +161,68 @@ class Plan:
 
         factor = ratio if exact.is_exact(kind) else 1.0
         budget = within(budget, factor)
-        # The sum of parts may break the law, so it is allowed for estimates only.
-        is_estimate = kind != CALLABLE and not exact.is_exact(kind)
-        is_sum = policy == SUM_OF_PARTS and is_estimate
         outcome = Outcome()
         scope = scope_of(self.min_score, scores, scored.signals)
         ranked = rank(ranking, scores, key, scope, outcome)
         if gated is not None:
             ranked = gated.rank(scores, ranked, outcome)
-        if self.selection == COVERAGE and not is_sum:
+        if self.selection == COVERAGE and not self._is_sum:
             ranked = by_coverage(query, pairs, ranked, options.k1, options.b, options.words)
         layout = Template(*(template or self.template))
-        asked = tag or _never, write or _never
-        draft = Draft(texts, layout, self.order, previous, self.notice, *asked, outcome)
-        if is_sum:
-            total = pack_sum_of_parts(draft, ranked, budget, kind, ratio, self.overflow)
-        else:
-            measure = measure_of(draft, budget, kind, ratio, ask or _never)
-            packer = Packer(
-                draft, measure, budget, self.overflow, self.max_chunks, self.dedupe, cite, gated
+        extracts: dict[int, tuple[int, int]] = {}
+        if self.units == SENTENCE:
+            sentences = Sentences(
+                query=query,
+                pairs=pairs,
+                scores=scores,
+                order=ranked,
+                out_of_scope=[index for index, _, _, _ in outcome.dropped],
+                ranking=(ranking, options),
+                counter=(kind, ratio, ask or _never),
+                budget=budget,
+                options=(self.overflow, self.max_chunks, self.dedupe),
+                layout=(layout, self.order, previous, tag or _never),
+                notice=self.notice,
             )
-            total = packer.pack(ranked)
+            draft, total, extracts = sentences.pack()
+        else:
+            draft = Draft(
+                texts,
+                layout,
+                self.order,
+                previous,
+                self.notice,
+                tag or _never,
+                write or _never,
+                outcome,
+            )
+            total = self._packed(draft, ranked, budget, ask or _never, cite, gated)
         _scale(draft, factor)
-        return _columns(draft, times(total, factor), scores, scored.signals, scope)
+        return _columns(draft, times(total, factor), scores, scored.signals, scope, extracts)
+
+    def _packed(
+        self,
+        draft: Draft,
+        ranked: Sequence[int],
+        budget: int,
+        ask: Callable[[str, int], int],
+        cite: Callable[[int], int] | None,
+        gated: Gate | None,
+    ) -> int:
+        """Pack whole chunks in that order, and return the tokens of the text."""
+        kind, ratio = self.counter
+        if self._is_sum:
+            return pack_sum_of_parts(draft, ranked, budget, kind, ratio, self.overflow)
+        measure = measure_of(draft, budget, kind, ratio, ask)
+        options = self.overflow, self.max_chunks, self.dedupe
+        return Packer(draft, measure, budget, *options, cite, gated).pack(ranked)
+
+    @property
+    def _is_sum(self) -> bool:
+        """Whether separators do not count. That may break the law, so only under estimates."""
+        kind, _ = self.counter
+        is_estimate = kind != CALLABLE and not exact.is_exact(kind)
+        return self.policy[0] == SUM_OF_PARTS and is_estimate
 
 
 def _scale(draft: Draft, factor: float) -> None:
@@ -240,6 +284,7 @@ def _columns(
     scores: Sequence[float],
     signals: Sequence[lexical.Signal],
     scope: Scope,
+    extracts: dict[int, tuple[int, int]],
 ) -> Packed:
     spans = array("q")
     place = len(draft.template.header)
@@ -260,7 +305,7 @@ def _columns(
         citation_tokens=array("q", [piece.citation for piece in kept]).tobytes(),
         spans=spans.tobytes(),
         cut=cut,
-        notice_yields=draft.notice_yields,
+        extracts=array("I", [n for i, counts in extracts.items() for n in (i, *counts)]).tobytes(),
         scores=array("d", scores).tobytes(),
         signals=b"".join(struct.pack("=IIId", *signal) for signal in signals),
         least=scope.found,

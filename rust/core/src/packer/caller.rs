@@ -13,16 +13,8 @@ use crate::template::Tag;
 pub(crate) struct Caller<'a, D> {
     pub(super) packer: &'a Packer,
     pub(super) chunks: &'a [D],
-    /// The places of the chunks in the input; None if they are the same.
-    pub(super) indices: Option<&'a [usize]>,
     /// What citing each chunk costs; None to count its citation.
     pub(super) citation: Option<u64>,
-}
-
-impl<D> Caller<'_, D> {
-    fn place(&self, index: usize) -> usize {
-        self.indices.map_or(index, |indices| indices[index])
-    }
 }
 
 impl<D: Document> Host for Caller<'_, D> {
@@ -41,7 +33,7 @@ impl<D: Document> Host for Caller<'_, D> {
         let (kind, id) = chunk.tag();
         Ok(Tag {
             kind: kind.into(),
-            id: id.map_or_else(|| self.place(index).to_string(), str::to_owned).into(),
+            id: id.map_or_else(|| index.to_string(), str::to_owned).into(),
             source: chunk.source().into(),
             title: chunk.title().into(),
             position: chunk.position().unwrap_or(f64::NAN),
@@ -50,7 +42,7 @@ impl<D: Document> Host for Caller<'_, D> {
 
     fn write(&mut self, index: usize) -> Result<Vec<u8>, Self::Error> {
         let writer = self.packer.plan.template.writer().expect("its plan has a function");
-        Ok(writer.write(self.place(index), &self.chunks[index]).into_bytes())
+        Ok(writer.write(index, &self.chunks[index]).into_bytes())
     }
 
     fn cite(&mut self, index: usize) -> Result<u64, Self::Error> {

@@ -8,7 +8,7 @@ use crate::corpus::documents::Corpus;
 use crate::error::Error;
 use crate::packing::Packing;
 use crate::pipeline;
-use crate::plan::{Call, Units};
+use crate::plan::Call;
 use crate::similarity::Vectors;
 
 impl Packer {
@@ -70,10 +70,6 @@ impl Packer {
         self.check_options()?;
         let (score, mtime) = (|i: usize| corpus.scores()[i], |i: usize| corpus.mtimes()[i]);
         let keys = self.keys(corpus.len(), score, mtime, vectors)?;
-        if self.units == Units::Sentence {
-            let chunks = corpus.chunks();
-            return Ok(self.pack_sentences(query, chunks, self.max_tokens, &keys, previous));
-        }
         let (batch, index) = (corpus.batch(), &corpus.index);
         let run = |call: &Call<'_>, host: &mut Caller<'_, D>| {
             let Ok(outcome) = pipeline::run_indexed(call, &batch, index, host);

@@ -77,7 +77,7 @@ impl Packer {
         let is_plain = is_plain && template.footer.is_empty() && notice.is_none();
         let takes = is_plain
             && overflow.cut().is_none()
-            && self.units == Units::Chunk
+            && self.plan.units == Units::Chunk
             && *order != Order::Sticky
             && *policy == Policy::None;
         if self.prompt.is_none() || takes { Ok(()) } else { Err(Error::shape(OPTIONS.into())) }
@@ -274,6 +274,6 @@ where
     fn run(&self, plan: &Plan, budget: u64) -> Outcome {
         let Self { packer, chunks, extra, .. } = *self;
         let call = Call { plan, budget, ..self.call };
-        (self.run)(&call, &mut Caller { packer, chunks, indices: None, citation: Some(extra) })
+        (self.run)(&call, &mut Caller { packer, chunks, citation: Some(extra) })
     }
 }

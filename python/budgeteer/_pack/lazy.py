@@ -1,0 +1,64 @@
+"""A sequence whose items are made on access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, overload
+
+V = TypeVar("V")
+
+_SHOWN = 3
+"""The number of chunks that a session shows, and of characters of each."""
+_SHOWN_CHARS = 200
+
+
+def _short(shown: str) -> str:
+    """Return *shown*, or its beginning and its end where it is long."""
+    if len(shown) <= _SHOWN_CHARS:
+        return shown
+    half = (_SHOWN_CHARS - 5) // 2
+    return f"{shown[:half]} ... {shown[-half:]}"
+
+
+class Lazy(Sequence[V]):
+    """A sequence whose items are made on access."""
+
+    __slots__ = ("_length", "_make", "_make_all")
+
+    def __init__(self, length: int, make: Any, make_all: Callable[[], Iterator[V]]) -> None:
+        self._length = length
+        self._make = make
+        self._make_all = make_all
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[V]:
+        return self._make_all()
+
+    @overload
+    def __getitem__(self, position: int) -> V: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[V]: ...
+    def __getitem__(self, position: int | slice) -> V | Sequence[V]:
+        places = range(self._length)[position]
+        if isinstance(places, range):
+            return [self._make(place) for place in places]
+        return self._make(places)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show the first items, each in one short line, and how many there are."""
+        shown = [_short(repr(self._make(place))) for place in range(min(self._length, _SHOWN))]
+        if self._length > _SHOWN:
+            shown.append(f"... {self._length} in all")
+        return f"[{', '.join(shown)}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
