@@ -6,8 +6,9 @@ Packing beside the pure-Python reference and theaios-context-router, interleaved
 Every call gets fresh strings, as CPython caches data of a str. Times are medians, and only their
 ratios within one run are meaningful. The text is the language reference that ships with Python, or
 that of FILE (JSONL like the evaluation data, or plain text). Batches of requests are packed by one
-thread and by two, on fresh strings and on the same ones, with exact counts. A task of the event
-loop that wakes each millisecond tells how long `apack` holds it.
+thread and by two, on fresh strings and on the same ones, with exact counts. The same chunks are
+packed into 200 budgets, which tells how much the time depends on what is left of the budget. A
+task of the event loop that wakes each millisecond tells how long `apack` holds it.
 
 Under pytest the same cases run with pytest-benchmark:
 ``pytest benches/bench_pack.py --benchmark-enable``.
@@ -151,6 +152,24 @@ def batch_seconds(text: str, count: int, rounds: int) -> dict[tuple[str, int], l
     return found
 
 
+def budget_seconds(text: str, count: int, rounds: int = 3, budgets: int = 200) -> list[float]:
+    """
+    Return the times of packing the same *count* chunks into *budgets* budgets, sorted.
+
+    With exact counts, and the lowest of *rounds* for each budget. What is left of the budget
+    differs from one to the next, and so does the number of chunks that may still fit.
+    """
+    chunks = fresh(text, count)
+    packers = [Packer(MAX_TOKENS + 7 * step, counter="o200k_base") for step in range(budgets)]
+    times = [float("inf")] * budgets
+    for _ in range(rounds):
+        for at, packer in enumerate(packers):
+            start = time.perf_counter()
+            packer.pack(QUERY, chunks)
+            times[at] = min(times[at], time.perf_counter() - start)
+    return sorted(times)
+
+
 async def longest_hold(text: str, count: int) -> float:
     """Return the longest time for which a task of the loop waits while `apack` is awaited."""
     gaps = []
@@ -219,6 +238,14 @@ def main() -> None:
                 f"{name:22}{seconds * 1e3:10.3f}{seconds / count * 1e9:10.0f}"
                 f"{medians['theaios'] / seconds:11.1f}x{medians['reference'] / seconds:13.1f}x"
             )
+    print()
+    for count in (500, 5_000):
+        times = budget_seconds(text, count)
+        p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
+        print(
+            f"{count} chunks, {len(times)} budgets: p50 {p50 * 1e3:.3f} ms, p99 {p99 * 1e3:.3f} ms"
+            f" ({p99 / p50:.2f} times)"
+        )
     idle, beside = median_beside(text, 0), median_beside(text, 4)
     print(
         f"\n500 chunks, p50: idle {idle * 1e3:.3f} ms, beside 4 busy threads {beside * 1e3:.3f} ms"

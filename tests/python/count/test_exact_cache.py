@@ -94,6 +94,24 @@ def test_a_limit_is_not_remembered_as_a_count(counter):
         assert (count if count <= limit else None) == counter.count_till_limit(TEXT, limit)
 
 
+def test_a_text_above_a_limit_is_remembered(counter):
+    """That a count exceeds a limit is remembered: below it, nothing is counted again."""
+    (count,) = oracle.expected_counts(counter.name, [TEXT])
+    limit = count // 2
+    assert counter.count_till_limit(TEXT, limit) is None
+    assert (0, 1, 1) == counter.cache_info()[:3]
+    for below in (limit, limit - 1):
+        assert counter.count_till_limit(TEXT, below) is None
+    assert (2, 1, 1) == counter.cache_info()[:3]
+
+    assert counter.count_till_limit(TEXT, limit + 1) is None  # counted to its end
+    assert (2, 2, 1) == counter.cache_info()[:3]
+    for known in (limit, limit + 2, count - 1):
+        assert counter.count_till_limit(TEXT, known) is None
+    assert count == counter.count_till_limit(TEXT, count) == counter.count(TEXT)
+    assert (7, 2, 1) == counter.cache_info()[:3]
+
+
 def test_texts_that_look_alike(counter):
     """Texts of the same bytes in memory, or the same UTF-8 when lossy, are told apart."""
     like = ["\u6100", "a\0", "\0a", "a", "\ud800" * 300, "\ufffd" * 300, "?" * 300]

@@ -1,4 +1,5 @@
-//! The cache of counts of whole texts, for the process.
+//! The cache of counts of whole texts, for the process. Of a text whose counting
+//! stopped at a limit, it has the limit.
 //!
 //! The key of a text is a keyed 128-bit hash of its stored form, so no text is
 //! kept. Each process draws its hash key anew: nobody outside can make two
@@ -52,7 +53,42 @@ impl Hasher for Taken {
     }
 }
 
+/// What is known of the count of a text: a count, or with [`MORE`] a number that
+/// it exceeds.
 type Table = HashMap<u128, u64, BuildHasherDefault<Taken>>;
+
+/// Marks a number that a count exceeds.
+const MORE: u64 = 1 << 63;
+
+/// What is known of the count of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Count(u64),
+    /// The count is more than that.
+    MoreThan(u64),
+}
+
+impl Known {
+    fn of_stored(stored: u64) -> Self {
+        if stored & MORE == 0 { Self::Count(stored) } else { Self::MoreThan(stored & !MORE) }
+    }
+
+    fn stored(self) -> u64 {
+        match self {
+            // No text has so many tokens.
+            Self::Count(count) => count & !MORE,
+            Self::MoreThan(limit) => limit.min(MORE - 1) | MORE,
+        }
+    }
+
+    /// Returns whether this tells whether the count is at most `limit`.
+    fn tells(self, limit: u64) -> bool {
+        match self {
+            Self::Count(_) => true,
+            Self::MoreThan(known) => known >= limit,
+        }
+    }
+}
 
 /// A part of the counts. An entry that is used moves to the young half. When
 /// that is full it becomes the old half, and the old one is forgotten.
@@ -150,26 +186,34 @@ impl Cache {
         }
     }
 
-    /// Returns the count of the text with that hash, if it is in the cache.
-    pub(crate) fn get(&self, hash: u128) -> Option<u64> {
-        let count = self.shard(hash).and_then(|mut shard| {
-            let young = shard.young.get(&hash).copied();
-            young.or_else(|| {
-                let count = shard.old.remove(&hash)?;
-                shard.insert(hash, count);
-                Some(count)
-            })
-        });
-        let looks = if count.is_some() { &self.hits } else { &self.misses };
+    /// Returns what is known of the count of the text with that hash. It is a
+    /// hit if that tells whether the count is at most `limit`.
+    pub(crate) fn get(&self, hash: u128, limit: u64) -> Option<Known> {
+        let known = self.shard(hash).and_then(|mut shard| shard.get(hash)).map(Known::of_stored);
+        let is_hit = known.is_some_and(|known| known.tells(limit));
+        let looks = if is_hit { &self.hits } else { &self.misses };
         looks.fetch_add(1, Ordering::Relaxed);
-        count
+        known
     }
 
-    /// Keeps the count of the text with that hash.
-    pub(crate) fn insert(&self, hash: u128, count: u64) {
+    /// Keeps what is known of the count of the text with that hash, unless more
+    /// is known already.
+    pub(crate) fn insert(&self, hash: u128, known: Known) {
         if let Some(mut shard) = self.shard(hash) {
-            shard.insert(hash, count);
+            if let Known::MoreThan(limit) = known
+                && shard.get(hash).is_some_and(|stored| Known::of_stored(stored).tells(limit))
+            {
+                return; // another thread was here meanwhile
+            }
+            shard.insert(hash, known.stored());
         }
+    }
+
+    /// Returns what is known of the count of the text with that hash, and
+    /// changes no figure.
+    #[cfg(test)]
+    pub(crate) fn peek(&self, hash: u128) -> Option<Known> {
+        self.shard(hash).and_then(|mut shard| shard.get(hash)).map(Known::of_stored)
     }
 
     /// Forgets all counts, and sets the figures to 0.
@@ -235,10 +279,19 @@ fn wait(shard: &Mutex<Shard>) -> Option<MutexGuard<'_, Shard>> {
 }
 
 impl Shard {
-    fn insert(&mut self, hash: u128, count: u64) {
+    fn get(&mut self, hash: u128) -> Option<u64> {
+        let young = self.young.get(&hash).copied();
+        young.or_else(|| {
+            let stored = self.old.remove(&hash)?;
+            self.insert(hash, stored);
+            Some(stored)
+        })
+    }
+
+    fn insert(&mut self, hash: u128, stored: u64) {
         if self.young.len() >= MAX_ENTRIES {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(hash, count);
+        self.young.insert(hash, stored);
     }
 }

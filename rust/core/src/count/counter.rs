@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use budgeteer_vocab::Encoding;
 
-use super::cache::{self, CacheInfo};
+use super::cache::{self, CacheInfo, Known};
 use super::exact::{GO_ON, count_text};
 use super::tokenizer::{Model, Tokenizer};
 use super::{Factor, Native, TokenCounter};
@@ -92,14 +92,20 @@ impl Exact {
         if !self.remembers || is_long {
             return count_text(self.model(), text, limit, stop);
         }
-        let hash = cache::hash(text);
-        let count = self.model().cache.get(hash).or_else(|| {
-            let count = count_text(self.model(), text, limit, stop)?;
-            if !stop.load(Ordering::Relaxed) {
-                self.model().cache.insert(hash, count);
-            }
-            Some(count)
-        });
+        let (model, hash) = (self.model(), cache::hash(text));
+        let known = model.cache.get(hash, limit);
+        let to = match known {
+            Some(Known::Count(count)) => return (count <= limit).then_some(count),
+            Some(Known::MoreThan(least)) if least >= limit => return None,
+            // A text that is asked for again and again is counted to its end
+            // once.
+            Some(Known::MoreThan(_)) => u64::MAX,
+            None => limit,
+        };
+        let count = count_text(model, text, to, stop);
+        if !stop.load(Ordering::Relaxed) {
+            model.cache.insert(hash, count.map_or(Known::MoreThan(limit), Known::Count));
+        }
         count.filter(|&count| count <= limit)
     }
 
@@ -190,3 +196,32 @@ count_exactly!(Encoding);
 count_exactly!(Tokenizer);
 #[cfg(feature = "claude")]
 count_exactly!(super::claude::Claude);
+
+#[cfg(all(test, feature = "o200k"))]
+mod tests {
+    use super::*;
+
+    /// That a text has more than some tokens is remembered. Asked for more, it
+    /// is counted to its end, once.
+    #[test]
+    fn more_than_a_limit_is_remembered() {
+        let text = "A text that no other test counts. ".repeat(20);
+        let text = text.as_str();
+        let counter = Exact::new(Encoding::O200k);
+        let count = counter.without_cache().count(text);
+        assert!(count > 30);
+        let known = || counter.model().cache.peek(cache::hash(text.into()));
+
+        assert_eq!(None, counter.count_till_limit(text, 20));
+        assert_eq!(Some(Known::MoreThan(20)), known());
+        assert_eq!(None, counter.count_till_limit(text, 20));
+        assert_eq!(None, counter.count_till_limit(text, 15));
+        assert_eq!(Some(Known::MoreThan(20)), known());
+
+        assert_eq!(None, counter.count_till_limit(text, 21));
+        assert_eq!(Some(Known::Count(count as u64)), known());
+        assert_eq!(None, counter.count_till_limit(text, 15));
+        assert_eq!(Some(Known::Count(count as u64)), known());
+        assert_eq!(count, counter.count(text));
+    }
+}

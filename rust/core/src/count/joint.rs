@@ -20,11 +20,9 @@ fn count(model: &Model, text: &[u8]) -> u64 {
 /// Returns what `tail` adds to the count of `text` when it stands behind it,
 /// with `head` in front of the text.
 pub(crate) fn behind(model: &Model, head: &[u8], text: Text<'_>, tail: &[u8]) -> i64 {
-    let units = text.units();
-    let split =
-        (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(model, at));
+    let split = last_split(model, text);
     let mut end = if split.is_none() { head.to_vec() } else { Vec::new() };
-    text.slice_units(split.unwrap_or(0), units).write_utf8(&mut end);
+    text.slice_units(split.unwrap_or(0), text.units()).write_utf8(&mut end);
     let alone = count(model, &end);
     end.extend_from_slice(tail);
     count(model, &end).cast_signed() - alone.cast_signed()
@@ -32,13 +30,41 @@ pub(crate) fn behind(model: &Model, head: &[u8], text: Text<'_>, tail: &[u8]) ->
 
 /// Returns what `head` adds to the count of `text` when it stands in front.
 pub(crate) fn before(model: &Model, head: &[u8], text: Text<'_>) -> i64 {
-    let units = text.units();
-    let split = (1..units.min(REACH)).find(|&at| text.splits(model, at));
+    let split = first_split(model, text);
     let mut start = Vec::new();
-    text.slice_units(0, split.unwrap_or(units)).write_utf8(&mut start);
+    text.slice_units(0, split.unwrap_or(text.units())).write_utf8(&mut start);
     let alone = count(model, &start);
     let joined = [head, &start].concat();
     count(model, &joined).cast_signed() - alone.cast_signed()
+}
+
+/// Returns what `left`, `between` and `right` count together more than the texts
+/// do one by one; None where a text has no safe split near the joint.
+pub(crate) fn between(
+    model: &Model,
+    left: Text<'_>,
+    between: &[u8],
+    right: Text<'_>,
+) -> Option<i64> {
+    let (from, to) = (last_split(model, left)?, first_split(model, right)?);
+    let (mut joined, mut start) = (Vec::new(), Vec::new());
+    left.slice_units(from, left.units()).write_utf8(&mut joined);
+    right.slice_units(0, to).write_utf8(&mut start);
+    let alone = count(model, &joined) + count(model, &start);
+    joined.extend_from_slice(between);
+    joined.extend_from_slice(&start);
+    Some(count(model, &joined).cast_signed() - alone.cast_signed())
+}
+
+/// Returns where the last safe split of a text is, if that is near its end.
+fn last_split(model: &Model, text: Text<'_>) -> Option<usize> {
+    let units = text.units();
+    (units.saturating_sub(REACH).max(1)..units).rev().find(|&at| text.splits(model, at))
+}
+
+/// Returns where the first safe split of a text is, if that is near its start.
+fn first_split(model: &Model, text: Text<'_>) -> Option<usize> {
+    (1..text.units().min(REACH)).find(|&at| text.splits(model, at))
 }
 
 /// Returns whether `text` may be counted by itself behind a separator that ends
@@ -63,6 +89,45 @@ impl Text<'_> {
                 model.is_safe_split(code(before), code(at))
             }
             _ => model.is_safe_split(self.code(at - 1), self.code(at)),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "cl100k", feature = "o200k"))]
+mod tests {
+    use proptest::prelude::*;
+
+    use budgeteer_vocab::Encoding;
+
+    use super::*;
+    use crate::count::tokenizer::Tokenizer;
+
+    const TEXTS: &str = "[a-cA1 \n\r\t!'/.stlve\u{e9}\u{301}\u{3000}\u{65e5}]{0,40}";
+
+    proptest! {
+        /// Joints tell what the texts around them count together.
+        #[test]
+        fn joints_add_up(
+            texts in prop::collection::vec(TEXTS, 2..5),
+            separator in "[ \n.a'/]{0,3}",
+        ) {
+            for encoding in Encoding::ALL {
+                let tokenizer = Tokenizer::from(*encoding);
+                let model = tokenizer.model();
+                let size = |text: &str| count(model, text.as_bytes()).cast_signed();
+                let joints: Option<Vec<i64>> = texts
+                    .windows(2)
+                    .map(|pair| {
+                        let [left, right] = [&pair[0], &pair[1]].map(|text| text.as_str().into());
+                        between(model, left, separator.as_bytes(), right)
+                    })
+                    .collect();
+                if let Some(joints) = joints {
+                    let parts: i64 = texts.iter().map(|text| size(text)).sum();
+                    let whole = size(&texts.join(&separator));
+                    prop_assert_eq!(whole, parts + joints.iter().sum::<i64>(), "{:?}", &texts);
+                }
+            }
         }
     }
 }

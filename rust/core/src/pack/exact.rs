@@ -429,6 +429,10 @@ fn count_joined<B: Batch, H: Host>(
             };
             continue;
         }
+        if let Some(tokens) = count_group(exact, costs, packer, group, (header, behind)) {
+            total = total.saturating_add(tokens);
+            continue;
+        }
         let mut text = header.to_vec();
         for (i, &place) in group.iter().enumerate() {
             let part = packer.admitted.part(place as usize);
@@ -440,6 +444,34 @@ fn count_joined<B: Batch, H: Host>(
         total = total.saturating_add(count(exact, &text).cast_signed());
     }
     total.cast_unsigned()
+}
+
+/// Returns the count of a group of chunks without frames, with `header` in front
+/// and `behind` behind it, from those of the chunks; None where they do not
+/// tell. Only the joints are counted.
+fn count_group<B: Batch, H: Host>(
+    exact: &Exact,
+    costs: &[Cost],
+    packer: &Packer<'_, B, H>,
+    group: &[u32],
+    (header, behind): (&[u8], &[u8]),
+) -> Option<i64> {
+    if packer.call.is_framed() {
+        return None;
+    }
+    let text = |place: u32| packer.admitted.part(place as usize).body(packer.batch);
+    let separator = packer.template.separator.as_bytes();
+    let (&first, &last) = (group.first()?, group.last()?);
+    let mut total = 0;
+    for pair in group.windows(2) {
+        total += joint::between(exact.model(), text(pair[0]), separator, text(pair[1]))?;
+    }
+    if !header.is_empty() {
+        total += joint::before(exact.model(), header, text(first));
+    }
+    total += joint_behind(exact, &[], text(last), behind);
+    let bodies = group.iter().map(|&place| costs[place as usize].body.cast_signed());
+    Some(bodies.sum::<i64>() + total)
 }
 
 /// Returns the count of a text.
