@@ -119,7 +119,11 @@ def _record(chunk: Any, i: int) -> bytes:
             _check(metadata, f"chunks[{i}].metadata")
         record = [_CHUNK, identifier, source, score, metadata]
     try:
-        return json.dumps(record, separators=(",", ":")).encode("ascii")
+        written = json.dumps(record, separators=(",", ":"))
+        if "\\ud" in written and json.loads(written) != record:
+            # Two surrogates that stand side by side are no escape for one character.
+            written = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+        return written.encode("utf-8", "surrogatepass")
     except ValueError as error:  # an int with too many digits
         raise InvalidArgumentError(f"chunks[{i}] cannot be saved: {error}") from None
 

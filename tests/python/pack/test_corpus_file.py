@@ -40,6 +40,8 @@ CHUNKS = [
     Chunk("rye", score=float("inf")),
     {"text": "oolong", "title": "Teas", "score": 0.1, "n": 10**30},
     {"content": "white tea", "other": "\ud83d"},
+    {"text": "black tea", "title": "\ud83d\ude00", "other": {"\ud83d\ude00": "😀"}},
+    Chunk("tea", id="\ud83d\ude00"),
 ]
 
 

@@ -395,7 +395,7 @@ fn digest(hasher: HighwayHasher) -> [u8; HASH] {
 }
 
 /// Returns whether `bytes` are encoded as in [`Text::Utf8`].
-fn is_text(mut bytes: &[u8]) -> bool {
+pub(super) fn is_text(mut bytes: &[u8]) -> bool {
     loop {
         match std::str::from_utf8(bytes) {
             Ok(_) => return true,

@@ -6,8 +6,12 @@
 //! Rust has are in the metadata in Python; here they follow it, in a mapping of
 //! their own.
 
+use std::borrow::Cow;
+
+use super::file::is_text;
 use crate::chunk::{Chunk, DEFAULT_KIND, Document};
 use crate::error::Error;
+use crate::text::Text;
 
 /// How deep lists and mappings may be nested: a little more than is written.
 const DEEPEST: usize = 80;
@@ -268,13 +272,26 @@ fn is_number(word: &str) -> bool {
         && power.is_none_or(digits)
 }
 
+/// Returns a record without surrogates, which Python writes as they are where an
+/// escape of two would be one character; None if it is no text.
+fn text_of(record: &[u8]) -> Option<Cow<'_, str>> {
+    match std::str::from_utf8(record) {
+        Ok(text) => Some(text.into()),
+        Err(_) if is_text(record) => {
+            Some(String::from_utf8(Text::Utf8(record).scalars()?).ok()?.into())
+        }
+        Err(_) => None,
+    }
+}
+
 /// Returns the chunk of a record, without text and title; None for a record
 /// that a corpus does not write.
 pub(crate) fn read(record: &[u8]) -> Option<Chunk> {
     if record.is_empty() {
         return Some(Chunk::default());
     }
-    let mut reader = Reader::new(std::str::from_utf8(record).ok()?, false);
+    let text = text_of(record)?;
+    let mut reader = Reader::new(&text, false);
     reader.take("[")?;
     let Value::Number(kind) = reader.value(0)? else { return None };
     let (mut items, mut written) = (Vec::new(), Vec::new());
@@ -472,6 +489,11 @@ mod tests {
 
     #[test]
     fn surrogates_are_replaced() {
+        let record = |id: &[u8]| [b"[2,\"", id, b"\",\"\",null,null]"].concat();
+        let id = |bytes: &[u8]| read(&record(bytes)).and_then(|chunk| chunk.id);
+        assert_eq!(Some("\u{fffd}x".into()), id(b"\xED\xA0\x80x"));
+        assert_eq!(Some("😀".into()), id(b"\xED\xA0\xBD\xED\xB8\x80"));
+        assert_eq!(None, id(b"\xED\xA0"));
         let text = |json: &str| parsed(json).and_then(|value| value.shown());
         assert_eq!(Some("\u{fffd}x".into()), text(r#""\ud800x""#));
         assert_eq!(Some("\u{fffd}\u{fffd}".into()), text(r#""\udc00\ud800""#));
