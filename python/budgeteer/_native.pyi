@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "fit_output", "grapheme_boundaries", "heading", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "fit_output", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Packed:
@@ -193,11 +193,6 @@ def fit_output(kind: "int | Tokenizer", ratio: "float", ask: "object | None", te
 def grapheme_boundaries(text: "str") -> "list[int]":
     """
     Returns the places, in code points, where grapheme clusters end.
-    """
-
-def heading(text: "str", title: "str") -> "str":
-    """
-    Returns the heading of a text with its title: see `budgeteer::heading`.
     """
 
 def index_chunks(chunks: "tuple[object, ...]", index: "object | None") -> "object":

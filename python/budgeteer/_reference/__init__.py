@@ -24,7 +24,7 @@ from budgeteer._reference._pack.pipeline import Packed, Plan
 from budgeteer._reference._pack.sentences import sentence_spans
 from budgeteer._reference._rank.bm25 import bm25_scores
 from budgeteer._reference._rank.keywords import keywords
-from budgeteer._reference._rank.lexical import heading, lexical_scores
+from budgeteer._reference._rank.lexical import lexical_scores
 from budgeteer._reference._rank.score import keyword_scores
 from budgeteer._reference._rank.similarity import cosine_scores
 
@@ -41,7 +41,6 @@ __all__ = [
     "count_till_limit",
     "fit_output",
     "grapheme_boundaries",
-    "heading",
     "index_chunks",
     "keyword_scores",
     "keywords",

@@ -31,7 +31,7 @@ mod _native {
     #[pymodule_export]
     use super::pack::{Packed, Plan};
     #[pymodule_export]
-    use super::score::{bm25_scores, heading, keyword_scores, keywords, lexical_scores};
+    use super::score::{bm25_scores, keyword_scores, keywords, lexical_scores};
     #[pymodule_export]
     use super::sentences::sentence_spans;
     #[pymodule_export]

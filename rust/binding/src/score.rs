@@ -1,6 +1,5 @@
 //! `budgeteer::keyword_scores`, `budgeteer::bm25_scores`,
-//! `budgeteer::lexical_scores`, `budgeteer::heading` and `budgeteer::keywords`
-//! for Python.
+//! `budgeteer::lexical_scores` and `budgeteer::keywords` for Python.
 
 use budgeteer::{Batch, Bm25, Lexical, Stemming, Stopwords, Text};
 use pyo3::prelude::*;
@@ -19,20 +18,6 @@ pub(crate) fn keywords<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, 
         let found = budgeteer::keywords(self::text(text)?);
         let found: PyResult<Vec<_>> = found.iter().map(|word| string(py, word)).collect();
         PyList::new(py, found?)
-    })
-}
-
-/// Returns the heading of a text with its title: see `budgeteer::heading`.
-#[pyfunction]
-#[pyo3(signature = (text: "str", title: "str") -> "str", text_signature = "(text, title)")]
-pub(crate) fn heading<'py>(
-    text: &Bound<'py, PyString>,
-    title: &Bound<'py, PyString>,
-) -> PyResult<Bound<'py, PyAny>> {
-    guard(|| {
-        let mut found = Vec::new();
-        budgeteer::heading(self::text(text)?, self::text(title)?).write_utf8(&mut found);
-        string(text.py(), &found)
     })
 }
 

@@ -34,6 +34,7 @@ BINDING = Path(__file__).parents[3] / "rust/binding/src"
 INTERNAL = {
     "Packed": "what a plan answers",
     "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",
+    "sentence_spans": "a pack splits sentences by itself; the tests compare these",
     "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
 }
 """What a backend has and the facade does not call, each with its reason."""
