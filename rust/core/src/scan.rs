@@ -21,11 +21,12 @@ mod marks;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod tally;
+mod wanted;
 mod wide;
 mod words;
 
 pub(crate) use tally::{Tally, TermScanner};
-pub(crate) use wide::{Sight, WideKeywords, WideTerms};
+pub(crate) use wide::{Scratch as WideScratch, Sight, WideKeywords, WideTerms};
 
 /// The most keywords for which a [`Scanner`] is faster than a
 /// [`TermScanner`].

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::chunk::Batch;
 use crate::keywords::{has_keyword, keyword_at, keywords};
-use crate::scan::{FEW_KEYWORDS, Scanner, Tally, TermScanner, WideKeywords};
+use crate::scan::{FEW_KEYWORDS, Scanner, Tally, TermScanner, WideKeywords, WideScratch};
 use crate::text::Text;
 
 pub(crate) mod bm25;
@@ -49,7 +49,7 @@ pub(crate) struct Scratch {
 struct Search {
     lowered: Vec<u8>,
     codes: Vec<u32>,
-    bits: Vec<u64>,
+    wide: WideScratch,
     /// The keywords found, but for those that a [`Scanner`] finds.
     tally: Tally,
 }
@@ -100,7 +100,7 @@ impl KeywordScorer {
 
     /// Adds the keywords in `text`: to `found`, or to the tally.
     fn find(&self, text: Text<'_>, folded: &[u8], found: u64, search: &mut Search) -> u64 {
-        let Search { lowered, codes, bits, tally } = search;
+        let Search { lowered, codes, wide: buffers, tally } = search;
         let found = match &self.ascii {
             Ascii::Few(scanner) => scanner.scan(folded, found, lowered),
             Ascii::Many(scanner) => {
@@ -112,7 +112,7 @@ impl KeywordScorer {
         if let (Some(wide), false) = (&self.wide, matches!(text, Text::Ascii(_))) {
             tally.grow(self.wanted);
             let text = text.decoded(codes);
-            wide.scanner.scan(text, folded, bits, |at| {
+            wide.scanner.scan(text, folded, buffers, |at| {
                 let word = keyword_at(text, folded, at, lowered);
                 if let Some(&number) = word.and_then(|word| wide.wanted.get(word)) {
                     tally.add(number);

@@ -280,6 +280,13 @@ pub(crate) trait Unit: Copy + Ord + Hash + Into<u32> {
     /// Returns the code point if it is less than `limit`, else `limit`.
     fn at_most(self, limit: u8) -> u8;
 
+    /// Returns the seven lowest bits.
+    fn low(self) -> u8;
+
+    /// Returns whether the code point may be folded without classes to something
+    /// else than itself or [`OTHER`].
+    fn may_be_space(self) -> bool;
+
     /// Returns how the code point is folded without classes, in a way that the
     /// compiler makes vector instructions of.
     fn folded(self) -> u8;
@@ -290,7 +297,7 @@ pub(crate) trait Unit: Copy + Ord + Hash + Into<u32> {
 }
 
 macro_rules! impl_unit {
-    ($type:ty, $folded:expr, $classed:expr) => {
+    ($type:ty, $may_be_space:expr, $folded:expr, $classed:expr) => {
         impl Unit for $type {
             #[allow(clippy::cast_possible_truncation)] // the limit fits
             fn at_most(self, limit: u8) -> u8 {
@@ -299,6 +306,19 @@ macro_rules! impl_unit {
 
             #[inline(always)]
             #[allow(clippy::inline_always)] // compiled anew for each set of instructions
+            #[allow(clippy::cast_possible_truncation)] // seven bits fit
+            fn low(self) -> u8 {
+                (self & 0x7F) as u8
+            }
+
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // as above
+            fn may_be_space(self) -> bool {
+                $may_be_space(self)
+            }
+
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // as above
             fn folded(self) -> u8 {
                 $folded(self)
             }
@@ -312,9 +332,9 @@ macro_rules! impl_unit {
     };
 }
 
-impl_unit!(u8, fold::folded_byte, fold::classed_byte);
-impl_unit!(u16, fold::folded_u16, fold::classed_u16);
-impl_unit!(u32, fold::folded_u32, fold::classed_u32);
+impl_unit!(u8, fold::may_be_space_byte, fold::folded_byte, fold::classed_byte);
+impl_unit!(u16, fold::may_be_space_u16, fold::folded_u16, fold::classed_u16);
+impl_unit!(u32, fold::may_be_space_u32, fold::folded_u32, fold::classed_u32);
 
 /// How many code points are tested for ASCII at once. The compiler makes vector
 /// instructions of the test and of the narrowing.

@@ -188,7 +188,7 @@ pub(super) fn scan_terms_vbmi(scanner: &TermScanner, folded: &[u8], tally: &mut 
     unsafe { with_avx512_vbmi(scanner, folded, tally) }
 }
 
-/// Makes bits as [`bits`](super::wide::bits) does, with these
+/// Makes bits as [`bits`](super::wanted::bits) does, with these
 /// instructions.
 pub(super) fn bits(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
     #[target_feature(enable = "avx512f,avx512bw")]

@@ -33,6 +33,11 @@ impl ByteTable {
         self.high[usize::from(byte >> 4)] |= bits;
     }
 
+    /// Adds a bit to `byte`, and to no other.
+    pub(super) fn mark(&mut self, byte: u8) {
+        self.add(byte, 1 << (byte >> 4)); // a bit for each high nibble
+    }
+
     /// Adds `bits` to [`OTHER`], and to NUL, as [`OTHER`] may be looked up as
     /// that.
     pub(super) fn add_other(&mut self, bits: u8) {
@@ -62,10 +67,7 @@ pub(super) fn boundary() -> ByteTable {
 /// Returns the bytes below 0x80 that have a property.
 pub(super) fn bytes(has: impl Fn(u8) -> bool) -> ByteTable {
     let mut table = ByteTable::EMPTY;
-    for byte in (0..0x80).filter(|&byte| has(byte)) {
-        // A bit for each of the eight high nibbles.
-        table.add(byte, 1 << (byte >> 4));
-    }
+    (0..0x80).filter(|&byte| has(byte)).for_each(|byte| table.mark(byte));
     table
 }
 

@@ -119,7 +119,7 @@ pub(super) fn scan_terms(scanner: &TermScanner, folded: &[u8], tally: &mut Tally
     unsafe { with_neon(scanner, folded, tally) }
 }
 
-/// Makes bits as [`bits`](super::wide::bits) does, with these
+/// Makes bits as [`bits`](super::wanted::bits) does, with these
 /// instructions.
 pub(super) fn bits(table: &ByteTable, folded: &[u8], high: bool, out: &mut Vec<u64>) {
     #[target_feature(enable = "neon")]

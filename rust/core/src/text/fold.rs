@@ -74,7 +74,9 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
             *to = unit.at_most(OTHER);
             most = most.max(*to);
         }
-        if most >= OTHER {
+        let is_needed =
+            || classes.is_some() || block.iter().fold(false, |any, unit| any | unit.may_be_space());
+        if most >= OTHER && is_needed() {
             most = 0;
             for (to, unit) in folded.iter_mut().zip(block) {
                 *to = if classes.is_some() { unit.classed() } else { unit.folded() };
@@ -131,6 +133,12 @@ pub(super) fn folded_byte(byte: u8) -> u8 {
 
 #[inline(always)]
 #[allow(clippy::inline_always)] // as above
+pub(super) fn may_be_space_byte(byte: u8) -> bool {
+    byte.wrapping_sub(0x80) < 0x21
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // as above
 #[allow(clippy::needless_bitwise_bool)] // as above
 pub(super) fn classed_byte(byte: u8) -> u8 {
     let is_letter = (byte >= 0xC0) & (byte != 0xD7) & (byte != 0xF7);
@@ -139,7 +147,15 @@ pub(super) fn classed_byte(byte: u8) -> u8 {
 }
 
 macro_rules! fold_by_ranges {
-    ($type:ty, $folded:ident, $classed:ident, $signs:expr) => {
+    ($type:ty, $space:ident, $folded:ident, $classed:ident, $signs:expr) => {
+        #[inline(always)]
+        #[allow(clippy::inline_always)] // as above
+        #[allow(clippy::needless_bitwise_bool)] // as above
+        pub(super) fn $space(code: $type) -> bool {
+            let within = |first: $type, size: $type| code.wrapping_sub(first) < size;
+            within(0x80, 0x21) | within(0x1680, 0x98B) | within(0x2028, 0xFD9)
+        }
+
         #[inline(always)]
         #[allow(clippy::inline_always)] // as above
         #[allow(clippy::cast_possible_truncation)] // ASCII fits
@@ -189,8 +205,8 @@ macro_rules! fold_by_ranges {
     };
 }
 
-fold_by_ranges!(u16, folded_u16, classed_u16, (0x2010, 0x17));
-fold_by_ranges!(u32, folded_u32, classed_u32, (0x1_F300, 0x700));
+fold_by_ranges!(u16, may_be_space_u16, folded_u16, classed_u16, (0x2010, 0x17));
+fold_by_ranges!(u32, may_be_space_u32, folded_u32, classed_u32, (0x1_F300, 0x700));
 
 /// Returns how `code` is folded behind `before`.
 #[inline]
@@ -215,6 +231,8 @@ mod tests {
         for code in 0..0x11_0000_u32 {
             let plain = fold_code(code, b' ', None);
             assert_eq!(plain, folded_u32(code), "{code:X}");
+            let is_plain = plain == OTHER || code < 0x80;
+            assert!(is_plain || may_be_space_u32(code), "{code:X}");
             let classed = classed_u32(code);
             if classed != UNSURE {
                 for before in [b' ', b'a', OTHER, letters::UNSPACED] {
@@ -223,9 +241,11 @@ mod tests {
             }
             if let Ok(unit) = u16::try_from(code) {
                 assert_eq!((plain, classed), (folded_u16(unit), classed_u16(unit)), "{code:X}");
+                assert_eq!(may_be_space_u32(code), may_be_space_u16(unit), "{code:X}");
             }
             if let Ok(byte) = u8::try_from(code) {
                 assert_eq!((plain, classed), (folded_byte(byte), classed_byte(byte)), "{code:X}");
+                assert_eq!(may_be_space_u32(code), may_be_space_byte(byte), "{code:X}");
             }
         }
     }
