@@ -551,7 +551,7 @@ fn warn_of_estimate(name: &str, encoding: &str, factor: f64) {
 }
 
 /// Returns whether nothing was logged of a name. It is new again only if a
-/// thousand other names were since, or if two threads ask at once.
+/// thousand other names were since, or if another thread holds the lock long.
 #[cfg(feature = "tracing")]
 fn is_new(name: &str) -> bool {
     use std::collections::BTreeSet;
@@ -560,8 +560,16 @@ fn is_new(name: &str) -> bool {
     const WARNED_MAX: usize = 1_000;
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-    // It never waits: in a forked process the lock may be held for ever.
-    WARNED.try_lock().map_or(true, |mut warned| {
+    // It waits for a moment alone: in a forked process the lock may be held for
+    // ever.
+    let lock = || {
+        let lock = WARNED.try_lock().ok();
+        if lock.is_none() {
+            std::thread::yield_now();
+        }
+        lock
+    };
+    (0..100).find_map(|_| lock()).is_none_or(|mut warned| {
         if warned.contains(name) {
             return false;
         }
