@@ -39,6 +39,8 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 
 _SIGNAL = Struct("=IIId")
 """A chunk, a kind of signal, another chunk, and what is added to the score of the first."""
+_BLOCK = 1_024
+"""The number of dropped chunks that are made together: the first need not wait for all."""
 _EXTRACT = Struct("=III")
 """A chunk, how many of its sentences are in the text, and how many it has."""
 _SIGNALS = {
@@ -362,13 +364,15 @@ class Packing(Generic[T]):
 
     def _dropped_chunks(self) -> Iterator[DroppedChunk[T]]:
         """Yield all dropped chunks, each in a fraction of the time that one by itself takes."""
-        dropped = self._dropped.tolist()
         chunks, scores = self._chunks, self._scores
-        columns = ([chunks[i] for i in dropped], dropped, [scores[i] for i in dropped])
-        reasons = [REASONS[reason] for reason in self._reasons]
-        counts = self._needed.tolist(), self._available.tolist()
-        originals = map(self._duplicates.get, dropped)
-        return dropped_chunks(zip(*columns, reasons, *counts, originals, strict=True))
+        for start in range(0, self._dropped_count, _BLOCK):
+            some = slice(start, start + _BLOCK)
+            dropped = self._dropped[some].tolist()
+            columns = ([chunks[i] for i in dropped], dropped, [scores[i] for i in dropped])
+            reasons = [REASONS[reason] for reason in self._reasons[some]]
+            counts = self._needed[some].tolist(), self._available[some].tolist()
+            originals = map(self._duplicates.get, dropped)
+            yield from dropped_chunks(zip(*columns, reasons, *counts, originals, strict=True))
 
     def _dropped_dicts(self) -> list[dict[str, Any]]:
         """Return `DroppedChunk.to_dict` of each, without making the objects: they may be many."""
