@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_batch", "count_till_limit", "fit_output", "grapheme_boundaries", "index_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Packed:
@@ -171,15 +171,33 @@ def count(kind: "int | Tokenizer", ratio: "float", text: "str") -> "int":
     Counts the tokens of `text`.
     """
 
+def count_around(kind: "int | Tokenizer", ratio: "float", text: "str", start: "int", end: "int", tokens: "int") -> "int":
+    """
+    Counts `text` with an encoding. Its characters from `start` to `end` count
+    `tokens`.
+    """
+
 def count_batch(kind: "int | Tokenizer", ratio: "float", texts: "list[object] | tuple[object, ...]") -> "bytearray | int":
     """
     Counts each of `texts`, as int64; or returns the index of the first that is
     not a str.
     """
 
+def count_chunks(kind: "int | Tokenizer", ratio: "float", chunks: "tuple[object, ...]", limits: "list[int]") -> "list[int | None]":
+    """
+    Counts the text of each chunk, which can be read; None for more than its limit.
+    """
+
 def count_till_limit(kind: "int | Tokenizer", ratio: "float", text: "str", limit: "int") -> "int | None":
     """
     Counts the tokens of `text`, or returns None if there are more than `limit`.
+    """
+
+def dropped_chunks(kind: "type", chunks: "object", places: "tuple[int, int]", names: "tuple[str, ...]", columns: "tuple[memoryview, memoryview, bytes, memoryview, memoryview]", duplicates: "dict[int, int]") -> "list[object]":
+    """
+    Returns the dropped chunks from one place to another as objects of `kind`.
+    `names` has the name of each reason, and `duplicates` the kept chunk that each
+    duplicate repeats.
     """
 
 def fit_output(kind: "int | Tokenizer", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", shape: "int", query: "str | None", pointer: "str | None") -> "tuple[str, int, int, int] | tuple[int, int]":
@@ -199,6 +217,13 @@ def index_chunks(chunks: "tuple[object, ...]", index: "object | None") -> "objec
     """
     Indexes chunks behind those of `index`; or returns a code and the index of
     a bad chunk.
+    """
+
+def kept_chunks(kind: "type", chunks: "object", places: "tuple[int, int]", texts: "str | list[str]", columns: "tuple[memoryview, memoryview, memoryview, memoryview, memoryview]", cut: "list[int]") -> "list[object]":
+    """
+    Returns the kept chunks from one place to another as objects of `kind`.
+    `texts` are theirs, or the one text in which theirs stand. `cut` has the places
+    of those that were cut.
     """
 
 def keyword_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None") -> "bytearray | tuple[int, int]":
@@ -228,6 +253,13 @@ def packed_vocabulary(kind: "int") -> "bytes":
     Returns the vocabulary of an encoding, packed.
     """
 
+def read_scores(chunks: "tuple[object, ...]") -> "tuple[bytearray, list[int]]":
+    """
+    Returns the score of each chunk that has one as float64, NaN for the others,
+    and the indices of those chunks whose score must still be found out: it is
+    neither a float nor an int that a float holds, or reading it failed.
+    """
+
 def remove_chunks(index: "object", places: "list[int]") -> "object":
     """
     Returns the index of the chunks that are not at `places`.
@@ -248,6 +280,12 @@ def resolve_layout(space: "int", basis: "list[int]", grow: "list[float]", shrink
 def save_corpus(index: "object", path: "str", records: "list[bytes]") -> "None":
     """
     Writes a corpus to a file, with a record of each chunk.
+    """
+
+def scored(kind: "type", chunks: "list[object]", scores: "list[float | None]") -> "list[object]":
+    """
+    Returns copies of chunks that have these scores, as objects of `kind`, a
+    class with slots.
     """
 
 def sentence_spans(text: "str") -> "list[int]":

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import strategies as st
 
 from budgeteer import Chunk, Template, get_counter, ranking
-from budgeteer._chunk import record
+from budgeteer._chunk import chunk, record
 from budgeteer._count import counter
 from budgeteer._layout import layout
 from budgeteer._output import output
-from budgeteer._pack import corpus, packer, prepared
+from budgeteer._pack import corpus, packer, packing, prepared
 from budgeteer._rank import similarity
 from budgeteer.ranking import Lexical
 from budgeteer.service import _service
@@ -32,7 +32,7 @@ on_both = pytest.mark.parametrize("name", BACKENDS)
 compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 """Marks a test that compares both backends."""
 
-FACADES = (corpus, record, prepared, counter, layout, output, similarity, ranking)
+FACADES = (chunk, corpus, record, packing, prepared, counter, layout, output, similarity, ranking)
 """The modules that hold a backend of their own."""
 
 END_MARKER = " [...]"

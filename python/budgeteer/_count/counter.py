@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
+from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
 from budgeteer._count.names import ENCODINGS
 from budgeteer._count.scaled import Scaled
@@ -402,6 +403,19 @@ class TokenCounter:
         if self._function is not None:
             return self._ask(text, index)
         return int(backend.count(self._kind, self._ratio, text))
+
+    def _count_around(self, text: str, start: int, end: int, tokens: int) -> int:
+        """Return the tokens of *text*, whose characters from *start* to *end* have *tokens*."""
+        if not self._is_encoding:
+            return self.count(text)
+        return int(backend.count_around(self._kind, self._ratio, text, start, end, tokens))
+
+    def _count_chunks(self, chunks: tuple[Any, ...], limits: list[int]) -> list[int | None]:
+        """Return the tokens of chunks that a backend has accepted; None for more than a limit."""
+        if self._function is None:
+            return backend.count_chunks(self._kind, self._ratio, chunks, limits)  # type: ignore[no-any-return]
+        texts = map(texts_of(chunks), range(len(chunks)))
+        return [*map(self.count_till_limit, texts, limits)]
 
     def _ask(self, text: str, index: int, name: str = "chunks") -> int:
         """Return the count of the caller's function; *index* and *name* are for the error."""

@@ -152,7 +152,9 @@ class Keeper:
                 self._known.clear()
                 short = {i: item for i, item in short.items() if i not in rules.pins}
             if short:
-                messages = [short.get(i, item) for i, item in enumerate(messages)]
+                messages = [*messages]
+                for i, item in short.items():
+                    messages[i] = item
         self._messages, self._short = messages, short
         self._begin = self._starts[0] if self._starts else 0
         if begin is not None and self._latest:
@@ -191,7 +193,8 @@ class Keeper:
             if tokens is None or tokens > left:
                 return []
             left -= tokens
-        sizes = [self._known.get(i, max(room, 0) + 1) for i in places]
+        known, most = self._known, max(room, 0) + 1
+        sizes = [known.get(i, most) for i in places]
         return [*zip(places, sizes, strict=True)] if sum(sizes) <= room else []
 
     def _size(self, i: int, left: int) -> int | None:

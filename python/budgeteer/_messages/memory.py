@@ -85,10 +85,21 @@ class Memory:
         """Return what to remember next; what is the same is taken over if it *resumed*."""
         memory = Memory(self._counter, self._model)
         memory._contents = self._contents.grown(messages) if resumed else Contents(messages)
-        memory._made = Contents([*shortened.values()])
+        memory._made = self._made_after(shortened, resumed)
         memory._sent = [*sent]
         memory.history, memory.tokens, memory.shortened = history, tokens, shortened
         return memory
+
+    def _made_after(self, shortened: Mapping[int, Any], resumed: bool) -> Contents:
+        """Return the contents of shortened messages; most of them are those of last time."""
+        if not resumed:
+            return Contents([*shortened.values()])
+        numbers = {place: number for number, place in enumerate(self.shortened)}
+        same = [
+            numbers[place] if self.shortened.get(place) is item else None
+            for place, item in shortened.items()
+        ]
+        return self._made.picked([*shortened.values()], same)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Forget all: another process has other objects."""
@@ -137,6 +148,17 @@ class Contents:
                 if not is_same:
                     contents._put(i, messages[i])
         contents._add(messages)
+        return contents
+
+    def picked(self, messages: Sequence[Any], numbers: Sequence[int | None]) -> Contents:
+        """Return the contents of *messages*, taken over of those that have a number here."""
+        contents = Contents()
+        for i, (message, number) in enumerate(zip(messages, numbers, strict=True)):
+            contents._copies.append(None if number is None else self._copies[number])
+            if number is None:
+                contents._put(i, message)
+            elif number in self._numbers:
+                contents._numbers[i] = self._numbers[number]
         return contents
 
     def lead(self, messages: Sequence[Any]) -> bool:

@@ -215,7 +215,7 @@ def trim_messages(
     trimmed.total_tokens = sum(tokens.values()) + (around if places else 0)
     same_as = stable(trimmed, rules.previous or ())
     trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
-    trimmed.left_out = tuple(i for i in range(len(items)) if i not in tokens)
+    trimmed.left_out = tuple([i for i in range(len(items)) if i not in tokens])
     shortened = {i: item for i, item in sorted(kept.messages.items()) if item is not items[i]}
     trimmed.shortened = tuple(shortened)
     if previous is not None:

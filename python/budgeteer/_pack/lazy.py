@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeVar, overload
 
 V = TypeVar("V")
@@ -20,21 +21,26 @@ def _short(shown: str) -> str:
     return f"{shown[:half]} ... {shown[-half:]}"
 
 
+_BLOCK = 1_024
+"""The number of items that are made together: the first need not wait for all."""
+
+
 class Lazy(Sequence[V]):
-    """A sequence whose items are made on access."""
+    """A sequence whose items are made on access, from one place to another."""
 
-    __slots__ = ("_length", "_make", "_make_all")
+    __slots__ = ("_length", "_make")
 
-    def __init__(self, length: int, make: Any, make_all: Callable[[], Iterator[V]]) -> None:
+    def __init__(self, length: int, make: Callable[[int, int], list[V]]) -> None:
         self._length = length
         self._make = make
-        self._make_all = make_all
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[V]:
-        return self._make_all()
+        make, length = self._make, self._length
+        starts = range(0, length, _BLOCK)
+        return chain.from_iterable(make(i, min(i + _BLOCK, length)) for i in starts)
 
     @overload
     def __getitem__(self, position: int) -> V: ...
@@ -43,8 +49,8 @@ class Lazy(Sequence[V]):
     def __getitem__(self, position: int | slice) -> V | Sequence[V]:
         places = range(self._length)[position]
         if isinstance(places, range):
-            return [self._make(place) for place in places]
-        return self._make(places)  # type: ignore[no-any-return]
+            return [self._make(place, place + 1)[0] for place in places]
+        return self._make(places, places + 1)[0]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):
@@ -55,7 +61,7 @@ class Lazy(Sequence[V]):
 
     def __repr__(self) -> str:
         """Show the first items, each in one short line, and how many there are."""
-        shown = [_short(repr(self._make(place))) for place in range(min(self._length, _SHOWN))]
+        shown = [_short(repr(item)) for item in self._make(0, min(self._length, _SHOWN))]
         if self._length > _SHOWN:
             shown.append(f"... {self._length} in all")
         return f"[{', '.join(shown)}]"

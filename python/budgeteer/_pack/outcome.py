@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from math import isnan
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from budgeteer._chunk.chunk import short_repr
@@ -127,53 +125,3 @@ class DroppedChunk(_Outcome[T]):
     needed_tokens: int
     available_tokens: int
     duplicate_of: int | None
-
-
-class _Kept(_Outcome[Any]):
-    """
-    A kept chunk in the making.
-
-    Its fields are set one by one, which takes a third of the time of setting those of a frozen
-    dataclass. It has the same fields, so that it can become one in the end.
-    """
-
-    __slots__ = KeptChunk.__slots__
-
-
-class _Dropped(_Outcome[Any]):
-    """A dropped chunk in the making, as `_Kept`."""
-
-    __slots__ = DroppedChunk.__slots__
-
-
-def kept_chunks(rows: Iterable[tuple[Any, ...]]) -> Iterator[KeptChunk[Any]]:
-    """Yield a kept chunk of each row of its fields; *span* as two of them."""
-    new = object.__new__
-    for chunk, index, text, score, token_count, citation_tokens, start, end, was_cut in rows:
-        made: Any = new(_Kept)
-        made.chunk = chunk
-        made.index = index
-        made.text = text
-        made.score = None if isnan(score) else score
-        made.token_count = token_count
-        made.citation_tokens = citation_tokens
-        made.span = None if start < 0 else (start, end)
-        made.was_cut = was_cut
-        made.__class__ = KeptChunk
-        yield made
-
-
-def dropped_chunks(rows: Iterable[tuple[Any, ...]]) -> Iterator[DroppedChunk[Any]]:
-    """Yield a dropped chunk of each row of its fields."""
-    new = object.__new__
-    for chunk, index, score, reason, needed_tokens, available_tokens, duplicate_of in rows:
-        made: Any = new(_Dropped)
-        made.chunk = chunk
-        made.index = index
-        made.score = None if isnan(score) else score
-        made.reason = reason
-        made.needed_tokens = needed_tokens
-        made.available_tokens = available_tokens
-        made.duplicate_of = duplicate_of
-        made.__class__ = DroppedChunk
-        yield made

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from budgeteer import _validate
+from budgeteer._backend import backend
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FEEDBACK, FORMAT, HEADING, LINK, NEAR, PLAIN, WRITTEN
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.lazy import Lazy
 from budgeteer._pack.options import REASONS
-from budgeteer._pack.outcome import DroppedChunk, KeptChunk, dropped_chunks, kept_chunks
+from budgeteer._pack.outcome import DroppedChunk, KeptChunk
 from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
@@ -39,8 +40,6 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 
 _SIGNAL = Struct("=IIId")
 """A chunk, a kind of signal, another chunk, and what is added to the score of the first."""
-_BLOCK = 1_024
-"""The number of dropped chunks that are made together: the first need not wait for all."""
 _EXTRACT = Struct("=III")
 """A chunk, how many of its sentences are in the text, and how many it has."""
 _SIGNALS = {
@@ -177,7 +176,7 @@ class Packing(Generic[T]):
             ['Green tea.', 'Rye bread.']
 
         """
-        return Lazy(len(self._kept), self._kept_chunk, self._kept_chunks)
+        return Lazy(len(self._kept), self._kept_chunks)
 
     @property
     def dropped(self) -> Sequence[DroppedChunk[T]]:
@@ -191,7 +190,7 @@ class Packing(Generic[T]):
             ['duplicate', 'empty']
 
         """
-        return Lazy(self._dropped_count, self._dropped_chunk, self._dropped_chunks)
+        return Lazy(self._dropped_count, self._dropped_chunks)
 
     @property
     def dropped_count(self) -> int:
@@ -270,15 +269,13 @@ class Packing(Generic[T]):
             )
         return self._counter.count(self.text[: self._stable])
 
-    def _cut_places(self) -> list[int]:
-        """Return the places of the kept chunks that were cut."""
+    def _cut_places(self, start: int = 0, stop: int | None = None) -> list[int]:
+        """Return the places of the kept chunks that were cut, from one place to another."""
+        places = range(len(self._kept))[start:stop]
         if not self._extracts:
-            return [self._cut] if self._cut >= 0 else []
-        return [
-            place
-            for place, index in enumerate(self._kept)
-            if place == self._cut or index in self._extracts
-        ]
+            return [self._cut] if self._cut in places else []
+        kept = self._kept
+        return [at for at in places if at == self._cut or kept[at] in self._extracts]
 
     def _links(self) -> tuple[str, ...]:
         """Return the text, split after the text of each kept chunk, without the rest."""
@@ -319,60 +316,30 @@ class Packing(Generic[T]):
         start, end = self._spans[2 * place], self._spans[2 * place + 1]
         return self._unescaped(self.text[start:end])
 
-    def _kept_chunk(self, place: int) -> KeptChunk[T]:
-        index = self._kept[place]
-        return KeptChunk(
-            self._chunks[index],  # type: ignore[arg-type]
-            index,
-            self._kept_text(place),
-            self._score(index),
-            self._counts[place],
-            self._citations[place],
-            self._span(place),
-            place == self._cut or index in self._extracts,
+    def _kept_chunks(self, start: int, stop: int) -> list[KeptChunk[T]]:
+        """Return the kept chunks from one place to another."""
+        texts: Any = self.text
+        if self._own is not None or self._style not in (PLAIN, FORMAT, WRITTEN):
+            texts = [self._kept_text(place) for place in range(start, stop)]
+        return backend.kept_chunks(  # type: ignore[no-any-return]
+            KeptChunk,
+            self._chunks,
+            (start, stop),
+            texts,
+            (self._kept, self._scores, self._counts, self._citations, self._spans),
+            self._cut_places(start, stop),
         )
 
-    def _kept_chunks(self) -> Iterator[KeptChunk[T]]:
-        """Yield all kept chunks, each in a fraction of the time that one by itself takes."""
-        kept, spans = self._kept.tolist(), self._spans.tolist()
-        starts, ends, text = spans[::2], spans[1::2], self.text
-        if self._own is not None:
-            texts = list(self._own)
-        else:
-            texts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
-            if self._style not in (PLAIN, FORMAT, WRITTEN):
-                texts = [self._unescaped(text) for text in texts]
-        was_cut = [False] * len(kept)
-        for place in self._cut_places():
-            was_cut[place] = True
-        chunks, scores = self._chunks, self._scores
-        columns = ([chunks[i] for i in kept], kept, texts, [scores[i] for i in kept])
-        counts = self._counts.tolist(), self._citations.tolist()
-        return kept_chunks(zip(*columns, *counts, starts, ends, was_cut, strict=True))
-
-    def _dropped_chunk(self, place: int) -> DroppedChunk[T]:
-        index = self._dropped[place]
-        return DroppedChunk(
-            self._chunks[index],  # type: ignore[arg-type]
-            index,
-            self._score(index),
-            REASONS[self._reasons[place]],
-            self._needed[place],
-            self._available[place],
-            self._duplicates.get(index),
+    def _dropped_chunks(self, start: int, stop: int) -> list[DroppedChunk[T]]:
+        """Return the dropped chunks from one place to another."""
+        return backend.dropped_chunks(  # type: ignore[no-any-return]
+            DroppedChunk,
+            self._chunks,
+            (start, stop),
+            REASONS,
+            (self._dropped, self._scores, self._reasons, self._needed, self._available),
+            self._duplicates,
         )
-
-    def _dropped_chunks(self) -> Iterator[DroppedChunk[T]]:
-        """Yield all dropped chunks, each in a fraction of the time that one by itself takes."""
-        chunks, scores = self._chunks, self._scores
-        for start in range(0, self._dropped_count, _BLOCK):
-            some = slice(start, start + _BLOCK)
-            dropped = self._dropped[some].tolist()
-            columns = ([chunks[i] for i in dropped], dropped, [scores[i] for i in dropped])
-            reasons = [REASONS[reason] for reason in self._reasons[some]]
-            counts = self._needed[some].tolist(), self._available[some].tolist()
-            originals = map(self._duplicates.get, dropped)
-            yield from dropped_chunks(zip(*columns, reasons, *counts, originals, strict=True))
 
     def _dropped_dicts(self) -> list[dict[str, Any]]:
         """Return `DroppedChunk.to_dict` of each, without making the objects: they may be many."""
@@ -436,7 +403,8 @@ class Packing(Generic[T]):
                     f"{who} {verb} {_counted(self._counts[place])}{cited}, "
                     f"{where}.{self._why_scored(index)}"
                 )
-        dropped = self._dropped_chunk(self._place(index))
+        place = self._place(index)
+        (dropped,) = self._dropped_chunks(place, place + 1)
         return f"{who} was dropped: {self._why(dropped)}"
 
     def _why_scored(self, index: int) -> str:

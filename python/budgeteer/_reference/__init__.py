@@ -1,10 +1,13 @@
 """Pure-Python backend: the readable definition of the native backend's behaviour."""
 
+from budgeteer._reference._chunk.chunk import read_scores, scored
 from budgeteer._reference._count.counter import (
     cache_info,
     clear_cache,
     count,
+    count_around,
     count_batch,
+    count_chunks,
     count_till_limit,
 )
 from budgeteer._reference._count.exact import Tokenizer
@@ -20,6 +23,7 @@ from budgeteer._reference._pack.corpus import (
     save_corpus,
     stored_chunk,
 )
+from budgeteer._reference._pack.outcome import dropped_chunks, kept_chunks
 from budgeteer._reference._pack.pipeline import Packed, Plan
 from budgeteer._reference._pack.sentences import sentence_spans
 from budgeteer._reference._rank.bm25 import bm25_scores
@@ -37,19 +41,25 @@ __all__ = [
     "clear_cache",
     "cosine_scores",
     "count",
+    "count_around",
     "count_batch",
+    "count_chunks",
     "count_till_limit",
+    "dropped_chunks",
     "fit_output",
     "grapheme_boundaries",
     "index_chunks",
+    "kept_chunks",
     "keyword_scores",
     "keywords",
     "lexical_scores",
     "open_corpus",
+    "read_scores",
     "remove_chunks",
     "replace_chunks",
     "resolve_layout",
     "save_corpus",
+    "scored",
     "sentence_spans",
     "stored_chunk",
     "truncate",

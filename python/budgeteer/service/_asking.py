@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import inspect
+import math
 import threading
 import time
 from collections.abc import (
@@ -61,6 +62,23 @@ class Deadline:
         )
 
 
+class Flag:
+    """Says to the threads of a request that nobody waits for it any more."""
+
+    __slots__ = ("_is_set",)
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        """Say so."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """Return whether it was said."""
+        return self._is_set
+
+
 class Wanted(NamedTuple):
     """
     What a packer needs from a retriever with pages.
@@ -93,7 +111,7 @@ class Room:
     ``at_least`` chunks in any case.
     """
 
-    def __init__(self, counter: TokenCounter, wanted: Wanted, is_over: threading.Event) -> None:
+    def __init__(self, counter: TokenCounter, wanted: Wanted, is_over: Flag) -> None:
         self._counter = counter
         self._wanted = wanted
         self._left = wanted.tokens
@@ -263,6 +281,30 @@ class Source:
             if len(chunks) % _LOOK_EVERY == 0 and room.is_over:
                 break
         return chunks
+
+
+def sources_of(retriever: object) -> tuple[Source, ...]:
+    """Return a retriever, or each of several, as a source."""
+    with_text = (str, bytes, bytearray)
+    if (
+        not isinstance(retriever, Sequence)
+        or isinstance(retriever, with_text)
+        or callable(getattr(retriever, "retrieve", None))
+    ):
+        return (Source(retriever, "retriever"),)
+    if not retriever:
+        raise InvalidArgumentError("retriever must have at least one retriever")
+    return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
+
+
+def seconds_of(value: float | None) -> float | None:
+    """Return a timeout, which is checked."""
+    if value is None:
+        return None
+    seconds = _validate.number("timeout", value)
+    if not 0 < seconds < math.inf:
+        raise InvalidArgumentError(f"timeout must be a number of seconds above 0, not {seconds:g}")
+    return seconds
 
 
 def aiter_of(pages: AsyncIterable[Any]) -> Any:

@@ -17,6 +17,7 @@ from budgeteer._rank.rankings import with_own
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.presets import retrieval_service
 from budgeteer.service._asking import Wanted
+from budgeteer.service._messages import MessageBuilder, Messages
 from budgeteer.service._result import RetrievalResult
 from budgeteer.service._settings import ActiveModel, LlmSettings
 
@@ -37,6 +38,14 @@ class Active(NamedTuple):
         """Return whether nothing was learned since."""
         return self.correction == _correction(calibration, self.model.name, self.raw)
 
+    def messages(self, builder: MessageBuilder, system: str, query: str, asked: int) -> Messages:
+        """Return what makes and counts the messages of a query of *asked* tokens."""
+        known: tuple[tuple[str, int], ...] = ()
+        if self.model.counter is self.raw and self.raw._function is None:  # noqa: SLF001
+            known = (system, self.system_tokens), (query, asked)
+        options: dict[str, Any] = {"model": self.model.name, "correction": self.correction}
+        return Messages(builder, system, query, counter=self.raw, known=known, **options)
+
 
 class Plan(NamedTuple):
     """The budget of a request."""
@@ -48,6 +57,7 @@ class Plan(NamedTuple):
     budget: int
     room: int  # budget without the cost of messages beside their texts
     wanted: Wanted
+    messages: Messages
 
 
 def activated(

@@ -109,9 +109,14 @@ class RetrievalResult:
         return f"<RetrievalResult for {self.model!r}: {self.tokens}, {self.packing!r}>"
 
 
+_DEBUG, _WARNING = 10, 30  # of `logging`, which is slow to load
+
+
 def log_result(result: RetrievalResult, dropped: int, cut: int) -> None:
     """Log how many chunks the budget dropped, and how many it cut."""
     packing, tokens = result.packing, result.tokens
+    if not log().isEnabledFor(_WARNING if dropped or cut else _DEBUG):
+        return
     extra = {
         "code": "chunks_left_out" if dropped or cut else "chunks_fit",
         "model": result.model,

@@ -177,7 +177,7 @@ class ChunkRetriever:
 
     def __init__(self, chunks: Iterable[Any], *, name: str = "ChunkRetriever") -> None:
         self.name: str = _validate.text("name", name)
-        self._chunks = tuple(as_chunks(_validate.batch("chunks", chunks)))
+        self._searched = Searched(tuple(as_chunks(_validate.batch("chunks", chunks))))
 
     def retrieve(self, query: str, limit: int) -> list[Chunk]:
         """
@@ -188,7 +188,7 @@ class ChunkRetriever:
             0.0
 
         """
-        return best(query, self._chunks, limit)
+        return self._searched.best(query, limit)
 
 
 class _FileRetriever:
@@ -197,7 +197,7 @@ class _FileRetriever:
     def __init__(self, source: Directory | Jsonl) -> None:
         self.name: str = source.name
         self._source = source
-        self._chunks: tuple[Chunk, ...] = ()
+        self._searched = Searched(())
         self.refresh()
 
     def refresh(self) -> None:
@@ -218,7 +218,7 @@ class _FileRetriever:
 
         """
         try:
-            self._chunks = tuple(self._source.read())
+            self._searched = Searched(tuple(self._source.read()))
         except OSError as error:
             raise InvalidArgumentError(reason(error)) from error
 
@@ -235,7 +235,7 @@ class _FileRetriever:
             [('Green tea.', 0.5)]
 
         """
-        return best(query, self._chunks, limit)
+        return self._searched.best(query, limit)
 
 
 @public("budgeteer.service")
@@ -298,15 +298,21 @@ class JsonlRetriever(_FileRetriever):
         super().__init__(_source(_entry("jsonl", path, name)))
 
 
-def best(query: str, chunks: Sequence[Chunk], limit: int) -> list[Chunk]:
-    """Return the *limit* chunks with the highest keyword scores, ties in their order."""
-    limit = _validate.tokens("limit", limit)
-    query = _validate.text("query", query)
-    texts = [chunk.text for chunk in chunks]
-    titles = [chunk.title or label_of(chunk, "title") for chunk in chunks]
-    scores = keyword_scores(query, texts, titles=titles).tolist()
-    order = sorted(range(len(chunks)), key=lambda i: -scores[i])[:limit]
-    return scored([chunks[i] for i in order], [scores[i] for i in order])
+class Searched:
+    """The chunks that a retriever searches, with what it looks at in them read once."""
+
+    def __init__(self, chunks: tuple[Chunk, ...]) -> None:
+        self._chunks = chunks
+        self._texts = tuple([chunk.text for chunk in chunks])
+        self._titles = tuple([chunk.title or label_of(chunk, "title") for chunk in chunks])
+
+    def best(self, query: str, limit: int) -> list[Chunk]:
+        """Return the *limit* chunks with the highest keyword scores, ties in their order."""
+        limit = _validate.tokens("limit", limit)
+        query = _validate.text("query", query)
+        scores = keyword_scores(query, self._texts, titles=self._titles).tolist()
+        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)[:limit]
+        return scored([self._chunks[i] for i in order], [scores[i] for i in order])
 
 
 def _entry(kind: str, path: object, name: str | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 from budgeteer import _telemetry, _validate
 from budgeteer._count.calibration import Calibration
 from budgeteer._log import log
-from budgeteer._messages.messages import Message, count_messages
+from budgeteer._messages.messages import Message
 from budgeteer._pack.call import Call
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.packer import Packer, begin, finish, prepared_of
@@ -27,8 +28,19 @@ from budgeteer.errors import (
     RetrievalError,
     RetrievalTimeoutError,
 )
-from budgeteer.service._asking import Deadline, Room, Source, arun, in_thread, run
+from budgeteer.service._asking import (
+    Deadline,
+    Flag,
+    Room,
+    Source,
+    arun,
+    in_thread,
+    run,
+    seconds_of,
+    sources_of,
+)
 from budgeteer.service._components import Components
+from budgeteer.service._messages import MessageBuilder
 from budgeteer.service._openai import chat_messages
 from budgeteer.service._plan import (
     Active,
@@ -52,10 +64,9 @@ T = TypeVar("T")
 LIMIT = 500
 """The number of chunks to request from a retriever without pages."""
 
-MessageBuilder = Callable[[str, str, str], Sequence[Message]]
-
 _BUDGET = REASONS.index("budget")
 _PROBE = "x"  # a context of one token, to measure the text around a context
+_NAN = array("d", [math.nan]).tobytes()  # stands for no score
 _TRIES = 8
 _THREADS, _OWN_THREADS = 64, 4
 _MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on, packing would block an event loop
@@ -144,7 +155,7 @@ class RetrievalService:
         timeout: float | None = None,
         calibration: Calibration | None = None,
     ) -> None:
-        self._sources = _sources(retriever)
+        self._sources = sources_of(retriever)
         self._system_prompt = _validate.text("system_prompt", system_prompt)
         if packer is not None and not isinstance(packer, Packer):
             raise InvalidArgumentError(
@@ -167,7 +178,7 @@ class RetrievalService:
             )
         self._message_builder = message_builder
         self._limit = _validate.tokens("limit", limit, minimum=1)
-        self._timeout = _seconds(timeout)
+        self._timeout = seconds_of(timeout)
         self._recorder = Recorder()
         self._calibration = checked_calibration(calibration)
         self._begin_anew()
@@ -232,10 +243,10 @@ class RetrievalService:
             for source in self._sources:
                 if source.is_async_only:
                     raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
-            seconds = self._timeout if timeout is None else _seconds(timeout)
+            seconds = self._timeout if timeout is None else seconds_of(timeout)
             plan = self._plan(query, request)
             deadline = Deadline(seconds)
-            is_over = threading.Event()
+            is_over = Flag()
             try:
                 vector = None
                 if self._needs_vector:
@@ -272,12 +283,12 @@ class RetrievalService:
 
         """
         with self._recorded() as request:
-            seconds = self._timeout if timeout is None else _seconds(timeout)
+            seconds = self._timeout if timeout is None else seconds_of(timeout)
             is_long = isinstance(query, str) and len(query) > _LONG_QUERY
             is_long = is_long or self._active.is_slow
             plan = await self._apart(is_long, lambda: self._plan(query, request))
             deadline = Deadline(seconds)
-            is_over = threading.Event()
+            is_over = Flag()
             try:
                 vector = None
                 if self._needs_vector:
@@ -389,8 +400,9 @@ class RetrievalService:
         if is_input_bounded:
             most = model.max_input_tokens
             budget = most - system - asked
-        bare = self._count(active, self._messages("", query))
-        around = self._count(active, self._messages(_PROBE, query)) - model.counter.count(_PROBE)
+        messages = active.messages(self._message_builder, self._system_prompt, query, asked)
+        bare = messages.count(messages.made(""))
+        around = messages.count(messages.made(_PROBE)) - model.counter.count(_PROBE)
         fixed = max(bare, around)
         if budget <= 0 or most - fixed <= 0:
             limit = (
@@ -415,10 +427,10 @@ class RetrievalService:
             is_reranking=self._components.is_reranking,
             limit=self._limit,
         )
-        return Plan(query, active, asked, most, budget, most - fixed, found)
+        return Plan(query, active, asked, most, budget, most - fixed, found, messages)
 
     def _job(
-        self, source: Source, plan: Plan, vector: Any, is_over: threading.Event
+        self, source: Source, plan: Plan, vector: Any, is_over: Flag
     ) -> Callable[[], list[Any]]:
         return lambda: source.ask(plan.query, self._limit, vector, _room(plan, is_over))
 
@@ -472,18 +484,19 @@ class RetrievalService:
         active = plan.active
         is_free = self._packer is None  # the service chooses the order
         packer = active.packer
-        by_input = call.with_prepared(prepared_of(active.by_input))
-        is_by_input = is_free and self._components.is_reranking
+        if is_by_input := is_free and self._components.is_reranking:
+            call = call.with_prepared(prepared_of(active.by_input))
         room = plan.room
         for attempt in range(_TRIES):
             limit = min(packer.max_tokens, room)
             with self._blaming(packer, parts, call.items):
-                packing = _packed(packer, plan, by_input if is_by_input else call, limit)
+                packing = _packed(packer, plan, call, limit)
             if is_free and not is_by_input and _are_some_unscored(packing):
                 is_by_input = True
-                packing = _packed(packer, plan, by_input, limit)
-            messages = self._messages(packing.text, plan.query)
-            total = self._count(active, messages)
+                call = call.with_prepared(prepared_of(active.by_input))
+                packing = _packed(packer, plan, call, limit)
+            messages = plan.messages.made(packing.text)
+            total = plan.messages.count(messages, packing)
             if total <= plan.most:
                 return packing, messages, total
             # The text counts more beside the query than on its own: by a number of tokens or, if
@@ -492,12 +505,12 @@ class RetrievalService:
             share = packing.total_tokens * plan.room // (total - plan.most + plan.room)
             room = max(0, min(room - 1, max(less, share)))
             room = room if attempt < _TRIES // 2 else room // 2
-        packing = _packed(packer, plan, by_input if is_by_input else call, 0)
+        packing = _packed(packer, plan, call, 0)
         if packing.text:  # the counter counts some texts as 0
             nothing = dataclasses.replace(call.prepared, max_chunks=0).with_plan()
             packing = _packed(packer, plan, call.with_prepared(nothing), 0)
-        messages = self._messages("", plan.query)
-        total = self._count(active, messages)
+        messages = plan.messages.made("")
+        total = plan.messages.count(messages)
         if total > plan.most:
             raise InvalidArgumentError(
                 f"the messages count {total} tokens without a context, and {plan.most} fit: the "
@@ -517,20 +530,6 @@ class RetrievalService:
                 _check_chunks(packer, source.name, part)
             _check_chunks(packer, self._components.reranker, chunks)
             raise
-
-    def _messages(self, context: str, query: str) -> Sequence[Message]:
-        return _validate.batch(
-            "the messages of message_builder",
-            self._message_builder(self._system_prompt, context, query),
-        )
-
-    def _count(self, active: Active, messages: Sequence[Message]) -> int:
-        model = active.model
-        try:
-            tokens = count_messages(messages, counter=active.raw, model=model.name)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"message_builder: {error}") from None
-        return tokens if active.correction is None else active.correction.bound(tokens)
 
     @contextmanager
     def _recorded(self) -> Iterator[_Request]:
@@ -582,29 +581,7 @@ def _packed(packer: Packer, plan: Plan, call: Call, limit: int) -> Packing[Any]:
         return packing
 
 
-def _sources(retriever: object) -> tuple[Source, ...]:
-    with_text = (str, bytes, bytearray)
-    if (
-        not isinstance(retriever, Sequence)
-        or isinstance(retriever, with_text)
-        or callable(getattr(retriever, "retrieve", None))
-    ):
-        return (Source(retriever, "retriever"),)
-    if not retriever:
-        raise InvalidArgumentError("retriever must have at least one retriever")
-    return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
-
-
-def _seconds(value: float | None) -> float | None:
-    if value is None:
-        return None
-    seconds = _validate.number("timeout", value)
-    if not 0 < seconds < math.inf:
-        raise InvalidArgumentError(f"timeout must be a number of seconds above 0, not {seconds:g}")
-    return seconds
-
-
-def _room(plan: Plan, is_over: threading.Event) -> Room:
+def _room(plan: Plan, is_over: Flag) -> Room:
     return Room(plan.active.model.counter, plan.wanted, is_over)
 
 
@@ -614,8 +591,8 @@ def _merged(parts: Sequence[list[Any]]) -> list[Any]:
 
 def _are_some_unscored(packing: Packing[Any]) -> bool:
     """Return whether only some chunks have a score."""
-    scores = packing._scores.tolist()  # noqa: SLF001 - NaN, unequal to itself, means no score
-    if not math.isnan(sum(scores)):  # much the faster, and so it is nearly always
+    scores = packing._scores  # noqa: SLF001
+    if _NAN not in bytes(scores):  # much the faster, and so it is nearly always
         return False
-    unscored = sum([score != score for score in scores])  # noqa: PLR0124 - by far the fastest
+    unscored = sum([score != score for score in scores.tolist()])  # noqa: PLR0124 - NaN is unequal to itself
     return 0 < unscored < len(scores)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import texts_of
 from budgeteer._pack.options import REASONS
 from budgeteer._process import renew
 from budgeteer._public import public
@@ -203,9 +202,9 @@ def _lost(
     """Return what *chunks* chunks lost, from a *sample* of index and kept tokens."""
     if not sample:
         return _Lost(0, 0, is_exact=True)
-    text = texts_of([packing._chunks[index] for index, _ in sample])  # noqa: SLF001
-    within = counter.count_till_limit
-    counts = [within(text(i), kept + _LONGEST) for i, (_, kept) in enumerate(sample)]
+    items = packing._chunks  # noqa: SLF001
+    limits = [kept + _LONGEST for _, kept in sample]
+    counts = counter._count_chunks(tuple([items[i] for i, _ in sample]), limits)  # noqa: SLF001
     lost = [
         _LONGEST if count is None else max(0, count - kept)
         for count, (_, kept) in zip(counts, sample, strict=True)

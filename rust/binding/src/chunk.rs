@@ -8,11 +8,13 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyByteArray, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{ffi, intern};
 
 use crate::codes::{TEXT_ATTRIBUTES, TEXT_KEYS, Unreadable};
-use crate::convert::{borrow_text, make_ready, text};
+use crate::convert::{borrow_text, make_ready, mutable_column, text};
+use crate::error::guard;
+use crate::slots::{Maker, Slot};
 
 /// The texts of a batch, and the titles where there are any.
 pub(crate) struct Texts<'a, 'py> {
@@ -99,11 +101,44 @@ fn prefetch(address: *const u8) {
 }
 
 /// Where the objects of a type hold their text and their title.
-#[derive(Clone, Copy)]
-enum Access {
+enum Access<'py> {
     Mapping,
-    Attributes { text: &'static str, others: Others },
+    Attributes { text: Attribute<'py>, title: Attribute<'py>, others: Others },
     Nowhere,
+}
+
+/// How an attribute of the objects of a type is read.
+enum Attribute<'py> {
+    Slot(Slot<'py>),
+    Named(Bound<'py, PyString>),
+}
+
+impl<'py> Attribute<'py> {
+    fn of(kind: &Bound<'py, PyType>, name: &'static str) -> Self {
+        let name = PyString::intern(kind.py(), name);
+        Slot::of(kind, &name).map_or(Self::Named(name), Self::Slot)
+    }
+
+    /// Returns the attribute of an object of that type, or None where there is
+    /// none.
+    #[inline]
+    fn get(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self {
+            Self::Slot(slot) => present(slot.get(object), object.py()),
+            Self::Named(name) => object.getattr_opt(name),
+        }
+    }
+}
+
+fn present<'py>(
+    found: PyResult<Bound<'py, PyAny>>,
+    py: Python<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match found {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The fields beside the text in which a title may be found.
@@ -118,28 +153,37 @@ impl Others {
     const ALL: Self = Self { has_title: true, has_metadata: true, has_meta: true };
 }
 
-/// Where the objects of each type in a batch hold their text, decided by the
-/// first of them.
-#[derive(Default)]
-struct Accesses<'py> {
-    last: Option<(Bound<'py, PyType>, Access)>,
-    all: HashMap<usize, (Bound<'py, PyType>, Access)>,
+/// What is known of each type in a batch, decided by the first object of it.
+struct ByType<'py, A> {
+    /// The types, which are kept alive: another type could come to the same
+    /// address.
+    all: Vec<(Bound<'py, PyType>, A)>,
+    places: HashMap<usize, usize>,
+    last: usize,
 }
 
-impl<'py> Accesses<'py> {
-    fn of(&mut self, chunk: &Bound<'py, PyAny>, with_titles: bool) -> PyResult<Access> {
-        let address = chunk.get_type_ptr();
-        if let Some((kind, access)) = &self.last
-            && kind.as_type_ptr() == address
-        {
-            return Ok(*access);
+impl<'py, A> ByType<'py, A> {
+    fn new() -> Self {
+        Self { all: Vec::new(), places: HashMap::new(), last: 0 }
+    }
+
+    fn of(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        decide: impl FnOnce() -> PyResult<A>,
+    ) -> PyResult<&A> {
+        let address = object.get_type_ptr();
+        if self.all.get(self.last).is_none_or(|(kind, _)| kind.as_type_ptr() != address) {
+            self.last = if let Some(place) = self.places.get(&address.addr()) {
+                *place
+            } else {
+                let known = (object.get_type(), decide()?);
+                self.places.insert(address.addr(), self.all.len());
+                self.all.push(known);
+                self.all.len() - 1
+            };
         }
-        let known = self.all.get(&address.addr()).map(|(_, access)| *access);
-        let access = known.map_or_else(|| access_of(chunk, with_titles), Ok)?;
-        // The type is kept alive: another type could come to the same address.
-        self.all.entry(address.addr()).or_insert_with(|| (chunk.get_type(), access));
-        self.last = Some((chunk.get_type(), access));
-        Ok(access)
+        Ok(&self.all[self.last].1)
     }
 }
 
@@ -153,7 +197,7 @@ impl<'a, 'py> Texts<'a, 'py> {
         with_titles: bool,
     ) -> PyResult<Read<Self>> {
         let mut texts = Self::with_capacity(chunks);
-        let mut accesses = Accesses::default();
+        let mut accesses = ByType::new();
         let items = chunks.as_slice();
         for (index, chunk) in chunks.iter_borrowed().enumerate() {
             if let Some(next) = items.get(index + 8) {
@@ -169,7 +213,7 @@ impl<'a, 'py> Texts<'a, 'py> {
                     None => return Ok(Err((Unreadable::NoText, index))),
                 }
             } else {
-                let access = accesses.of(&chunk, with_titles)?;
+                let access = accesses.of(&chunk, || access_of(&chunk, with_titles))?;
                 match fields_of(&chunk, access, with_titles)? {
                     Some(fields) => fields,
                     None => return Ok(Err((Unreadable::NoText, index))),
@@ -392,21 +436,23 @@ fn is_mapping(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Returns where an object of a type not seen before holds its text.
-fn access_of(chunk: &Bound<'_, PyAny>, with_title: bool) -> PyResult<Access> {
+fn access_of<'py>(chunk: &Bound<'py, PyAny>, with_title: bool) -> PyResult<Access<'py>> {
     if is_mapping(chunk)? {
         return Ok(Access::Mapping);
     }
+    let kind = chunk.get_type();
     for name in TEXT_ATTRIBUTES {
-        if attribute(chunk, name)?.is_some() {
+        let text = Attribute::of(&kind, name);
+        if text.get(chunk)?.is_some() {
             // Finding this out anew for each object would cost an exception
             // each.
-            let has = |name| Ok::<_, PyErr>(with_title && attribute(chunk, name)?.is_some());
+            let has = |name| Ok::<_, PyErr>(with_title && chunk.getattr_opt(name)?.is_some());
             let others = Others {
                 has_title: has("title")?,
                 has_metadata: has("metadata")?,
                 has_meta: has("meta")?,
             };
-            return Ok(Access::Attributes { text: name, others });
+            return Ok(Access::Attributes { text, title: Attribute::of(&kind, "title"), others });
         }
     }
     Ok(Access::Nowhere)
@@ -414,7 +460,7 @@ fn access_of(chunk: &Bound<'_, PyAny>, with_title: bool) -> PyResult<Access> {
 
 fn fields_of<'py>(
     chunk: &Bound<'py, PyAny>,
-    access: Access,
+    access: &Access<'py>,
     with_title: bool,
 ) -> PyResult<Option<Fields<'py>>> {
     match access {
@@ -441,39 +487,90 @@ fn fields_of<'py>(
             }
             Ok(None)
         }
-        Access::Attributes { text, others } => {
-            let Some(text) = attribute(chunk, text)? else { return Ok(None) };
-            let own = if others.has_title { attribute(chunk, "title")? } else { None };
-            let title = title_of(chunk.py(), own, || others, |name| optional(chunk, name))?;
+        Access::Attributes { text, title, others } => {
+            let Some(text) = text.get(chunk)? else { return Ok(None) };
+            let own = if others.has_title { title.get(chunk)? } else { None };
+            let title = title_of(chunk.py(), own, || *others, |name| chunk.getattr_opt(name))?;
             Ok(Some((text, title)))
         }
     }
 }
 
-/// Returns an attribute, or None where there is none.
-fn attribute<'py>(
-    chunk: &Bound<'py, PyAny>,
-    name: &'static str,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = chunk.py();
-    let interned = match name {
-        "text" => intern!(py, "text"),
-        "page_content" => intern!(py, "page_content"),
-        "content" => intern!(py, "content"),
-        "metadata" => intern!(py, "metadata"),
-        "meta" => intern!(py, "meta"),
-        _ => intern!(py, "title"),
-    };
-    optional(chunk, interned)
+/// Returns the score of each chunk that has one as float64, NaN for the others,
+/// and the indices of those chunks whose score must still be found out: it is
+/// neither a float nor an int that a float holds, or reading it failed.
+#[pyfunction]
+#[pyo3(signature = (chunks: "tuple[object, ...]") -> "tuple[bytearray, list[int]]", text_signature = "(chunks)")]
+pub(crate) fn read_scores<'py>(
+    chunks: &Bound<'py, PyTuple>,
+) -> PyResult<(Bound<'py, PyByteArray>, Vec<usize>)> {
+    let py = chunks.py();
+    guard(|| {
+        let mut scores = vec![f64::NAN; chunks.len()];
+        let mut others = Vec::new();
+        let mut accesses = ByType::new();
+        let name = intern!(py, "score");
+        for (index, (chunk, place)) in chunks.iter_borrowed().zip(&mut scores).enumerate() {
+            if chunk.is_instance_of::<PyString>() {
+                continue;
+            }
+            let found = if let Ok(dict) = chunk.cast_exact::<PyDict>() {
+                dict.get_item(name)
+            } else {
+                let decide = || {
+                    Ok((!is_mapping(&chunk)?).then(|| Attribute::of(&chunk.get_type(), "score")))
+                };
+                match accesses.of(&chunk, decide) {
+                    Ok(Some(attribute)) => attribute.get(&chunk),
+                    Ok(None) => {
+                        others.push(index);
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                }
+            };
+            let Ok(found) = found else {
+                // What fails first is found out in the order of the chunks.
+                others.extend(index..chunks.len());
+                break;
+            };
+            match found.map(|score| number(&score)) {
+                None => {}
+                Some(Some(score)) => *place = score,
+                Some(None) => others.push(index),
+            }
+        }
+        Ok((mutable_column(py, scores.into_iter())?, others))
+    })
 }
 
-fn optional<'py>(
-    chunk: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match chunk.getattr(name) {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_instance_of::<PyAttributeError>(chunk.py()) => Ok(None),
-        Err(error) => Err(error),
+/// Returns a float that is not NaN, or an int that a float holds; NaN for None.
+fn number(score: &Bound<'_, PyAny>) -> Option<f64> {
+    const EXACT: i64 = 1 << 53;
+    if let Ok(score) = score.cast_exact::<PyFloat>() {
+        return Some(score.value()).filter(|score| !score.is_nan());
     }
+    if score.is_none() {
+        return Some(f64::NAN);
+    }
+    let score: i64 = score.cast_exact::<PyInt>().ok()?.extract().ok()?;
+    #[allow(clippy::cast_precision_loss)] // a float holds it
+    (-EXACT..=EXACT).contains(&score).then_some(score as f64)
+}
+
+/// Returns copies of chunks that have these scores, as objects of `kind`, a
+/// class with slots.
+#[pyfunction]
+#[pyo3(signature = (kind: "type", chunks: "list[object]", scores: "list[float | None]") -> "list[object]", text_signature = "(kind, chunks, scores)")]
+pub(crate) fn scored<'py>(
+    kind: &Bound<'py, PyType>,
+    chunks: &Bound<'py, PyList>,
+    scores: &Bound<'py, PyList>,
+) -> PyResult<Bound<'py, PyList>> {
+    guard(|| {
+        let (maker, name) = (Maker::of(kind)?, intern!(kind.py(), "score"));
+        let copies = chunks.iter().zip(scores.iter());
+        let copies = copies.map(|(chunk, score)| maker.copy(&chunk, name, &score));
+        PyList::new(kind.py(), copies.collect::<PyResult<Vec<_>>>()?)
+    })
 }

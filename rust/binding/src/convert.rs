@@ -2,9 +2,9 @@
 #![allow(unsafe_code)] // the storage of a str has no safe interface
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{OnceLock, mpsc};
+use std::time::{Duration, Instant};
 use std::{slice, thread};
 
 use budgeteer::Text;
@@ -71,6 +71,20 @@ pub(crate) fn string<'py>(py: Python<'py>, utf8: &[u8]) -> PyResult<Bound<'py, P
     }
 }
 
+/// Returns the characters of a str from `start` to `end`.
+pub(crate) fn slice<'py>(
+    string: &Bound<'py, PyString>,
+    start: isize,
+    end: isize,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: it is a str; ends outside of it are an error, and the answer is a
+    // new reference or none with an error.
+    unsafe {
+        let slice = ffi::PyUnicode_Substring(string.as_ptr(), start, end);
+        Bound::from_owned_ptr_or_err(string.py(), slice)
+    }
+}
+
 /// Joins strings into one, each copied once and none encoded.
 pub(crate) struct Joiner<'py> {
     parts: Vec<Bound<'py, PyAny>>,
@@ -133,9 +147,14 @@ impl<'py> Joiner<'py> {
 }
 
 /// The number of code points that are read in half a millisecond. Shorter calls
-/// hold the interpreter's lock: releasing it costs 5 ms where other threads are
-/// busy.
+/// hold the interpreter's lock.
 const DETACH_CHARS: usize = 1_200_000;
+
+/// The number of code points that are read in some milliseconds, about as long
+/// as a thread that runs Python code may hold the lock by default. Shorter calls
+/// hold it unless other threads have such calls too: to get it back takes some
+/// times as long where other threads are busy.
+const HOLD_CHARS: usize = 13_000_000;
 
 /// The number of code points that are read in some ten microseconds, about what
 /// it takes until another thread has the lock.
@@ -145,13 +164,11 @@ const HAND_OVER_CHARS: usize = 20_000;
 /// may be interrupted.
 const INTERRUPT_CHARS: usize = 200_000_000;
 
-/// The number of code points that are read in some milliseconds, on the slowest
-/// path in a tenth of a second. Where the lock was released for all stages,
-/// signals are looked at after that much work: it takes the lock.
-const LOOK_CHARS: usize = 8_000_000;
-
 /// How often signals are looked at during long work.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// For how long a call of another thread counts.
+const COMPANY: Duration = Duration::from_millis(100);
 
 /// Does `work`, which takes as long as reading about `chars` code points.
 /// Quick work holds the interpreter's lock. Longer work releases it, and
@@ -163,7 +180,33 @@ pub(crate) fn work<R: Send>(
     chars: usize,
     work: impl FnOnce(&AtomicBool) -> R + Send,
 ) -> PyResult<R> {
-    work_from(py, DETACH_CHARS, chars, work)
+    work_from(py, least_to_release(chars, chars), chars, work)
+}
+
+/// Returns from how many code points on a stage releases the lock, in a call of
+/// `chars` code points that takes as long as reading `cost`.
+fn least_to_release(chars: usize, cost: usize) -> usize {
+    let may_hold = chars >= DETACH_CHARS && cost < HOLD_CHARS && !has_company();
+    if may_hold { HOLD_CHARS } else { DETACH_CHARS }
+}
+
+/// Returns whether another thread called this lately. Such a thread does not
+/// hold the lock for long, so it is soon got back.
+fn has_company() -> bool {
+    thread_local!(static HERE: u8 = const { 0 });
+    static START: OnceLock<Instant> = OnceLock::new();
+    /// The thread that called last.
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    /// Until when, in microseconds from the start on, there is company.
+    static UNTIL: AtomicU64 = AtomicU64::new(0);
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let here = HERE.with(|here| std::ptr::from_ref(here).addr());
+    let last = LAST.swap(here, Ordering::Relaxed);
+    if last != here && last != 0 {
+        UNTIL.store(micros(elapsed + COMPANY), Ordering::Relaxed);
+    }
+    micros(elapsed) < UNTIL.load(Ordering::Relaxed)
 }
 
 /// Does as [`work`]. Work from `least` code points on releases the lock.
@@ -219,18 +262,21 @@ fn check_signals() -> PyResult<()> {
 pub(crate) enum Lock {
     /// In each stage that takes as long as reading this many code points.
     HeldBelow(usize),
-    /// Once, for all stages. The number is the work since signals were looked
-    /// at.
-    Released(usize),
+    /// Once, for all stages. Signals were last looked at then.
+    Released(Instant),
 }
 
 impl Lock {
-    /// Returns the way to treat a call that takes as long as reading `chars`
-    /// code points. If `releases`, quick work releases the lock too. What asks
-    /// Python in between releases it stage by stage.
-    pub(crate) fn during(chars: usize, releases: bool, asks_python: bool) -> Self {
-        let least = if releases { HAND_OVER_CHARS } else { DETACH_CHARS };
-        if asks_python || chars < least { Self::HeldBelow(least) } else { Self::Released(0) }
+    /// Returns the way to treat a call of `chars` code points, which takes as
+    /// long as reading `cost`. If `releases`, quick work releases the lock too.
+    /// What asks Python in between releases it stage by stage.
+    pub(crate) fn during(chars: usize, cost: usize, releases: bool, asks_python: bool) -> Self {
+        let least = if releases { HAND_OVER_CHARS } else { least_to_release(chars, cost) };
+        if asks_python || chars < least {
+            Self::HeldBelow(least)
+        } else {
+            Self::Released(Instant::now())
+        }
     }
 
     /// Does all stages.
@@ -250,12 +296,11 @@ impl Lock {
         match self {
             Self::HeldBelow(least) => Python::attach(|py| work_from(py, *least, chars, work)),
             Self::Released(_) if chars >= INTERRUPT_CHARS => interruptible(work),
-            Self::Released(since) => {
+            Self::Released(looked) => {
                 let done = work(&AtomicBool::new(false));
-                *since += chars;
-                if *since >= LOOK_CHARS {
-                    *since = 0;
+                if looked.elapsed() >= LOOK {
                     check_signals()?;
+                    *looked = Instant::now();
                 }
                 Ok(done)
             }

@@ -2,8 +2,9 @@
 
 use budgeteer::pipeline::Counting;
 use budgeteer::{Batch, Text};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PySequence, PyString};
+use pyo3::types::{PySequence, PyString, PyTuple};
 
 use crate::chunk::Texts;
 use crate::codes::{self, Kind};
@@ -56,6 +57,63 @@ fn till_limit(
         }
         Counting::Host => unreachable!("the facade asks a callable itself"),
     }
+}
+
+/// Counts `text` with an encoding. Its characters from `start` to `end` count
+/// `tokens`.
+#[pyfunction]
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", text: "str", start: "int", end: "int", tokens: "int") -> "int", text_signature = "(kind, ratio, text, start, end, tokens)")]
+pub(crate) fn count_around(
+    kind: Kind<'_>,
+    ratio: f64,
+    text: &Bound<'_, PyString>,
+    start: usize,
+    end: usize,
+    tokens: u64,
+) -> PyResult<u64> {
+    guard(|| {
+        let (known, read) = (start..end, convert::text(text)?);
+        let Counting::Exact(exact, factor) = codes::counting(kind, ratio) else {
+            unreachable!("the facade asks for encodings only")
+        };
+        if let Some(count) = factor.count_around(&exact, read, known, tokens) {
+            return Ok(count);
+        }
+        let chars = read.chars().saturating_mul(COUNTING);
+        let count = work(text.py(), chars, |stop| factor.count(&exact, read, u64::MAX, stop))?;
+        Ok(count.unwrap_or(u64::MAX))
+    })
+}
+
+/// Counts the text of each chunk, which can be read; None for more than its limit.
+#[pyfunction]
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", chunks: "tuple[object, ...]", limits: "list[int]") -> "list[int | None]", text_signature = "(kind, ratio, chunks, limits)")]
+#[allow(clippy::needless_pass_by_value)] // the extracted limits are ours
+pub(crate) fn count_chunks(
+    kind: Kind<'_>,
+    ratio: f64,
+    chunks: &Bound<'_, PyTuple>,
+    limits: Vec<u64>,
+) -> PyResult<Vec<Option<u64>>> {
+    guard(|| {
+        let texts = Texts::of_chunks(chunks, false)?;
+        let texts = texts.map_err(|_| PyTypeError::new_err("a chunk has no text any more"))?;
+        let counting = codes::counting(kind, ratio);
+        let chars = texts.total_chars().saturating_mul(COUNTING);
+        work(chunks.py(), chars, |stop| {
+            let count = |(index, &limit)| match &counting {
+                Counting::Exact(exact, factor) => {
+                    factor.count(exact, texts.text(index), limit, stop)
+                }
+                Counting::Estimate(estimate) => {
+                    let count = estimate.count_text(texts.text(index), &mut Vec::new());
+                    Some(count).filter(|&count| count <= limit)
+                }
+                Counting::Host => unreachable!("the facade asks a callable itself"),
+            };
+            limits.iter().enumerate().map(count).collect()
+        })
+    })
 }
 
 /// Counts each of `texts`, as int64; or returns the index of the first that is

@@ -7,11 +7,13 @@ mod corpus;
 mod count;
 mod error;
 mod layout;
+mod outcome;
 mod output;
 mod pack;
 mod score;
 mod sentences;
 mod similarity;
+mod slots;
 mod tokenizer;
 mod truncate;
 
@@ -19,13 +21,19 @@ mod truncate;
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    use super::chunk::{read_scores, scored};
+    #[pymodule_export]
     use super::corpus::{
         index_chunks, open_corpus, remove_chunks, replace_chunks, save_corpus, stored_chunk,
     };
     #[pymodule_export]
-    use super::count::{cache_info, clear_cache, count, count_batch, count_till_limit};
+    use super::count::{
+        cache_info, clear_cache, count, count_around, count_batch, count_chunks, count_till_limit,
+    };
     #[pymodule_export]
     use super::layout::resolve_layout;
+    #[pymodule_export]
+    use super::outcome::{dropped_chunks, kept_chunks};
     #[pymodule_export]
     use super::output::fit_output;
     #[pymodule_export]

@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
-use budgeteer::Batch;
-use budgeteer::pipeline::{self, Call, Gate, Host, Outcome, Subject, Tag};
+use budgeteer::pipeline::{self, Call, Gate, Host, Outcome, Subject, Tag, Words};
+use budgeteer::{Batch, Dedupe, Selection, Units};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
@@ -135,7 +135,10 @@ impl Plan {
             };
             let [ask, tag, write, cite] =
                 [ask, tag, write, cite].map(|given| given.map(Bound::as_unbound));
-            let lock = |chars| Lock::during(chars, releases, call.asks_host());
+            let lock = |chars: usize| {
+                let cost = chars.saturating_mul(readings(call.plan));
+                Lock::during(chars, cost, releases, call.asks_host())
+            };
             if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
                 let CorpusIndex { index, texts } = corpus.get();
                 // How much will be read is not known before.
@@ -161,6 +164,21 @@ impl Plan {
             let packed = Packed::new(py, &outcome, &texts, &call)?.with_columns(py, outcome)?;
             Ok(Bound::new(py, packed)?.into_any())
         })
+    }
+}
+
+/// Returns how many times reading the texts takes as long as packing them. Some
+/// ways to pack take so long that the number hardly matters.
+fn readings(plan: &pipeline::Plan) -> usize {
+    if plan.dedupe == Dedupe::Near
+        || plan.selection != Selection::Rank
+        || plan.units != Units::Chunk
+    {
+        return 100;
+    }
+    match plan.needs().words {
+        Words::Terms(lexical) if lexical.feedback => 3,
+        _ => 1,
     }
 }
 

@@ -38,6 +38,7 @@ mod score;
 mod selection;
 mod sentences;
 pub mod service;
+mod sharing;
 mod similarity;
 mod stem;
 mod stopwords;

@@ -28,7 +28,7 @@ use crate::selection;
 pub use crate::template::Tag;
 use crate::text::Text;
 
-use read::{feed_back, finish, overlaps, read, read_slices};
+use read::{feed_back, finish, overlaps, read, read_all};
 pub(crate) use sentences::BUDGETS;
 
 mod extract;
@@ -267,8 +267,8 @@ fn lexical_scores<B: Batch, H: Host>(
         feed_back(feedback, &mut scored, batch, total, host)?;
         return Ok(scored);
     }
-    let mut scorer = LexicalScorer::new(query, lexical);
-    read_slices(batch, total, host, |at| scorer.read(batch.text(at), batch.title(at)))?;
+    let scorer = LexicalScorer::new(query, lexical);
+    let scorer = read_all(scorer, batch, total, host)?;
     finish(&scorer, batch, total, host)
 }
 
@@ -347,6 +347,7 @@ fn pack_all<B: Batch, H: Host>(
     let gate = call.gate().map(|(gate, _)| gate);
     let count = u32::try_from(batch.len()).expect("no batch has 2^32 chunks");
     let mut dropped = DroppedColumns::default();
+    dropped.reserve(batch.len());
     let mut order: Vec<u32> = (0..count).collect();
     let scope = Scope::new(plan.min_score, &scores, &signals);
     if !scope.is_all() {

@@ -1,4 +1,4 @@
-//! The figures that packing needs of each text.
+//! Reading all texts of a batch, and the figures that packing needs of each.
 
 use std::borrow::Cow;
 

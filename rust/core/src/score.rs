@@ -1,11 +1,15 @@
 //! Relevance of texts to a query.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::chunk::Batch;
+use crate::count::exact::GO_ON;
 use crate::keywords::{has_keyword, keyword_at, keywords};
 use crate::scan::{FEW_KEYWORDS, Scanner, Tally, TermScanner, WideKeywords, WideScratch};
+use crate::sharing::Sharing;
 use crate::text::Text;
+use crate::threads::share;
 
 pub(crate) mod bm25;
 pub(crate) mod feedback;
@@ -13,6 +17,57 @@ pub(crate) mod heading;
 pub(crate) mod hybrid;
 pub(crate) mod lexical;
 pub(crate) mod link;
+
+/// Counts something in texts, one by one. Several can share the texts of a
+/// batch.
+pub(crate) trait Scorer: Send {
+    /// What was counted in some texts.
+    type Read: Send;
+
+    /// Returns one that counts the same, and has read nothing.
+    fn another(&self) -> Self;
+
+    /// Counts in the next text and its title.
+    fn read(&mut self, text: Text<'_>, title: Text<'_>);
+
+    /// Returns what was counted, and forgets it.
+    fn take(&mut self) -> Self::Read;
+
+    /// Adds what was counted in the texts behind those that were read.
+    fn extend(&mut self, behind: Self::Read);
+}
+
+/// Lets `scorer` read some texts of a batch, and returns what it counted.
+pub(crate) fn read_block<S: Scorer>(
+    scorer: &mut S,
+    batch: &impl Batch,
+    places: Range<usize>,
+) -> S::Read {
+    for at in places {
+        batch.prefetch(at + 1);
+        scorer.read(batch.text(at), batch.title(at));
+    }
+    scorer.take()
+}
+
+/// Lets `scorer` read all texts of a batch, and returns it.
+pub(crate) fn read_all<S: Scorer>(scorer: S, batch: &impl Batch) -> S {
+    let sharing = Sharing::of(batch.len(), batch.total_chars());
+    let mut scorers = sharing.readers(scorer, S::another);
+    let blocks = sharing.blocks(0..batch.len());
+    let read =
+        share(&mut scorers, blocks, &GO_ON, |scorer, block| read_block(scorer, batch, block));
+    joined(scorers, read)
+}
+
+/// Returns the first of `scorers` with what all of them have read.
+pub(crate) fn joined<S: Scorer>(mut scorers: Vec<S>, read: Vec<S::Read>) -> S {
+    let mut scorer = scorers.swap_remove(0);
+    for read in read {
+        scorer.extend(read);
+    }
+    scorer
+}
 
 /// Scores texts by the share of a query's keywords that they contain.
 #[derive(Debug)]
@@ -153,6 +208,14 @@ pub fn keyword_scores<D: crate::Document>(query: &str, chunks: &[D]) -> Vec<f64>
 #[must_use]
 pub fn batch_keyword_scores(query: Text<'_>, batch: &impl Batch) -> Vec<f64> {
     let scorer = KeywordScorer::new(query);
-    let mut scratch = Scratch::default();
-    (0..batch.len()).map(|i| scorer.score(batch.text(i), batch.title(i), &mut scratch)).collect()
+    let sharing = Sharing::of(batch.len(), batch.total_chars());
+    let mut readers = sharing.readers(Scratch::default(), |_| Scratch::default());
+    let mut found = vec![0.0; batch.len()];
+    let blocks = sharing.blocks(0..batch.len()).zip(found.chunks_mut(sharing.size()));
+    share(&mut readers, blocks, &GO_ON, |scratch, (places, found)| {
+        for (at, to) in places.zip(found) {
+            *to = scorer.score(batch.text(at), batch.title(at), scratch);
+        }
+    });
+    found
 }

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::chunk::Batch;
 use crate::ranking::Bm25;
+use crate::score::Scorer;
 use crate::score::bm25::{Bm25Scorer, Parts};
 use crate::text::Text;
 

@@ -100,6 +100,7 @@
 
 mod error;
 mod files;
+mod known;
 mod named;
 mod plan;
 mod retrieval_result;

@@ -3,7 +3,10 @@
 //! There is no pool. Threads are made for a large batch and end with it, so a
 //! forked child never waits for one.
 
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
+use std::thread;
 
 /// The number of threads at work beside the callers, and their process: a child
 /// that is forked meanwhile has none of them.
@@ -16,7 +19,7 @@ fn limit() -> usize {
     *LIMIT.get_or_init(|| {
         let set = std::env::var("BUDGETEER_NUM_THREADS").ok().and_then(|set| set.parse().ok());
         set.filter(|&threads| threads > 0)
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+            .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
     })
 }
 
@@ -60,4 +63,103 @@ pub(crate) fn extra(wanted: usize) -> Extra {
     let count = wanted.min((limit() - 1).saturating_sub(at_work.1));
     at_work.1 += count;
     Extra(count)
+}
+
+/// Does `work` for each of `tasks`, in the calling thread and in one more for
+/// each further worker, as far as they can be started. Each takes the next task
+/// when it is done with one. Returns the results in the order of the tasks.
+/// Once `stop` is set no more are taken.
+///
+/// A panic of any thread goes on in the calling one, when all have ended.
+pub(crate) fn share<W: Send, T, R: Send>(
+    workers: &mut [W],
+    tasks: impl Iterator<Item = T> + Send,
+    stop: &AtomicBool,
+    work: impl Fn(&mut W, T) -> R + Sync,
+) -> Vec<R> {
+    let (first, others) = workers.split_first_mut().expect("the calling thread works too");
+    if others.is_empty() {
+        let tasks = tasks.take_while(|_| !stop.load(Ordering::Relaxed));
+        return tasks.map(|task| work(first, task)).collect();
+    }
+    let tasks = Mutex::new(tasks.enumerate());
+    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = |worker: &mut W| {
+        let mut done = Vec::new();
+        while !stop.load(Ordering::Relaxed)
+            && let Some((place, task)) = next()
+        {
+            done.push((place, work(worker, task)));
+        }
+        done
+    };
+    let mut done = thread::scope(|scope| {
+        let start = |worker| thread::Builder::new().spawn_scoped(scope, || run(worker)).ok();
+        let threads: Vec<_> = others.iter_mut().map_while(start).collect();
+        let mut done = run(first);
+        for thread in threads {
+            done.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|&(place, _)| place);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_tasks() {
+        for workers in 1..5 {
+            let mut done = vec![0; workers];
+            let work = |done: &mut usize, task: usize| {
+                *done += 1;
+                task * task
+            };
+            let squares = share(&mut done, 0..1000, &AtomicBool::new(false), work);
+            assert!(squares.into_iter().eq((0..1000).map(|task| task * task)));
+            assert_eq!(1000, done.iter().sum::<usize>());
+        }
+    }
+
+    /// Two tasks that wait for one another end: two threads do them.
+    #[test]
+    fn each_worker_has_its_thread() {
+        let both = Barrier::new(2);
+        let work = |(): &mut (), _| both.wait().is_leader();
+        let leads = share(&mut [(), ()], 0..2, &AtomicBool::new(false), work);
+        assert_eq!(1, leads.into_iter().filter(|&leads| leads).count());
+    }
+
+    #[test]
+    fn a_flag_stops_all_threads() {
+        for workers in [1, 3] {
+            let stop = AtomicBool::new(false);
+            let begun = AtomicUsize::new(0);
+            let work = |(): &mut (), _| {
+                if begun.fetch_add(1, Ordering::Relaxed) == 10 {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            };
+            share(&mut vec![(); workers], 0..1_000_000, &stop, work);
+            assert!(begun.into_inner() < 1_000);
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller() {
+        for workers in [1, 3] {
+            let panicked = std::panic::catch_unwind(|| {
+                let work = |(): &mut (), task| assert!(task != 50, "on purpose");
+                share(&mut vec![(); workers], 0..100, &AtomicBool::new(false), work);
+            });
+            let panic = panicked.expect_err("a task panics");
+            assert_eq!(Some(&"on purpose"), panic.downcast_ref());
+        }
+    }
 }

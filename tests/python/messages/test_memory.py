@@ -1,8 +1,11 @@
 """What trimming remembers of a list that it returned counts only while nothing has changed."""
 
+from unittest import mock
+
 from support import Recorder
 
 from budgeteer import get_counter, trim_messages
+from budgeteer._messages import memory
 from budgeteer.window import count_messages
 
 
@@ -65,3 +68,24 @@ def test_what_was_returned_may_be_changed():
         assert [message["role"] for message in left] == ["user", "assistant", "tool"]
         assert "coffee" not in left[2]["content"]
         assert left[0] is history[0]
+
+
+def test_what_was_shortened_before_is_not_read_again():
+    """A turn reads the messages that are new; those masked in an earlier one are known."""
+    history, sent, read = [], [], []
+    for i in range(40):
+        call = {"id": f"c{i}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        history.append(said("user", f"What is in file {i}?"))
+        history.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        history.append({"role": "tool", "tool_call_id": f"c{i}", "content": "green tea " * 20})
+        history.append(said("assistant", "Tea."))
+        with mock.patch.object(memory, "_copied", wraps=memory._copied) as copied:
+            sent = trim_messages(
+                history, 2_600, previous=sent, counter=len, keep_results=1, step=0.05
+            )
+        seen = {id(call.args[0]) for call in copied.call_args_list}
+        read.append(sum(id(message) in seen for message in [*history, *sent]))
+        assert sent.total_tokens == count_messages(sent, counter=len)
+
+    assert len(sent.shortened) > 15
+    assert max(read[-10:]) <= 12

@@ -1,7 +1,9 @@
 """Threads and forks: a packer is shared, and a forked child packs too."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -137,14 +139,145 @@ def test_one_of_several_workers_releases_the_lock(native, turns, options):
     assert call.packed(8_000).text == packed.text
 
 
-def test_a_short_call_holds_the_lock(native, turns):
-    """A call of some tenths of a millisecond is not delayed by busy threads."""
-    call = begun(prepared_of(Packer(8_000)), "green tea policy", batch(3, 500))
+LONGER = [text * 8 for text in batch(3, 5_000)]  # three million characters
+
+
+@pytest.mark.parametrize("ranking", ["keyword", "bm25", "lexical"])
+@pytest.mark.parametrize("chunks", [batch(3, 500), LONGER], ids=["short", "of milliseconds"])
+def test_a_call_of_milliseconds_holds_the_lock(native, turns, chunks, ranking):
+    """A call of up to some milliseconds is not delayed by busy threads."""
+    call = begun(prepared_of(Packer(8_000, ranking=ranking)), "green tea policy", chunks)
+    call.packed(8_000)
+    time.sleep(0.2)  # another test may have packed in another thread
 
     for _ in range(20):
         before = turns[0]
         call.packed(8_000)
         assert before == turns[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "times"), [({}, 10), ({"dedupe": "near"}, 1), ({"units": "sentence"}, 1)]
+)
+def test_a_longer_call_releases_the_lock(native, turns, options, times):
+    """Other threads run during a call that may take longer than they may be kept waiting."""
+    call = begun(prepared_of(Packer(8_000, **options)), "green tea policy", LONGER * times)
+
+    before = turns[0]
+    call.packed(8_000)
+    assert before < turns[0]
+
+
+def test_threads_with_such_calls_make_way(native, turns):
+    """Where several threads have calls of milliseconds, each lets the others run."""
+    call = begun(prepared_of(Packer(8_000)), "green tea policy", LONGER)
+
+    had_turns = False
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(50):
+            pool.submit(call.packed, 8_000).result(30)
+            before = turns[0]
+            call.packed(8_000)
+            had_turns = had_turns or turns[0] > before
+
+    assert had_turns
+
+
+SHARED = """
+import hashlib, json, sys, time
+import budgeteer
+
+words = "green tea rye bread coffee remote policy \\u8336 caf\\u00e9 teas".split()
+alphabets = ["", "\u00e9t\u00e9 ", "\u7eff\u8336\u653f\u7b56 ", "\U0001f375 "]
+
+def text(i):
+    tail = " ".join(words[(i * 7 + k * k) % len(words)] for k in range(80 + i % 20))
+    return f"Heading {i % 5000}\\n{alphabets[i % 4]}{i % 29_000} {tail}"
+
+chunks = [{"text": text(i), "title": f"Green {i}" if i % 3 == 0 else ""} for i in range(30_000)]
+found = hashlib.sha256()
+budgeteer.Packer(10).pack("", ["tea"])
+at_work = all_at_work = 0
+for options in json.loads(sys.argv[1]):
+    packer = budgeteer.Packer(3_000, **options)
+    here, everywhere = time.thread_time(), time.process_time()
+    packing = packer.pack("Is green tea remote? caf\u00e9 \u8336", chunks)
+    at_work += time.thread_time() - here
+    all_at_work += time.process_time() - everywhere
+    dropped = [(d.index, d.reason, d.needed_tokens, d.score) for d in packing.dropped]
+    kept = [(k.index, k.token_count, k.score) for k in packing.kept]
+    found.update(repr((packing.text, packing.total_tokens, kept, dropped)).encode())
+texts = [chunk["text"] for chunk in chunks]
+from budgeteer.ranking import bm25_scores, keyword_scores, lexical_scores
+for scores in (keyword_scores, bm25_scores, lexical_scores):
+    found.update(repr(list(scores("green tea caf\u00e9 \u8336", texts))).encode())
+print(json.dumps([found.hexdigest(), 1 - at_work / all_at_work]))
+"""
+SHARED_OPTIONS = [
+    {"ranking": "keyword"},
+    {"ranking": "keyword", "counter": "words", "dedupe": None},
+    {"ranking": "bm25", "counter": "chars_div4"},
+    {},
+    {"ranking": "input", "counter": "words"},
+    {"min_score": "auto", "max_chunks": 5},
+]
+
+
+def test_reading_is_shared_among_threads(native):
+    """Several threads read a large batch, as many as are allowed, and find what one finds."""
+    found, shares = [], []
+    for threads in ("1", "2", "5"):
+        command = [sys.executable, "-c", SHARED, json.dumps(SHARED_OPTIONS)]
+        environment = {
+            **os.environ,
+            "BUDGETEER_BACKEND": "native",
+            "BUDGETEER_NUM_THREADS": threads,
+        }
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, check=True, timeout=120
+        )
+        digest, share = json.loads(done.stdout)
+        found.append(digest)
+        shares.append(share)
+
+    assert [found[0]] * 3 == found
+    # The share of the work that is done by other threads than the calling one.
+    assert shares[0] < 0.02
+    assert min(shares[1:]) > 0.15
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # 3.12 on: forking beside threads
+def test_fork_while_threads_read(native):
+    """A child that is forked while several threads read can pack a large batch too."""
+    chunks = [text * 8 for text in batch(2, 20_000)]
+    packer = Packer(500)
+    expected = packer.pack("green tea policy", chunks).text
+    over = threading.Event()
+
+    def work():
+        while not over.is_set():
+            packer.pack("green tea policy", chunks)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    children = []
+    try:
+        for _ in range(5):
+            time.sleep(0.01)
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    status = int(expected != packer.pack("green tea policy", chunks).text)
+                finally:
+                    os._exit(status)
+            children.append(child)
+    finally:
+        over.set()
+        worker.join(60)
+
+    assert [0] * 5 == [_status_of(child, limit=30) for child in children]
 
 
 @on_both

@@ -38,6 +38,22 @@ def test_a_panic_is_an_internal_error(capfd):
     assert 1 == _native.count(0, 1.0, "text")
 
 
+SHARED = """
+import os, signal, sys
+os.environ["BUDGETEER_NUM_THREADS"] = "3"
+import budgeteer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+chunks = ["green tea \\u8336 " * 2_000] * 1_000_000
+packer = budgeteer.Packer(10)
+print("ready", flush=True)
+try:
+    packer.pack("the query that is never found", chunks)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
 NEAR = """
 import random, signal, sys
 import budgeteer
@@ -70,7 +86,9 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("program", [LONG, NEAR, CUT], ids=["reading", "comparing", "cutting"])
+@pytest.mark.parametrize(
+    "program", [LONG, SHARED, NEAR, CUT], ids=["reading", "sharing", "comparing", "cutting"]
+)
 def test_an_interrupt_stops_a_long_call(program):
     """Ctrl-C ends a call of many seconds within 200 ms."""
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:

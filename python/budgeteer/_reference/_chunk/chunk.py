@@ -1,5 +1,7 @@
 """Reference of ``rust/binding/src/chunk.rs``: texts and titles of chunks of any type."""
 
+import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,3 +84,24 @@ def title_inside(get: Callable[[str], Any]) -> str | None:
         metadata = get("meta")
     title = metadata.get("title") if isinstance(metadata, Mapping) else None
     return title if isinstance(title, str) else None
+
+
+def read_scores(chunks: Sequence[Any]) -> tuple[bytearray, list[int]]:
+    """
+    Return the scores that are plain floats as float64, NaN for the others, whose indices follow.
+
+    The facade reads those. Here that is all: it defines what a score is.
+    """
+    return bytearray(array("d", [math.nan]) * len(chunks)), [*range(len(chunks))]
+
+
+def scored(kind: type, chunks: list[Any], scores: list[float | None]) -> list[Any]:
+    """Return copies of chunks that have these scores, as objects of *kind*, a class with slots."""
+    copies = []
+    for chunk, score in zip(chunks, scores, strict=True):
+        copy: Any = object.__new__(kind)
+        for name in kind.__slots__:  # type: ignore[attr-defined]  # it has slots
+            value = score if name == "score" else getattr(chunk, name)
+            object.__setattr__(copy, name, value)
+        copies.append(copy)
+    return copies

@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any
 
 from budgeteer._codes import CHARS_DIV4, WORDS
+from budgeteer._reference._chunk.chunk import read
 from budgeteer._reference._count import exact as _exact
 
 
@@ -51,6 +52,11 @@ def count(kind: Any, ratio: float, text: str) -> int:
     return count_till_limit(kind, ratio, text, 2**63 - 1) or 0
 
 
+def count_around(kind: Any, ratio: float, text: str, start: int, end: int, tokens: int) -> int:  # noqa: ARG001
+    """Count *text*, of which the characters from *start* to *end* count *tokens*."""
+    return count(kind, ratio, text)
+
+
 def count_till_limit(kind: Any, ratio: float, text: str, limit: int) -> int | None:
     """Count the tokens of *text*, or return None if there are more than *limit*."""
     text = str.__str__(text)  # a subclass's own methods are ignored
@@ -59,6 +65,17 @@ def count_till_limit(kind: Any, ratio: float, text: str, limit: int) -> int | No
         return None if found is None else times(found, ratio)
     counted = tokens(kind, ratio, measure(kind, text)) if text else 0
     return counted if counted <= limit else None
+
+
+def count_chunks(
+    kind: Any, ratio: float, chunks: Sequence[Any], limits: Sequence[int]
+) -> list[int | None]:
+    """Count the text of each chunk, which can be read; None for more than its limit."""
+    texts, _ = read(chunks, with_titles=False)
+    if isinstance(texts, int):
+        raise TypeError("a chunk has no text any more")
+    pairs = zip(texts, limits, strict=True)
+    return [count_till_limit(kind, ratio, text, limit) for text, limit in pairs]
 
 
 def count_batch(kind: Any, ratio: float, texts: Sequence[object]) -> bytearray | int:

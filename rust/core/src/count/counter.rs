@@ -1,6 +1,6 @@
 //! Exact counting, with the cache of whole texts.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer_vocab::Encoding;
 
@@ -10,7 +10,7 @@ use super::tokenizer::{Model, Tokenizer};
 use super::{Factor, Native, TokenCounter};
 use crate::chunk::Batch;
 use crate::text::Text;
-use crate::threads;
+use crate::threads::{extra, share};
 
 /// Counts exactly as an encoding does.
 ///
@@ -122,32 +122,12 @@ impl Exact {
         };
         let chars: usize = indices.iter().map(|&index| batch.text(index as usize).chars()).sum();
         let blocks = indices.len().div_ceil(BLOCK);
-        let extra = threads::extra((chars / PARALLEL_CHARS).min(blocks));
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                let block = next.fetch_add(1, Ordering::Relaxed);
-                let Some(indices) = indices.chunks(BLOCK).nth(block) else { break };
-                done.push((block, indices.iter().copied().map(count).collect::<Vec<_>>()));
-            }
-            done
-        };
-        let mut done = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..extra.count())
-                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
-                .collect();
-            let mut done = work();
-            for thread in threads {
-                match thread.join() {
-                    Ok(more) => done.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            done
+        let extra = extra((chars / PARALLEL_CHARS).min(blocks));
+        let mut workers = vec![(); 1 + extra.count()];
+        let blocks = share(&mut workers, indices.chunks(BLOCK), stop, |(), indices| {
+            indices.iter().copied().map(count).collect::<Vec<_>>()
         });
-        done.sort_unstable_by_key(|&(block, _)| block);
-        let mut counts: Vec<u64> = done.into_iter().flat_map(|(_, counts)| counts).collect();
+        let mut counts = blocks.concat();
         counts.resize(indices.len(), 0);
         counts
     }

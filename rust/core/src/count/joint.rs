@@ -5,6 +5,8 @@
 //! between the last safe split of one text and the first of the next is counted
 //! anew.
 
+use std::ops::Range;
+
 use super::exact::{GO_ON, count_text};
 use super::tokenizer::Model;
 use crate::text::Text;
@@ -56,6 +58,30 @@ pub(crate) fn between(
     Some(count(model, &joined).cast_signed() - alone.cast_signed())
 }
 
+/// Returns what `text` counts more than its part `known`, in units, does by
+/// itself; None where the part has no safe split near one of its ends.
+pub(crate) fn around(model: &Model, text: Text<'_>, known: Range<usize>) -> Option<i64> {
+    let part = text.slice_units(known.start, known.end);
+    let joint = |from, to, own: Range<usize>| {
+        let count = |from, to| {
+            let mut joined = Vec::new();
+            text.slice_units(from, to).write_utf8(&mut joined);
+            count(model, &joined).cast_signed()
+        };
+        count(from, to) - count(own.start, own.end)
+    };
+    let mut more = 0;
+    if known.start > 0 {
+        let to = known.start + first_split(model, part)?;
+        more += joint(0, to, known.start..to);
+    }
+    if known.end < text.units() {
+        let from = known.start + last_split(model, part)?;
+        more += joint(from, text.units(), from..known.end);
+    }
+    Some(more)
+}
+
 /// Returns where the last safe split of a text is, if that is near its end.
 fn last_split(model: &Model, text: Text<'_>) -> Option<usize> {
     let units = text.units();
@@ -105,6 +131,21 @@ mod tests {
     const TEXTS: &str = "[a-cA1 \n\r\t!'/.stlve\u{e9}\u{301}\u{3000}\u{65e5}]{0,40}";
 
     proptest! {
+        /// A text counts what is around a part of it, and the part.
+        #[test]
+        fn a_part_and_what_is_around_it_add_up(texts in prop::collection::vec(TEXTS, 3)) {
+            let (text, part) = (texts.concat(), &texts[1]);
+            let known = texts[0].len()..texts[0].len() + part.len();
+            for encoding in Encoding::ALL {
+                let tokenizer = Tokenizer::from(*encoding);
+                let model = tokenizer.model();
+                let size = |text: &str| count(model, text.as_bytes()).cast_signed();
+                if let Some(more) = around(model, text.as_str().into(), known.clone()) {
+                    prop_assert_eq!(size(&text), size(part) + more, "{:?}", &texts);
+                }
+            }
+        }
+
         /// Joints tell what the texts around them count together.
         #[test]
         fn joints_add_up(

@@ -1,9 +1,10 @@
 //! Counts times a factor.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{Basis, Exact, Native, TokenCounter};
+use super::{Basis, Exact, Native, TokenCounter, joint};
 use crate::error::Error;
 use crate::text::Text;
 
@@ -68,6 +69,29 @@ impl Factor {
         stop: &AtomicBool,
     ) -> Option<u64> {
         exact.count_text(text, self.within(limit), stop).map(|count| self.of(count))
+    }
+
+    /// Returns the product of the count of `text`, whose part `known`, in units,
+    /// has the product `product`. None where that does not tell: the whole text
+    /// must be counted then.
+    #[must_use]
+    pub fn count_around(
+        self,
+        exact: &Exact,
+        text: Text<'_>,
+        known: Range<usize>,
+        product: u64,
+    ) -> Option<u64> {
+        let tokens = self.only(product)?;
+        let more = joint::around(exact.model(), text, known)?;
+        Some(self.of(tokens.saturating_add_signed(more)))
+    }
+
+    /// Returns the only count that has that product, None if there are several.
+    fn only(self, product: u64) -> Option<u64> {
+        let count = self.within(product);
+        let is_only = count == 0 || self.of(count - 1) < product;
+        (self.of(count) == product && is_only).then_some(count)
     }
 
     /// Returns the tokens that are left where `count` are, rounded down.
@@ -170,6 +194,19 @@ fn size(count: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A count is told from its product, or is not the only one.
+    #[test]
+    fn the_only_count_is_the_one() {
+        for factor in [0.01, 0.5, 0.999, 1.0, 1.02, 3.0, 100.0].map(Factor::new) {
+            for count in (0..2_000).chain([1 << 20]) {
+                let product = factor.of(count);
+                let is_only = factor.of(count + 1) > product
+                    && (count == 0 || factor.of(count - 1) < product);
+                assert_eq!(factor.only(product), is_only.then_some(count), "{factor:?} {count}");
+            }
+        }
+    }
 
     #[test]
     fn the_count_within_a_limit_is_the_largest() {

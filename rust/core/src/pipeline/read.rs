@@ -1,5 +1,9 @@
 //! Reading every text once, for its score, its measure and its fingerprint.
 
+use std::mem::take;
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::chunk::Batch;
 use crate::corpus::Index;
 use crate::plan::{Call, Counting, Dedupe, Host};
@@ -7,12 +11,14 @@ use crate::ranking::Words;
 use crate::reading::{Measures, Reading};
 use crate::score::feedback::Feedback;
 use crate::score::lexical::{LexicalScorer, Scored};
-use crate::score::{KeywordScorer, Scratch};
+use crate::score::{KeywordScorer, Scorer, Scratch, joined, read_block};
+use crate::sharing::Sharing;
 use crate::text::Text;
+use crate::threads::share;
 
-/// How many code points are read in one go, so that a host can act in between:
-/// a few milliseconds' work, or a tenth of a second on the slowest path.
-const SLICE_CHARS: usize = 8 << 20;
+/// How many code points a thread reads in one go, so that a host can act in
+/// between: a few milliseconds' work, or a tenth of a second on the slowest path.
+const SLICE_CHARS: usize = 16 << 20;
 
 /// How many chunks ahead texts are prefetched.
 const PREFETCH: usize = 1;
@@ -22,7 +28,51 @@ enum Relevance<'a> {
     /// From what is known of the chunks already.
     Given,
     Lexical(Box<LexicalScorer<'a>>),
-    Overlap(Box<(KeywordScorer, Scratch)>),
+    Overlap(Arc<KeywordScorer>, Box<Scratch>),
+}
+
+/// What a thread reads texts with.
+struct Reader<'a> {
+    relevance: Relevance<'a>,
+    /// A buffer for the words of a text.
+    words: Vec<u8>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(relevance: Relevance<'a>) -> Self {
+        Self { relevance, words: Vec::new() }
+    }
+
+    /// Returns the same for another thread.
+    fn another(&self) -> Self {
+        Self::new(match &self.relevance {
+            Relevance::Given => Relevance::Given,
+            Relevance::Lexical(lexical) => Relevance::Lexical(Box::new(lexical.another())),
+            Relevance::Overlap(overlap, _) => {
+                Relevance::Overlap(Arc::clone(overlap), Box::default())
+            }
+        })
+    }
+}
+
+/// Where the figures of some texts go. A column that is not wanted has no room.
+#[derive(Default)]
+struct Columns<'c> {
+    found: &'c mut [f64],
+    sizes: &'c mut [u32],
+    prints: &'c mut [u32],
+}
+
+impl Columns<'_> {
+    /// Returns those of the first `count` texts, and leaves the others.
+    fn split(&mut self, count: usize) -> Self {
+        let Columns { found, sizes, prints } = take(self);
+        let (found, more_found) = found.split_at_mut(count.min(found.len()));
+        let (sizes, more_sizes) = sizes.split_at_mut(count.min(sizes.len()));
+        let (prints, more_prints) = prints.split_at_mut(count.min(prints.len()));
+        *self = Columns { found: more_found, sizes: more_sizes, prints: more_prints };
+        Columns { found, sizes, prints }
+    }
 }
 
 /// Reads every text once. Returns what the ranking needs to know of its words,
@@ -35,60 +85,64 @@ pub(super) fn read<B: Batch, H: Host>(
     let Call { plan, query, .. } = *call;
     let needs = plan.needs();
     let has_titles = needs.has_titles;
-    let count = batch.len();
-    let mut relevance = match needs.words {
+    let (count, total) = (batch.len(), batch.total_chars());
+    let relevance = match needs.words {
         Words::None => Relevance::Given,
-        Words::Keywords => {
-            Relevance::Overlap(Box::new((KeywordScorer::new(query), Scratch::default())))
-        }
+        Words::Keywords => Relevance::Overlap(Arc::new(KeywordScorer::new(query)), Box::default()),
         Words::Terms(lexical) => Relevance::Lexical(Box::new(LexicalScorer::new(query, lexical))),
     };
-    let mut found = Vec::new();
-    if let Relevance::Overlap(..) = relevance {
-        found.reserve_exact(count);
-    }
-    let mut sizes = Vec::with_capacity(if plan.counting == Counting::Host { 0 } else { count });
-    let has_prints = plan.dedupe != Dedupe::Off;
-    let mut prints = Vec::with_capacity(if has_prints { count } else { 0 });
-    let mut words = Vec::new();
-    let total = batch.total_chars();
-    let mut from = 0;
-    while from < count {
-        let (to, chars) =
-            if total <= SLICE_CHARS { (count, total) } else { slice_from(batch, from) };
-        let (found, sizes, prints) = (&mut found, &mut sizes, &mut prints);
-        let (words, relevance) = (&mut words, &mut relevance);
-        host.work(chars, move |_| {
-            for index in from..to {
-                batch.prefetch(index + PREFETCH);
-                let text = batch.text(index);
+    let has_found = matches!(relevance, Relevance::Overlap(..));
+    let mut found = vec![0.0; if has_found { count } else { 0 }];
+    let mut sizes = vec![0; if plan.counting == Counting::Host { 0 } else { count }];
+    let mut prints = vec![0; if plan.dedupe == Dedupe::Off { 0 } else { count }];
+    let mut columns = Columns { found: &mut found, sizes: &mut sizes, prints: &mut prints };
+
+    let read_block = |reader: &mut Reader<'_>, (places, columns): (Range<usize>, Columns<'_>)| {
+        let Reader { relevance, words } = reader;
+        for (nth, index) in places.enumerate() {
+            batch.prefetch(index + PREFETCH);
+            let text = batch.text(index);
+            if let Some(to) = columns.sizes.get_mut(nth) {
                 let size = match &plan.counting {
-                    Counting::Estimate(estimate) => Some(estimate.measure(text, words)),
+                    Counting::Estimate(estimate) => estimate.measure(text, words),
                     Counting::Exact(exact, _) => {
-                        Some(exact.model().least(|| text.starts(), || text.chars()) as u64)
+                        exact.model().least(|| text.starts(), || text.chars()) as u64
                     }
-                    Counting::Host => None,
+                    Counting::Host => unreachable!("there is no room for its sizes"),
                 };
-                if let Some(size) = size {
-                    sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
-                }
-                let title = if has_titles { batch.title(index) } else { Text::EMPTY };
-                match relevance {
-                    Relevance::Given => {}
-                    Relevance::Lexical(lexical) => lexical.read(text, title),
-                    Relevance::Overlap(overlap) => {
-                        let (overlap, scratch) = &mut **overlap;
-                        found.push(overlap.score(text, title, scratch));
-                    }
-                }
-                if has_prints {
-                    // This is last, when the whole text is in the cache.
-                    prints.push(text.fingerprint());
+                *to = u32::try_from(size).unwrap_or(u32::MAX);
+            }
+            let title = if has_titles { batch.title(index) } else { Text::EMPTY };
+            match relevance {
+                Relevance::Given => {}
+                Relevance::Lexical(lexical) => lexical.read(text, title),
+                Relevance::Overlap(overlap, scratch) => {
+                    columns.found[nth] = overlap.score(text, title, scratch);
                 }
             }
-        })?;
-        from = to;
+            if let Some(to) = columns.prints.get_mut(nth) {
+                // This is last, when the whole text is in the cache.
+                *to = text.fingerprint();
+            }
+        }
+        match relevance {
+            Relevance::Lexical(lexical) => Some(lexical.take()),
+            Relevance::Given | Relevance::Overlap(..) => None,
+        }
+    };
+
+    let sharing = Sharing::of(count, total);
+    let mut readers = sharing.readers(Reader::new(relevance), Reader::another);
+    let block = |places: Range<usize>| {
+        let columns = columns.split(places.len());
+        (places, columns)
+    };
+    let read = in_slices(batch, total, host, &sharing, &mut readers, block, read_block)?;
+    let Reader { mut relevance, .. } = readers.swap_remove(0);
+    if let Relevance::Lexical(lexical) = &mut relevance {
+        read.into_iter().flatten().for_each(|read| lexical.extend(read));
     }
+    drop(sharing); // feedback wants the threads again
     let found = match relevance {
         Relevance::Lexical(lexical) => finish(&lexical, batch, total, host)?,
         Relevance::Given | Relevance::Overlap(..) => found.into(),
@@ -122,9 +176,8 @@ pub(super) fn feed_back<B: Batch, H: Host>(
     total: usize,
     host: &mut H,
 ) -> Result<(), H::Error> {
-    let Some(mut feedback) = feedback else { return Ok(()) };
-    read_slices(batch, total, host, |at| feedback.read(batch.text(at), batch.title(at)))?;
-    feedback.add_to(scored);
+    let Some(feedback) = feedback else { return Ok(()) };
+    read_all(feedback, batch, total, host)?.add_to(scored);
     Ok(())
 }
 
@@ -163,36 +216,52 @@ pub(super) fn overlaps<B: Batch, H: Host>(
     Ok(scores)
 }
 
-/// Calls `visit` with each place in `batch`, slice by slice. The texts have
-/// `total` code points.
-pub(super) fn read_slices<B: Batch, H: Host>(
+/// Lets `scorer` read all texts of `batch`, which have `total` code points, and
+/// returns it.
+pub(super) fn read_all<B: Batch, H: Host, S: Scorer>(
+    scorer: S,
     batch: &B,
     total: usize,
     host: &mut H,
-    mut visit: impl FnMut(usize) + Send,
-) -> Result<(), H::Error> {
-    let mut from = 0;
-    while from < batch.len() {
-        let (to, chars) =
-            if total <= SLICE_CHARS { (batch.len(), total) } else { slice_from(batch, from) };
-        let visit = &mut visit;
-        host.work(chars, move |_| {
-            for at in from..to {
-                batch.prefetch(at + PREFETCH);
-                visit(at);
-            }
-        })?;
-        from = to;
-    }
-    Ok(())
+) -> Result<S, H::Error> {
+    let sharing = Sharing::of(batch.len(), total);
+    let mut scorers = sharing.readers(scorer, S::another);
+    let read = |scorer: &mut S, places| read_block(scorer, batch, places);
+    let read = in_slices(batch, total, host, &sharing, &mut scorers, |places| places, read)?;
+    Ok(joined(scorers, read))
 }
 
-/// Returns where the slice that starts at `from` ends, and its code points.
-fn slice_from(batch: &impl Batch, from: usize) -> (usize, usize) {
+/// Lets `readers` read all texts of `batch`, slice by slice. Returns what they
+/// read of each block, which is what `block` makes of its places.
+fn in_slices<B: Batch, H: Host, S: Send, T, R: Send>(
+    batch: &B,
+    total: usize,
+    host: &mut H,
+    sharing: &Sharing,
+    readers: &mut [S],
+    mut block: impl FnMut(Range<usize>) -> T + Send,
+    read: impl Fn(&mut S, T) -> R + Sync + Send,
+) -> Result<Vec<R>, H::Error> {
+    let most = SLICE_CHARS.saturating_mul(sharing.threads());
+    let (mut from, mut done) = (0, Vec::new());
+    while from < batch.len() {
+        let (to, chars) =
+            if total <= most { (batch.len(), total) } else { slice_from(batch, from, most) };
+        let blocks = sharing.blocks(from..to).map(&mut block);
+        let (readers, read) = (&mut *readers, &read);
+        done.extend(host.work(chars, move |stop| share(readers, blocks, stop, read))?);
+        from = to;
+    }
+    Ok(done)
+}
+
+/// Returns where the slice of `most` code points that starts at `from` ends, and
+/// its code points.
+fn slice_from(batch: &impl Batch, from: usize, most: usize) -> (usize, usize) {
     let mut chars = 0;
     let last = (from..batch.len()).find(|&index| {
         chars += batch.text(index).chars();
-        chars >= SLICE_CHARS
+        chars >= most
     });
     (last.map_or(batch.len(), |index| index + 1), chars)
 }

@@ -4,7 +4,9 @@
 //! follow from these counts. No index is built.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::{Scorer, read_all};
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Bm25;
@@ -24,23 +26,54 @@ pub(crate) struct Bm25Scorer {
     tally: Tally,
     /// The tally of a part of a text.
     part: Tally,
-    texts: usize,
+    counted: Counted,
+    folded: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// What was counted in some texts.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) texts: usize,
     /// The number of words of all texts.
     words: u64,
     /// By term of the query, the number of texts that have it.
     frequencies: Vec<u64>,
     /// For each text its number of words, how many of the terms it has, and
-    /// then for each of these its number and its count.
+    /// then for each of these its number and its count. Each block has some of
+    /// the texts, in their order.
+    blocks: Vec<Vec<u32>>,
+    /// The same, for the texts behind those blocks.
     counts: Vec<u32>,
-    folded: Vec<u8>,
-    scratch: Scratch,
+}
+
+impl Counted {
+    fn new(terms: usize) -> Self {
+        Self { frequencies: vec![0; terms], ..Self::default() }
+    }
+
+    /// Adds what was counted in the texts behind these.
+    fn extend(&mut self, behind: Self) {
+        if self.texts == 0 {
+            *self = behind;
+            return;
+        }
+        self.texts += behind.texts;
+        self.words += behind.words;
+        for (frequency, more) in self.frequencies.iter_mut().zip(&behind.frequencies) {
+            *frequency += more;
+        }
+        self.blocks.push(std::mem::take(&mut self.counts));
+        self.blocks.extend(behind.blocks);
+        self.counts = behind.counts;
+    }
 }
 
 /// How the query's terms are found.
 #[derive(Debug)]
 enum Search {
     /// The scanners look for the terms, in ASCII and outside of it.
-    Terms { scanner: Box<TermScanner>, wide: Box<WideTerms>, words: HashMap<Vec<u8>, u32> },
+    Terms { scanner: Arc<TermScanner>, wide: Box<WideTerms>, words: Arc<HashMap<Vec<u8>, u32>> },
     /// Terms are stemmed before they are looked up.
     Stems(Box<Stems>),
 }
@@ -59,20 +92,21 @@ impl Bm25Scorer {
             Search::Stems(Box::new(Stems::new(stemming, &bm25.stopwords, numbered.collect())))
         } else {
             let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
-            let scanner = Box::new(TermScanner::new(ascii));
-            let words = wide.into_iter().collect();
+            let scanner = Arc::new(TermScanner::new(ascii));
+            let words = Arc::new(wide.into_iter().collect());
             Search::Terms { scanner, wide: wide_terms(&words), words }
         };
+        Self::with(search, terms, bm25.k1, bm25.b)
+    }
+
+    fn with(search: Search, terms: usize, k1: f64, b: f64) -> Self {
         Self {
-            k1: bm25.k1,
-            b: bm25.b,
+            k1,
+            b,
             search,
             tally: Tally::new(terms),
             part: Tally::new(terms),
-            texts: 0,
-            words: 0,
-            frequencies: vec![0; terms],
-            counts: Vec::new(),
+            counted: Counted::new(terms),
             folded: Vec::new(),
             scratch: Scratch::default(),
         }
@@ -80,21 +114,12 @@ impl Bm25Scorer {
 
     /// Returns whether there is no term to look for.
     pub(crate) fn is_idle(&self) -> bool {
-        self.frequencies.is_empty()
+        self.counted.frequencies.is_empty()
     }
 
     /// Returns the number of texts read.
     pub(crate) fn texts(&self) -> usize {
-        self.texts
-    }
-
-    /// Counts the terms and words of the next text and its title.
-    pub(crate) fn read(&mut self, text: Text<'_>, title: Text<'_>) {
-        if !self.is_idle() {
-            self.count(text);
-            self.count(title);
-        }
-        self.close();
+        self.counted.texts
     }
 
     /// Returns whether a term was found since the text began.
@@ -114,11 +139,12 @@ impl Bm25Scorer {
 
     /// Ends the text: what was counted is all of it.
     pub(crate) fn close(&mut self) {
-        self.texts += 1;
-        if self.is_idle() {
+        let Self { tally, counted: Counted { texts, words: all, frequencies, counts, .. }, .. } =
+            self;
+        *texts += 1;
+        if frequencies.is_empty() {
             return;
         }
-        let Self { tally, frequencies, counts, .. } = self;
         let place = counts.len();
         let terms = u32::try_from(tally.len()).expect("a query's terms were numbered");
         counts.extend([0, terms]);
@@ -128,7 +154,7 @@ impl Bm25Scorer {
         });
         // More words than that only fit a text of more than eight gigabytes.
         counts[place] = u32::try_from(words).unwrap_or(u32::MAX);
-        self.words += u64::from(counts[place]);
+        *all += u64::from(counts[place]);
     }
 
     /// Counts the terms and words of a part of the text. Parts end where words
@@ -165,12 +191,8 @@ impl Bm25Scorer {
     }
 
     /// Returns the score of each text of a batch, with its title.
-    pub(crate) fn scores_of(mut self, batch: &impl Batch) -> Vec<f64> {
-        for index in 0..batch.len() {
-            batch.prefetch(index + 1);
-            self.read(batch.text(index), batch.title(index));
-        }
-        self.scores()
+    pub(crate) fn scores_of(self, batch: &impl Batch) -> Vec<f64> {
+        read_all(self, batch).scores()
     }
 
     /// Returns the score of each text that was read.
@@ -184,10 +206,10 @@ impl Bm25Scorer {
     /// Returns the score of each text that was read, with a weight for each
     /// term.
     pub(crate) fn weighted(&self, weights: &[f64]) -> Vec<f64> {
-        if self.counts.is_empty() {
-            return vec![0.0; self.texts];
+        if self.is_idle() {
+            return vec![0.0; self.texts()];
         }
-        let mut scores = Vec::with_capacity(self.texts);
+        let mut scores = Vec::with_capacity(self.texts());
         self.for_each(|found, norm| {
             let parts = found.iter().map(|&pair| self.part(weights, pair, norm));
             scores.push(parts.fold(0.0, |score, part| score + part));
@@ -198,8 +220,8 @@ impl Bm25Scorer {
     /// Returns what each term adds to the score of each text that was read.
     pub(crate) fn parts(self) -> Parts {
         let (weights, mut found, mut ends) = (self.weights(), Vec::new(), Vec::new());
-        if self.counts.is_empty() {
-            ends = vec![0; self.texts];
+        if self.is_idle() {
+            ends = vec![0; self.texts()];
         }
         self.for_each(|pairs, norm| {
             found.extend(pairs.iter().map(|&pair| (pair[0], self.part(&weights, pair, norm))));
@@ -211,30 +233,32 @@ impl Bm25Scorer {
     /// Returns the weight of each term.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 texts
     pub(crate) fn weights(&self) -> Vec<f64> {
-        let idf = |&frequency: &u64| idf(self.texts as f64, frequency as f64);
-        self.frequencies.iter().map(idf).collect()
+        let Counted { texts, frequencies, .. } = &self.counted;
+        let idf = |&frequency: &u64| idf(*texts as f64, frequency as f64);
+        frequencies.iter().map(idf).collect()
     }
 
     /// Returns how many texts have the term.
     pub(crate) fn frequency(&self, term: u32) -> u64 {
-        self.frequencies[term as usize]
+        self.counted.frequencies[term as usize]
     }
 
     /// Calls `visit` for each text, in their order, with its terms and their
     /// counts, and with the norm of its length.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&[[u32; 2]], f64)) {
-        let Self { k1, b, .. } = *self;
-        let average = self.words as f64 / self.texts as f64;
-        let mut counts = self.counts.as_slice();
-        while let [words, terms, rest @ ..] = counts {
-            let (found, rest) = rest.split_at(2 * *terms as usize);
-            let norm = match found {
-                [] => 0.0,
-                _ => k1 * ((1.0 - b) + b * (f64::from(*words) / average)),
-            };
-            visit(found.as_chunks::<2>().0, norm);
-            counts = rest;
+        let Self { k1, b, counted, .. } = self;
+        let average = counted.words as f64 / counted.texts as f64;
+        for mut counts in counted.blocks.iter().chain([&counted.counts]).map(Vec::as_slice) {
+            while let [words, terms, rest @ ..] = counts {
+                let (found, rest) = rest.split_at(2 * *terms as usize);
+                let norm = match found {
+                    [] => 0.0,
+                    _ => k1 * ((1.0 - b) + b * (f64::from(*words) / average)),
+                };
+                visit(found.as_chunks::<2>().0, norm);
+                counts = rest;
+            }
         }
     }
 
@@ -243,6 +267,40 @@ impl Bm25Scorer {
     pub(crate) fn part(&self, weights: &[f64], [term, count]: [u32; 2], norm: f64) -> f64 {
         let count = f64::from(count);
         weights[term as usize] * ((count * (self.k1 + 1.0)) / (count + norm))
+    }
+}
+
+impl Scorer for Bm25Scorer {
+    type Read = Counted;
+
+    fn another(&self) -> Self {
+        let search = match &self.search {
+            Search::Terms { scanner, words, .. } => Search::Terms {
+                scanner: Arc::clone(scanner),
+                wide: wide_terms(words),
+                words: Arc::clone(words),
+            },
+            Search::Stems(stems) => Search::Stems(Box::new(stems.another())),
+        };
+        Self::with(search, self.counted.frequencies.len(), self.k1, self.b)
+    }
+
+    fn read(&mut self, text: Text<'_>, title: Text<'_>) {
+        if !self.is_idle() {
+            self.count(text);
+            self.count(title);
+        }
+        self.close();
+    }
+
+    fn take(&mut self) -> Counted {
+        let mut none = Counted::new(self.counted.frequencies.len());
+        none.counts.reserve(self.counted.counts.len());
+        std::mem::replace(&mut self.counted, none)
+    }
+
+    fn extend(&mut self, behind: Counted) {
+        self.counted.extend(behind);
     }
 }
 
@@ -315,11 +373,11 @@ impl Parts {
 struct Stems {
     stemming: Stemming,
     stopwords: Stopwords,
-    wanted: HashMap<Vec<u8>, u32>,
+    wanted: Arc<HashMap<Vec<u8>, u32>>,
     /// The short ones of the wanted stems, by their keys.
     short: Vec<(u128, u32)>,
     /// Finds ASCII words that may have a wanted stem, where that is possible.
-    scanner: Option<Box<TermScanner>>,
+    scanner: Option<Arc<TermScanner>>,
     /// Finds other words that may have one, where that is possible.
     wide: Option<Box<WideTerms>>,
     /// Short words seen lately, by a part of their hash, each with the number
@@ -330,6 +388,10 @@ struct Stems {
 /// The number of bits of the place of a recent word.
 const RECENT_BITS: u32 = 11;
 
+fn nothing_recent() -> Box<[(Short, Option<u32>)]> {
+    vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice()
+}
+
 impl Stems {
     fn new(stemming: Stemming, stopwords: &Stopwords, wanted: HashMap<Vec<u8>, u32>) -> Self {
         let beginnings = wanted.keys().map(|stem| stemming.beginnings(stem));
@@ -339,13 +401,26 @@ impl Stems {
             beginnings.dedup();
             beginnings
         });
-        let scanner = beginnings.map(|some| Box::new(TermScanner::of_beginnings(some)));
+        let scanner = beginnings.map(|some| Arc::new(TermScanner::of_beginnings(some)));
         let wide = stemming.keeps_two().then(|| wide_terms(&wanted));
-        let recent = vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice();
         let key = |(stem, &number): (&Vec<u8>, _)| Some((Short::of(stem)?.key(), number));
         let mut short: Vec<_> = wanted.iter().filter_map(key).collect();
         short.sort_unstable();
-        Self { stemming, stopwords: stopwords.clone(), wanted, short, scanner, wide, recent }
+        let (stopwords, wanted) = (stopwords.clone(), Arc::new(wanted));
+        Self { stemming, stopwords, wanted, short, scanner, wide, recent: nothing_recent() }
+    }
+
+    /// Returns the same, with buffers of its own.
+    fn another(&self) -> Self {
+        Self {
+            stemming: self.stemming,
+            stopwords: self.stopwords.clone(),
+            wanted: Arc::clone(&self.wanted),
+            short: self.short.clone(),
+            scanner: self.scanner.clone(),
+            wide: self.wide.as_ref().map(|_| wide_terms(&self.wanted)),
+            recent: nothing_recent(),
+        }
     }
 
     /// Counts the ASCII words of `folded` that have a wanted stem, and all of

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::bm25::Bm25Scorer;
+use super::Scorer;
+use super::bm25::{Bm25Scorer, Counted};
 use super::lexical::{QueryTerms, Scored, Signal, SignalKind, index};
 use crate::chunk::Batch;
 use crate::ranking::Bm25;
@@ -54,11 +55,6 @@ impl Feedback {
         Self { best, scorer: Bm25Scorer::of_terms(words.into_keys().collect(), bm25) }
     }
 
-    /// Counts the words in the next text and its title.
-    pub(crate) fn read(&mut self, text: Text<'_>, title: Text<'_>) {
-        self.scorer.read(text, title);
-    }
-
     /// Adds what the strongest of the words score to the scores of all texts.
     pub(crate) fn add_to(&self, Scored { scores, signals }: &mut Scored) {
         let idf = self.scorer.weights();
@@ -102,5 +98,25 @@ impl Feedback {
                 signals.push(Signal { chunk, kind, added: *score - before });
             }
         });
+    }
+}
+
+impl Scorer for Feedback {
+    type Read = Counted;
+
+    fn another(&self) -> Self {
+        Self { best: self.best, scorer: self.scorer.another() }
+    }
+
+    fn read(&mut self, text: Text<'_>, title: Text<'_>) {
+        self.scorer.read(text, title);
+    }
+
+    fn take(&mut self) -> Counted {
+        self.scorer.take()
+    }
+
+    fn extend(&mut self, behind: Counted) {
+        self.scorer.extend(behind);
     }
 }

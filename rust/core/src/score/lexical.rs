@@ -6,11 +6,14 @@
 //! had them.
 
 use std::collections::HashSet;
+use std::mem::take;
+use std::sync::Arc;
 
-use super::bm25::Bm25Scorer;
+use super::bm25::{Bm25Scorer, Counted};
 use super::feedback::{Feedback, candidates};
 use super::heading::heading;
 use super::link::{Linker, best};
+use super::{Scorer, read_all};
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Lexical;
@@ -88,7 +91,7 @@ impl QueryTerms {
 #[derive(Debug)]
 pub(crate) struct LexicalScorer<'a> {
     lexical: &'a Lexical,
-    query: QueryTerms,
+    query: Arc<QueryTerms>,
     bm25: Bm25Scorer,
     /// For each text with a term of the query in its heading: its place, the
     /// number of terms of the heading, how many of these the query has, and
@@ -99,13 +102,13 @@ pub(crate) struct LexicalScorer<'a> {
 
 impl<'a> LexicalScorer<'a> {
     pub(crate) fn new(query: Text<'_>, lexical: &'a Lexical) -> Self {
-        let query = QueryTerms::of(query, lexical);
+        let query = Arc::new(QueryTerms::of(query, lexical));
         let bm25 = Bm25Scorer::of_terms(query.wanted.clone(), &lexical.bm25);
         Self { lexical, query, bm25, headings: Vec::new(), linker: Linker::default() }
     }
 
     /// Counts the terms and words of the next text and its title.
-    pub(crate) fn read(&mut self, text: Text<'_>, title: Text<'_>) {
+    fn count(&mut self, text: Text<'_>, title: Text<'_>) {
         let Lexical { bm25, headings, links, .. } = self.lexical;
         if !(*headings || *links) || self.bm25.is_idle() {
             self.bm25.read(text, title);
@@ -167,6 +170,52 @@ impl<'a> LexicalScorer<'a> {
     }
 }
 
+/// What a [`LexicalScorer`] counted in some texts.
+#[derive(Debug)]
+pub(crate) struct Read {
+    counted: Counted,
+    headings: Vec<u32>,
+    linker: Linker,
+}
+
+impl Scorer for LexicalScorer<'_> {
+    type Read = Read;
+
+    fn another(&self) -> Self {
+        Self {
+            lexical: self.lexical,
+            query: Arc::clone(&self.query),
+            bm25: self.bm25.another(),
+            headings: Vec::new(),
+            linker: Linker::default(),
+        }
+    }
+
+    fn read(&mut self, text: Text<'_>, title: Text<'_>) {
+        self.count(text, title);
+    }
+
+    fn take(&mut self) -> Read {
+        Read {
+            counted: self.bm25.take(),
+            headings: take(&mut self.headings),
+            linker: take(&mut self.linker),
+        }
+    }
+
+    fn extend(&mut self, Read { counted, mut headings, linker }: Read) {
+        let before = index(self.bm25.texts());
+        let mut rest = headings.as_mut_slice();
+        while let [place, _, count, others @ ..] = rest {
+            *place += before;
+            rest = &mut others[*count as usize..];
+        }
+        self.bm25.extend(counted);
+        self.headings.extend(headings);
+        self.linker.extend(linker);
+    }
+}
+
 pub(crate) fn index(place: usize) -> u32 {
     u32::try_from(place).expect("no batch has 2^32 chunks")
 }
@@ -204,18 +253,10 @@ pub fn lexical_scores<D: crate::Document>(
 /// options in range.
 #[must_use]
 pub fn batch_lexical_scores(query: Text<'_>, batch: &impl Batch, lexical: &Lexical) -> Vec<f64> {
-    let mut scorer = LexicalScorer::new(query, lexical);
-    for at in 0..batch.len() {
-        batch.prefetch(at + 1);
-        scorer.read(batch.text(at), batch.title(at));
-    }
+    let scorer = read_all(LexicalScorer::new(query, lexical), batch);
     let mut found = scorer.scored(batch);
-    if let Some(mut feedback) = scorer.feedback(batch, &found) {
-        for at in 0..batch.len() {
-            batch.prefetch(at + 1);
-            feedback.read(batch.text(at), batch.title(at));
-        }
-        feedback.add_to(&mut found);
+    if let Some(feedback) = scorer.feedback(batch, &found) {
+        read_all(feedback, batch).add_to(&mut found);
     }
     found.scores
 }

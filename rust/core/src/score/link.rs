@@ -155,6 +155,15 @@ impl Linker {
         self.keys.push(key.number());
     }
 
+    /// Adds what was noted of the texts behind these.
+    pub(crate) fn extend(&mut self, behind: Self) {
+        if self.keys.is_empty() {
+            *self = behind;
+        } else {
+            self.keys.extend(behind.keys);
+        }
+    }
+
     /// Lets the best texts raise those whose headings they name.
     pub(crate) fn link(
         &self,

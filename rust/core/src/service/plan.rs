@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::ServiceError;
+use super::known::Known;
 use super::retrieval_result::{RetrievalResult, RetrievalTokens};
 use super::retrievers::{BoxError, Retriever};
 use super::room::Room;
@@ -13,6 +14,7 @@ use super::stats::{Outcome, Packed, Recorder};
 use super::trace::{Stage, Trace};
 use super::{Active, RetrievalService};
 use crate::chunk::Chunk;
+use crate::count::TokenCounter;
 use crate::error::{Error, ErrorKind};
 use crate::messages::{Message, count_messages};
 use crate::packer::Packer;
@@ -337,16 +339,17 @@ impl<'a> Plan<'a> {
         let scored = chunks.iter().filter(|chunk| chunk.score.is_some()).count();
         let is_mixed = service.packer.is_none() && 0 < scored && scored < chunks.len();
         let packer = if is_mixed { &active.by_input } else { self.packer() };
-        let messages_of = |context: &str| {
+        let messages_of = |context: &str, tokens| {
             let messages = service.messages(context, query);
-            let total = active.count(&messages);
+            let counter = Known::new(active.model.counter(), context, tokens);
+            let total = active.count_by(&counter, &messages);
             (messages, total)
         };
         let mut room = figures.context;
         for attempt in 0..TRIES {
             let limit = packer.max_tokens.min(room);
             let packing = packer.pack_within(limit, query, chunks)?;
-            let (messages, total) = messages_of(&packing.text);
+            let (messages, total) = messages_of(&packing.text, packing.total_tokens);
             if total <= figures.most {
                 return Ok((packing, messages, total));
             }
@@ -367,7 +370,7 @@ impl<'a> Plan<'a> {
             // The counter returns 0 for some texts.
             packing = packer.clone().max_chunks(0).pack_within(0, query, chunks)?;
         }
-        let (messages, total) = messages_of("");
+        let (messages, total) = messages_of("", 0);
         if total > figures.most {
             return Err(Error::shape(format!(
                 "the messages count {total} tokens without a context, and {} fit: the counter or \
@@ -381,7 +384,11 @@ impl<'a> Plan<'a> {
 
 impl Active {
     fn count(&self, messages: &[Message]) -> usize {
-        count_messages(messages, self.model.counter(), Some(&self.model.name))
+        self.count_by(self.model.counter(), messages)
+    }
+
+    fn count_by(&self, counter: &dyn TokenCounter, messages: &[Message]) -> usize {
+        count_messages(messages, counter, Some(&self.model.name))
     }
 }
 
