@@ -16,13 +16,12 @@ Under pytest the same cases run with pytest-benchmark:
 from __future__ import annotations
 
 import argparse
-import gc
-import statistics
-import time
+from functools import partial
 from typing import Any
 
 import pytest
 from texts import MAX_TOKENS, QUERY, fresh, real_text
+from timing import Case, interleaved
 
 from budgeteer import Packer, Template
 
@@ -52,25 +51,6 @@ def packers(max_tokens: int) -> dict[str, Packer]:
     return cases
 
 
-def interleaved(count: int, rounds: int, max_tokens: int) -> dict[str, float]:
-    """Return the median time of each case in seconds."""
-    cases = packers(max_tokens)
-    times: dict[str, list[float]] = {name: [] for name in cases}
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(rounds):
-            for name, packer in cases.items():
-                chunks = fresh(TEXT, count)
-                start = time.perf_counter()
-                packer.pack(QUERY, chunks)
-                times[name].append(time.perf_counter() - start)
-                del chunks
-    finally:
-        gc.enable()
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
 @pytest.mark.parametrize("name", packers(1))
 def test_assemble(benchmark: Any, name: str) -> None:
     """One case, on fresh strings each round."""
@@ -87,12 +67,17 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="keep every chunk")
     arguments = parser.parse_args()
     budget = PLENTY if arguments.all else MAX_TOKENS
-    medians = interleaved(arguments.chunks, arguments.rounds, budget)
-    nothing = medians["nothing kept"]
+    cases = {
+        name: Case(partial(packer.pack, QUERY), lambda: fresh(TEXT, arguments.chunks))
+        for name, packer in packers(budget).items()
+    }
+    times = interleaved(cases, arguments.rounds)
+    nothing, plain = times.median("nothing kept"), times.median("plain")
     print(f"{arguments.chunks} chunks, {arguments.rounds} rounds")
     print(f"{'':22}{'us':>10}{'beyond scoring':>16}{'beyond plain':>14}")
-    for name, seconds in medians.items():
-        beyond = (seconds - medians["plain"]) / nothing
+    for name in cases:
+        seconds = times.median(name)
+        beyond = (seconds - plain) / nothing
         print(f"{name:22}{seconds * 1e6:10.1f}{seconds / nothing - 1:15.1%}{beyond:14.1%}")
 
 

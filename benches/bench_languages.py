@@ -21,11 +21,11 @@ import gzip
 import json
 import random
 import re
-import statistics
-import time
+from functools import partial
 from pathlib import Path
 
 from texts import CHARS
+from timing import Case, interleaved
 
 from budgeteer import Packer
 
@@ -100,22 +100,19 @@ def main() -> None:
         name: chunks_of(text, CHUNKS) for name, text in texts_of(arguments.languages).items()
     }
     packers = [Packer(8_000, ranking=ranking, counter="chars_div4") for ranking in RANKINGS]
-    times: dict[tuple[str, str], list[float]] = {}
-    for _ in range(1 if arguments.smoke else arguments.rounds):
-        for name, own in chunks.items():
-            for ranking, packer in zip(RANKINGS, packers, strict=True):
-                new = fresh(own)
-                start = time.process_time_ns()
-                packer.pack(QUESTIONS[name], new)
-                took = (time.process_time_ns() - start) / CHUNKS
-                times.setdefault((name, ranking), []).append(took)
+    cases = {
+        (name, ranking): Case(partial(packer.pack, QUESTIONS[name]), partial(fresh, own))
+        for name, own in chunks.items()
+        for ranking, packer in zip(RANKINGS, packers, strict=True)
+    }
+    times = interleaved(cases, 1 if arguments.smoke else arguments.rounds)
     print("Nanoseconds a chunk, and how many times as long as in English\n")
     print(f"| | {' | '.join(RANKINGS)} |\n|---|{'---|' * len(RANKINGS)}")
     for name in chunks:
         cells = []
         for ranking in RANKINGS:
-            taken = statistics.median(times[name, ranking])
-            ratio = taken / statistics.median(times["eng", ranking])
+            taken = times.median((name, ranking)) / CHUNKS * 1e9
+            ratio = times.ratio((name, ranking), ("eng", ranking))
             cells.append(f"{taken:.0f} ({ratio:.1f})")
         print(f"| {name} | {' | '.join(cells)} |")
 

@@ -3,12 +3,13 @@ Packing beside the pure-Python reference and theaios-context-router, interleaved
 
     python benches/bench_pack.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE]
 
-Every call gets fresh strings, as CPython caches data of a str. Times are medians, and only their
-ratios within one run are meaningful. The text is the language reference that ships with Python, or
-that of FILE (JSONL like the evaluation data, or plain text). Batches of requests are packed by one
-thread and by two, on fresh strings and on the same ones, with exact counts. The same chunks are
-packed into 200 budgets, which tells how much the time depends on what is left of the budget. A
-task of the event loop that wakes each millisecond tells how long `apack` holds it.
+Every call gets fresh strings, and between two calls of ours stands a slice of theaios's work: see
+`timing.py`. Only the ratios of one run are meaningful. The text is the language reference that
+ships with Python, or that of FILE (JSONL like the evaluation data, or plain text). Batches of
+requests are packed by one thread and by two, on fresh strings and on the same ones, with exact
+counts. The same chunks are packed into 200 budgets, which tells how much the time depends on what
+is left of the budget. A task of the event loop that wakes each millisecond tells how long `apack`
+holds it.
 
 Under pytest the same cases run with pytest-benchmark:
 ``pytest benches/bench_pack.py --benchmark-enable``.
@@ -18,8 +19,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
-import resource
 import statistics
 import sys
 import threading
@@ -31,13 +30,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from suite.pack import fetched, packer_on, theaios
 from texts import CHARS, MAX_TOKENS, QUERY, SIZES, fresh, real_text
-from theaios.context_router import budget as peer
-from theaios.context_router.types import ContextChunk
+from timing import Case, finished, interleaved, one_slice, peak_bytes
 
 import budgeteer
 from budgeteer import Packer, _native, _reference
-from budgeteer._pack import prepared
 
 
 @dataclass
@@ -47,28 +45,9 @@ class Document:
     text: str
 
 
-def packer_on(backend: Any) -> Packer:
-    """Return a packer prepared for a backend."""
-    prepared.backend = backend
-    try:
-        return Packer(MAX_TOKENS, counter="chars_div4", ranking="keyword")
-    finally:
-        prepared.backend = _native
-
-
 def run_ours(packer: Packer, chunks: Sequence[Any]) -> int:
     """Pack."""
     return packer.pack(QUERY, chunks).total_tokens
-
-
-def run_peer(chunks: Sequence[ContextChunk]) -> int:
-    """Pack as theaios-context-router does with fetched chunks."""
-    for chunk in chunks:
-        chunk.token_count = peer.estimate_tokens(chunk.content)
-        chunk.relevance_score = peer.score_relevance(QUERY, chunk)
-    ranked = peer.rank_chunks(list(chunks), "relevance")
-    kept, _ = peer.apply_budget(ranked, MAX_TOKENS)
-    return sum(chunk.token_count for chunk in kept)
 
 
 def as_is(texts: list[str]) -> list[Any]:
@@ -76,36 +55,24 @@ def as_is(texts: list[str]) -> list[Any]:
     return texts
 
 
-NATIVE = partial(run_ours, packer_on(_native))
-CASES: dict[str, tuple[Callable[[Any], int], Callable[[list[str]], list[Any]]]] = {
+OURS = {"counter": "chars_div4", "ranking": "keyword"}
+NATIVE = partial(run_ours, packer_on(_native, **OURS))
+CASES: dict[str, tuple[Callable[[Any], Any], Callable[[list[str]], list[Any]]]] = {
     "native": (NATIVE, as_is),
     "native, dicts": (NATIVE, lambda texts: [{"text": text} for text in texts]),
     "native, dataclasses": (NATIVE, lambda texts: [Document(text) for text in texts]),
     "native, Chunk": (NATIVE, lambda texts: [budgeteer.Chunk(text) for text in texts]),
-    "reference": (partial(run_ours, packer_on(_reference)), as_is),
-    "theaios": (run_peer, lambda texts: [ContextChunk(content=t, source="") for t in texts]),
+    "reference": (one_slice(partial(run_ours, packer_on(_reference, **OURS))), as_is),
+    "theaios": (theaios(QUERY), fetched),
 }
-OURS_PER_ROUND = {500: 20, 5_000: 5}
 
 
-def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
-    """Return the median time of each case in seconds."""
-    times: dict[str, list[float]] = {name: [] for name in CASES}
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(rounds):
-            for name, (run, make) in CASES.items():
-                # Quick cases get more tries, as they are noisier.
-                for _ in range(OURS_PER_ROUND.get(count, 1) if name.startswith("native") else 1):
-                    chunks = make(fresh(text, count))
-                    start = time.perf_counter()
-                    run(chunks)
-                    times[name].append(time.perf_counter() - start)
-                    del chunks
-    finally:
-        gc.enable()
-    return {name: statistics.median(values) for name, values in times.items()}
+def cases_of(text: str, count: int) -> dict[str, Case]:
+    """Return the cases at one size."""
+    return {
+        name: Case(run, partial(lambda make: make(fresh(text, count)), make))
+        for name, (run, make) in CASES.items()
+    }
 
 
 def median_beside(text: str, threads: int, calls: int = 400) -> float:
@@ -191,17 +158,12 @@ async def longest_hold(text: str, count: int) -> float:
     return max(gaps)
 
 
-def memory_per_chunk(text: str, count: int = 1_000_000, chars: int = 100) -> float:
+def memory_per_chunk(text: str, count: int = 1_000_000, chars: int = 100) -> float | None:
     """Return the peak bytes per chunk of packing, the result included."""
     chunks = tuple(text[i % 9_000 : i % 9_000 + chars] for i in range(count))
     NATIVE(chunks[:1000])
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
-    before = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    NATIVE(chunks)
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
-    return (peak - before * resource.getpagesize()) / count
+    peak = peak_bytes(lambda: NATIVE(chunks))
+    return None if peak is None else peak / count
 
 
 @pytest.mark.parametrize("count", SIZES)
@@ -212,6 +174,8 @@ def test_pack(benchmark: Any, name: str, count: int) -> None:
     text = real_text()
     rounds = max(2, 10_000 // count) if name.startswith("native") else 2
     benchmark.group = f"pack {count}"
+    if not name.startswith("native"):
+        run = partial(lambda steps, chunks: finished(steps(chunks)), run)
     benchmark.pedantic(run, setup=lambda: ((make(fresh(text, count)),), {}), rounds=rounds)
 
 
@@ -230,20 +194,21 @@ def main() -> None:
     print(f"Python {sys.version.split()[0]}, {wide:.0%} of the chunks not ASCII")
     for count in map(int, arguments.sizes.split(",")):
         rounds = arguments.rounds or max(5, 15_000 // count)
-        medians = interleaved(text, count, rounds)
+        times = interleaved(cases_of(text, count), rounds)
         print(f"\n{count} chunks of {CHARS} characters, {rounds} rounds")
         print(f"{'':22}{'ms':>10}{'ns/chunk':>10}{'theaios is':>12}{'reference is':>14}")
-        for name, seconds in medians.items():
+        for name in CASES:
+            seconds = times.median(name)
             print(
                 f"{name:22}{seconds * 1e3:10.3f}{seconds / count * 1e9:10.0f}"
-                f"{medians['theaios'] / seconds:11.1f}x{medians['reference'] / seconds:13.1f}x"
+                f"{times.ratio('theaios', name):11.1f}x{times.ratio('reference', name):13.1f}x"
             )
     print()
     for count in (500, 5_000):
-        times = budget_seconds(text, count)
-        p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
+        each = budget_seconds(text, count)
+        p50, p99 = each[len(each) // 2], each[len(each) * 99 // 100]
         print(
-            f"{count} chunks, {len(times)} budgets: p50 {p50 * 1e3:.3f} ms, p99 {p99 * 1e3:.3f} ms"
+            f"{count} chunks, {len(each)} budgets: p50 {p50 * 1e3:.3f} ms, p99 {p99 * 1e3:.3f} ms"
             f" ({p99 / p50:.2f} times)"
         )
     idle, beside = median_beside(text, 0), median_beside(text, 4)
@@ -266,11 +231,8 @@ def main() -> None:
         f"apack of 20,000 chunks holds the event loop for {holds[2] * 1e3:.1f} ms at most"
         f" (from {holds[0] * 1e3:.1f} to {holds[-1] * 1e3:.1f})"
     )
-    if not arguments.skip_memory and Path("/proc/self/clear_refs").exists():
-        print(
-            f"peak memory at 1,000,000 chunks: {memory_per_chunk(text):.1f} bytes per chunk, "
-            "result included"
-        )
+    if not arguments.skip_memory and (memory := memory_per_chunk(text)) is not None:
+        print(f"peak memory at 1,000,000 chunks: {memory:.1f} bytes per chunk, result included")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ The presets, natively and beside the pure-Python reference, interleaved in one r
 
     python benches/bench_presets.py [--sizes 500,5000] [--rounds N] [--smoke]
 
-Every call gets new strings and chunks. Times are medians, and only their ratios within one run are
+Every call gets new strings and chunks: see `timing.py`. Only the ratios of one run are
 meaningful. The text is the language reference that ships with Python.
 
 Under pytest the same cases run with pytest-benchmark:
@@ -13,17 +13,16 @@ Under pytest the same cases run with pytest-benchmark:
 from __future__ import annotations
 
 import argparse
-import gc
 import os
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 from texts import CHARS, real_text, vocabulary
+from timing import Case, interleaved
 
 from budgeteer import Chunk, Packer, _native, _reference
 from budgeteer._count import counter
@@ -108,21 +107,13 @@ def run(case: str, backend: str, chunks: list[Chunk]) -> int:
         return CASES[backend][case](chunks)
 
 
-def interleaved(count: int, rounds: int) -> dict[tuple[str, str], float]:
-    """Return the median time of each case on each backend in seconds."""
-    times: dict[tuple[str, str], list[float]] = {(c, b): [] for b in BACKENDS for c in CASES[b]}
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(rounds):
-            for (case, backend), measured in times.items():
-                chunks = chunks_of(count)
-                start = time.perf_counter()
-                run(case, backend, chunks)
-                measured.append(time.perf_counter() - start)
-    finally:
-        gc.enable()
-    return {key: statistics.median(values) for key, values in times.items()}
+def timed_cases(count: int) -> dict[tuple[str, str], Case]:
+    """Return each case on each backend."""
+    return {
+        (case, backend): Case(partial(run, case, backend), lambda: chunks_of(count))
+        for backend in BACKENDS
+        for case in CASES[backend]
+    }
 
 
 @pytest.mark.parametrize("count", SIZES)
@@ -148,11 +139,11 @@ def main() -> None:
     )  # the reference counts with tiktoken
     print(f"Python {sys.version.split()[0]}")
     for count in sizes:
-        medians = interleaved(count, rounds)
+        times = interleaved(timed_cases(count), rounds)
         print(f"\n{count} chunks of {CHARS} characters, {rounds} rounds")
         print(f"{'':26}{'native ms':>12}{'reference ms':>14}{'ratio':>8}")
         for case in CASES["native"]:
-            native, reference = medians[case, "native"], medians[case, "reference"]
+            native, reference = times.median((case, "native")), times.median((case, "reference"))
             print(
                 f"{case:26}{native * 1e3:12.3f}{reference * 1e3:14.1f}{reference / native:7.1f}x"
             )

@@ -4,8 +4,8 @@ BM25 and the lexical ranking beside keyword overlap, bm25s and rank_bm25, interl
     python benches/bench_rank.py [--sizes 500,5000,50000] [--rounds N] [--texts FILE] [--smoke]
 
 Each case answers one query over candidates that it sees for the first time, as after a retriever:
-a package with an index builds it and queries it once. Every call gets fresh strings. Times are
-medians, and only their ratios within one run are meaningful. The text is the language reference
+a package with an index builds it and queries it once. Every call gets fresh strings: see
+`timing.py`. Only the ratios of one run are meaningful. The text is the language reference
 that ships with Python, or that of FILE (JSONL like the evaluation data, or plain text). The peers,
 of the extra `bench`, are left out if they are not installed. They get the words of each text by
 the pattern ``[a-z0-9]+``, in lowercase; finding these is part of their time, as it is of ours.
@@ -17,19 +17,17 @@ Under pytest the cases run with pytest-benchmark:
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
 import importlib.util
 import re
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from texts import CHARS, MAX_TOKENS, QUERY, SIZES, fresh, real_text
+from timing import Case, interleaved, one_slice
 
 from budgeteer import Packer, _reference, ranking
 
@@ -46,19 +44,19 @@ def run_reference(texts: list[str]) -> Any:
     return _reference.bm25_scores(QUERY, texts, None, 1.2, 0.75, (None, "english"))
 
 
-def run_bm25s(texts: list[str]) -> Any:
+def run_bm25s(texts: list[str], query: str = QUERY) -> Any:
     """Build an index of bm25s and query it once."""
     bm25s = importlib.import_module("bm25s")
     index = bm25s.BM25(k1=1.2, b=0.75, method="lucene")
     index.index([words(text) for text in texts], show_progress=False)
-    return index.get_scores(words(QUERY))
+    return index.get_scores(words(query))
 
 
-def run_rank_bm25(texts: list[str]) -> Any:
+def run_rank_bm25(texts: list[str], query: str = QUERY) -> Any:
     """Build an index of rank_bm25 and query it once."""
     rank_bm25 = importlib.import_module("rank_bm25")
     index = rank_bm25.BM25Okapi([words(text) for text in texts], k1=1.2, b=0.75)
-    return index.get_scores(words(QUERY))
+    return index.get_scores(words(query))
 
 
 def packed(by: str) -> Callable[[list[str]], Any]:
@@ -82,26 +80,16 @@ SLOW = {"reference", *PEERS}
 OURS_PER_ROUND = {500: 20, 5_000: 5}
 
 
-def interleaved(text: str, count: int, rounds: int) -> dict[str, float]:
-    """Return the median time of each case in seconds."""
-    times: dict[str, list[float]] = {name: [] for name in CASES}
-    gc.collect()
-    gc.disable()
-    try:
-        for round_number in range(rounds):
-            for _ in range(OURS_PER_ROUND.get(count, 1)):
-                for name, run in CASES.items():
-                    # Quick cases get more tries, as they are noisier.
-                    if name in SLOW and len(times[name]) > round_number:
-                        continue
-                    texts = fresh(text, count)
-                    start = time.perf_counter()
-                    run(texts)
-                    times[name].append(time.perf_counter() - start)
-                    del texts
-    finally:
-        gc.enable()
-    return {name: statistics.median(values) for name, values in times.items()}
+def cases_of(text: str, count: int) -> dict[str, Case]:
+    """Return the cases at one size."""
+    return {
+        name: Case(
+            one_slice(run) if name in SLOW else run,
+            lambda: fresh(text, count),
+            OURS_PER_ROUND.get(count, 1),
+        )
+        for name, run in CASES.items()
+    }
 
 
 @pytest.mark.parametrize("count", SIZES[:2])
@@ -131,11 +119,11 @@ def main() -> None:
     sizes = [SIZES[0]] if arguments.smoke else map(int, arguments.sizes.split(","))
     for count in sizes:
         rounds = 1 if arguments.smoke else arguments.rounds or max(3, 10_000 // count)
-        medians = interleaved(text, count, rounds)
+        times = interleaved(cases_of(text, count), rounds)
         print(f"\n{count} candidates of {CHARS} characters, {rounds} rounds")
         print(f"{'':16}{'ms':>10}{'ns each':>10}{'to bm25_scores':>16}")
-        for name, seconds in medians.items():
-            ratio = seconds / medians["bm25_scores"]
+        for name in CASES:
+            seconds, ratio = times.median(name), times.ratio(name, "bm25_scores")
             print(f"{name:16}{seconds * 1e3:10.3f}{seconds / count * 1e9:10.0f}{ratio:15.2f}x")
 
 

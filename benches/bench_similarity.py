@@ -12,8 +12,6 @@ normalised vectors, and with the norms computed.
 from __future__ import annotations
 
 import argparse
-import gc
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from timing import Case, interleaved
 
 from budgeteer import Packer, ranking
 
@@ -75,19 +74,6 @@ CASES: dict[str, Callable[[Array, Array], Any]] = {
 }
 
 
-def interleaved(count: int, dimensions: int, rounds: int) -> dict[str, float]:
-    """Return the median time of each case in seconds."""
-    wanted, found = made(count, dimensions)
-    times: dict[str, list[float]] = {name: [] for name in CASES}
-    gc.collect()
-    for _ in range(rounds):
-        for name, run in CASES.items():
-            start = time.perf_counter()
-            run(wanted, found)
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
 @pytest.mark.parametrize("count", [500])
 @pytest.mark.parametrize("name", CASES)
 def test_similarity(benchmark: Any, name: str, count: int) -> None:
@@ -106,12 +92,18 @@ def main() -> None:
     print(f"Python {sys.version.split()[0]}, numpy {np.__version__}")
     for count in map(int, arguments.sizes.split(",")):
         rounds = arguments.rounds or max(5, 100_000 // count)
-        medians = interleaved(count, arguments.dimensions, rounds)
+        vectors = made(count, arguments.dimensions)
+        cases = {
+            name: Case(lambda given, run=run: run(*given), lambda given=vectors: given)
+            for name, run in CASES.items()
+        }
+        times = interleaved(cases, rounds, time.perf_counter_ns)  # numpy has threads
         print(f"\n{count} vectors of {arguments.dimensions} numbers, {rounds} rounds")
         print(f"{'':22}{'ms':>10}{'GB/s':>8}{'beside ours':>13}")
-        for name, seconds in medians.items():
+        for name in CASES:
+            seconds = times.median(name)
             rate = count * arguments.dimensions * 4 / seconds / 1e9
-            ratio = seconds / medians["cosine_scores"]
+            ratio = times.ratio(name, "cosine_scores")
             print(f"{name:22}{seconds * 1e3:10.3f}{rate:8.1f}{ratio:12.2f}x")
 
 

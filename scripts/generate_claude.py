@@ -185,7 +185,7 @@ def main() -> None:
     for name, content in files.items():
         packed = zlib.compress(content, 9)
         (FOLDER / "data" / f"{name}.bin").write_bytes(packed)
-        print(f"{name}: {len(content):,} bytes, packed {len(packed):,}")  # noqa: T201
+        print(f"{name}: {len(content):,} bytes, packed {len(packed):,}")
     with zipfile.ZipFile(wheel) as archive:
         (FOLDER / "LICENSE-ctok").write_bytes(
             archive.read("ctok-1.3.0.dist-info/licenses/LICENSE")

@@ -85,10 +85,10 @@ def main() -> None:
         if ours != theirs:
             different += 1
             if different <= 10:
-                print(f"{text[:200]!r}: {ours}, but ctok says {theirs}")  # noqa: T201
+                print(f"{text[:200]!r}: {ours}, but ctok says {theirs}")
     took = time.perf_counter() - start
     size = sum(len(text.encode()) for text in texts)
-    print(f"{len(texts):,} texts, {size:,} bytes, {different:,} differences in {took:.0f} s")  # noqa: T201
+    print(f"{len(texts):,} texts, {size:,} bytes, {different:,} differences in {took:.0f} s")
     sys.exit(different > 0)
 
 

@@ -1,0 +1,1 @@
+"""The rooms of ``python -m benches``."""
