@@ -29,6 +29,7 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
     "_kept": "I",
     "_counts": "q",
     "_spans": "q",
+    "_kept_scores": "d",
     "_scores": "d",
     "_dropped": "I",
     "_needed": "q",
@@ -124,10 +125,15 @@ class Packing(Generic[T]):
         self._spans = memoryview(packed.spans).cast("q")
         self._cut: int = packed.cut
         self._least: float | None = packed.least
+        self._kept_scores = memoryview(packed.kept_scores).cast("d")
+        self._dropped_count = len(self._chunks) - len(self._kept)
+        self._duplicates: dict[int, int] = packed.duplicates
+
+    def _read_scores(self) -> None:
+        """Read the scores of all chunks; those of a corpus are added up now."""
+        packed = self._packed
         scores = packed.scores if packed.unseen is None else packed.unseen
         self._scores = memoryview(scores).cast("d")
-        self._dropped_count = len(self._scores) - len(self._kept)
-        self._duplicates: dict[int, int] = packed.duplicates
 
     def _read_dropped(self) -> None:
         """Read the columns of dropped chunks; for a corpus they are made now."""
@@ -326,7 +332,7 @@ class Packing(Generic[T]):
             self._chunks,
             (start, stop),
             texts,
-            (self._kept, self._scores, self._counts, self._citations, self._spans),
+            (self._kept, self._kept_scores, self._counts, self._citations, self._spans),
             self._cut_places(start, stop),
         )
 
@@ -379,9 +385,9 @@ class Packing(Generic[T]):
         if index is None:
             return self._summary()
         index = _validate.tokens("index", index)
-        if index >= len(self._scores):
+        if index >= len(self._chunks):
             raise InvalidArgumentError(
-                f"index must be below {len(self._scores)}, the number of chunks, not {index}"
+                f"index must be below {len(self._chunks)}, the number of chunks, not {index}"
             )
         score = self._score(index)
         how = "" if self.fallback is None else f" by {self.fallback}, as embedding failed"
@@ -500,13 +506,13 @@ class Packing(Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep texts, figures and reasons, but not the caller's objects."""
-        _ = self._kept, self._dropped, self._signals  # reads the columns
+        _ = self._kept, self._scores, self._dropped, self._signals  # reads the columns
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
             if name not in ("_chunks", "_counter", "_packed", "_prepared", "_signals_of")
         }
-        state["_count"] = len(self._scores)
+        state["_count"] = len(self._chunks)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -524,10 +530,11 @@ class Packing(Generic[T]):
 
 _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
     **dict.fromkeys(("_dropped", "_reasons", "_needed", "_available"), Packing._read_dropped),
+    "_scores": Packing._read_scores,
     "_signals": Packing._read_signals,
     **dict.fromkeys(
         (
-            *("_kept", "_counts", "_citations", "_spans", "_cut", "_scores", "_dropped_count"),
+            *("_kept", "_counts", "_citations", "_spans", "_cut", "_kept_scores", "_dropped_count"),
             *("_duplicates", "_counter", "_max_chunks", "_max_docs", "_is_citing"),
             *("_is_needed_a_bound", "_style", "_is_near", "_least"),
         ),

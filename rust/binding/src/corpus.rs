@@ -444,7 +444,7 @@ impl Unseen {
 
     /// Returns the signals, as [`signals_column`] does.
     fn signals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        guard(|| Ok(signals_column(py, &self.outcome.signals)))
+        guard(|| Ok(signals_column(py, py.detach(|| self.outcome.signals()))))
     }
 
     /// Lends the scores as a buffer.
@@ -458,8 +458,9 @@ impl Unseen {
         view: *mut ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {
-        let scores = &slf.get().outcome.scores;
-        let length = std::mem::size_of_val(scores.as_slice()).try_into()?;
+        let unseen = slf.get();
+        let scores = guard(|| Ok(slf.py().detach(|| unseen.outcome.scores())))?;
+        let length = size_of_val(scores).try_into()?;
         let start = scores.as_ptr().cast_mut().cast();
         // SAFETY: the scores never change nor move while `slf`, of which the
         // view keeps a reference, is alive; the view is read-only.

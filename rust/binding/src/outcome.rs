@@ -11,9 +11,8 @@ use crate::convert::slice;
 use crate::error::guard;
 use crate::slots::Maker;
 
-/// The columns of kept chunks: their indices, the scores of all chunks, the
-/// tokens of their texts, those of their citations, and where the texts start and
-/// end.
+/// The columns of kept chunks: their indices, their scores, the tokens of their
+/// texts, those of their citations, and where the texts start and end.
 type Kept = (PyBuffer<u32>, PyBuffer<f64>, PyBuffer<i64>, PyBuffer<i64>, PyBuffer<i64>);
 
 /// The columns of dropped chunks: their indices, the scores of all chunks, the
@@ -59,7 +58,7 @@ pub(crate) fn kept_chunks<'py>(
                 chunks.get_item(index as usize)?,
                 index.into_bound_py_any(py)?,
                 text,
-                score(py, scores, index)?,
+                score(py, scores, place)?,
                 at(counts, place)?.into_bound_py_any(py)?,
                 at(citations, place)?.into_bound_py_any(py)?,
                 span.into_bound_py_any(py)?,
@@ -105,7 +104,7 @@ pub(crate) fn dropped_chunks<'py>(
             maker.make([
                 chunks.get_item(index as usize)?,
                 number,
-                score(py, scores, index)?,
+                score(py, scores, index as usize)?,
                 names.get_item(at(reasons, place)?.into())?,
                 at(needed, place)?.into_bound_py_any(py)?,
                 at(available, place)?.into_bound_py_any(py)?,
@@ -137,8 +136,8 @@ fn at<T: Element>(numbers: &[T], place: usize) -> PyResult<T> {
     numbers.get(place).copied().ok_or_else(|| PyIndexError::new_err("a column is too short"))
 }
 
-/// Returns the score of chunk `index`, None for none.
-fn score<'py>(py: Python<'py>, scores: &[f64], index: u32) -> PyResult<Bound<'py, PyAny>> {
-    let score = at(scores, index as usize)?;
+/// Returns the score at `place`, None for none.
+fn score<'py>(py: Python<'py>, scores: &[f64], place: usize) -> PyResult<Bound<'py, PyAny>> {
+    let score = at(scores, place)?;
     Some(score).filter(|score| !score.is_nan()).into_bound_py_any(py)
 }

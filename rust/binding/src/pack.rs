@@ -277,6 +277,8 @@ pub(crate) struct Packed {
     total_tokens: u64,
     /// The index of each kept chunk, in the order of the text, as uint32.
     kept: Py<PyBytes>,
+    /// The score of each kept chunk, as float64; NaN for none.
+    kept_scores: Py<PyBytes>,
     /// The token count of the text of each kept chunk, as int64.
     token_counts: Py<PyBytes>,
     /// The tokens set aside for citing each kept chunk, as int64.
@@ -380,6 +382,7 @@ impl Packed {
             text: joiner.join(py)?.cast_into::<PyString>()?.unbind(),
             total_tokens: outcome.total_tokens,
             kept: column(py, outcome.kept().map(|kept| kept.index))?.unbind(),
+            kept_scores: column(py, outcome.kept_scores().into_iter())?.unbind(),
             token_counts: column(py, tokens)?.unbind(),
             citation_tokens: column(py, citations)?.unbind(),
             spans: column(py, spans.into_iter())?.unbind(),
@@ -399,8 +402,8 @@ impl Packed {
 
     /// Returns the same with the scores, the signals and the dropped chunks.
     fn with_columns(self, py: Python<'_>, outcome: Outcome) -> PyResult<Self> {
-        let signals = signals_column(py, &outcome.signals);
-        let (scores, dropped) = outcome.into_columns();
+        let (scores, signals, dropped) = outcome.into_columns();
+        let signals = signals_column(py, &signals);
         let scores = column(py, scores.into_iter())?;
         let (dropped, reasons, needed, available) = dropped_columns(py, dropped)?;
         Ok(Self {

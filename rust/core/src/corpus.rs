@@ -9,23 +9,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chunk::Batch;
 use crate::count::Exact;
-use crate::keywords::keywords;
 use crate::plan::Counting;
-use crate::ranking::Bm25;
-use crate::text::Text;
 
 pub(crate) mod bounds;
+mod cursor;
 pub(crate) mod documents;
 pub(crate) mod file;
+pub(crate) mod found;
+pub(crate) mod overlap;
 pub(crate) mod part;
 pub(crate) mod postings;
 pub(crate) mod query;
 pub(crate) mod record;
 pub(crate) mod storage;
+pub(crate) mod sums;
 
 use bounds::{AllBounds, Bounds};
 use part::{Builder, Part};
-use query::frequency;
 
 /// The figures of each chunk.
 #[derive(Clone, Debug, Default)]
@@ -186,7 +186,7 @@ impl Index {
             let figures = reader.read(batch, at);
             index.columns.push(&figures);
         }
-        index.parts.push(Arc::new(reader.builder.finish()));
+        index.parts.push(Arc::new(reader.builder.finish(&index.columns.lengths)));
         index.merge();
         index.with_totals()
     }
@@ -219,6 +219,7 @@ impl Index {
             next += u32::from(!is_gone);
         }
         let place = |chunk: u32| places.get(chunk as usize).copied().flatten();
+        let columns = self.columns.without(gone);
         let mut parts = Vec::with_capacity(self.parts.len());
         let mut first = 0;
         for part in &self.parts {
@@ -231,11 +232,11 @@ impl Index {
             } else if left == part.chunks() {
                 parts.push(Arc::new(part.moved(first)));
             } else if left > 0 {
-                parts.push(Arc::new(part.rearranged(first, left, place, None)));
+                parts.push(Arc::new(part.rearranged(first, left, place, None, &columns.lengths)));
             }
             first += left;
         }
-        Self { columns: self.columns.without(gone), parts, ..Self::default() }.with_totals()
+        Self { columns, parts, ..Self::default() }.with_totals()
     }
 
     /// Returns the index of `batch`, which differs at `places` only, ascending,
@@ -281,8 +282,10 @@ impl Index {
                 reader.builder.pass_to(u32::try_from(at).expect("no corpus has 2^32 chunks"));
                 index.columns.replace(at, &reader.read(batch, at));
             }
-            let new = reader.builder.finish();
-            *part = Arc::new(part.rearranged(part.first(), part.chunks(), place, Some(&new)));
+            let lengths = &index.columns.lengths;
+            let new = reader.builder.finish(lengths);
+            let (first, chunks) = (part.first(), part.chunks());
+            *part = Arc::new(part.rearranged(first, chunks, place, Some(&new), lengths));
         }
         index.with_totals()
     }
@@ -302,7 +305,7 @@ impl Index {
             if before.chunks() / 2 >= last.chunks() {
                 break;
             }
-            let merged = Arc::new(Part::merged(before, last));
+            let merged = Arc::new(Part::merged(before, last, &self.columns.lengths));
             self.parts.truncate(self.parts.len() - 2);
             self.parts.push(merged);
         }
@@ -350,31 +353,6 @@ impl Index {
 
     pub(crate) fn prints(&self) -> &[u32] {
         &self.columns.prints
-    }
-
-    /// Returns the chunks that may have a keyword of `query`, ascending; None
-    /// if any chunk may.
-    ///
-    /// A chunk with a keyword has the terms of the keyword, whatever stands
-    /// around it: whitespace and stripped punctuation separate terms too.
-    pub(crate) fn candidates(&self, query: Text<'_>) -> Option<Vec<u32>> {
-        let mut are = vec![false; self.len()];
-        for keyword in keywords(query) {
-            let terms = Bm25::default().terms_of(Text::from_utf8(&keyword));
-            let lists =
-                terms.iter().map(|term| self.lists(|part| &part.words, |words| words.find(term)));
-            // A keyword without terms, or of stopwords alone, may be in any
-            // chunk.
-            for (postings, list) in lists.min_by_key(|lists| frequency(lists))? {
-                postings.read(&list, |chunk, _| {
-                    // A damaged file's list may name any chunk.
-                    if let Some(is) = are.get_mut(chunk as usize) {
-                        *is = true;
-                    }
-                });
-            }
-        }
-        Some((0..).zip(are).filter_map(|(chunk, is)| is.then_some(chunk)).collect())
     }
 
     /// Returns the number of code points of text `index`; `u32::MAX` if there

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::corpus::Index;
 use crate::outcome::{Dropped, Reason};
-use crate::pipeline::Outcome;
+use crate::pipeline::{Outcome, Signal};
 use crate::plan::Counting;
 
 /// A dropped chunk.
@@ -83,6 +83,11 @@ impl DroppedChunks {
         self.count
     }
 
+    /// Returns what the scores by words have besides those of the query's words.
+    pub(crate) fn signals(&self) -> &[Signal] {
+        self.decided.outcome.signals()
+    }
+
     /// Returns whether no chunk was dropped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -98,9 +103,10 @@ impl Decided {
         // Both lists are in the order of the decisions.
         let mut duplicates = outcome.duplicates().iter();
         let dropped = outcome.dropped_of(measures);
+        let scores = outcome.scores();
         let row = |dropped: Dropped| DroppedChunk {
             index: dropped.index as usize,
-            score: Some(outcome.scores[dropped.index as usize]).filter(|score| !score.is_nan()),
+            score: Some(scores[dropped.index as usize]).filter(|score| !score.is_nan()),
             reason: dropped.reason,
             needed_tokens: tokens(dropped.needed),
             available_tokens: tokens(dropped.available),

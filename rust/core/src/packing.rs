@@ -10,7 +10,7 @@ use crate::count::TokenCounter;
 use crate::dropped::DroppedChunks;
 use crate::error::Error;
 use crate::outcome::Reason;
-use crate::pipeline::{Outcome, Signal};
+use crate::pipeline::Outcome;
 use crate::plan::Call;
 use crate::template::escape;
 
@@ -113,7 +113,6 @@ pub struct Packing {
     /// The chunks of which only some sentences were chosen: the number of
     /// these, and of all.
     extracts: HashMap<usize, (usize, usize)>,
-    signals: Vec<Signal>,
     /// The score from which on chunks are in scope, if that was found.
     least: Option<f64>,
 }
@@ -240,7 +239,7 @@ impl PartialEq for Packing {
             && self.is_exact == other.is_exact
             && self.kept == other.kept
             && self.dropped == other.dropped
-            && self.signals == other.signals
+            && self.dropped.signals() == other.dropped.signals()
     }
 }
 
@@ -260,7 +259,7 @@ impl fmt::Debug for Packing {
 /// Returns the packing of `outcome`, without its budget. `index` is that of the
 /// corpus, if `chunks` are one.
 pub(crate) fn packing<D: Document>(
-    mut outcome: Outcome,
+    outcome: Outcome,
     call: &Call<'_>,
     maker: Maker,
     chunks: &[D],
@@ -268,7 +267,6 @@ pub(crate) fn packing<D: Document>(
     index: Option<Arc<Index>>,
 ) -> Packing {
     let tokens = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    let score = |index: u32| Some(outcome.scores[index as usize]).filter(|score| !score.is_nan());
     let text = String::from_utf8(text).expect("whole strings make a string");
     let template = call.template();
     let is_written = template.writer().is_some();
@@ -292,10 +290,10 @@ pub(crate) fn packing<D: Document>(
     });
     let spans: Vec<_> = spans.collect();
     let texts = Arc::new(texts);
-    let kept = outcome.kept().zip(outcome.parts()).zip(spans);
-    let kept = kept.map(|((kept, part), (span, range))| KeptChunk {
+    let kept = outcome.kept().zip(outcome.parts()).zip(outcome.kept_scores()).zip(spans);
+    let kept = kept.map(|(((kept, part), score), (span, range))| KeptChunk {
         index: part.index,
-        score: score(kept.index),
+        score: Some(score).filter(|score| !score.is_nan()),
         token_count: tokens(kept.tokens),
         citation_tokens: tokens(kept.citation),
         span: Some(span),
@@ -303,7 +301,6 @@ pub(crate) fn packing<D: Document>(
         text: Slice { whole: Arc::clone(&texts), range },
     });
     let kept = kept.collect();
-    let signals = std::mem::take(&mut outcome.signals);
     Packing {
         total_tokens: tokens(outcome.total_tokens),
         budget_tokens: 0,
@@ -314,7 +311,6 @@ pub(crate) fn packing<D: Document>(
         text,
         maker,
         extracts,
-        signals,
     }
 }
 

@@ -4,15 +4,17 @@
 //! own. Rust programs use [`Packer`](crate::Packer).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::assemble;
 use crate::chunk::Batch;
 use crate::corpus::Index;
+use crate::corpus::found::{Found, Later};
 pub use crate::count::Factor;
 pub use crate::gate::Gate;
 pub use crate::outcome::Part;
 use crate::outcome::{Admitted, Dropped, DroppedColumns, Kept, Reason};
-use crate::pack::indexed::{Ranks, Trail, may_skip};
+use crate::pack::indexed::{self, Ranks, Trail, may_skip};
 use crate::pack::{self, Chunks};
 pub use crate::plan::{Call, Counting, Host, Order, Plan, Policy, Subject};
 use crate::plan::{Dedupe, Selection, Units};
@@ -36,15 +38,16 @@ mod read;
 mod sentences;
 mod split;
 
+/// Adding up the scores of a corpus takes for each chunk as long as reading this
+/// many code points.
+const SCORED: usize = 16;
+
 /// The result of packing a batch.
 #[derive(Debug)]
 pub struct Outcome {
     /// The tokens of the assembled text.
     pub total_tokens: u64,
-    /// The score of each chunk of the batch; NaN stands for none.
-    pub scores: Vec<f64>,
-    /// What scores by words have besides those of the query's words.
-    pub signals: Vec<Signal>,
+    scores: Scores,
     admitted: Admitted,
     /// The places of the kept chunks, in the order of the text.
     places: Vec<u32>,
@@ -53,6 +56,14 @@ pub struct Outcome {
     unseen: Option<Unseen>,
     /// The kept chunks of which only some sentences are in the text, sorted.
     extracts: Vec<Extracted>,
+}
+
+/// The scores of all chunks.
+#[derive(Debug)]
+enum Scores {
+    Known(Scored),
+    /// Those of a corpus, for which few were needed.
+    Later(Box<Later>),
 }
 
 /// A kept chunk of which only some sentences are in the text.
@@ -113,10 +124,51 @@ impl Outcome {
         &self.admitted.dropped
     }
 
-    /// Returns the scores and the dropped chunks, and frees the rest.
+    /// Returns the score of each chunk of the batch; NaN stands for none.
     #[must_use]
-    pub fn into_columns(self) -> (Vec<f64>, DroppedColumns) {
-        (self.scores, self.admitted.dropped)
+    pub fn scores(&self) -> &[f64] {
+        match &self.scores {
+            Scores::Known(scored) => &scored.scores,
+            Scores::Later(later) => later.all(),
+        }
+    }
+
+    /// Returns the scores of the kept chunks, in the order of the text.
+    #[must_use]
+    pub fn kept_scores(&self) -> Vec<f64> {
+        let indices: Vec<u32> = self.kept().map(|kept| kept.index).collect();
+        match &self.scores {
+            Scores::Known(Scored { scores, .. }) => {
+                indices.into_iter().map(|index| scores[index as usize]).collect()
+            }
+            Scores::Later(later) => {
+                let mut sorted = indices.clone();
+                sorted.sort_unstable();
+                let scores = later.of(&sorted);
+                let place = |index| sorted.partition_point(|&other| other < index);
+                indices.into_iter().map(|index| scores[place(index)]).collect()
+            }
+        }
+    }
+
+    /// Returns what scores by words have besides those of the query's words.
+    #[must_use]
+    pub fn signals(&self) -> &[Signal] {
+        match &self.scores {
+            Scores::Known(scored) => &scored.signals,
+            Scores::Later(later) => later.signals(),
+        }
+    }
+
+    /// Returns the scores, the signals and the dropped chunks, and frees the
+    /// rest.
+    #[must_use]
+    pub fn into_columns(self) -> (Vec<f64>, Vec<Signal>, DroppedColumns) {
+        let Scored { scores, signals } = match self.scores {
+            Scores::Known(scored) => scored,
+            Scores::Later(later) => later.scored(),
+        };
+        (scores, signals, self.admitted.dropped)
     }
 
     /// Returns all dropped chunks in the order in which that was decided.
@@ -126,7 +178,8 @@ impl Outcome {
     pub fn dropped_of(&self, measures: &[u32]) -> Cow<'_, DroppedColumns> {
         let Some(unseen) = &self.unseen else { return Cow::Borrowed(&self.admitted.dropped) };
         let Unseen { trail, sorting, keys, factor } = unseen;
-        let ranks = ranks(*sorting, keys, &self.scope, &self.scores);
+        let count = self.scores().len();
+        let ranks = ranks(*sorting, keys, &self.scope, &self.scores, count);
         Cow::Owned(trail.columns(&ranks, measures, &self.admitted.dropped, *factor))
     }
 
@@ -198,7 +251,7 @@ fn asked<'a>(call: Call<'a>, batch: &'a impl Batch) -> Call<'a> {
 pub fn run_indexed<B: Batch, H: Host>(
     call: &Call<'_>,
     batch: &B,
-    index: &Index,
+    index: &Arc<Index>,
     host: &mut H,
 ) -> Result<Outcome, H::Error> {
     let Call { plan, query, .. } = *call;
@@ -208,11 +261,10 @@ pub fn run_indexed<B: Batch, H: Host>(
     let call = &call.unscaled();
     let needs = plan.needs();
     let found = match needs.words {
-        Words::None => Scored::default(),
-        Words::Keywords => overlaps(query, batch, index, host)?.into(),
+        Words::None => Scores::Known(Scored::default()),
+        Words::Keywords => later(index, overlaps(query, batch, index, host)?),
         Words::Terms(lexical) => lexical_scores(lexical, query, batch, index, host)?,
     };
-    let scored = fused(call, batch.len(), found);
     let bounds = match &plan.counting {
         Counting::Exact(exact, _) => Some(index.bounds(exact)),
         _ => None,
@@ -224,29 +276,51 @@ pub fn run_indexed<B: Batch, H: Host>(
         },
         prints: Cow::Borrowed(if plan.dedupe == Dedupe::Off { &[] } else { index.prints() }),
     };
-    if plan.units == Units::Sentence || !may_skip(call) {
-        return pack_all(call, batch, scored, reading, host);
-    }
-    let Scored { scores, signals } = scored;
-    let scope = Scope::new(plan.min_score, &scores, &signals);
+    let is_all = plan.units == Units::Sentence || !may_skip(call);
+    let is_mixed = matches!(plan.ranking, RankBy::Hybrid(_)) || needs.words == Words::None;
+    let has_own = needs.sorting != SortKey::Score && plan.min_score.is_some();
+    let scores = match found {
+        Scores::Later(later) if !(is_all || is_mixed || has_own) => Scores::Later(later),
+        found => {
+            let cost = SCORED * index.len();
+            let scored = host.work(cost, |_| found.scored())?;
+            Scores::Known(fused(call, batch.len(), scored))
+        }
+    };
+    let scores = match scores {
+        Scores::Known(scored) if is_all => return pack_all(call, batch, scored, reading, host),
+        scores => scores,
+    };
+    let scope = match &scores {
+        Scores::Known(Scored { scores, signals }) => Scope::new(plan.min_score, scores, signals),
+        Scores::Later(later) => {
+            let signals = later.sure_signals();
+            Scope::of(plan.min_score, index.len(), || later.highest(), signals)
+        }
+    };
     let packer = pack::Packer::new(call, batch, reading, host, DroppedColumns::default());
-    let ranks = ranks(needs.sorting, call.keys, &scope, &scores);
+    let ranks = ranks(needs.sorting, call.keys, &scope, &scores, batch.len());
     let (admitted, total_tokens, trail) = packer.pack(&Chunks::Ranked(&ranks))?;
     let (admitted, total_tokens) = scaled(plan, admitted, total_tokens);
     let places = assemble::arrange(&admitted, call, batch);
     let sorting = needs.sorting;
     let keys = if sorting == SortKey::Own { call.keys.to_vec() } else { Vec::new() };
     let unseen = trail.map(|trail| Unseen { trail, sorting, keys, factor: plan.factor() });
-    Ok(Outcome {
-        total_tokens,
-        scores,
-        signals,
-        admitted,
-        places,
-        scope,
-        unseen,
-        extracts: Vec::new(),
-    })
+    let extracts = Vec::new();
+    Ok(Outcome { total_tokens, scores, admitted, places, scope, unseen, extracts })
+}
+
+fn later(index: &Arc<Index>, found: Found) -> Scores {
+    Scores::Later(Box::new(Later::new(index, found)))
+}
+
+impl Scores {
+    fn scored(self) -> Scored {
+        match self {
+            Self::Known(scored) => scored,
+            Self::Later(later) => later.scored(),
+        }
+    }
 }
 
 /// Returns the scores of a corpus by words.
@@ -254,22 +328,26 @@ fn lexical_scores<B: Batch, H: Host>(
     lexical: &Lexical,
     query: Text<'_>,
     batch: &B,
-    index: &Index,
+    index: &Arc<Index>,
     host: &mut H,
-) -> Result<Scored, H::Error> {
+) -> Result<Scores, H::Error> {
     let lists = match index.query_cost(lexical) {
         0 => index.query(query, lexical),
         cost => host.work(cost, |_| index.query(query, lexical))?,
     };
     let total = index.total_chars();
     if let Some(query) = lists {
-        let (mut scored, feedback) = host.work(query.cost(), |_| query.scored(batch))?;
+        let (found, feedback) = host.work(query.cost(), |_| query.found(batch))?;
+        if feedback.is_none() {
+            return host.work(query.cost(), |_| later(index, found));
+        }
+        let mut scored = host.work(query.cost(), |_| found.scored(index))?;
         feed_back(feedback, &mut scored, batch, total, host)?;
-        return Ok(scored);
+        return Ok(Scores::Known(scored));
     }
     let scorer = LexicalScorer::new(query, lexical);
     let scorer = read_all(scorer, batch, total, host)?;
-    finish(&scorer, batch, total, host)
+    Ok(Scores::Known(finish(&scorer, batch, total, host)?))
 }
 
 /// Returns the scores of all chunks. `found` has what was found in the texts,
@@ -314,13 +392,22 @@ fn scaled(plan: &Plan, mut admitted: Admitted, total: u64) -> (Admitted, u64) {
     (admitted, factor.of(total))
 }
 
-fn ranks<'a>(sorting: SortKey, keys: &'a [f64], scope: &'a Scope, scores: &'a [f64]) -> Ranks<'a> {
-    Ranks {
-        count: u32::try_from(scores.len()).expect("no corpus has 2^32 chunks"),
-        scores,
-        keys: sort_keys(sorting, keys, scores),
-        scope,
-    }
+fn ranks<'a>(
+    sorting: SortKey,
+    keys: &'a [f64],
+    scope: &'a Scope,
+    scores: &'a Scores,
+    count: usize,
+) -> Ranks<'a> {
+    let order = match (sorting, scores) {
+        (SortKey::Score, Scores::Later(later)) => indexed::Order::Scores(later),
+        // Then the scope asks for no scores.
+        (_, Scores::Later(_)) => indexed::Order::Keys(sort_keys(sorting, keys, &[]), &[]),
+        (_, Scores::Known(Scored { scores, .. })) => {
+            indexed::Order::Keys(sort_keys(sorting, keys, scores), scores)
+        }
+    };
+    Ranks { count: u32::try_from(count).expect("no corpus has 2^32 chunks"), order, scope }
 }
 
 /// Returns the keys by which chunks are sorted; None for the input order.
@@ -387,14 +474,7 @@ fn pack_all<B: Batch, H: Host>(
     let (admitted, total_tokens, _) = packer.pack(&Chunks::Listed(&order))?;
     let (admitted, total_tokens) = scaled(plan, admitted, total_tokens);
     let places = assemble::arrange(&admitted, call, batch);
-    Ok(Outcome {
-        total_tokens,
-        scores,
-        signals,
-        admitted,
-        places,
-        scope,
-        unseen: None,
-        extracts: Vec::new(),
-    })
+    let scores = Scores::Known(Scored { scores, signals });
+    let (unseen, extracts) = (None, Vec::new());
+    Ok(Outcome { total_tokens, scores, admitted, places, scope, unseen, extracts })
 }

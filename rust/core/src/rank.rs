@@ -32,6 +32,12 @@ pub(crate) fn sortable(key: f64) -> u64 {
     }
 }
 
+/// Returns the key of an integer of [`sortable`].
+pub(crate) fn unsortable(sorted: u64) -> f64 {
+    const SIGN: u64 = 1 << 63;
+    f64::from_bits(if sorted & SIGN == 0 { !sorted } else { sorted ^ SIGN })
+}
+
 /// Returns `order` sorted by descending key, or None where there are more than
 /// [`FEW`] different keys.
 fn sort_few(order: &[u32], key: impl Fn(u32) -> u64) -> Option<Vec<u32>> {

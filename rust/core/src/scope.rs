@@ -20,17 +20,29 @@ pub(crate) struct Scope {
 
 impl Scope {
     /// Returns the scope of chunks with these scores.
+    pub(crate) fn new(min_score: Option<MinScore>, scores: &[f64], signals: &[Signal]) -> Self {
+        let highest = || best(scores).into_iter().map(|place| scores[place]).collect();
+        Self::of(min_score, scores.len(), highest, signals)
+    }
+
+    /// Returns the scope of `count` chunks whose best scores above 0 are those
+    /// that `highest` returns, best first.
     ///
     /// The order of the operations is part of the result.
     #[allow(clippy::cast_precision_loss)] // up to three
-    pub(crate) fn new(min_score: Option<MinScore>, scores: &[f64], signals: &[Signal]) -> Self {
+    pub(crate) fn of(
+        min_score: Option<MinScore>,
+        count: usize,
+        highest: impl FnOnce() -> Vec<f64>,
+        signals: &[Signal],
+    ) -> Self {
         match min_score {
             None => Self::default(),
             Some(MinScore::At(least)) => Self { least: Some(least), ..Self::default() },
             Some(MinScore::Auto) => {
                 // A score of 0 adds nothing to the sum.
-                let sum = best(scores).iter().fold(0.0, |sum, &place| sum + scores[place]);
-                let mean = sum / scores.len().clamp(1, BEST) as f64;
+                let sum = highest().into_iter().fold(0.0, |sum, score| sum + score);
+                let mean = sum / count.clamp(1, BEST) as f64;
                 if mean <= 0.0 {
                     return Self::default();
                 }
@@ -60,6 +72,11 @@ impl Scope {
             let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
             score >= least || self.exempt.binary_search(&index).is_ok()
         })
+    }
+
+    /// Returns whether no chunk that scores 0 is in scope.
+    pub(crate) fn is_without_zeros(&self) -> bool {
+        self.least.is_some_and(|least| least > 0.0) && self.exempt.is_empty()
     }
 
     /// Returns the least score in scope, if it was found from the scores.

@@ -111,7 +111,11 @@ struct Search {
 
 impl KeywordScorer {
     pub(crate) fn new(query: Text<'_>) -> Self {
-        let wanted = keywords(query);
+        Self::of_keywords(keywords(query))
+    }
+
+    /// Returns what looks for these keywords, each of which comes once.
+    pub(crate) fn of_keywords(wanted: Vec<Vec<u8>>) -> Self {
         let count = wanted.len();
         let (ascii, wide): (Vec<_>, Vec<_>) =
             wanted.into_iter().zip(0..).partition(|(word, _)| word.is_ascii());
@@ -136,7 +140,7 @@ impl KeywordScorer {
     }
 
     /// Returns how many keywords a text with its title has.
-    fn matched(&self, text: Text<'_>, title: Text<'_>, scratch: &mut Scratch) -> usize {
+    pub(crate) fn matched(&self, text: Text<'_>, title: Text<'_>, scratch: &mut Scratch) -> usize {
         let Scratch { folded, folded_title, search } = scratch;
         let folded = text.fold(folded);
         let mut found = self.find(text, folded, 0, search);

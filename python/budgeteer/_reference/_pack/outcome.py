@@ -56,7 +56,7 @@ def kept_chunks(
                 chunks[index],
                 index,
                 texts[start:end] if isinstance(texts, str) else texts[place - places[0]],
-                _score(scores, index),
+                _score(scores, place),
                 counts[place],
                 citations[place],
                 None if start < 0 else (start, end),

@@ -54,6 +54,7 @@ class Packed:
     text: str
     total_tokens: int
     kept: bytes
+    kept_scores: bytes
     token_counts: bytes
     citation_tokens: bytes
     spans: bytes
@@ -301,6 +302,7 @@ def _columns(
         text=draft.assembled(draft.tail()),
         total_tokens=total,
         kept=array("I", [piece.index for piece in kept]).tobytes(),
+        kept_scores=array("d", [scores[piece.index] for piece in kept]).tobytes(),
         token_counts=array("q", [piece.tokens for piece in kept]).tobytes(),
         citation_tokens=array("q", [piece.citation for piece in kept]).tobytes(),
         spans=spans.tobytes(),

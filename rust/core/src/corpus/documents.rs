@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::file::Stored;
+use super::found::Later;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
+use crate::rank::sort_descending;
 use crate::ranking::Lexical;
 use crate::score::lexical::batch_lexical_scores;
 use crate::text::Text;
@@ -350,15 +352,30 @@ impl<D: Document + Sync> Corpus<D> {
         self.scores.get_or_init(|| self.chunks().iter().map(Document::score).collect())
     }
 
-    /// Returns the chunks' scores for `query`, as packing computes them by
-    /// default.
-    pub(crate) fn found(&self, query: &str) -> Vec<f64> {
+    /// Returns the places of the best chunks for `query`, and their scores, as
+    /// packing computes them by default.
+    pub(crate) fn best(&self, query: &str, limit: usize) -> Vec<(usize, f64)> {
         let (query, lexical) = (query.into(), Lexical::default());
-        // English stopwords are left out, and all other words have lists.
-        match self.index.query(query, &lexical) {
-            Some(query) => query.scored(&self.batch()).0.scores,
+        let scores = match self.index.query(query, &lexical) {
+            Some(query) => {
+                let later = Later::new(&self.index, query.found(&self.batch()).0);
+                let (best, _) = later.best(limit, |_, _| true);
+                let best = best.into_iter().map(|((_, place), score)| (place as usize, score));
+                let mut best: Vec<_> = best.collect();
+                if best.len() < limit {
+                    // Those that score 0 follow in their order.
+                    let found: HashSet<usize> = best.iter().map(|(place, _)| *place).collect();
+                    let others = (0..self.len()).filter(|place| !found.contains(place));
+                    best.extend(others.take(limit - found.len()).map(|place| (place, 0.0)));
+                }
+                return best;
+            }
+            // English stopwords are left out, and all other words have lists.
             None => batch_lexical_scores(query, &self.batch(), &lexical),
-        }
+        };
+        let mut order: Vec<u32> = (0..).take(scores.len()).collect();
+        sort_descending(&mut order, &scores);
+        order.into_iter().take(limit).map(|at| (at as usize, scores[at as usize])).collect()
     }
 
     /// Returns when the chunks were last changed. The chunks are asked once.

@@ -40,7 +40,7 @@ use crate::text::Text;
 const MAGIC: &[u8; 16] = b"budgeteer corpus";
 
 /// The version of the layout that is written, and the only one that is read.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 const SECTIONS: usize = 17;
 const ENTRY: usize = 24;
@@ -163,7 +163,15 @@ impl Stored {
         let mut postings = || {
             let (rows, terms, lists) = (sections.next()?, sections.next()?, sections.next()?);
             let is_whole = rows.len().is_multiple_of(ROW);
-            let postings = Postings { first: 0, chunks, rows, terms, lists, stems: Shared::new() };
+            let postings = Postings {
+                first: 0,
+                chunks,
+                rows,
+                terms,
+                lists,
+                stems: Shared::new(),
+                frequencies: Shared::new(),
+            };
             Some(postings).filter(|postings| is_whole && postings.is_sound())
         };
         let part = Part::new(postings()?, postings()?, postings()?);
@@ -307,8 +315,9 @@ impl Index {
             Ok(())
         })?;
         let parts = self.parts.iter().cloned();
-        let merged = parts.reduce(|before, behind| Arc::new(Part::merged(&before, &behind)));
-        let merged = merged.unwrap_or_else(|| Arc::new(Builder::new(0).finish()));
+        let merged =
+            parts.reduce(|before, behind| Arc::new(Part::merged(&before, &behind, lengths)));
+        let merged = merged.unwrap_or_else(|| Arc::new(Builder::new(0).finish(&[])));
         for postings in merged.all() {
             for bytes in [&postings.rows, &postings.terms, &postings.lists] {
                 out.section(|write| write(bytes))?;
@@ -471,8 +480,8 @@ mod tests {
                 for query in ["tea green", "\u{8336}\u{8336} caf\u{e9} black"] {
                     let lexical = crate::Lexical::default();
                     let query = stored.index().query(query.into(), &lexical).expect("it has lists");
-                    let (found, _) = query.scored(&stored);
-                    assert_eq!(stored.len(), found.scores.len());
+                    let (found, _) = query.found(&stored);
+                    assert_eq!(stored.len(), found.scored(stored.index()).scores.len());
                 }
                 for index in 0..stored.len() {
                     let _ = (stored.text(index).chars(), stored.title(index).chars());

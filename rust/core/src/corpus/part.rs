@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::postings::{self, Postings};
 use crate::fork::Shared;
+use crate::keywords::{for_each_word, is_keyword};
 use crate::ranking::Bm25;
 use crate::score::heading::heading;
 use crate::stem::Stemming;
@@ -72,8 +73,9 @@ impl Part {
     }
 
     /// Returns the postings of two neighbouring ranges.
-    pub(super) fn merged(before: &Self, behind: &Self) -> Self {
-        before.rearranged(before.first(), before.chunks() + behind.chunks(), Some, Some(behind))
+    pub(super) fn merged(before: &Self, behind: &Self, lengths: &[u32]) -> Self {
+        let chunks = before.chunks() + behind.chunks();
+        before.rearranged(before.first(), chunks, Some, Some(behind), lengths)
     }
 
     /// Returns the same for a range that begins at `first`.
@@ -88,8 +90,10 @@ impl Part {
         chunks: u32,
         place: impl Fn(u32) -> Option<u32>,
         more: Option<&Self>,
+        lengths: &[u32],
     ) -> Self {
-        let of = |postings: &Postings, more| postings.rearranged(first, chunks, &place, more);
+        let of =
+            |postings: &Postings, more| postings.rearranged(first, chunks, &place, more, lengths);
         Self::new(
             of(&self.words, more.map(|more| &more.words)),
             of(&self.headings, more.map(|more| &more.headings)),
@@ -125,13 +129,11 @@ impl Part {
         let Bm25 { stemming, stopwords, .. } = bm25;
         let mut sizes = vec![0_u32; self.chunks() as usize];
         let first = self.first();
-        self.headings.for_each_stem(*stemming, stopwords, |list| {
-            self.headings.read(list, |chunk, _| {
-                // A damaged file's list may name any chunk.
-                if let Some(size) = sizes.get_mut(chunk.wrapping_sub(first) as usize) {
-                    *size += 1;
-                }
-            });
+        self.headings.for_each_stem(*stemming, stopwords, |chunk| {
+            // A damaged file's list may name any chunk.
+            if let Some(size) = sizes.get_mut(chunk.wrapping_sub(first) as usize) {
+                *size += 1;
+            }
         });
         let sizes: Arc<[u32]> = sizes.into();
         self.sizes.update(|known| {
@@ -187,6 +189,17 @@ impl Builder {
                 words.count(term);
             });
         }
+        // Without a keyword in the text those of the title do not count.
+        let mut has_keyword = false;
+        for part in [text, title] {
+            for_each_word(part, part.fold(folded), lowered, |word| {
+                words.mark(word);
+                has_keyword |= is_keyword(word);
+            });
+            if !has_keyword {
+                break;
+            }
+        }
         let heading = heading(text, title);
         fold(heading, folded);
         run.clear();
@@ -201,7 +214,9 @@ impl Builder {
         u32::try_from(length).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn finish(self) -> Part {
-        Part::new(self.words.finish(), self.headings.finish(), self.runs.finish())
+    /// Returns the postings. `lengths` has those of all chunks of the corpus.
+    pub(super) fn finish(self, lengths: &[u32]) -> Part {
+        let Self { words, headings, runs, .. } = self;
+        Part::new(words.finish(lengths), headings.finish(lengths), runs.finish(lengths))
     }
 }

@@ -1,11 +1,18 @@
 //! Postings: for each term the chunks that have it, and how often.
 //!
 //! A list is written as LEB128, in bytes of seven bits. For each chunk it has
-//! the number of chunks that were passed over since the one before, times two,
-//! plus one if the term occurs more than once; then the count less two follows.
+//! the number of chunks that were passed over since the one before, times four,
+//! plus two if the term is a keyword there, plus one if it occurs more than
+//! once; then the count less two follows.
+//!
+//! A list of more than [`BLOCK`] chunks begins with the size of a table. The
+//! table has for each block of as many chunks how many chunks were passed from
+//! the block before to the last of this one, how many bytes the block has, the
+//! largest count in it, and the length of its shortest chunk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::storage::Bytes;
 use crate::fork::Shared;
@@ -16,6 +23,19 @@ use crate::stopwords::Stopwords;
 /// The size of the row of a term: where the term ends and where its list ends,
 /// eight bytes each, and how many chunks have it, four bytes; little-endian.
 pub(super) const ROW: usize = 20;
+
+/// The number of chunks in a block of a list.
+pub(super) const BLOCK: u32 = 128;
+
+/// A chunk that has a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Posting {
+    pub(super) chunk: u32,
+    pub(super) count: u32,
+    /// Whether the term is a keyword of the chunk: a whole word between
+    /// whitespace, punctuation aside.
+    pub(super) is_keyword: bool,
+}
 
 /// The postings of a range of chunks.
 #[derive(Debug)]
@@ -29,20 +49,54 @@ pub(crate) struct Postings {
     pub(super) lists: Bytes,
     /// The rows by stem, once stems were asked for.
     pub(super) stems: Shared<Vec<(Stemming, Arc<[u32]>)>>,
+    /// How many chunks have each stem, as far as that was asked for.
+    pub(super) frequencies: Shared<Vec<(Stemming, Arc<[AtomicU32]>)>>,
 }
 
 /// The chunks that have a term.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct List<'a> {
     pub(super) frequency: u32,
-    entries: Entries<'a>,
+    /// The chunk from which on they are counted.
+    pub(super) first: u32,
+    /// The row of the term.
+    pub(super) row: u32,
+    bytes: &'a [u8],
 }
 
-#[derive(Clone, Debug)]
-enum Entries<'a> {
-    Written(&'a [u8]),
-    /// Each chunk and how often it has the term.
-    Read(Vec<(u32, u32)>),
+impl<'a> List<'a> {
+    /// Returns the table of the blocks, which is empty where there is one only,
+    /// and what is behind it.
+    pub(super) fn parts(&self) -> (&'a [u8], &'a [u8]) {
+        let mut bytes = self.bytes;
+        if self.frequency <= BLOCK {
+            return (&[], bytes);
+        }
+        let size = take(&mut bytes).and_then(|size| usize::try_from(size).ok());
+        size.and_then(|size| bytes.split_at_checked(size)).unwrap_or_default()
+    }
+
+    /// Calls `visit` with each posting.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(Posting)) {
+        let (_, mut bytes) = self.parts();
+        let mut next = self.first;
+        while let Some(posting) = take_posting(&mut bytes, next) {
+            visit(posting);
+            next = posting.chunk.wrapping_add(1);
+        }
+    }
+}
+
+/// Takes a posting off the front of `bytes`; None where there is none. `next` is
+/// the chunk behind that of the one before.
+#[inline]
+pub(super) fn take_posting(bytes: &mut &[u8], next: u32) -> Option<Posting> {
+    let head = take(bytes)?;
+    let count = if head & 1 == 0 { 1 } else { take(bytes)?.saturating_add(2) };
+    #[allow(clippy::cast_possible_truncation)] // a damaged file's may be any
+    let gap = (head >> 2) as u32;
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    Some(Posting { chunk: next.wrapping_add(gap), count, is_keyword: head & 2 != 0 })
 }
 
 impl Postings {
@@ -74,7 +128,8 @@ impl Postings {
         let (term_end, list_end, frequency) = self.row(at);
         let term = self.terms.get(term_start..term_end).unwrap_or_default();
         let bytes = self.lists.get(list_start..list_end).unwrap_or_default();
-        (term, List { frequency, entries: Entries::Written(bytes) })
+        let row = u32::try_from(at).expect("a row for each of fewer terms");
+        (term, List { frequency, first: self.first, row, bytes })
     }
 
     /// Returns whether the rows are sorted and within bounds, and no term is in
@@ -109,15 +164,88 @@ impl Postings {
         (from < self.rows()).then(|| self.entry(from))
     }
 
-    /// Returns the list of the terms with that stem, except stopwords.
+    /// Returns the lists of the terms with that stem, except stopwords.
     pub(crate) fn find_stem(
         &self,
         stem: &[u8],
         stemming: Stemming,
         stopwords: &Stopwords,
-    ) -> Option<List<'_>> {
+    ) -> Vec<List<'_>> {
         let rows = self.by_stem(stemming);
-        self.union(self.with_stem(&rows, stem, stemming), stopwords)
+        self.lists_at(self.with_stem(&rows, stem, stemming).1, stopwords)
+    }
+
+    /// Returns the lists of the terms in these rows, except stopwords.
+    fn lists_at(&self, rows: &[u32], stopwords: &Stopwords) -> Vec<List<'_>> {
+        let terms = rows.iter().map(|&row| self.entry(row as usize));
+        terms.filter(|(term, _)| !stopwords.contains(term)).map(|(_, list)| list).collect()
+    }
+
+    /// Returns how many chunks have a term with that stem, except stopwords.
+    /// That of several terms is found once.
+    pub(super) fn frequency_of_stem(
+        &self,
+        stem: &[u8],
+        stemming: Stemming,
+        stopwords: &Stopwords,
+    ) -> u32 {
+        let all = self.by_stem(stemming);
+        let (first, rows) = self.with_stem(&all, stem, stemming);
+        let lists = self.lists_at(rows, stopwords);
+        if let [] | [_] = lists.as_slice() {
+            return lists.first().map_or(0, |list| list.frequency);
+        }
+        if lists.len() < rows.len() {
+            return self.frequency_of(&lists); // for these stopwords only
+        }
+        let known = self.frequencies(stemming);
+        let known = &known[first];
+        match known.load(Ordering::Relaxed) {
+            0 => {
+                let found = self.frequency_of(&lists);
+                known.store(found, Ordering::Relaxed);
+                found
+            }
+            found => found,
+        }
+    }
+
+    /// Returns how many chunks are in any of these lists.
+    fn frequency_of(&self, lists: &[List<'_>]) -> u32 {
+        let mut have = vec![0_u64; (self.chunks as usize).div_ceil(64)];
+        let mut count = 0;
+        for list in lists {
+            list.for_each(|Posting { chunk, .. }| {
+                let at = chunk.wrapping_sub(self.first) as usize;
+                // A damaged file's list may name any chunk.
+                if let Some(word) = have.get_mut(at / 64) {
+                    let bit = 1 << (at % 64);
+                    count += u32::from(*word & bit == 0);
+                    *word |= bit;
+                }
+            });
+        }
+        count
+    }
+
+    /// Returns the places for the frequencies of stems, each where the rows of a
+    /// stem begin among those by stem; 0 stands for one that is not known.
+    fn frequencies(&self, stemming: Stemming) -> Arc<[AtomicU32]> {
+        let find = |known: &[(Stemming, Arc<[AtomicU32]>)]| {
+            known.iter().find(|(other, _)| *other == stemming).map(|(_, found)| Arc::clone(found))
+        };
+        if let Some(found) = self.frequencies.get().and_then(|known| find(&known)) {
+            return found;
+        }
+        let new: Arc<[AtomicU32]> = (0..self.rows()).map(|_| AtomicU32::new(0)).collect();
+        self.frequencies.update(|known| {
+            let mut known = known.cloned().unwrap_or_default();
+            if find(&known).is_none() {
+                known.push((stemming, Arc::clone(&new)));
+            }
+            known
+        });
+        new
     }
 
     /// Returns how many chunks have that one of these terms which most have.
@@ -128,68 +256,58 @@ impl Postings {
         stopwords: &Stopwords,
     ) -> u32 {
         let rows = self.by_stem(stemming);
-        let terms = self.with_stem(&rows, stem, stemming).iter();
-        let terms = terms.map(|&row| self.entry(row as usize));
-        let lists = terms.filter(|(term, _)| !stopwords.contains(term)).map(|(_, list)| list);
-        lists.map(|list| list.frequency).max().unwrap_or_default()
+        let lists = self.lists_at(self.with_stem(&rows, stem, stemming).1, stopwords);
+        lists.iter().map(|list| list.frequency).max().unwrap_or_default()
     }
 
-    /// Returns those of `rows`, which are by stem, that have this one.
-    fn with_stem<'r>(&self, rows: &'r [u32], stem: &[u8], stemming: Stemming) -> &'r [u32] {
+    /// Returns those of `rows`, which are by stem, that have this one, and where
+    /// they begin.
+    fn with_stem<'r>(
+        &self,
+        rows: &'r [u32],
+        stem: &[u8],
+        stemming: Stemming,
+    ) -> (usize, &'r [u32]) {
         let stem_of = |row: u32| stemming.of_term(self.entry(row as usize).0);
         let start = rows.partition_point(|&row| *stem_of(row) < *stem);
         let length = rows[start..].iter().take_while(|&&row| *stem_of(row) == *stem).count();
-        &rows[start..start + length]
+        (start, &rows[start..start + length])
     }
 
-    /// Calls `visit` with the list of each stem, without stopwords; without
-    /// stemming, of each term.
+    /// Calls `visit` for each stem, without stopwords, with each chunk that has
+    /// it; without stemming, for each term.
     pub(super) fn for_each_stem(
         &self,
         stemming: Option<Stemming>,
         stopwords: &Stopwords,
-        mut visit: impl FnMut(&List<'_>),
+        mut visit: impl FnMut(u32),
     ) {
         let Some(stemming) = stemming else {
             let terms = (0..self.rows()).map(|row| self.entry(row));
             let terms = terms.filter(|(term, _)| !stopwords.contains(term));
-            return terms.for_each(|(_, list)| visit(&list));
+            return terms.for_each(|(_, list)| list.for_each(|found| visit(found.chunk)));
         };
         let rows = self.by_stem(stemming);
         let stems = rows.iter().map(|&row| stemming.of_term(self.entry(row as usize).0));
         let stems: Vec<_> = stems.collect();
         let mut rest = &*rows;
+        let mut several = Vec::new();
         for same in stems.chunk_by(|one, other| one == other) {
             let (here, behind) = rest.split_at(same.len());
             rest = behind;
-            if let Some(list) = self.union(here, stopwords) {
-                visit(&list);
+            match self.lists_at(here, stopwords).as_slice() {
+                [list] => list.for_each(|found| visit(found.chunk)),
+                lists => {
+                    several.clear();
+                    for list in lists {
+                        list.for_each(|found| several.push(found.chunk));
+                    }
+                    several.sort_unstable();
+                    several.dedup();
+                    several.iter().for_each(|&chunk| visit(chunk));
+                }
             }
         }
-    }
-
-    /// Returns the list of the chunks that have one of the terms in these rows,
-    /// stopwords aside; None where there is none.
-    fn union(&self, rows: &[u32], stopwords: &Stopwords) -> Option<List<'_>> {
-        let terms = rows.iter().map(|&row| self.entry(row as usize));
-        let lists = terms.filter(|(term, _)| !stopwords.contains(term)).map(|(_, list)| list);
-        let mut lists: Vec<_> = lists.collect();
-        if lists.len() < 2 {
-            return lists.pop();
-        }
-        let mut counts: Vec<(u32, u32)> = Vec::new();
-        for list in &lists {
-            self.read(list, |chunk, count| counts.push((chunk, count)));
-        }
-        counts.sort_by_key(|(chunk, _)| *chunk); // the lists are sorted, so this sort merges them
-        counts.dedup_by(|(chunk, count), (kept, sum)| {
-            if chunk == kept {
-                *sum = sum.saturating_add(*count);
-            }
-            chunk == kept
-        });
-        let frequency = u32::try_from(counts.len()).expect("no corpus has 2^32 chunks");
-        Some(List { frequency, entries: Entries::Read(counts) })
     }
 
     /// Returns the rows, sorted by the stems of their terms. Those of a
@@ -223,68 +341,47 @@ impl Postings {
         if self.known_by_stem(stemming).is_some() { 0 } else { self.rows() }
     }
 
-    /// Calls `visit` with each chunk of a list and how often it has the term.
-    #[inline]
-    pub(crate) fn read(&self, list: &List<'_>, mut visit: impl FnMut(u32, u32)) {
-        let mut bytes = match &list.entries {
-            Entries::Written(bytes) => *bytes,
-            Entries::Read(counts) => {
-                return counts.iter().for_each(|&(chunk, count)| visit(chunk, count));
-            }
-        };
-        let mut chunk = self.first;
-        while let Some(head) = take(&mut bytes) {
-            let count = if head & 1 == 0 { Some(1) } else { take(&mut bytes) };
-            #[allow(clippy::cast_possible_truncation)] // half of 33 bits
-            let gap = (head >> 1) as u32;
-            chunk = chunk.wrapping_add(gap);
-            let more = if head & 1 == 0 { 0 } else { 2 };
-            let Some(count) = count else { return };
-            visit(chunk, u32::try_from(count + more).unwrap_or(u32::MAX));
-            chunk = chunk.wrapping_add(1);
-        }
-    }
-
     /// Returns the postings of a range from `first` on, with each chunk where
     /// `place` says, which keeps the order, and those of `more` among them. A
-    /// chunk that has no place is left out.
+    /// chunk that has no place is left out. `lengths` has those of all chunks of
+    /// the corpus.
     pub(crate) fn rearranged(
         &self,
         first: u32,
         chunks: u32,
         place: impl Fn(u32) -> Option<u32>,
         more: Option<&Self>,
+        lengths: &[u32],
     ) -> Self {
-        let mut writer = Writer::new(first, chunks);
-        let mut others: Vec<(u32, u32)> = Vec::new();
+        let mut writer = Writer::new(first, chunks, lengths);
+        let mut others: Vec<Posting> = Vec::new();
         let (mut i, mut j) = (0, 0);
         loop {
             let left = (i < self.rows()).then(|| self.entry(i));
-            let right = more.filter(|more| j < more.rows()).map(|more| (more, more.entry(j)));
+            let right = more.filter(|more| j < more.rows()).map(|more| more.entry(j));
             let term = match (&left, &right) {
-                (Some((left, _)), Some((_, (right, _)))) => left.min(right),
-                (Some((term, _)), None) | (None, Some((_, (term, _)))) => term,
+                (Some((left, _)), Some((right, _))) => left.min(right),
+                (Some((term, _)), None) | (None, Some((term, _))) => term,
                 (None, None) => break,
             };
             let mut list = Pending::new(first);
             others.clear();
-            if let Some((more, (_, part))) = right.as_ref().filter(|(_, (right, _))| right == term)
-            {
-                more.read(part, |chunk, count| others.push((chunk, count)));
+            if let Some((_, part)) = right.as_ref().filter(|(right, _)| right == term) {
+                part.for_each(|found| others.push(found));
                 j += 1;
             }
             let mut others = others.iter().copied().peekable();
             if let Some((_, part)) = left.as_ref().filter(|(left, _)| left == term) {
-                self.read(part, |chunk, count| {
-                    let Some(chunk) = place(chunk) else { return };
-                    while let Some((other, count)) = others.next_if(|(other, _)| *other < chunk) {
-                        list.push(other, count);
+                part.for_each(|found| {
+                    let Some(chunk) = place(found.chunk) else { return };
+                    while let Some(other) = others.next_if(|other| other.chunk < chunk) {
+                        list.push(other);
                     }
-                    list.push(chunk, count);
+                    list.push(Posting { chunk, ..found });
                 });
                 i += 1;
             }
-            others.for_each(|(chunk, count)| list.push(chunk, count));
+            others.for_each(|found| list.push(found));
             if list.frequency > 0 {
                 writer.write(term, &list);
             }
@@ -301,13 +398,14 @@ impl Postings {
             terms: self.terms.clone(),
             lists: self.lists.clone(),
             stems: Shared::new(),
+            frequencies: Shared::new(),
         }
     }
 }
 
 /// Takes a number off the front of `bytes`; None where there is none.
 #[inline]
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;
     *bytes = rest;
     if first < 0x80 {
@@ -336,46 +434,78 @@ fn put(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// A list that is being written. The count of its last chunk may still grow.
+/// A list that is being written. The last posting may still change.
 #[derive(Debug)]
 struct Pending {
     bytes: Vec<u8>,
     frequency: u32,
     /// The chunk behind the last one that was written.
     next: u32,
-    chunk: u32,
-    count: u32,
+    last: Posting,
 }
 
 impl Pending {
     fn new(first: u32) -> Self {
-        Self { bytes: Vec::new(), frequency: 0, next: first, chunk: 0, count: 0 }
+        let last = Posting { chunk: 0, count: 0, is_keyword: false };
+        Self { bytes: Vec::new(), frequency: 0, next: first, last }
     }
 
     /// Counts the term in `chunk` once more.
     fn add(&mut self, chunk: u32) {
-        if self.count == 0 || self.chunk != chunk {
+        if self.last.count == 0 || self.last.chunk != chunk {
             self.flush();
-            self.chunk = chunk;
+            self.last.chunk = chunk;
         }
-        self.count = self.count.saturating_add(1);
+        self.last.count = self.last.count.saturating_add(1);
+    }
+
+    /// Notes that the term is a keyword of `chunk`, if it was counted there.
+    fn mark(&mut self, chunk: u32) {
+        if self.last.count > 0 && self.last.chunk == chunk {
+            self.last.is_keyword = true;
+        }
     }
 
     fn flush(&mut self) {
-        let count = std::mem::take(&mut self.count);
-        if count > 0 {
-            self.push(self.chunk, count);
+        if self.last.count > 0 {
+            self.push(self.last);
+            self.last = Posting { chunk: 0, count: 0, is_keyword: false };
         }
     }
 
-    fn push(&mut self, chunk: u32, count: u32) {
+    fn push(&mut self, Posting { chunk, count, is_keyword }: Posting) {
         let gap = u64::from(chunk.wrapping_sub(self.next));
-        put(gap << 1 | u64::from(count > 1), &mut self.bytes);
+        let head = gap << 2 | u64::from(is_keyword) << 1 | u64::from(count > 1);
+        put(head, &mut self.bytes);
         if count > 1 {
             put(u64::from(count - 2), &mut self.bytes);
         }
         self.frequency += 1;
         self.next = chunk.wrapping_add(1);
+    }
+
+    /// Returns the table of the blocks of a list that starts at `first`.
+    fn table(&self, first: u32, lengths: &[u32]) -> Vec<u8> {
+        let mut table = Vec::new();
+        let mut rest = self.bytes.as_slice();
+        let mut next = first;
+        while !rest.is_empty() {
+            let (before, from) = (rest, next);
+            let (mut most, mut least) = (0, u32::MAX);
+            for _ in 0..BLOCK {
+                let Some(found) = take_posting(&mut rest, next) else { break };
+                most = most.max(found.count);
+                least = least.min(lengths.get(found.chunk as usize).copied().unwrap_or_default());
+                next = found.chunk.wrapping_add(1);
+            }
+            let size = before.len() - rest.len();
+            for number in
+                [u64::from(next.wrapping_sub(from)), size as u64, most.into(), least.into()]
+            {
+                put(number, &mut table);
+            }
+        }
+        table
     }
 }
 
@@ -417,13 +547,22 @@ impl Builder {
         }
     }
 
+    /// Notes that a term is a keyword of the next chunk, if it was counted there.
+    #[inline]
+    pub(crate) fn mark(&mut self, term: &[u8]) {
+        if let Some(list) = self.lists.get_mut(term) {
+            list.mark(self.next);
+        }
+    }
+
     /// Passes to the chunk behind the next one.
     pub(crate) fn pass(&mut self) {
         self.next += 1;
     }
 
-    pub(crate) fn finish(self) -> Postings {
-        let mut writer = Writer::new(self.first, self.next - self.first);
+    /// Returns the postings. `lengths` has those of all chunks of the corpus.
+    pub(crate) fn finish(self, lengths: &[u32]) -> Postings {
+        let mut writer = Writer::new(self.first, self.next - self.first, lengths);
         let mut lists: Vec<_> = self.lists.into_iter().collect();
         lists.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (term, mut list) in lists {
@@ -436,21 +575,27 @@ impl Builder {
 
 /// Writes rows, terms and lists, in the order of the terms.
 #[derive(Debug)]
-struct Writer {
+struct Writer<'l> {
     first: u32,
     chunks: u32,
+    lengths: &'l [u32],
     rows: Vec<u8>,
     terms: Vec<u8>,
     lists: Vec<u8>,
 }
 
-impl Writer {
-    fn new(first: u32, chunks: u32) -> Self {
-        Self { first, chunks, rows: Vec::new(), terms: Vec::new(), lists: Vec::new() }
+impl<'l> Writer<'l> {
+    fn new(first: u32, chunks: u32, lengths: &'l [u32]) -> Self {
+        Self { first, chunks, lengths, rows: Vec::new(), terms: Vec::new(), lists: Vec::new() }
     }
 
     fn write(&mut self, term: &[u8], list: &Pending) {
         self.terms.extend_from_slice(term);
+        if list.frequency > BLOCK {
+            let table = list.table(self.first, self.lengths);
+            put(table.len() as u64, &mut self.lists);
+            self.lists.extend(table);
+        }
         self.lists.extend_from_slice(&list.bytes);
         self.rows.extend((self.terms.len() as u64).to_le_bytes());
         self.rows.extend((self.lists.len() as u64).to_le_bytes());
@@ -458,7 +603,7 @@ impl Writer {
     }
 
     fn finish(self) -> Postings {
-        let Self { first, chunks, mut rows, mut terms, mut lists } = self;
+        let Self { first, chunks, mut rows, mut terms, mut lists, .. } = self;
         rows.shrink_to_fit();
         terms.shrink_to_fit();
         lists.shrink_to_fit();
@@ -469,6 +614,7 @@ impl Writer {
             terms: terms.into(),
             lists: lists.into(),
             stems: Shared::new(),
+            frequencies: Shared::new(),
         }
     }
 }

@@ -1,18 +1,20 @@
 //! Scoring a corpus by its postings: the same scores as by reading the texts,
 //! to the bit.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::Index;
+use super::found::Found;
 use super::part::Part;
 use super::postings::{List, Postings};
+use super::sums::{Adder, Norms, Row};
 use crate::chunk::Batch;
 use crate::ranking::{Bm25, Lexical};
 use crate::score::bm25::idf;
 use crate::score::feedback::{EXPANSION, FEEDBACK, Feedback, LEAST_FREQUENCY, candidates};
-use crate::score::lexical::{QueryTerms, Scored, Signal, SignalKind};
-use crate::score::link::{LINK, MAX_RUN, Source, best, is_behind, may_link};
+use crate::score::lexical::{QueryTerms, Signal, SignalKind};
+use crate::score::link::{BEST, LINK, MAX_RUN, Source, is_behind, may_link};
 use crate::terms;
 use crate::text::Text;
 
@@ -30,18 +32,10 @@ const COUNTING: usize = 100;
 /// terms, as long as reading this many; where headings repeat, still longer.
 const FOLLOWING: usize = 300;
 
-/// The lists of a term, each with its postings.
-pub(super) type Lists<'a> = Vec<(&'a Postings, List<'a>)>;
-
-/// Returns how many chunks have the term.
-pub(super) fn frequency(lists: &Lists<'_>) -> u64 {
-    lists.iter().map(|(_, list)| u64::from(list.frequency)).sum()
-}
-
 /// Selects the postings of words or those of headings.
-type Select = fn(&Part) -> &Postings;
+pub(super) type Select = fn(&Part) -> &Postings;
 
-const WORDS: Select = |part| &part.words;
+pub(super) const WORDS: Select = |part| &part.words;
 const HEADINGS: Select = |part| &part.headings;
 
 /// The lists of a query's terms.
@@ -49,9 +43,9 @@ pub(crate) struct Query<'a> {
     index: &'a Index,
     lexical: &'a Lexical,
     wanted: QueryTerms,
-    terms: Vec<Lists<'a>>,
-    /// The lists of the headings with each term.
-    headings: Vec<Lists<'a>>,
+    /// For each term its lists and how many chunks have it.
+    terms: Vec<(Vec<Row>, u64)>,
+    headings: Vec<Vec<Row>>,
 }
 
 impl Index {
@@ -72,24 +66,36 @@ impl Index {
         if has_unlisted(&lexical.bm25, |stem| query.has(stem)) {
             return None;
         }
-        let lists = |select| {
-            let terms = query.wanted.iter();
-            terms.map(|term| self.lists_of(select, term, &lexical.bm25)).collect()
-        };
-        let (terms, headings) =
-            (lists(WORDS), if lexical.headings { lists(HEADINGS) } else { Vec::new() });
+        let terms = query.wanted.iter();
+        let terms = terms.map(|term| {
+            let rows = self.rows_of(WORDS, term, &lexical.bm25);
+            (rows, self.frequency(term, &lexical.bm25))
+        });
+        let terms = terms.collect();
+        let mut headings = Vec::new();
         if lexical.headings {
             self.parts.iter().for_each(|part| drop(part.sizes(&lexical.bm25)));
+            let terms = query.wanted.iter();
+            headings.extend(terms.map(|term| self.rows_of(HEADINGS, term, &lexical.bm25)));
         }
         Some(Query { index: self, lexical, wanted: query, terms, headings })
     }
 
-    /// Returns the lists of a stem or, without stemming, of a term.
-    fn lists_of<'a>(&'a self, select: Select, term: &[u8], bm25: &Bm25) -> Lists<'a> {
-        self.lists(select, |postings| match bm25.stemming {
+    /// Returns the rows of a stem or, without stemming, of a term.
+    fn rows_of(&self, select: Select, term: &[u8], bm25: &Bm25) -> Vec<Row> {
+        self.rows(select, |postings| match bm25.stemming {
             Some(stemming) => postings.find_stem(term, stemming, &bm25.stopwords),
-            None => postings.find(term),
+            None => postings.find(term).into_iter().collect(),
         })
+    }
+
+    /// Returns how many chunks have a stem or, without stemming, a term.
+    fn frequency(&self, term: &[u8], bm25: &Bm25) -> u64 {
+        let of = |part: &Arc<Part>| match bm25.stemming {
+            Some(stemming) => part.words.frequency_of_stem(term, stemming, &bm25.stopwords),
+            None => part.words.find(term).map_or(0, |list| list.frequency),
+        };
+        self.parts.iter().map(|part| u64::from(of(part))).sum()
     }
 
     /// Returns a number that the chunks with a stem are not below.
@@ -102,14 +108,29 @@ impl Index {
         least.map(u64::from).sum()
     }
 
-    /// Returns the lists that `find` finds, each with its postings.
-    pub(super) fn lists<'a>(
+    /// Returns the rows of the lists that `find` finds.
+    pub(super) fn rows<'a>(
         &'a self,
         select: Select,
-        find: impl Fn(&'a Postings) -> Option<List<'a>>,
-    ) -> Lists<'a> {
-        let postings = self.parts.iter().map(|part| select(part));
-        postings.filter_map(|postings| Some((postings, find(postings)?))).collect()
+        find: impl Fn(&'a Postings) -> Vec<List<'a>>,
+    ) -> Vec<Row> {
+        let parts = self.parts.iter().enumerate();
+        let rows = parts.flat_map(|(part, of)| {
+            let lists = find(select(of)).into_iter();
+            lists.map(move |list| Row { part, row: list.row })
+        });
+        rows.collect()
+    }
+
+    /// Returns the list of a word.
+    pub(super) fn list(&self, Row { part, row }: Row) -> List<'_> {
+        self.parts[part].words.entry(row as usize).1
+    }
+
+    #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
+    pub(super) fn norms(&self, k1: f64, b: f64) -> Norms<'_> {
+        let average = self.total_length as f64 / self.len() as f64;
+        Norms::new(&self.columns.lengths, average, k1, b, self.longest)
     }
 }
 
@@ -119,41 +140,50 @@ fn has_unlisted(bm25: &Bm25, has: impl Fn(&[u8]) -> bool) -> bool {
 }
 
 impl Query<'_> {
-    /// Returns how many code points are read in the time that scoring takes.
+    /// Returns how many code points are read in the time that scoring all chunks
+    /// takes.
     pub(crate) fn cost(&self) -> usize {
-        let lists = self.terms.iter().chain(&self.headings).flatten();
-        let found = lists.map(|(_, list)| list.frequency as usize);
-        let scoring = SCORING * found.sum::<usize>() + SCORING / 2 * self.index.len();
+        let of_row = |&Row { part, row }: &Row, select: Select| {
+            select(&self.index.parts[part]).entry(row as usize).1.frequency as usize
+        };
+        let words = self.terms.iter().flat_map(|(rows, _)| rows).map(|row| of_row(row, WORDS));
+        let headings = self.headings.iter().flatten().map(|row| of_row(row, HEADINGS));
+        let found: usize = words.chain(headings).sum();
+        let scoring = SCORING * found + SCORING / 2 * self.index.len();
         let follows = self.lexical.links || self.lexical.feedback;
         scoring + if follows { FOLLOWING * self.index.longest as usize } else { 0 }
     }
 
-    /// Returns the scores of all chunks. Where feedback needs words that have
+    /// Returns what the scores are sums of. Where feedback needs words that have
     /// no list, it remains to be added: then also what reads the texts for it.
     ///
-    /// It works term by term, but for each chunk in the order of
+    /// For each chunk the order is that of
     /// [`LexicalScorer`](crate::score::lexical::LexicalScorer).
-    pub(crate) fn scored(&self, batch: &impl Batch) -> (Scored, Option<Feedback>) {
-        let mut scored = Scored::from(vec![0.0; self.index.len()]);
-        let idf: Vec<f64> = self.terms.iter().map(|lists| self.idf(frequency(lists))).collect();
-        for ((lists, idf), repeated) in self.terms.iter().zip(&idf).zip(&self.wanted.repeated) {
-            self.add(lists, idf * repeated, &mut scored.scores);
+    pub(crate) fn found(&self, batch: &impl Batch) -> (Found, Option<Feedback>) {
+        let Lexical { bm25, links, feedback, .. } = self.lexical;
+        let norms = self.index.norms(bm25.k1, bm25.b);
+        let idf: Vec<f64> = self.terms.iter().map(|(_, frequency)| self.idf(*frequency)).collect();
+        let mut found = Found::new(bm25);
+        for (((rows, _), idf), repeated) in self.terms.iter().zip(&idf).zip(&self.wanted.repeated) {
+            found.adders.push(Adder::Term { weight: idf * repeated, rows: rows.clone() });
         }
-        self.add_headings(&idf, &mut scored);
-        let Lexical { links, feedback, .. } = *self.lexical;
-        let mut best = if links || feedback { best(&scored.scores) } else { Vec::new() };
-        if links {
-            best.extend(self.link(batch, &best, &mut scored));
+        self.add_headings(&idf, &mut found);
+        if !(*links || *feedback) {
+            return (found, None);
+        }
+        let (best, _) = found.sums(self.index, &norms).best(BEST, |_, _| true);
+        let mut best: Vec<(f64, u32)> =
+            best.into_iter().map(|((_, chunk), score)| (score, chunk)).collect();
+        if *links {
+            self.link(batch, &mut best, &mut found, &norms);
         }
         // Links raise some scores, and the first of equal ones is the best.
-        let key = |place: usize| (scored.scores[place], Reverse(place));
-        let best = best.into_iter().max_by(|&one, &other| {
-            let ((one, place), (other, at)) = (key(one), key(other));
-            one.total_cmp(&other).then(place.cmp(&at))
-        });
-        let best = best.filter(|_| feedback);
-        let feedback = best.and_then(|best| self.feed_back(batch, best, &mut scored));
-        (scored, feedback)
+        let best = best
+            .into_iter()
+            .max_by(|(one, place), (other, at)| one.total_cmp(other).then(at.cmp(place)));
+        let best = best.filter(|_| *feedback);
+        let rest = best.and_then(|(_, best)| self.feed_back(batch, best, &mut found, &norms));
+        (found, rest)
     }
 
     #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 chunks
@@ -161,82 +191,79 @@ impl Query<'_> {
         idf(self.index.len() as f64, frequency as f64)
     }
 
-    /// Adds the scores for a term of that weight.
-    fn add(&self, lists: &Lists<'_>, weight: f64, scores: &mut [f64]) {
-        let (norms, more) = (self.norms(), self.lexical.bm25.k1 + 1.0);
-        for (postings, list) in lists {
-            postings.read(list, |chunk, count| {
-                // A damaged file's list may name any chunk.
-                if let Some(score) = scores.get_mut(chunk as usize) {
-                    let count = f64::from(count);
-                    *score += weight * ((count * more) / (count + norms.of(chunk)));
-                }
-            });
-        }
-    }
-
-    #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
-    fn norms(&self) -> Norms<'_> {
-        let Index { columns, total_length, .. } = self.index;
-        let Bm25 { k1, b, .. } = self.lexical.bm25;
-        let average = *total_length as f64 / self.index.len() as f64;
-        Norms { lengths: &columns.lengths, average, k1, b, rest: 1.0 - b }
-    }
-
-    fn add_headings(&self, idf: &[f64], Scored { scores, signals }: &mut Scored) {
-        let mut found: Vec<(u32, u32)> = Vec::new();
-        for (term, lists) in (0..).zip(&self.headings) {
-            for (postings, list) in lists {
-                postings.read(list, |chunk, _| found.push((chunk, term)));
+    fn add_headings(&self, idf: &[f64], found: &mut Found) {
+        let mut all: Vec<(u32, u32)> = Vec::new();
+        for (term, rows) in (0..).zip(&self.headings) {
+            for row in rows {
+                let list = self.index.parts[row.part].headings.entry(row.row as usize).1;
+                list.for_each(|posting| all.push((posting.chunk, term)));
             }
         }
-        found.sort_unstable();
-        let mut found = found.chunk_by(|(one, _), (other, _)| one == other).peekable();
+        all.sort_unstable();
+        all.dedup(); // forms of one stem
+        let mut numbers = Vec::new();
+        let mut all = all.chunk_by(|(one, _), (other, _)| one == other).peekable();
         for part in &self.index.parts {
-            if found.peek().is_none() {
+            if all.peek().is_none() {
                 break;
             }
-            let (sizes, first) = (part.sizes(&self.lexical.bm25), part.range().start);
-            while let Some(terms) = found.next_if(|terms| (terms[0].0 as usize) < part.range().end)
-            {
+            let (sizes, range) = (part.sizes(&self.lexical.bm25), part.range());
+            while let Some(terms) = all.next_if(|terms| (terms[0].0 as usize) < range.end) {
                 let chunk = terms[0].0;
-                let size = (chunk as usize).checked_sub(first).and_then(|at| sizes.get(at));
-                let (Some(&size), Some(score)) = (size, scores.get_mut(chunk as usize)) else {
-                    continue; // as above
+                let size = (chunk as usize).checked_sub(range.start).and_then(|at| sizes.get(at));
+                let Some(&size) = size else {
+                    continue; // a damaged file's list may name any chunk
                 };
                 let sum = terms.iter().fold(0.0, |sum, &(_, term)| sum + idf[term as usize]);
                 let count = u32::try_from(terms.len()).expect("a query's terms were numbered");
                 let added = sum * (f64::from(count) / f64::from(size));
-                *score += added;
                 let kind = SignalKind::Heading { is_whole: count == size };
-                signals.push(Signal { chunk, kind, added });
+                numbers.push((chunk, added));
+                found.signals.push(Signal { chunk, kind, added });
             }
         }
+        found.adders.push(Adder::Numbers(numbers));
     }
 
-    /// Lets `sources` raise the chunks whose headings they name, and returns
-    /// these.
-    fn link(&self, batch: &impl Batch, sources: &[usize], scored: &mut Scored) -> Vec<usize> {
-        let before: Vec<f64> = sources.iter().map(|&source| scored.scores[source]).collect();
-        let mut linked: HashMap<u32, Signal> = HashMap::new();
-        for (&place, &score) in sources.iter().zip(&before) {
-            let source = Source::new(batch, place);
-            self.for_each_named(&source, |chunk| {
-                let Some(&own) = scored.scores.get(chunk as usize) else { return };
-                if is_behind((own, chunk as usize), (score, place)) {
-                    let kind = SignalKind::Link(super::capped(place));
-                    linked.entry(chunk).or_insert(Signal { chunk, kind, added: LINK * score });
-                }
-            });
+    /// Lets the best chunks, with their scores, raise those whose headings they
+    /// name, and adds these.
+    fn link(
+        &self,
+        batch: &impl Batch,
+        best: &mut Vec<(f64, u32)>,
+        found: &mut Found,
+        norms: &Norms<'_>,
+    ) {
+        let mut named: Vec<(u32, usize)> = Vec::new();
+        for (nth, &(_, place)) in best.iter().enumerate() {
+            let source = Source::new(batch, place as usize);
+            self.for_each_named(&source, |chunk| named.push((chunk, nth)));
         }
-        let mut linked: Vec<Signal> = linked.into_values().collect();
-        linked.sort_unstable_by_key(|signal| signal.chunk);
-        for signal in &linked {
-            scored.scores[signal.chunk as usize] += signal.added;
+        named.sort_unstable();
+        named.dedup();
+        let mut chunks: Vec<u32> = named.iter().map(|(chunk, _)| *chunk).collect();
+        chunks.dedup();
+        chunks.retain(|&chunk| (chunk as usize) < self.index.len());
+        let own = found.sums(self.index, norms).of(&chunks);
+        let mut linked: Vec<Signal> = Vec::new();
+        let mut scores = chunks.iter().zip(own).peekable();
+        for (chunk, nth) in named {
+            while scores.next_if(|(other, _)| **other < chunk).is_some() {}
+            let Some(&(&of, own)) = scores.peek() else { break };
+            let (score, source) = best[nth];
+            let is_first = linked.last().is_none_or(|last| last.chunk != chunk);
+            let is_behind = is_behind((own, chunk as usize), (score, source as usize));
+            if of == chunk && is_first && is_behind {
+                let kind = SignalKind::Link(source);
+                linked.push(Signal { chunk, kind, added: LINK * score });
+            }
         }
-        let places = linked.iter().map(|signal| signal.chunk as usize).collect();
-        scored.signals.extend(linked);
-        places
+        let numbers = linked.iter().map(|signal| (signal.chunk, signal.added)).collect();
+        found.adders.push(Adder::Numbers(numbers));
+        let chunks: Vec<u32> = linked.iter().map(|signal| signal.chunk).collect();
+        let raised = found.sums(self.index, norms).of(&chunks);
+        best.extend(raised.into_iter().zip(chunks));
+        found.signals.extend(linked);
     }
 
     /// Calls `visit` with each chunk that may be linked and whose heading stands
@@ -268,26 +295,31 @@ impl Query<'_> {
                 let Some((heading, list)) = next_run(part, &run) else { break };
                 let is_named = heading == run && run != source.heading;
                 if is_named && may_link(&run, &self.wanted, &self.lexical.bm25) {
-                    part.runs.read(&list, |chunk, _| visit(chunk));
+                    list.for_each(|posting| visit(posting.chunk));
                 }
             }
         }
     }
 
-    /// Adds what the strongest words of the best chunk score.
-    fn feed_back(&self, batch: &impl Batch, best: usize, scored: &mut Scored) -> Option<Feedback> {
+    /// Adds the strongest words of the best chunk.
+    fn feed_back(
+        &self,
+        batch: &impl Batch,
+        best: u32,
+        found: &mut Found,
+        norms: &Norms<'_>,
+    ) -> Option<Feedback> {
         let Self { index, lexical: Lexical { bm25, .. }, .. } = self;
-        let words = candidates(batch, best, &self.wanted, bm25);
+        let words = candidates(batch, best as usize, &self.wanted, bm25);
         if has_unlisted(bm25, |stem| words.contains_key(stem)) {
-            return Some(Feedback::new(best, words, bm25));
+            return Some(Feedback::new(best as usize, words, bm25));
         }
-        let chunk = super::capped(best);
-        let norm = self.norms().of(chunk);
+        let norm = norms.of(best)?;
         let strength = |count: u32, idf: f64| {
             let count = f64::from(count);
             idf * ((count * (bm25.k1 + 1.0)) / (count + norm))
         };
-        // Finding all chunks with a common word takes time, so first comes what
+        // Counting the chunks with a common word takes time, so first comes what
         // may be strongest.
         let bounds = words.iter().map(|(word, &count)| {
             let least = index.least_frequency(word, bm25).max(LEAST_FREQUENCY);
@@ -300,35 +332,21 @@ impl Query<'_> {
             if strong.get(EXPANSION - 1).is_some_and(|last| last.strength > bound) {
                 break;
             }
-            let lists = index.lists_of(WORDS, word, bm25);
-            let frequency = frequency(&lists);
+            let frequency = index.frequency(word, bm25);
             if frequency >= LEAST_FREQUENCY {
                 let idf = self.idf(frequency);
-                let found = Strong { strength: strength(count, idf), word, idf, lists };
+                let found = Strong { strength: strength(count, idf), word, idf };
                 let at = strong.partition_point(|other| other.is_before(&found));
                 strong.insert(at, found);
                 strong.truncate(EXPANSION);
             }
         }
         let largest = strong.first()?.strength;
-        let mut fed = Vec::new();
-        for (postings, list) in strong.iter().flat_map(|strong| &strong.lists) {
-            postings.read(list, |chunk, _| fed.push(chunk));
+        found.fed = Some((best, found.adders.len()));
+        for Strong { strength, word, idf } in strong {
+            let weight = (FEEDBACK * (strength / largest)) * idf;
+            found.adders.push(Adder::Term { weight, rows: index.rows_of(WORDS, word, bm25) });
         }
-        fed.sort_unstable();
-        fed.dedup();
-        let kind = SignalKind::Feedback(chunk);
-        let before = fed.into_iter().filter_map(|chunk| {
-            Some(Signal { chunk, kind, added: *scored.scores.get(chunk as usize)? })
-        });
-        let mut fed: Vec<Signal> = before.collect();
-        for Strong { strength, idf, lists, .. } in &strong {
-            self.add(lists, (FEEDBACK * (strength / largest)) * idf, &mut scored.scores);
-        }
-        for signal in &mut fed {
-            signal.added = scored.scores[signal.chunk as usize] - signal.added;
-        }
-        scored.signals.extend(fed);
         None
     }
 }
@@ -345,29 +363,11 @@ struct Strong<'a> {
     strength: f64,
     word: &'a [u8],
     idf: f64,
-    lists: Lists<'a>,
 }
 
 impl Strong<'_> {
     fn is_before(&self, other: &Self) -> bool {
         other.strength.total_cmp(&self.strength).then(self.word.cmp(other.word)).is_lt()
-    }
-}
-
-/// The norms of the lengths of chunks.
-struct Norms<'a> {
-    lengths: &'a [u32],
-    average: f64,
-    k1: f64,
-    b: f64,
-    rest: f64,
-}
-
-impl Norms<'_> {
-    #[inline]
-    fn of(&self, chunk: u32) -> f64 {
-        let length = f64::from(self.lengths[chunk as usize]);
-        self.k1 * (self.rest + self.b * (length / self.average))
     }
 }
 

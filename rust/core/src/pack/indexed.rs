@@ -13,10 +13,12 @@ use super::Packer;
 use super::meter::Meter;
 use crate::chunk::Batch;
 use crate::corpus::bounds::Bounds;
+use crate::corpus::found::Later;
+use crate::corpus::sums::Rank;
 use crate::count::{Estimate, Exact, Factor};
 use crate::outcome::{Dropped, DroppedColumns, Reason};
 use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
-use crate::rank::{sort_descending, sortable};
+use crate::rank::{sort_descending, sortable, unsortable};
 use crate::reading::Measures;
 use crate::scope::Scope;
 
@@ -24,56 +26,165 @@ use crate::scope::Scope;
 /// as large.
 const FIRST: usize = 128;
 
+/// The least number of chunks in it, where few may be kept.
+const LEAST: usize = 16;
+
 /// How many chunks are counted before the host may stop the work.
 const COUNTED: usize = 1 << 12;
 
 /// Counting a code point takes as long as reading this many.
 const COUNTING: usize = 8;
 
-/// A place in the order of ranks: the lower comes first.
-type Rank = (u64, u32);
+/// The chunks that are worth a look are listed if they are at most one in so
+/// many.
+const LISTED: usize = 64;
 
 /// The ranking of the chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranks<'a> {
     pub(crate) count: u32,
-    pub(crate) scores: &'a [f64],
-    /// The keys by which chunks are ranked, descending; None for the input
-    /// order.
-    pub(crate) keys: Option<&'a [f64]>,
+    pub(crate) order: Order<'a>,
     pub(crate) scope: &'a Scope,
 }
 
-impl Ranks<'_> {
-    fn rank(&self, index: u32) -> Rank {
-        (self.keys.map_or(0, |keys| !sortable(keys[index as usize])), index)
-    }
+/// By what chunks are ranked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order<'a> {
+    /// By these keys, descending, or by their places, with their scores, if the
+    /// scope asks for these.
+    Keys(Option<&'a [f64]>, &'a [f64]),
+    /// By the scores that are added up where they are asked for.
+    Scores(&'a Later),
+}
 
-    fn is_in_scope(&self, index: u32) -> bool {
-        self.scope.is_all() || self.scope.has(index, self.scores[index as usize])
-    }
-
+impl<'a> Ranks<'a> {
     /// Returns the best candidates behind `after`, best first and at most
     /// `most`, and whether there are no others.
-    fn next(&self, after: Option<Rank>, most: usize, filter: &Filter<'_>) -> (Vec<u32>, bool) {
-        let mut found: Vec<Rank> = Vec::new();
-        // Indices ascend: a chunk with the key of the last of the best is
-        // behind it.
-        let mut limit = None;
-        filter.for_each(self.count, |index| {
-            let rank = self.rank(index);
-            if limit.is_some_and(|limit| rank.0 >= limit)
-                || after.is_some_and(|after| rank <= after)
-                || !self.is_in_scope(index)
-            {
-                return;
+    fn next(&self, after: Option<Rank>, most: usize, filter: &Filter<'_>) -> (Vec<Rank>, bool) {
+        let is_behind = |rank: Rank| after.is_none_or(|after| rank > after);
+        let mut best = Best { most, found: Vec::new(), limit: None };
+        match self.order {
+            Order::Keys(keys, scores) => {
+                filter.for_each(self.count, |index| {
+                    let rank = (keys.map_or(0, |keys| !sortable(keys[index as usize])), index);
+                    let score = || scores[index as usize];
+                    if is_behind(rank) && (self.scope.is_all() || self.scope.has(index, score())) {
+                        best.push(rank);
+                    }
+                    true
+                });
             }
-            found.push(rank);
-            if found.len() == most.saturating_mul(2) {
-                limit = Some(found.select_nth_unstable(most - 1).1.0);
-                found.truncate(most);
+            Order::Scores(later) => {
+                let rank_of = |index: u32, score: f64| {
+                    let rank = (!sortable(score), index);
+                    (is_behind(rank) && self.scope.has(index, score)).then_some(rank)
+                };
+                if let Some(scores) = later.known() {
+                    best.offer_all(filter, self.count, scores, rank_of);
+                } else if let Some(few) = later.few() {
+                    let candidates = few.iter().filter(|(index, _)| filter.is_candidate(*index));
+                    candidates.for_each(|&(index, score)| best.offer(rank_of(index, score)));
+                    if self.scope.is_without_zeros() {
+                        return best.finish();
+                    }
+                    if best.found.len() >= most {
+                        return (best.finish().0, false);
+                    }
+                    // Those that score 0 follow in their order.
+                    let mut few = few.iter().peekable();
+                    filter.for_each(self.count, |index| {
+                        while few.next_if(|(other, _)| *other < index).is_some() {}
+                        if few.peek().is_none_or(|(other, _)| *other != index) {
+                            best.offer(rank_of(index, 0.0));
+                        }
+                        best.limit.is_none()
+                    });
+                } else if let Some(listed) = after.and_then(|_| filter.listed(self.count)) {
+                    let scores = later.of(&listed);
+                    for (index, score) in listed.into_iter().zip(scores) {
+                        best.offer(rank_of(index, score));
+                    }
+                } else {
+                    if after.is_none() {
+                        let (found, is_all) = later.best(most, |rank, score| {
+                            self.scope.has(rank.1, score) && filter.is_candidate(rank.1)
+                        });
+                        if !is_all || found.len() == most || self.scope.is_without_zeros() {
+                            let is_all = is_all && self.scope.is_without_zeros();
+                            return (found.into_iter().map(|(rank, _)| rank).collect(), is_all);
+                        }
+                    }
+                    let scores = later.all(); // many are asked for, or chunks that score 0
+                    best.offer_all(filter, self.count, scores, rank_of);
+                }
             }
+        }
+        best.finish()
+    }
+
+    /// Returns the scores and keys of all chunks.
+    fn all(&self) -> (Option<&'a [f64]>, &'a [f64]) {
+        match self.order {
+            Order::Keys(keys, scores) => (keys, scores),
+            Order::Scores(later) => (Some(later.all()), later.all()),
+        }
+    }
+}
+
+/// The best candidates so far.
+struct Best {
+    most: usize,
+    found: Vec<Rank>,
+    /// What comes from here on is not among them. Indices ascend: a chunk with
+    /// the key of the last of the best is behind it.
+    limit: Option<u64>,
+}
+
+impl Best {
+    /// Offers the candidates of the first `count` chunks with the ranks that
+    /// `rank_of` returns.
+    fn offer_all(
+        &mut self,
+        filter: &Filter<'_>,
+        count: u32,
+        scores: &[f64],
+        rank_of: impl Fn(u32, f64) -> Option<Rank>,
+    ) {
+        // Most are not good enough, which a comparison tells.
+        let mut least = f64::NEG_INFINITY;
+        filter.for_each(count, |index| {
+            let score = scores[index as usize];
+            if score > least {
+                self.offer(rank_of(index, score));
+                if self.found.len() == self.most {
+                    least = self.limit.map_or(least, |limit| unsortable(!limit));
+                }
+            }
+            true
         });
+    }
+
+    #[inline]
+    fn offer(&mut self, rank: Option<Rank>) {
+        if let Some(rank) = rank {
+            self.push(rank);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, rank: Rank) {
+        if self.limit.is_some_and(|limit| rank.0 >= limit) {
+            return;
+        }
+        self.found.push(rank);
+        if self.found.len() == self.most.saturating_mul(2) {
+            self.limit = Some(self.found.select_nth_unstable(self.most - 1).1.0);
+            self.found.truncate(self.most);
+        }
+    }
+
+    fn finish(self) -> (Vec<Rank>, bool) {
+        let Self { most, mut found, limit } = self;
         let mut is_all = limit.is_none();
         if found.len() > most {
             found.select_nth_unstable(most - 1);
@@ -81,7 +192,7 @@ impl Ranks<'_> {
             is_all = false;
         }
         found.sort_unstable();
-        (found.into_iter().map(|(_, index)| index).collect(), is_all)
+        (found, is_all)
     }
 }
 
@@ -171,14 +282,16 @@ impl Trail {
         let mut all = DroppedColumns::default();
         all.reserve(ranks.count as usize);
         let mut order = Vec::with_capacity(ranks.count as usize);
+        let is_all = ranks.scope.is_all();
+        let (keys, scores) = ranks.all();
         for index in 0..ranks.count {
-            if ranks.is_in_scope(index) {
+            if is_all || ranks.scope.has(index, scores[index as usize]) {
                 order.push(index);
             } else {
                 all.push(Dropped { index, reason: Reason::OutOfScope, needed: 0, available: 0 });
             }
         }
-        if let Some(keys) = ranks.keys {
+        if let Some(keys) = keys {
             sort_descending(&mut order, keys);
         }
         let mut events = self.events.iter().peekable();
@@ -225,11 +338,29 @@ impl Filter<'_> {
         repeats || measures.get(index).is_none_or(|measure| Self::is_small(measure, *limit))
     }
 
-    /// Calls `visit` with each candidate of the first `count` chunks.
+    /// Returns the candidates of the first `count` chunks; None where they are
+    /// not few.
+    fn listed(&self, count: u32) -> Option<Vec<u32>> {
+        let Self::Worthy { .. } = self else { return None };
+        let most = count as usize / LISTED;
+        let (mut listed, mut too_many) = (Vec::new(), false);
+        self.for_each(count, |index| {
+            too_many = listed.len() == most;
+            if !too_many {
+                listed.push(index);
+            }
+            !too_many
+        });
+        (!too_many).then_some(listed)
+    }
+
+    /// Calls `visit` with each candidate of the first `count` chunks until it
+    /// returns false.
     #[inline]
-    fn for_each(&self, count: u32, visit: impl FnMut(u32)) {
+    fn for_each(&self, count: u32, visit: impl FnMut(u32) -> bool) {
         let Self::Worthy { measures, limit, prints, kept } = self else {
-            return (0..count).for_each(visit);
+            (0..count).all(visit);
+            return;
         };
         let count = count as usize;
         match measures {
@@ -245,7 +376,8 @@ impl Filter<'_> {
 }
 
 /// Calls `visit` with the place of each measure that is small or whose
-/// fingerprint was kept. These are few, so the processor foresees the branch.
+/// fingerprint was kept, until it returns false. These are few, so the processor
+/// foresees the branch.
 #[inline(always)]
 #[allow(clippy::inline_always)] // a few instructions, for each of a million chunks
 fn scan(
@@ -253,19 +385,19 @@ fn scan(
     limit: u32,
     prints: &[u32],
     kept: &Prints,
-    mut visit: impl FnMut(u32),
+    mut visit: impl FnMut(u32) -> bool,
 ) {
     let measures = (0..).zip(measures);
     if prints.is_empty() {
         for (index, measure) in measures {
-            if Filter::is_small(measure, limit) {
-                visit(index);
+            if Filter::is_small(measure, limit) && !visit(index) {
+                return;
             }
         }
     } else {
         for ((index, measure), &print) in measures.zip(prints) {
-            if Filter::is_small(measure, limit) | kept.may_have(print) {
-                visit(index);
+            if (Filter::is_small(measure, limit) | kept.may_have(print)) && !visit(index) {
+                return;
             }
         }
     }
@@ -298,37 +430,39 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         ranks: &Ranks<'_>,
     ) -> Result<(), H::Error> {
         self.trail = Some(Trail { first: self.unseen(meter), events: Vec::new(), ranked: 0 });
-        let mut most = FIRST;
+        let capped = self.plan.max_chunks.and_then(|cap| usize::try_from(cap).ok());
+        let mut most = FIRST.min(capped.map_or(FIRST, |cap| cap.saturating_mul(2).max(LEAST)));
         let mut after = None;
         loop {
             let filter = self.filter(meter);
             let (mut batch, is_all) =
                 self.host.work(ranks.count as usize * 4, |_| ranks.next(after, most, &filter))?;
-            let last = batch.last().map(|&index| ranks.rank(index));
+            let last = batch.last().copied();
             let mut ceiling = u64::MAX;
             if let Filter::Worthy { measures, .. } = &filter
                 && let Counting::Exact(exact, _) = &self.plan.counting
             {
                 ceiling = meter.available(self);
                 if let Measures::Bounds(bounds) = *measures {
-                    let unknown = unknown(bounds, &batch, ceiling);
+                    let unknown = unknown(bounds, batch.iter().map(|(_, index)| *index), ceiling);
                     let chunks = self.batch;
                     let chars = |&index: &u32| chunks.text(index as usize).chars();
                     let chars: usize = unknown.iter().map(chars).sum();
                     self.host.work(chars.saturating_mul(COUNTING), |stop| {
                         count_once(exact, bounds, chunks, &unknown, stop);
                     })?;
-                    batch.retain(|&index| filter.is_candidate(index));
+                    batch.retain(|&(_, index)| filter.is_candidate(index));
                 }
             }
+            let places: Vec<u32> = batch.iter().map(|(_, index)| *index).collect();
             let through = if let Some(available) = self.stopped {
-                self.drop_unmeasured(&batch, available);
+                self.drop_unmeasured(&places, available);
                 batch.len()
             } else {
-                self.admit(meter, &batch, ceiling)?
+                self.admit(meter, &places, ceiling)?
             };
             if through < batch.len() {
-                after = batch[..through].last().map(|&index| ranks.rank(index)).or(after);
+                after = batch[..through].last().copied().or(after);
             } else if is_all {
                 break;
             } else {
@@ -395,10 +529,10 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
 }
 
 /// Returns the chunks of `batch` that may fit and were never counted.
-fn unknown(bounds: &Bounds, batch: &[u32], available: u64) -> Vec<u32> {
+fn unknown(bounds: &Bounds, batch: impl Iterator<Item = u32>, available: u64) -> Vec<u32> {
     let is_unknown =
         |index: usize| !bounds.is_exact(index) && u64::from(bounds.get(index)) <= available;
-    batch.iter().copied().filter(|&index| is_unknown(index as usize)).collect()
+    batch.filter(|&index| is_unknown(index as usize)).collect()
 }
 
 /// Counts chunks. All later queries know these counts.

@@ -57,7 +57,7 @@ impl Packing {
     /// Returns a sentence on what a score has besides that of the query's words
     /// in the text; empty where it has nothing else.
     fn why_scored(&self, index: usize) -> String {
-        let parts = self.signals.iter().filter(|signal| signal.chunk as usize == index);
+        let parts = self.dropped.signals().iter().filter(|signal| signal.chunk as usize == index);
         let parts = parts.map(|&Signal { kind, added, .. }| match kind {
             SignalKind::Heading { .. } => format!("{added:.2} for its heading"),
             SignalKind::Link(source) => {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use crate::chunk::Batch;
 use crate::corpus::Index;
+use crate::corpus::found::Found;
+use crate::corpus::overlap::Overlap;
 use crate::plan::{Call, Counting, Dedupe, Host};
 use crate::ranking::Words;
 use crate::reading::{Measures, Reading};
@@ -182,18 +184,23 @@ pub(super) fn feed_back<B: Batch, H: Host>(
 }
 
 /// Returns the share of the query's keywords that each chunk of a corpus
-/// contains. Only chunks that may contain one are read.
+/// contains. Texts are read only for keywords that are no terms.
+#[allow(clippy::cast_precision_loss)] // no query has 2^53 keywords
 pub(super) fn overlaps<B: Batch, H: Host>(
     query: Text<'_>,
     batch: &B,
     index: &Index,
     host: &mut H,
-) -> Result<Vec<f64>, H::Error> {
-    let (overlap, mut scratch) = (KeywordScorer::new(query), Scratch::default());
+) -> Result<Found, H::Error> {
+    let Overlap { mut found, rest, chunks } = index.overlap(query);
+    if rest.is_empty() {
+        return Ok(found);
+    }
     let count = u32::try_from(batch.len()).expect("no corpus has 2^32 chunks");
-    let candidates = index.candidates(query).unwrap_or_else(|| (0..count).collect());
-    let mut scores = vec![0.0; batch.len()];
-    let mut rest = candidates.as_slice();
+    let chunks = chunks.unwrap_or_else(|| (0..count).collect());
+    let (scorer, mut scratch) = (KeywordScorer::of_keywords(rest), Scratch::default());
+    let mut numbers = Vec::new();
+    let mut rest = chunks.as_slice();
     while !rest.is_empty() {
         let mut chars = 0;
         let last = rest.iter().position(|&chunk| {
@@ -202,18 +209,22 @@ pub(super) fn overlaps<B: Batch, H: Host>(
         });
         let (slice, behind) = rest.split_at(last.map_or(rest.len(), |last| last + 1));
         rest = behind;
-        let (scores, overlap, scratch) = (&mut scores, &overlap, &mut scratch);
+        let (numbers, scorer, scratch) = (&mut numbers, &scorer, &mut scratch);
         host.work(chars, move |_| {
             for (nth, &chunk) in slice.iter().enumerate() {
                 if let Some(&next) = slice.get(nth + PREFETCH) {
                     batch.prefetch(next as usize);
                 }
-                let chunk = chunk as usize;
-                scores[chunk] = overlap.score(batch.text(chunk), batch.title(chunk), scratch);
+                let place = chunk as usize;
+                let matched = scorer.matched(batch.text(place), batch.title(place), scratch);
+                if matched > 0 {
+                    numbers.push((chunk, matched as f64));
+                }
             }
         })?;
     }
-    Ok(scores)
+    found.add_numbers(numbers);
+    Ok(found)
 }
 
 /// Lets `scorer` read all texts of `batch`, which have `total` code points, and

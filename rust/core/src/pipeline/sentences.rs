@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::extract::{Answers, AskedOnce, Extract, Extracts};
 use super::split::Split;
-use super::{Extracted, Outcome, scaled, sort_keys};
+use super::{Extracted, Outcome, Scores, scaled, sort_keys};
 use crate::assemble;
 use crate::chunk::Batch;
 use crate::count::exact::GO_ON;
@@ -85,8 +85,8 @@ pub(super) fn pack<B: Batch, H: Host>(
     let extracts = sentences.extracts(&admitted);
     let places = assemble::arrange(&admitted, call, &sentences.texts);
     let (admitted, total_tokens) = scaled(call.plan, admitted, total);
-    let Scored { scores, signals } = scored;
-    Ok(Outcome { total_tokens, scores, signals, admitted, places, scope, unseen: None, extracts })
+    let scores = Scores::Known(scored);
+    Ok(Outcome { total_tokens, scores, admitted, places, scope, unseen: None, extracts })
 }
 
 /// One call that packs sentences.

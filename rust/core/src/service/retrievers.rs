@@ -1,12 +1,11 @@
 //! Retrievers and rerankers: the traits, and a retriever over chunks in memory.
 
-use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::Corpus;
 use crate::chunk::{Chunk, DEFAULT_KIND, Document};
-use crate::rank::{sort_descending, sortable};
+use crate::rank::sort_descending;
 use crate::score::keyword_scores;
 
 /// Any error of a retriever or a reranker. `?` turns every error into one.
@@ -274,16 +273,8 @@ impl fmt::Debug for ChunkRetriever {
 /// ```
 impl<D: Document + Send + Sync> Retriever for Corpus<D> {
     fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
-        let scores = self.found(query);
-        let ranks = scores.iter().zip(0_usize..).map(|(&score, at)| (Reverse(sortable(score)), at));
-        let mut order: Vec<_> = ranks.collect();
-        if limit < order.len() {
-            order.select_nth_unstable(limit);
-            order.truncate(limit);
-        }
-        order.sort_unstable();
-        let chunk = |(_, at): (_, usize)| chunk_of(&self.chunks()[at]).score(scores[at]);
-        Ok(order.into_iter().map(chunk).collect())
+        let best = self.best(query, limit).into_iter();
+        Ok(best.map(|(at, score)| chunk_of(&self.chunks()[at]).score(score)).collect())
     }
 
     fn name(&self) -> &'static str {

@@ -1,0 +1,75 @@
+//! Which keywords of a query the chunks of a corpus have.
+
+use super::Index;
+use super::found::Found;
+use super::query::WORDS;
+use super::sums::{Adder, Row};
+use crate::keywords::keywords;
+use crate::ranking::Bm25;
+use crate::stopwords::Stopwords;
+use crate::text::Text;
+
+/// What the lists say of a query's keywords.
+#[derive(Debug)]
+pub(crate) struct Overlap {
+    /// The shares of the keywords that are terms.
+    pub(crate) found: Found,
+    /// The other keywords, which are looked for in texts.
+    pub(crate) rest: Vec<Vec<u8>>,
+    /// The chunks that may have any of these, ascending; None if any chunk may.
+    pub(crate) chunks: Option<Vec<u32>>,
+}
+
+impl Index {
+    /// Returns what the lists say of the keywords of `query`.
+    #[allow(clippy::cast_precision_loss)] // no query has 2^53 keywords
+    pub(crate) fn overlap(&self, query: Text<'_>) -> Overlap {
+        let (mut found, mut rest) = (Found::new(&Bm25::default()), Vec::new());
+        let wanted = keywords(query);
+        found.divisor = wanted.len().max(1) as f64;
+        for keyword in wanted {
+            let bm25 = Bm25 { stopwords: Stopwords::none(), ..Bm25::default() };
+            let terms = bm25.terms_of(Text::from_utf8(&keyword));
+            if terms.as_slice() == std::slice::from_ref(&keyword)
+                && !crate::stopwords::is_english(&keyword)
+            {
+                let find = |keyword: &[u8]| {
+                    self.rows(WORDS, |words| words.find(keyword).into_iter().collect())
+                };
+                found.adders.push(Adder::Keyword(find(&keyword)));
+            } else {
+                rest.push(keyword);
+            }
+        }
+        let chunks = self.candidates(&rest);
+        Overlap { found, rest, chunks }
+    }
+
+    /// Returns the chunks that may have one of these keywords, ascending; None
+    /// if any chunk may.
+    ///
+    /// A chunk with a keyword has the terms of the keyword, whatever stands
+    /// around it: whitespace and stripped punctuation separate terms too.
+    fn candidates(&self, keywords: &[Vec<u8>]) -> Option<Vec<u32>> {
+        let mut chunks = Vec::new();
+        for keyword in keywords {
+            let terms = Bm25::default().terms_of(Text::from_utf8(keyword));
+            let rows = terms.iter().map(|term| {
+                let rows = self.rows(WORDS, |words| words.find(term).into_iter().collect());
+                let frequency = |&row: &Row| u64::from(self.list(row).frequency);
+                (rows.iter().map(frequency).sum::<u64>(), rows)
+            });
+            // A keyword without terms, or of stopwords alone, may be in any
+            // chunk.
+            let (_, rows) = rows.min_by_key(|(frequency, _)| *frequency)?;
+            for row in rows {
+                self.list(row).for_each(|posting| chunks.push(posting.chunk));
+            }
+        }
+        chunks.sort_unstable();
+        chunks.dedup();
+        // A damaged file's list may name any chunk.
+        chunks.retain(|&chunk| (chunk as usize) < self.len());
+        Some(chunks)
+    }
+}

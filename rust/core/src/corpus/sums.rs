@@ -1,0 +1,539 @@
+//! Sums over the lists of a query's words: the scores of chunks.
+//!
+//! The chunks are taken in windows. Where the best are asked for, the blocks of
+//! the lists bound what a window may have: most windows are passed over, and in
+//! others the lists of frequent words are only asked about chunks that other
+//! words make good enough. Each score is added up in the order of the adders, so
+//! it is the same to the bit whatever is asked for.
+
+use super::Index;
+use super::cursor::{Bound, Cursor};
+use crate::rank::sortable;
+
+/// The number of chunks in a window.
+const WINDOW: usize = 1024;
+
+/// The longest chunk whose norm is looked up.
+const LONGEST: usize = 1 << 10;
+
+/// Up to so many chunks of a window are sought in a list one by one.
+const SOUGHT: usize = 16;
+
+/// How much larger a bound is taken than it was added up, for the rounding.
+const SLACK: f64 = 1.0 + 1e-9;
+
+/// A place in the order of ranks: the lower comes first.
+pub(crate) type Rank = (u64, u32);
+
+/// The list of a word: its part of the index, and its row there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) part: usize,
+    pub(super) row: u32,
+}
+
+/// What adds to the scores of some chunks.
+#[derive(Clone, Debug)]
+pub(super) enum Adder {
+    /// A term of that weight, in the lists of its forms.
+    Term { weight: f64, rows: Vec<Row> },
+    /// One for each chunk that has the term as a keyword.
+    Keyword(Vec<Row>),
+    /// These numbers for these chunks, which ascend.
+    Numbers(Vec<(u32, f64)>),
+}
+
+/// The norms of the lengths of chunks.
+#[derive(Debug)]
+pub(super) struct Norms<'a> {
+    lengths: &'a [u32],
+    /// For each short length its norm, and what a term that occurs once counts.
+    known: Vec<(f64, f64)>,
+    average: f64,
+    k1: f64,
+    b: f64,
+}
+
+impl<'a> Norms<'a> {
+    pub(super) fn new(lengths: &'a [u32], average: f64, k1: f64, b: f64, longest: u32) -> Self {
+        let mut norms = Self { lengths, known: Vec::new(), average, k1, b };
+        let count = LONGEST.min(longest as usize + 1);
+        let known = (0..).take(count).map(|length| {
+            let norm = norms.compute(length);
+            (norm, norms.saturated(1, norm))
+        });
+        norms.known = known.collect();
+        norms
+    }
+
+    fn compute(&self, length: u32) -> f64 {
+        self.k1 * ((1.0 - self.b) + self.b * (f64::from(length) / self.average))
+    }
+
+    #[inline]
+    fn of_length(&self, length: u32) -> f64 {
+        match self.known.get(length as usize) {
+            Some(&(norm, _)) => norm,
+            None => self.compute(length),
+        }
+    }
+
+    /// Returns what a term counts that occurs so often in a chunk of that norm.
+    #[inline]
+    fn saturated(&self, count: u32, norm: f64) -> f64 {
+        let count = f64::from(count);
+        (count * (self.k1 + 1.0)) / (count + norm)
+    }
+
+    /// Returns what a term counts that occurs so often in a chunk; None if there
+    /// is no such chunk, as a damaged file's list may name any.
+    #[inline]
+    fn part(&self, count: u32, chunk: u32) -> Option<f64> {
+        let length = *self.lengths.get(chunk as usize)?;
+        if count == 1
+            && let Some(&(_, once)) = self.known.get(length as usize)
+        {
+            return Some(once);
+        }
+        Some(self.saturated(count, self.of_length(length)))
+    }
+
+    /// Returns the norm of a chunk; None if there is no such chunk, as a damaged
+    /// file's list may name any.
+    #[inline]
+    pub(super) fn of(&self, chunk: u32) -> Option<f64> {
+        self.lengths.get(chunk as usize).map(|&length| self.of_length(length))
+    }
+}
+
+/// Scores that are sums.
+#[derive(Debug)]
+pub(super) struct Sums<'a> {
+    pub(super) index: &'a Index,
+    pub(super) adders: &'a [Adder],
+    pub(super) norms: &'a Norms<'a>,
+    /// What each sum is divided by.
+    pub(super) divisor: f64,
+}
+
+/// What adds, at some chunk.
+#[derive(Clone, Debug)]
+enum Running<'a> {
+    Term { weight: f64, cursors: Vec<Cursor<'a>> },
+    Keyword(Vec<Cursor<'a>>),
+    Numbers(&'a [(u32, f64)]),
+}
+
+/// Chunks whose scores are added up together.
+struct Window {
+    start: u32,
+    end: u32,
+    scores: Vec<f64>,
+    /// Counts of one term, all 0 between two terms, and which are not.
+    counts: Vec<u32>,
+    touched: Vec<u32>,
+}
+
+impl Window {
+    fn new() -> Self {
+        let (scores, counts) = (vec![0.0; WINDOW], vec![0; WINDOW]);
+        Self { start: 0, end: 0, scores, counts, touched: Vec::new() }
+    }
+
+    fn begin(&mut self, start: u32, end: u32) {
+        (self.start, self.end) = (start, end);
+        self.scores.truncate((end - start) as usize);
+        self.counts.truncate((end - start) as usize);
+        self.scores.fill(0.0);
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = (u32, f64)> {
+        (self.start..).zip(self.scores.iter().copied())
+    }
+}
+
+impl<'a> Sums<'a> {
+    fn count(&self) -> u32 {
+        u32::try_from(self.norms.lengths.len()).expect("no corpus has 2^32 chunks")
+    }
+
+    /// Returns the number of postings of all lists.
+    pub(super) fn postings(&self) -> u64 {
+        self.sizes().iter().sum()
+    }
+
+    /// Returns the number of postings of each adder.
+    fn sizes(&self) -> Vec<u64> {
+        let frequency = |&row: &Row| u64::from(self.index.list(row).frequency);
+        let of = |adder: &Adder| match adder {
+            Adder::Term { rows, .. } | Adder::Keyword(rows) => rows.iter().map(frequency).sum(),
+            Adder::Numbers(numbers) => numbers.len() as u64,
+        };
+        self.adders.iter().map(of).collect()
+    }
+
+    fn running(&self) -> Vec<Running<'a>> {
+        let cursors = |rows: &[Row]| {
+            let cursor = |&row: &Row| Cursor::new(&self.index.list(row), self.norms.lengths);
+            rows.iter().map(cursor).collect()
+        };
+        let run = |adder: &'a Adder| match adder {
+            &Adder::Term { weight, ref rows } => Running::Term { weight, cursors: cursors(rows) },
+            Adder::Keyword(rows) => Running::Keyword(cursors(rows)),
+            Adder::Numbers(numbers) => Running::Numbers(numbers),
+        };
+        self.adders.iter().map(run).collect()
+    }
+
+    fn windows(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let count = self.count();
+        (0..count)
+            .step_by(WINDOW)
+            .map(move |start| (start, count.min(start.saturating_add(WINDOW as u32))))
+    }
+
+    /// Returns the scores of all chunks.
+    pub(super) fn all(&self) -> Vec<f64> {
+        let mut scores = Vec::with_capacity(self.norms.lengths.len());
+        let (mut running, mut window) = (self.running(), Window::new());
+        for (start, end) in self.windows() {
+            window.begin(start, end);
+            running.iter_mut().for_each(|adder| self.add(adder, &mut window));
+            scores.extend(window.scores.iter().map(|score| score / self.divisor));
+        }
+        scores
+    }
+
+    /// Returns the chunks whose scores are above 0, and these.
+    pub(super) fn positive(&self) -> Vec<(u32, f64)> {
+        let mut found = Vec::new();
+        let (mut running, mut window) = (self.running(), Window::new());
+        for (start, end) in self.windows() {
+            if !running.iter().any(|adder| adder.has_any(end)) {
+                continue;
+            }
+            window.begin(start, end);
+            running.iter_mut().for_each(|adder| self.add(adder, &mut window));
+            let positive = window.chunks().filter(|&(_, score)| score > 0.0);
+            found.extend(positive.map(|(chunk, score)| (chunk, score / self.divisor)));
+        }
+        found
+    }
+
+    /// Returns the chunks to which the adders from `first` on add, and how much.
+    pub(super) fn added(&self, first: usize) -> Vec<(u32, f64)> {
+        let mut found = Vec::new();
+        let (mut running, mut window, mut own) = (self.running(), Window::new(), Window::new());
+        let (before, behind) = running.split_at_mut(first);
+        for (start, end) in self.windows() {
+            if !behind.iter().any(|adder| adder.has_any(end)) {
+                before.iter_mut().for_each(|adder| adder.pass_to(end, end));
+                continue;
+            }
+            window.begin(start, end);
+            own.begin(start, end);
+            before.iter_mut().for_each(|adder| self.add(adder, &mut window));
+            let without = window.scores.clone();
+            for adder in behind.iter_mut() {
+                self.add(&mut adder.clone(), &mut own);
+                self.add(adder, &mut window);
+            }
+            for (((chunk, own), with), without) in own.chunks().zip(&window.scores).zip(without) {
+                if own > 0.0 {
+                    found.push((chunk, with - without));
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds what an adder has in a window.
+    fn add(&self, adder: &mut Running<'a>, window: &mut Window) {
+        let Window { start, end, scores, counts, touched } = window;
+        let (start, end) = (*start, *end);
+        match adder {
+            Running::Term { weight, cursors } => {
+                if let [cursor] = cursors.as_mut_slice() {
+                    cursor.read_until(end, |found| {
+                        let score = scores.get_mut(found.chunk.wrapping_sub(start) as usize);
+                        if let Some(score) = score
+                            && let Some(part) = self.norms.part(found.count, found.chunk)
+                        {
+                            *score += *weight * part;
+                        }
+                    });
+                    return;
+                }
+                for cursor in cursors {
+                    cursor.read_until(end, |found| {
+                        let at = found.chunk.wrapping_sub(start);
+                        if let Some(count) = counts.get_mut(at as usize) {
+                            if *count == 0 {
+                                touched.push(at);
+                            }
+                            *count = count.saturating_add(found.count);
+                        }
+                    });
+                }
+                for at in touched.drain(..) {
+                    let count = std::mem::take(&mut counts[at as usize]);
+                    if let Some(part) = self.norms.part(count, start + at) {
+                        scores[at as usize] += *weight * part;
+                    }
+                }
+            }
+            Running::Keyword(cursors) => {
+                for cursor in cursors {
+                    cursor.read_until(end, |found| {
+                        let score = scores.get_mut(found.chunk.wrapping_sub(start) as usize);
+                        if let Some(score) = score.filter(|_| found.is_keyword) {
+                            *score += 1.0;
+                        }
+                    });
+                }
+            }
+            Running::Numbers(numbers) => {
+                while let [(chunk, added), rest @ ..] = *numbers
+                    && *chunk < end
+                {
+                    if let Some(score) = scores.get_mut(chunk.wrapping_sub(start) as usize) {
+                        *score += added;
+                    }
+                    *numbers = rest;
+                }
+            }
+        }
+    }
+
+    /// Returns a number that no chunk of a window gets more than, but for
+    /// rounding; 0 where none gets anything.
+    fn bound(&self, adder: &mut Running<'a>, start: u32, end: u32) -> f64 {
+        adder.pass_to(start, end);
+        match adder {
+            Running::Term { weight, cursors } => {
+                let mut bound: Option<Bound> = None;
+                for found in cursors.iter().filter_map(|cursor| cursor.bound(end)) {
+                    let bound = bound.get_or_insert(Bound { most: 0, least: u32::MAX });
+                    bound.most = bound.most.saturating_add(found.most);
+                    bound.least = bound.least.min(found.least);
+                }
+                bound.map_or(0.0, |Bound { most, least }| {
+                    *weight * self.norms.saturated(most, self.norms.of_length(least))
+                })
+            }
+            Running::Keyword(cursors) => {
+                let any = cursors.iter().any(|cursor| cursor.bound(end).is_some());
+                f64::from(u8::from(any))
+            }
+            Running::Numbers(numbers) => {
+                let here = numbers.iter().take_while(|(chunk, _)| *chunk < end);
+                here.fold(0.0, |most, (_, added)| most.max(*added))
+            }
+        }
+    }
+
+    /// Returns what an adder gives a chunk, if it has it.
+    fn seek(&self, adder: &mut Running<'a>, chunk: u32) -> Option<f64> {
+        match adder {
+            Running::Term { weight, cursors } => {
+                let found = cursors.iter_mut().filter_map(|cursor| cursor.seek(chunk));
+                let count = found.fold(0_u32, |sum, found| sum.saturating_add(found.count));
+                let part = (count > 0).then(|| self.norms.part(count, chunk)).flatten();
+                part.map(|part| *weight * part)
+            }
+            Running::Keyword(cursors) => {
+                let mut found = cursors.iter_mut().filter_map(|cursor| cursor.seek(chunk));
+                found.any(|found| found.is_keyword).then_some(1.0)
+            }
+            Running::Numbers(numbers) => {
+                while let [(place, _), rest @ ..] = *numbers
+                    && *place < chunk
+                {
+                    *numbers = rest;
+                }
+                numbers.first().filter(|(place, _)| *place == chunk).map(|(_, added)| *added)
+            }
+        }
+    }
+
+    /// Returns at most `most` of the chunks whose scores are above 0 and that
+    /// `accept` takes by these and their ranks: the best, best first. Also
+    /// returns whether there are no others.
+    pub(super) fn best(
+        &self,
+        most: usize,
+        mut accept: impl FnMut(Rank, f64) -> bool,
+    ) -> (Vec<(Rank, f64)>, bool) {
+        // Whole numbers are added up without rounding.
+        let is_exact = !self.adders.iter().any(|adder| matches!(adder, Adder::Term { .. }));
+        let slack = if is_exact { 1.0 } else { SLACK };
+        let mut best = Best { most, found: Vec::new(), least: 0.0, is_all: true };
+        let mut offer = |best: &mut Best, chunk, sum: f64| {
+            let score = sum / self.divisor;
+            let rank = (!sortable(score), chunk);
+            if accept(rank, score) {
+                best.push(rank, score, sum);
+            }
+        };
+        let (mut running, mut window) = (self.running(), Window::new());
+        let mut saved = running.clone();
+        let sizes = self.sizes();
+        let all: u64 = sizes.iter().sum();
+        let mut bounds = vec![(0.0, 0_usize); running.len()];
+        let (mut chosen, mut rest): (Vec<u32>, Vec<f64>) = (Vec::new(), Vec::new());
+        for (start, end) in self.windows() {
+            let mut total = 0.0;
+            for (at, (adder, bound)) in running.iter_mut().zip(&mut bounds).enumerate() {
+                *bound = (self.bound(adder, start, end), at);
+                total += bound.0;
+            }
+            if total * slack <= best.least {
+                continue;
+            }
+            // First come the adders that cannot make a chunk good enough
+            // together. `rest` has the sum of the first ones' bounds.
+            bounds.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+            rest.clear();
+            rest.push(0.0);
+            for (bound, _) in &bounds {
+                let sum = rest[rest.len() - 1] + bound;
+                if sum * slack > best.least {
+                    break;
+                }
+                rest.push(sum);
+            }
+            let (minor, major) = bounds.split_at(rest.len() - 1);
+            window.begin(start, end);
+            let read: u64 = major.iter().map(|&(_, at)| sizes[at]).sum();
+            if rest[minor.len()] == 0.0 || 2 * read > all {
+                running.iter_mut().for_each(|adder| self.add(adder, &mut window));
+                for (chunk, sum) in window.chunks() {
+                    if sum > best.least {
+                        offer(&mut best, chunk, sum);
+                    }
+                }
+                continue;
+            }
+            for (saved, adder) in saved.iter_mut().zip(&running) {
+                saved.go_to(adder);
+            }
+            for &(bound, at) in major {
+                if bound > 0.0 {
+                    self.add(&mut running[at], &mut window);
+                }
+            }
+            let may_be = |sum: f64, rest: f64| (sum + rest) * slack > best.least;
+            chosen.clear();
+            let found = window.chunks();
+            let found = found.filter(|&(_, sum)| sum > 0.0 && may_be(sum, rest[minor.len()]));
+            chosen.extend(found.map(|(chunk, _)| chunk));
+            for (&(_, at), rest) in minor.iter().zip(&rest).rev() {
+                if chosen.len() > SOUGHT {
+                    self.add(&mut running[at], &mut window);
+                } else {
+                    for &chunk in &chosen {
+                        if let Some(added) = self.seek(&mut running[at], chunk) {
+                            window.scores[(chunk - start) as usize] += added;
+                        }
+                    }
+                }
+                let scores = &window.scores;
+                chosen.retain(|chunk| may_be(scores[(chunk - start) as usize], *rest));
+                if chosen.is_empty() {
+                    break;
+                }
+            }
+            // Now in the order of the adders.
+            for &chunk in &chosen {
+                let sum = saved
+                    .iter_mut()
+                    .fold(0.0, |sum, adder| sum + self.seek(adder, chunk).unwrap_or_default());
+                if sum > best.least {
+                    offer(&mut best, chunk, sum);
+                }
+            }
+        }
+        best.finish()
+    }
+
+    /// Returns the scores of these chunks, which ascend.
+    pub(super) fn of(&self, chunks: &[u32]) -> Vec<f64> {
+        let mut running = self.running();
+        let sum = |&chunk: &u32| {
+            let add = |sum, adder: &mut _| sum + self.seek(adder, chunk).unwrap_or_default();
+            running.iter_mut().fold(0.0, add) / self.divisor
+        };
+        chunks.iter().map(sum).collect()
+    }
+}
+
+impl<'a> Running<'a> {
+    /// Goes where another one of the same adder is.
+    fn go_to(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Term { cursors, .. }, Self::Term { cursors: others, .. })
+            | (Self::Keyword(cursors), Self::Keyword(others)) => cursors.clone_from(others),
+            (saved, other) => *saved = other.clone(),
+        }
+    }
+
+    /// Passes what is in front of `start`, as far as that is quick.
+    fn pass_to(&mut self, start: u32, end: u32) {
+        match self {
+            Self::Term { cursors, .. } | Self::Keyword(cursors) => {
+                cursors.iter_mut().for_each(|cursor| cursor.pass_to(start, end));
+            }
+            Self::Numbers(numbers) => {
+                *numbers = &numbers[numbers.partition_point(|(chunk, _)| *chunk < start)..];
+            }
+        }
+    }
+
+    /// Returns whether anything may be in front of `end`.
+    fn has_any(&self, end: u32) -> bool {
+        match self {
+            Self::Term { cursors, .. } | Self::Keyword(cursors) => {
+                cursors.iter().any(|cursor| cursor.bound(end).is_some())
+            }
+            Self::Numbers(numbers) => numbers.first().is_some_and(|(chunk, _)| *chunk < end),
+        }
+    }
+}
+
+/// The best chunks so far.
+struct Best {
+    most: usize,
+    found: Vec<(Rank, f64, f64)>,
+    /// The sum that a chunk must be above.
+    least: f64,
+    is_all: bool,
+}
+
+impl Best {
+    fn push(&mut self, rank: Rank, score: f64, sum: f64) {
+        self.found.push((rank, score, sum));
+        if self.found.len() >= self.most.saturating_mul(2).max(1) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.is_all = false;
+        if self.most == 0 {
+            self.found.clear();
+            self.least = f64::INFINITY;
+            return;
+        }
+        let last = self.found.select_nth_unstable_by_key(self.most - 1, |(rank, ..)| *rank).1;
+        self.least = last.2;
+        self.found.truncate(self.most);
+    }
+
+    fn finish(mut self) -> (Vec<(Rank, f64)>, bool) {
+        if self.found.len() > self.most {
+            self.cut();
+        }
+        self.found.sort_unstable_by_key(|(rank, ..)| *rank);
+        (self.found.into_iter().map(|(rank, score, _)| (rank, score)).collect(), self.is_all)
+    }
+}
