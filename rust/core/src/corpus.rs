@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::chunk::Batch;
 use crate::count::Exact;
 use crate::keywords::keywords;
+use crate::mapped::Mapped;
 use crate::plan::Counting;
 use crate::ranking::Bm25;
 use crate::text::Text;
@@ -139,6 +140,8 @@ pub struct Index {
     longest: u32,
     /// In the order of the chunks that they cover, without a gap.
     parts: Vec<Arc<Part>>,
+    /// The file that it was opened from.
+    file: Option<Arc<Mapped>>,
 }
 
 impl Index {
@@ -235,7 +238,8 @@ impl Index {
             }
             first += left;
         }
-        Self { columns: self.columns.without(gone), parts, ..Self::default() }.with_totals()
+        let (columns, file) = (self.columns.without(gone), self.file.clone());
+        Self { columns, parts, file, ..Self::default() }.with_totals()
     }
 
     /// Returns the index of `batch`, which differs at `places` only, ascending,

@@ -18,6 +18,7 @@ mod huge;
 mod images;
 mod keywords;
 mod layout;
+mod mapped;
 mod messages;
 mod near;
 mod once;

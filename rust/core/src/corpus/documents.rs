@@ -9,6 +9,7 @@ use super::file::Stored;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
+use crate::mapped::{Damage, Mapped};
 use crate::ranking::Lexical;
 use crate::score::lexical::batch_lexical_scores;
 use crate::text::Text;
@@ -51,6 +52,8 @@ pub struct Corpus<D = Chunk> {
     /// At least the chunks that are indexed: one whose text panicked is behind
     /// them.
     chunks: Vec<D>,
+    /// The files that some of the chunks are read from.
+    files: Vec<Arc<Mapped>>,
     scores: OnceLock<Vec<Option<f64>>>,
     mtimes: OnceLock<Vec<f64>>,
 }
@@ -81,7 +84,8 @@ impl<D: Document + Sync> Extend<D> for Corpus<D> {
 
 impl<D> Corpus<D> {
     fn of(index: Arc<Index>, chunks: Vec<D>) -> Self {
-        Self { index, chunks, scores: OnceLock::new(), mtimes: OnceLock::new() }
+        let files = Vec::new();
+        Self { index, chunks, files, scores: OnceLock::new(), mtimes: OnceLock::new() }
     }
 
     /// Returns the number of chunks.
@@ -113,6 +117,21 @@ impl<D> Corpus<D> {
     pub fn index(&self) -> &Index {
         &self.index
     }
+
+    /// Returns an error if damage was met in the file that the corpus was opened
+    /// from. What is damaged reads as empty: ask this after reading chunks.
+    ///
+    /// [`Packer::pack_corpus`](crate::Packer::pack_corpus), [`Corpus::save`],
+    /// [`Corpus::remove`] and [`Corpus::replace`] ask it themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus); once returned, it is
+    /// returned from then on.
+    pub fn check(&self) -> Result<(), Error> {
+        self.index.check()?;
+        self.files.iter().try_for_each(|file| file.check())
+    }
 }
 
 impl<D: Document + Sync> Corpus<D> {
@@ -131,12 +150,17 @@ impl<D: Document + Sync> Corpus<D> {
     /// Adds `chunks` behind the others. Each call takes a little time for each
     /// chunk in the corpus, so add many at once.
     ///
+    /// It may meet damage in the file that the corpus was opened from. Then
+    /// [`Corpus::check`] returns an error, and so does each packing.
+    ///
     /// # Panics
     ///
     /// When there are 2^32 chunks or more.
     pub fn append(&mut self, chunks: impl IntoIterator<Item = D>) {
         self.chunks.truncate(self.index.len());
+        let first = self.chunks.len();
         self.chunks.extend(chunks);
+        note_files(&mut self.files, &self.chunks[first..]);
         let batch = Slice { chunks: &self.chunks, total_chars: 0 };
         self.index = Arc::new(self.index.extended(&batch));
         self.forget();
@@ -151,8 +175,9 @@ impl<D: Document + Sync> Corpus<D> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// no chunk has an identifier; the message names some. Then nothing has
-    /// changed.
+    /// no chunk has an identifier; the message names some. Or
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples
     ///
@@ -176,6 +201,7 @@ impl<D: Document + Sync> Corpus<D> {
             return Ok(());
         }
         let places = self.places();
+        self.check()?; // an identifier that is damaged reads as none
         let mut gone = vec![false; self.len()];
         let mut unknown: Vec<&str> = Vec::new();
         for id in &wanted {
@@ -204,7 +230,9 @@ impl<D: Document + Sync> Corpus<D> {
             )));
         }
         drop(places);
-        self.index = Arc::new(self.index.without(&gone));
+        let index = self.index.without(&gone);
+        index.check()?;
+        self.index = Arc::new(index);
         let mut gone = gone.into_iter();
         // One behind the indexed chunks goes too.
         self.chunks.retain(|_| gone.next() == Some(false));
@@ -222,7 +250,9 @@ impl<D: Document + Sync> Corpus<D> {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
     /// a chunk has no identifier, or that of another of `chunks`, of no chunk of
-    /// the corpus, or of several. Then nothing has changed.
+    /// the corpus, or of several. Or
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples
     ///
@@ -238,6 +268,7 @@ impl<D: Document + Sync> Corpus<D> {
     pub fn replace(&mut self, chunks: impl IntoIterator<Item = D>) -> Result<(), Error> {
         let chunks: Vec<D> = chunks.into_iter().collect();
         let known = self.places();
+        self.check()?; // as above
         let mut firsts: HashMap<&str, usize> = HashMap::new();
         let mut places = Vec::with_capacity(chunks.len());
         for (i, chunk) in chunks.iter().enumerate() {
@@ -274,9 +305,11 @@ impl<D: Document + Sync> Corpus<D> {
         new.sort_unstable_by_key(|(place, _)| *place);
         let places: Vec<usize> = new.iter().map(|(place, _)| *place).collect();
         // The chunks are replaced last, as reading the new ones may panic.
-        self.index =
-            Arc::new(self.index.replaced(&places, &Replaced { new: &new, all: self.len() }));
+        let index = self.index.replaced(&places, &Replaced { new: &new, all: self.len() });
+        index.check()?;
+        self.index = Arc::new(index);
         for (place, chunk) in new {
+            note_files(&mut self.files, std::slice::from_ref(&chunk));
             self.chunks[place] = chunk;
         }
         self.forget();
@@ -311,10 +344,11 @@ impl<D: Document + Sync> Corpus<D> {
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be
-    /// written, and
+    /// written,
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-    /// number that is NaN or metadata that is not a JSON object. Then nothing
-    /// has changed.
+    /// number that is NaN or metadata that is not a JSON object, and
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples
     ///
@@ -338,7 +372,8 @@ impl<D: Document + Sync> Corpus<D> {
             None => record::write(chunk, index),
         });
         let records = records.collect::<Result<Vec<_>, Error>>()?;
-        self.index.save(path, &self.batch(), |index| &records[index])
+        let record = |index: usize| &*records[index];
+        self.index.save_if(path.as_ref(), &self.batch(), record, || self.check())
     }
 
     pub(crate) fn batch(&self) -> Slice<'_, D> {
@@ -369,7 +404,13 @@ impl<D: Document + Sync> Corpus<D> {
 
 impl Corpus<Saved> {
     /// Opens the file at `path` that a corpus was saved to, in Rust or in
-    /// Python, after reading all of it to check the hashes.
+    /// Python. It reads the figures of each chunk, 20 bytes and 4 for each
+    /// encoding that has counted. All else is read, and its hashes are checked,
+    /// when it is needed.
+    ///
+    /// Damage that is met later is an error of the call that meets it and of all
+    /// calls that follow. Where a call cannot fail, as [`Document::text`], what
+    /// is damaged is empty, and [`Corpus::check`] returns the error.
     ///
     /// The hashes tell damage, not forgery: whoever can write the file can make
     /// them match. Open files only from people whom you trust.
@@ -381,18 +422,14 @@ impl Corpus<Saved> {
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be read,
     /// and [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is not a
-    /// corpus, of another version, or damaged; or where a text has a lone
-    /// surrogate, which Python allows and a `str` here cannot hold.
+    /// corpus, of another version, cut off, or damaged in what was read; or
+    /// where a text has a lone surrogate, which Python allows and a `str` here
+    /// cannot hold.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let stored = Arc::new(Stored::open(path)?);
-        for place in 0..stored.len() {
-            let is_str = |text: Text<'_>| str_of(text).is_some();
-            if !is_str(stored.text(place)) || !is_str(stored.title(place)) {
-                return Err(Error::damaged("has lone surrogates, which no str can hold"));
-            }
-            if record::read(stored.record(place)).is_none() {
-                return Err(Error::damaged("has records that no corpus writes"));
-            }
+        if stored.has_surrogates() {
+            stored.file().note(Damage::Surrogate);
+            stored.check()?;
         }
         let chunk =
             |(_, place)| Saved { file: Some((Arc::clone(&stored), place)), rest: OnceLock::new() };
@@ -401,10 +438,20 @@ impl Corpus<Saved> {
     }
 }
 
+/// Adds the files that `chunks` are read from, each once.
+fn note_files(files: &mut Vec<Arc<Mapped>>, chunks: &[impl Document]) {
+    for file in chunks.iter().filter_map(Document::file) {
+        if !files.iter().any(|known| Arc::ptr_eq(known, file)) {
+            files.push(Arc::clone(file));
+        }
+    }
+}
+
 /// A chunk of a corpus that was opened, or that was added to one.
 ///
 /// Its text is in the file. Its other fields are read from there when they are
-/// needed. A [`Chunk`] becomes one with [`From`].
+/// needed. What is damaged there is empty: see [`Corpus::check`]. A [`Chunk`]
+/// becomes one with [`From`].
 #[derive(Clone)]
 pub struct Saved {
     file: Option<(Arc<Stored>, u32)>,
@@ -439,7 +486,22 @@ impl Saved {
     /// Returns the fields in the file, other than text and title, if there is a
     /// file.
     fn read(&self) -> Option<Chunk> {
-        record::read(self.record()?)
+        let (stored, place) = self.file.as_ref()?;
+        let found = record::read(stored.record(*place as usize));
+        if found.is_none() {
+            stored.file().note(Damage::Record);
+        }
+        found
+    }
+
+    /// Returns a text of the file as a str.
+    fn str_of<'a>(stored: &Stored, text: Text<'a>) -> &'a str {
+        let (Text::Ascii(bytes) | Text::Utf8(bytes)) = text else { return "" };
+        std::str::from_utf8(bytes).unwrap_or_else(|_| {
+            // The file says that none has a surrogate.
+            stored.file().note(Damage::Surrogate);
+            ""
+        })
     }
 
     fn number<T>(&self, number: impl Fn(&Chunk) -> T) -> T {
@@ -454,14 +516,14 @@ impl Saved {
 impl Document for Saved {
     fn text(&self) -> &str {
         match &self.file {
-            Some((stored, place)) => expected(stored.text(*place as usize)),
+            Some((stored, place)) => Self::str_of(stored, stored.text(*place as usize)),
             None => &self.rest().text,
         }
     }
 
     fn title(&self) -> &str {
         match &self.file {
-            Some((stored, place)) => expected(stored.title(*place as usize)),
+            Some((stored, place)) => Self::str_of(stored, stored.title(*place as usize)),
             None => &self.rest().title,
         }
     }
@@ -497,17 +559,10 @@ impl Document for Saved {
     fn record(&self) -> Option<&[u8]> {
         self.file.as_ref().map(|(stored, place)| stored.record(*place as usize))
     }
-}
 
-fn str_of(text: Text<'_>) -> Option<&str> {
-    match text {
-        Text::Ascii(bytes) | Text::Utf8(bytes) => std::str::from_utf8(bytes).ok(),
-        _ => None,
+    fn file(&self) -> Option<&Arc<Mapped>> {
+        self.file.as_ref().map(|(stored, _)| stored.file())
     }
-}
-
-fn expected(text: Text<'_>) -> &str {
-    str_of(text).expect("a file is looked at when it is opened")
 }
 
 /// Returns some identifiers as an error names them.

@@ -4,10 +4,11 @@
 //! the number of chunks that were passed over since the one before, times two,
 //! plus one if the term occurs more than once; then the count less two follows.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::Range;
 
-use super::storage::Bytes;
+use super::storage::{Bytes, Numbers};
 use crate::fork::Shared;
 use crate::stem::Stemming;
 use crate::stopwords;
@@ -28,7 +29,7 @@ pub(crate) struct Postings {
     pub(super) terms: Bytes,
     pub(super) lists: Bytes,
     /// The rows by stem, once stems were asked for.
-    pub(super) stems: Shared<Vec<(Stemming, Arc<[u32]>)>>,
+    pub(super) stems: Shared<Vec<(Stemming, Numbers)>>,
 }
 
 /// The chunks that have a term.
@@ -50,47 +51,40 @@ impl Postings {
         self.rows.len() + self.terms.len() + self.lists.len()
     }
 
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows.len() / ROW
     }
 
-    /// Returns the row at `at`: where the term ends, where its list ends, and
-    /// how many chunks have it.
-    fn row(&self, at: usize) -> (usize, usize, u32) {
-        let row = &self.rows[at * ROW..][..ROW];
-        let long = |from: usize| {
-            let bytes = row[from..from + 8].try_into().expect("eight bytes");
+    /// Returns the row at `at`: where the term is, where its list is, and how
+    /// many chunks have it. All are empty where there is no row, or damage.
+    fn row(&self, at: usize) -> (Range<usize>, Range<usize>, u32) {
+        // The row in front says where term and list start.
+        let from = at.saturating_sub(1).saturating_mul(ROW);
+        let rows = self.rows.read(from..at.saturating_add(1).saturating_mul(ROW));
+        let Some((before, row)) = rows.split_last_chunk::<ROW>() else { return (0..0, 0..0, 0) };
+        let long = |row: &[u8], from: usize| {
+            let bytes = row.get(from..from + 8).unwrap_or(&[0; 8]);
+            let bytes = bytes.try_into().expect("eight bytes");
             usize::try_from(u64::from_le_bytes(bytes)).unwrap_or(usize::MAX)
         };
-        (long(0), long(8), u32::from_le_bytes(row[16..].try_into().expect("four bytes")))
+        let frequency = u32::from_le_bytes(row[16..].try_into().expect("four bytes"));
+        (
+            long(before, 0)..long(row, 0),
+            long(before, 8)..long(row, 8),
+            frequency.min(self.chunks), // a forged row may have any number
+        )
     }
 
-    /// Returns the term at `at` and its list; empty where the rows are damaged.
+    /// Returns the term at `at`.
+    fn term(&self, at: usize) -> &[u8] {
+        self.terms.read(self.row(at).0)
+    }
+
+    /// Returns the term at `at` and its list.
     pub(super) fn entry(&self, at: usize) -> (&[u8], List<'_>) {
-        let (term_start, list_start, _) = match at.checked_sub(1) {
-            Some(before) => self.row(before),
-            None => (0, 0, 0),
-        };
-        let (term_end, list_end, frequency) = self.row(at);
-        let term = self.terms.get(term_start..term_end).unwrap_or_default();
-        let bytes = self.lists.get(list_start..list_end).unwrap_or_default();
-        (term, List { frequency, entries: Entries::Written(bytes) })
-    }
-
-    /// Returns whether the rows are sorted and within bounds, and no term is in
-    /// more chunks than there are.
-    pub(super) fn is_sound(&self) -> bool {
-        let mut before: Option<(usize, usize, &[u8])> = None;
-        (0..self.rows()).all(|at| {
-            let (term_end, list_end, frequency) = self.row(at);
-            let (term, _) = self.entry(at);
-            let follows = before.is_none_or(|(terms, lists, last)| {
-                terms <= term_end && lists <= list_end && last < term
-            });
-            before = Some((term_end, list_end, term));
-            let is_within = term_end <= self.terms.len() && list_end <= self.lists.len();
-            follows && is_within && frequency <= self.chunks
-        })
+        let (term, list, frequency) = self.row(at);
+        let entries = Entries::Written(self.lists.read(list));
+        (self.terms.read(term), List { frequency, entries })
     }
 
     /// Returns the list of `term`, if it has one.
@@ -104,7 +98,7 @@ impl Postings {
         let (mut from, mut to) = (0, self.rows());
         while from < to {
             let middle = from.midpoint(to);
-            if self.entry(middle).0 < term { from = middle + 1 } else { to = middle }
+            if self.term(middle) < term { from = middle + 1 } else { to = middle }
         }
         (from < self.rows()).then(|| self.entry(from))
     }
@@ -116,8 +110,8 @@ impl Postings {
         stemming: Stemming,
         stopwords: &Stopwords,
     ) -> Option<List<'_>> {
-        let rows = self.by_stem(stemming);
-        self.union(self.with_stem(&rows, stem, stemming), stopwords)
+        let rows = self.with_stem(&self.by_stem(stemming), stem, stemming);
+        self.union(&rows, stopwords, &mut self.lists.len())
     }
 
     /// Returns how many chunks have that one of these terms which most have.
@@ -127,19 +121,38 @@ impl Postings {
         stemming: Stemming,
         stopwords: &Stopwords,
     ) -> u32 {
-        let rows = self.by_stem(stemming);
-        let terms = self.with_stem(&rows, stem, stemming).iter();
-        let terms = terms.map(|&row| self.entry(row as usize));
-        let lists = terms.filter(|(term, _)| !stopwords.contains(term)).map(|(_, list)| list);
-        lists.map(|list| list.frequency).max().unwrap_or_default()
+        let rows = self.with_stem(&self.by_stem(stemming), stem, stemming).into_iter();
+        let rows = rows.map(|row| self.row(row as usize));
+        let rows = rows.filter(|(term, ..)| !stopwords.contains(self.terms.read(term.clone())));
+        rows.map(|(_, _, frequency)| frequency).max().unwrap_or_default()
     }
 
-    /// Returns those of `rows`, which are by stem, that have this one.
-    fn with_stem<'r>(&self, rows: &'r [u32], stem: &[u8], stemming: Stemming) -> &'r [u32] {
-        let stem_of = |row: u32| stemming.of_term(self.entry(row as usize).0);
-        let start = rows.partition_point(|&row| *stem_of(row) < *stem);
-        let length = rows[start..].iter().take_while(|&&row| *stem_of(row) == *stem).count();
-        &rows[start..start + length]
+    /// Returns the stem of the term in a row.
+    fn stem_of(&self, row: u32, stemming: Stemming) -> Cow<'_, [u8]> {
+        stemming.of_term(self.term(row as usize))
+    }
+
+    /// Returns those of `rows`, which are by stem, that have this one,
+    /// ascending.
+    fn with_stem(&self, rows: &Numbers, stem: &[u8], stemming: Stemming) -> Vec<u32> {
+        let (mut from, mut to) = (0, rows.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            let row = rows.get(middle).unwrap_or(u32::MAX);
+            if *self.stem_of(row, stemming) < *stem { from = middle + 1 } else { to = middle }
+        }
+        let mut same: Vec<u32> = Vec::new();
+        for row in (from..rows.len()).map_while(|at| rows.get(at)) {
+            if *self.stem_of(row, stemming) != *stem {
+                break;
+            }
+            if same.last().is_some_and(|&last| row <= last) {
+                self.rows.contradict();
+                break;
+            }
+            same.push(row);
+        }
+        same
     }
 
     /// Calls `visit` with the list of each stem, without stopwords; without
@@ -150,30 +163,40 @@ impl Postings {
         stopwords: &Stopwords,
         mut visit: impl FnMut(&List<'_>),
     ) {
+        let mut left = self.lists.len();
         let Some(stemming) = stemming else {
-            let terms = (0..self.rows()).map(|row| self.entry(row));
-            let terms = terms.filter(|(term, _)| !stopwords.contains(term));
-            return terms.for_each(|(_, list)| visit(&list));
+            let rows = 0..u32::try_from(self.rows()).unwrap_or(u32::MAX);
+            let lists = rows.map(|row| self.union(&[row], stopwords, &mut left));
+            return lists.flatten().for_each(|list| visit(&list));
         };
         let rows = self.by_stem(stemming);
-        let stems = rows.iter().map(|&row| stemming.of_term(self.entry(row as usize).0));
-        let stems: Vec<_> = stems.collect();
-        let mut rest = &*rows;
-        for same in stems.chunk_by(|one, other| one == other) {
-            let (here, behind) = rest.split_at(same.len());
-            rest = behind;
-            if let Some(list) = self.union(here, stopwords) {
-                visit(&list);
+        let (mut stem, mut same) = (Cow::Borrowed(&[][..]), Vec::new());
+        let mut visit = |same: &[u32]| self.union(same, stopwords, &mut left).iter().for_each(&mut visit);
+        for row in rows.iter() {
+            let here = self.stem_of(row, stemming);
+            if here != stem {
+                visit(&same);
+                same.clear();
+                stem = here;
             }
+            same.push(row);
         }
+        visit(&same);
     }
 
     /// Returns the list of the chunks that have one of the terms in these rows,
-    /// stopwords aside; None where there is none.
-    fn union(&self, rows: &[u32], stopwords: &Stopwords) -> Option<List<'_>> {
-        let terms = rows.iter().map(|&row| self.entry(row as usize));
-        let lists = terms.filter(|(term, _)| !stopwords.contains(term)).map(|(_, list)| list);
-        let mut lists: Vec<_> = lists.collect();
+    /// stopwords aside; None where there is none. The lists have at most `left`
+    /// bytes, which becomes what is left of them: a forged file could have one
+    /// list for many terms.
+    fn union(&self, rows: &[u32], stopwords: &Stopwords, left: &mut usize) -> Option<List<'_>> {
+        let mut lists = Vec::with_capacity(rows.len());
+        for &row in rows {
+            let (term, list) = self.entry(row as usize);
+            if !stopwords.contains(term) {
+                self.spend(&list, left)?;
+                lists.push(list);
+            }
+        }
         if lists.len() < 2 {
             return lists.pop();
         }
@@ -188,34 +211,46 @@ impl Postings {
             }
             chunk == kept
         });
-        let frequency = u32::try_from(counts.len()).expect("no corpus has 2^32 chunks");
+        let frequency = u32::try_from(counts.len()).unwrap_or(u32::MAX).min(self.chunks);
         Some(List { frequency, entries: Entries::Read(counts) })
+    }
+
+    /// Takes the bytes of a list off those that are left; None, and notes it,
+    /// where there are not so many.
+    fn spend(&self, list: &List<'_>, left: &mut usize) -> Option<()> {
+        let Entries::Written(bytes) = list.entries else { return Some(()) };
+        let rest = left.checked_sub(bytes.len());
+        if rest.is_none() {
+            self.lists.contradict();
+        }
+        *left = rest?;
+        Some(())
     }
 
     /// Returns the rows, sorted by the stems of their terms. Those of a
     /// language are made when first asked for.
-    fn by_stem(&self, stemming: Stemming) -> Arc<[u32]> {
+    pub(super) fn by_stem(&self, stemming: Stemming) -> Numbers {
         if let Some(rows) = self.known_by_stem(stemming) {
             return rows;
         }
-        let rows = u32::try_from(self.rows()).expect("a row for each of fewer terms");
-        let stems = (0..rows).map(|row| stemming.of_term(self.entry(row as usize).0));
-        let mut sorted: Vec<_> = stems.zip(0..).collect();
+        let rows = u32::try_from(self.rows()).unwrap_or(u32::MAX);
+        let mut sorted: Vec<_> =
+            (0..rows).map(|row| (self.stem_of(row, stemming), row)).collect();
         sorted.sort_unstable();
-        let rows: Arc<[u32]> = sorted.into_iter().map(|(_, row)| row).collect();
+        let rows = Numbers::Memory(sorted.into_iter().map(|(_, row)| row).collect());
         self.stems.update(|known| {
             let mut known = known.cloned().unwrap_or_default();
             // Another thread may have made them too.
             known.retain(|(other, _)| *other != stemming);
-            known.push((stemming, Arc::clone(&rows)));
+            known.push((stemming, rows.clone()));
             known
         });
         rows
     }
 
-    fn known_by_stem(&self, stemming: Stemming) -> Option<Arc<[u32]>> {
+    fn known_by_stem(&self, stemming: Stemming) -> Option<Numbers> {
         let known = self.stems.get()?;
-        known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| Arc::clone(rows))
+        known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| rows.clone())
     }
 
     /// Returns how many terms must still be stemmed when stems are asked for.
@@ -258,6 +293,7 @@ impl Postings {
         let mut writer = Writer::new(first, chunks);
         let mut others: Vec<(u32, u32)> = Vec::new();
         let (mut i, mut j) = (0, 0);
+        let mut sizes = (self.lists.len(), more.map_or(0, |more| more.lists.len()));
         loop {
             let left = (i < self.rows()).then(|| self.entry(i));
             let right = more.filter(|more| j < more.rows()).map(|more| (more, more.entry(j)));
@@ -270,11 +306,17 @@ impl Postings {
             others.clear();
             if let Some((more, (_, part))) = right.as_ref().filter(|(_, (right, _))| right == term)
             {
+                if more.spend(part, &mut sizes.1).is_none() {
+                    break;
+                }
                 more.read(part, |chunk, count| others.push((chunk, count)));
                 j += 1;
             }
             let mut others = others.iter().copied().peekable();
             if let Some((_, part)) = left.as_ref().filter(|(left, _)| left == term) {
+                if self.spend(part, &mut sizes.0).is_none() {
+                    break;
+                }
                 self.read(part, |chunk, count| {
                     let Some(chunk) = place(chunk) else { return };
                     while let Some((other, count)) = others.next_if(|(other, _)| *other < chunk) {

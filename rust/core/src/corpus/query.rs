@@ -201,7 +201,7 @@ impl Query<'_> {
             {
                 let chunk = terms[0].0;
                 let size = (chunk as usize).checked_sub(first).and_then(|at| sizes.get(at));
-                let (Some(&size), Some(score)) = (size, scores.get_mut(chunk as usize)) else {
+                let (Some(size @ 1..), Some(score)) = (size, scores.get_mut(chunk as usize)) else {
                     continue; // as above
                 };
                 let sum = terms.iter().fold(0.0, |sum, &(_, term)| sum + idf[term as usize]);

@@ -283,7 +283,9 @@ impl<D: Document + Send + Sync> Retriever for Corpus<D> {
         }
         order.sort_unstable();
         let chunk = |(_, at): (_, usize)| chunk_of(&self.chunks()[at]).score(scores[at]);
-        Ok(order.into_iter().map(chunk).collect())
+        let found = order.into_iter().map(chunk).collect();
+        self.check()?;
+        Ok(found)
     }
 
     fn name(&self) -> &'static str {
