@@ -22,6 +22,7 @@ pub(crate) mod part;
 pub(crate) mod postings;
 pub(crate) mod query;
 pub(crate) mod record;
+pub(crate) mod saved;
 pub(crate) mod storage;
 
 use bounds::{AllBounds, Bounds};
