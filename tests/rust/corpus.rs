@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Bm25, Chunk, Corpus, Document, ErrorKind, Estimate, Hybrid, Lexical, MinScore,
-    Order, Overflow, Packer, Packing, RankBy, Ranking, Saved, Template, Vectors, Weights,
+    Bm25, Chunk, Corpus, Document, ErrorKind, Estimate, Hybrid, Lexical, MinScore, Order, Overflow,
+    Packer, Packing, RankBy, Ranking, Saved, Template, Vectors, Weights,
 };
 use proptest::prelude::*;
 

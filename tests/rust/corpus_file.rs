@@ -120,17 +120,21 @@ fn calls(path: &Path) -> Vec<Result<String, Error>> {
         Ok(corpus) => corpus,
         Err(error) => return vec![Err(error)],
     };
-    let mut found: Vec<Result<String, Error>> = Vec::new();
     let packed = |packer: &Packer, corpus: &Corpus<Saved>| {
         let packing = packer.pack_corpus(QUERY, corpus)?;
         Ok(format!("{} {:?}", packing.text, packing.kept))
     };
+    // What reads little comes first.
+    let one = Packer::new(999).max_chunks(1).ranking(Ranking::Bm25).estimate(Estimate::CharsDiv4);
+    let mut found = vec![one.pack_corpus("whiteleaf31", &corpus).map(|packing| packing.text)];
     found.extend(packers().iter().map(|packer| packed(packer, &corpus)));
     let few = &corpus.chunks()[..corpus.len().min(5)];
     found.push(Packer::new(60).pack(QUERY, few).map(|packing| packing.text));
-    found.push(corpus.retrieve(QUERY, 3).map(|chunks| format!("{chunks:?}")).map_err(|error| {
-        error.downcast_ref::<Error>().expect("an error of this crate").clone()
-    }));
+    found.push(
+        corpus.retrieve(QUERY, 3).map(|chunks| format!("{chunks:?}")).map_err(|error| {
+            error.downcast_ref::<Error>().expect("an error of this crate").clone()
+        }),
+    );
     let mut more = corpus.clone();
     more.append(chunks(corpus.len() + 1, 3).into_iter().map(Saved::from));
     found.push(packed(&Packer::new(99), &more));
@@ -157,8 +161,8 @@ fn damage_is_met_or_does_not_matter() {
     fs::write(&path, &good).unwrap();
     let expected = calls(&path);
     assert!(expected.iter().all(Result::is_ok), "{expected:?}");
-    let (mut opened, mut met) = (0, [0; 18]);
-    for at in (0..good.len()).step_by(331) {
+    let (mut opened, mut met) = (0, [0; 20]);
+    for at in (0..good.len()).step_by(1013) {
         let mut file = good.clone();
         file[at] ^= [1, 0x80, 0xFF][at % 3];
         fs::write(&path, &file).unwrap();
@@ -181,7 +185,7 @@ fn damage_is_met_or_does_not_matter() {
     }
     fs::remove_file(path).unwrap();
     assert!(opened > 100, "damage is met when it is read, not before: {opened}");
-    assert!(met[0] > 5 && met[17] + met[16] > 5, "some calls read more than others: {met:?}");
+    assert!(met[0] > 5 && met[1] > 5 && met[2..].iter().sum::<usize>() > 0, "{met:?}");
 }
 
 /// A forged file, whose hashes match, gives an error or some answer, and never a
@@ -199,7 +203,11 @@ fn forged_files_do_not_panic() {
         for found in calls(&path) {
             match found {
                 Ok(_) => answered += 1,
-                Err(error) => assert_eq!(ErrorKind::Corpus, error.kind()),
+                // An identifier may be another.
+                Err(error) => assert!(
+                    [ErrorKind::Corpus, ErrorKind::InvalidArgument].contains(&error.kind()),
+                    "{error}"
+                ),
             }
         }
     }

@@ -104,8 +104,7 @@ impl Mapped {
         }
         let start = (block * BLOCK).max(self.body.start);
         let end = (block * BLOCK).saturating_add(BLOCK).min(self.body.end);
-        let is_good =
-            hash(&self.bytes()[start..end]) == self.hashes()[place * HASH..][..HASH];
+        let is_good = hash(&self.bytes()[start..end]) == self.hashes()[place * HASH..][..HASH];
         self.blocks[place].store(if is_good { GOOD } else { BAD }, Ordering::Relaxed);
         is_good
     }
@@ -113,12 +112,7 @@ impl Mapped {
     /// Notes that the file is damaged, for ever.
     #[cold]
     pub(crate) fn note(&self, damage: Damage) {
-        let _ = self.damage.compare_exchange(
-            0,
-            damage as u8,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        let _ = self.damage.compare_exchange(0, damage as u8, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Returns an error if what was read so far has damage.

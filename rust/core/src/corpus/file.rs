@@ -38,8 +38,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use budgeteer_vocab::Encoding;
-use highway::{HighwayHash, HighwayHasher};
 use super::bounds::{AllBounds, Bounds};
 use super::part::{Builder, Part};
 use super::postings::{Postings, ROW};
@@ -50,6 +48,8 @@ use crate::error::Error;
 use crate::fork::Shared;
 use crate::mapped::{BLOCK, Damage, HASH, Mapped, hash};
 use crate::text::Text;
+use budgeteer_vocab::Encoding;
+use highway::{HighwayHash, HighwayHasher};
 
 const MAGIC: &[u8; 16] = b"budgeteer corpus";
 
@@ -345,8 +345,8 @@ impl Index {
         let (temporary, file) = create_beside(path).map_err(|error| Error::io(&error))?;
         let written = self.write(file, batch, record).map_err(|error| Error::io(&error));
         let written = written.and_then(|()| check());
-        let renamed = written
-            .and_then(|()| fs::rename(&temporary, path).map_err(|error| Error::io(&error)));
+        let renamed =
+            written.and_then(|()| fs::rename(&temporary, path).map_err(|error| Error::io(&error)));
         renamed.inspect_err(|_| {
             // If it cannot be removed, it is left.
             let _ = fs::remove_file(&temporary);

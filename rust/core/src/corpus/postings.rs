@@ -171,7 +171,8 @@ impl Postings {
         };
         let rows = self.by_stem(stemming);
         let (mut stem, mut same) = (Cow::Borrowed(&[][..]), Vec::new());
-        let mut visit = |same: &[u32]| self.union(same, stopwords, &mut left).iter().for_each(&mut visit);
+        let mut visit =
+            |same: &[u32]| self.union(same, stopwords, &mut left).iter().for_each(&mut visit);
         for row in rows.iter() {
             let here = self.stem_of(row, stemming);
             if here != stem {
@@ -234,8 +235,7 @@ impl Postings {
             return rows;
         }
         let rows = u32::try_from(self.rows()).unwrap_or(u32::MAX);
-        let mut sorted: Vec<_> =
-            (0..rows).map(|row| (self.stem_of(row, stemming), row)).collect();
+        let mut sorted: Vec<_> = (0..rows).map(|row| (self.stem_of(row, stemming), row)).collect();
         sorted.sort_unstable();
         let rows = Numbers::Memory(sorted.into_iter().map(|(_, row)| row).collect());
         self.stems.update(|known| {
