@@ -60,7 +60,8 @@ fn saved(chunks: Vec<Chunk>, name: &str) -> Vec<u8> {
 }
 
 fn long(file: &[u8], at: usize) -> usize {
-    usize::try_from(u64::from_le_bytes(file[at..at + 8].try_into().unwrap())).unwrap_or(usize::MAX)
+    usize::try_from(u64::from_le_bytes(file[at..at + 8].try_into().expect("eight bytes")))
+        .unwrap_or(usize::MAX)
 }
 
 /// Returns where the sections are.
@@ -80,18 +81,18 @@ fn rehash(file: &mut [u8]) {
     let sizes = (0..SECTIONS).map(|nth| long(file, 40 + 8 * nth));
     let end = sizes.fold(HEADER, usize::saturating_add);
     if end <= file.len() {
-        let (mut at, mut hashes) = (HEADER, end);
-        while at < end && hashes + 8 <= file.len() {
+        let (mut at, mut to) = (HEADER, end);
+        while at < end && to + 8 <= file.len() {
             let next = (at / BLOCK * BLOCK + BLOCK).min(end);
-            let hashed = hash(&file[at..next]);
-            file[hashes..hashes + 8].copy_from_slice(&hashed);
-            (at, hashes) = (next, hashes + 8);
+            let found = hash(&file[at..next]);
+            file[to..to + 8].copy_from_slice(&found);
+            (at, to) = (next, to + 8);
         }
-        let hashed = hash(&file[end..]);
-        file[HEADER - 16..HEADER - 8].copy_from_slice(&hashed);
+        let found = hash(&file[end..]);
+        file[HEADER - 16..HEADER - 8].copy_from_slice(&found);
     }
-    let hashed = hash(&file[..HEADER - 8]);
-    file[HEADER - 8..HEADER].copy_from_slice(&hashed);
+    let found = hash(&file[..HEADER - 8]);
+    file[HEADER - 8..HEADER].copy_from_slice(&found);
 }
 
 const QUERY: &str = "brewing green tea \u{8336}\u{8336}, greenleaf31 caf\u{e9}s";
@@ -145,7 +146,7 @@ fn calls(path: &Path) -> Vec<Result<String, Error>> {
     let all: Vec<_> = corpus.chunks().iter().map(Saved::to_chunk).collect();
     found.push(corpus.check().map(|()| format!("{all:?}")));
     let copy = path.with_extension("copy");
-    found.push(corpus.save(&copy).map(|()| format!("{:?}", fs::read(&copy).unwrap())));
+    found.push(corpus.save(&copy).map(|()| format!("{:?}", fs::read(&copy).ok())));
     let _ = fs::remove_file(copy);
     found
 }
@@ -298,9 +299,10 @@ fn threads_read_the_same_blocks() {
                             assert!(found > 0 || is_damaged && stored.check().is_err());
                         }
                         let found = Packer::new(300).pack_corpus(QUERY, &corpus);
-                        match is_damaged {
-                            false => assert_eq!(expected, found.unwrap()),
-                            true => assert_eq!(ErrorKind::Corpus, found.unwrap_err().kind()),
+                        if is_damaged {
+                            assert_eq!(ErrorKind::Corpus, found.unwrap_err().kind());
+                        } else {
+                            assert_eq!(expected, found.unwrap());
                         }
                     });
                 }
