@@ -245,7 +245,9 @@ impl Index {
             first += left;
         }
         let (columns, file) = (self.columns.without(gone), self.file.clone());
-        Self { columns, parts, file, ..Self::default() }.with_totals()
+        let index = Self { columns, parts, file, ..Self::default() };
+        index.prepare(stop);
+        index.with_totals()
     }
 
     /// Returns the index of `batch`, which differs at `places` only, ascending,
@@ -294,6 +296,7 @@ impl Index {
             let new = reader.builder.finish();
             *part = Arc::new(part.rearranged(part.first(), part.chunks(), place, Some(&new)));
         }
+        index.prepare(stop);
         index.with_totals()
     }
 

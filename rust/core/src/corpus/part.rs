@@ -78,7 +78,11 @@ impl Part {
 
     /// Returns the same for a range that begins at `first`.
     pub(super) fn moved(&self, first: u32) -> Self {
-        self.each(|postings| postings.moved(first))
+        let moved = self.each(|postings| postings.moved(first));
+        if let Some(known) = self.sizes.get() {
+            moved.sizes.update(|_| known.to_vec());
+        }
+        moved
     }
 
     /// Does what [`Postings::rearranged`] does.
@@ -232,5 +236,50 @@ impl Builder {
 
     pub(super) fn finish(self) -> Part {
         Part::new(self.words.finish(), self.headings.finish(), self.runs.finish())
+    }
+}
+
+#[cfg(all(test, feature = "stemming"))]
+mod tests {
+    use super::*;
+
+    /// After chunks are taken out and put in, the rows by stem that were taken
+    /// over are those that sorting finds; where they move, they are kept.
+    #[test]
+    fn stems_are_taken_over() {
+        let part = |texts: &[(u32, String)]| {
+            let mut builder = Builder::new(0);
+            for (chunk, text) in texts {
+                builder.pass_to(*chunk);
+                builder.add(text.as_str().into(), "Brewed teas".into());
+            }
+            builder.finish()
+        };
+        let text =
+            |i: u32| format!("brew{i} brews{} brewing leaves{i} leaf tea{} teas", i % 9, i / 2);
+        let before = part(&(0..300).map(|i| (i, text(i))).collect::<Vec<_>>());
+        before.prepared();
+        let english = Lexical::default().bm25.stemming.expect("it has stems");
+        for every in [2, 7, 50, 299] {
+            let new: Vec<_> =
+                (0..300).step_by(every).map(|i| (i as u32, format!("a{i} brewer{i}"))).collect();
+            let place = |chunk: u32| (!(chunk as usize).is_multiple_of(every)).then_some(chunk);
+            let changed = before.rearranged(0, 300, place, Some(&part(&new)));
+            assert_eq!(every > 2, changed.words.unstemmed(english) == 0);
+            for changed in [changed.moved(7), changed] {
+                for postings in changed.all() {
+                    let fresh = Postings {
+                        stems: Shared::new(),
+                        rows: postings.rows.clone(),
+                        terms: postings.terms.clone(),
+                        lists: postings.lists.clone(),
+                        ..*postings
+                    };
+                    let rows =
+                        |postings: &Postings| postings.by_stem(english).iter().collect::<Vec<_>>();
+                    assert_eq!(rows(&fresh), rows(postings));
+                }
+            }
+        }
     }
 }

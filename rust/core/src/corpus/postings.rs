@@ -293,6 +293,8 @@ impl Postings {
         let mut writer = Writer::new(first, chunks);
         let mut others: Vec<(u32, u32)> = Vec::new();
         let (mut i, mut j) = (0, 0);
+        // Where each row goes, and the rows of other terms.
+        let (mut places, mut new) = (vec![None; self.rows()], Vec::new());
         let mut sizes = (self.lists.len(), more.map_or(0, |more| more.lists.len()));
         loop {
             let left = (i < self.rows()).then(|| self.entry(i));
@@ -303,6 +305,7 @@ impl Postings {
                 (None, None) => break,
             };
             let mut list = Pending::new(first);
+            let own = left.as_ref().filter(|(left, _)| left == term).map(|_| i);
             others.clear();
             if let Some((more, (_, part))) = right.as_ref().filter(|(_, (right, _))| right == term)
             {
@@ -328,21 +331,58 @@ impl Postings {
             }
             others.for_each(|(chunk, count)| list.push(chunk, count));
             if list.frequency > 0 {
-                writer.write(term, &list);
+                let row = writer.write(term, &list);
+                match own {
+                    Some(own) => places[own] = Some(row),
+                    None => new.push(row),
+                }
             }
         }
-        writer.finish()
+        let postings = writer.finish();
+        postings.take_stems(self, &places, &new);
+        postings
+    }
+
+    /// Takes over the rows by stem of other postings, whose rows are at `places`
+    /// now, and puts the `new` rows among them. Where many are new, the rows are
+    /// sorted again once they are asked for.
+    fn take_stems(&self, other: &Self, places: &[Option<u32>], new: &[u32]) {
+        let Some(known) = other.stems.get().filter(|_| new.len() <= places.len() / 8) else {
+            return;
+        };
+        let merged = known.iter().map(|(stemming, rows)| {
+            let place = |row: u32| places.get(row as usize).copied().flatten();
+            let rows: Vec<u32> = rows.iter().filter_map(place).collect();
+            let key = |row: u32| (self.stem_of(row, *stemming), row);
+            let mut new: Vec<_> = new.iter().map(|&row| key(row)).collect();
+            new.sort_unstable();
+            let (mut merged, mut rest) = (Vec::with_capacity(rows.len() + new.len()), &*rows);
+            for found in new {
+                let (before, behind) = rest.split_at(rest.partition_point(|&row| key(row) < found));
+                merged.extend_from_slice(before);
+                merged.push(found.1);
+                rest = behind;
+            }
+            merged.extend_from_slice(rest);
+            (*stemming, Numbers::Memory(merged.into()))
+        });
+        let merged = merged.collect();
+        self.stems.update(|_| merged);
     }
 
     /// Returns the same postings for a range that begins at `first`.
     pub(crate) fn moved(&self, first: u32) -> Self {
+        let stems = Shared::new();
+        if let Some(known) = self.stems.get() {
+            stems.update(|_| known.to_vec());
+        }
         Self {
             first,
             chunks: self.chunks,
             rows: self.rows.clone(),
             terms: self.terms.clone(),
             lists: self.lists.clone(),
-            stems: Shared::new(),
+            stems,
         }
     }
 }
@@ -491,12 +531,14 @@ impl Writer {
         Self { first, chunks, rows: Vec::new(), terms: Vec::new(), lists: Vec::new() }
     }
 
-    fn write(&mut self, term: &[u8], list: &Pending) {
+    /// Writes the row of a term, and returns which it is.
+    fn write(&mut self, term: &[u8], list: &Pending) -> u32 {
         self.terms.extend_from_slice(term);
         self.lists.extend_from_slice(&list.bytes);
         self.rows.extend((self.terms.len() as u64).to_le_bytes());
         self.rows.extend((self.lists.len() as u64).to_le_bytes());
         self.rows.extend(list.frequency.to_le_bytes());
+        u32::try_from(self.rows.len() / ROW - 1).unwrap_or(u32::MAX)
     }
 
     fn finish(self) -> Postings {
