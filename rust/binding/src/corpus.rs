@@ -407,8 +407,8 @@ pub(crate) fn open_corpus(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, P
     })
 }
 
-/// Returns text, title and record of chunk `place` of an opened file; all are
-/// right, or this is an error.
+/// Returns text, title and record of chunk `place` of an opened file, or an
+/// error where it is damaged.
 #[pyfunction]
 #[pyo3(signature = (index: "object", place: "int") -> "tuple[str, str, bytes]", text_signature = "(index, place)")]
 pub(crate) fn stored_chunk<'py>(

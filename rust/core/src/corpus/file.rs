@@ -215,6 +215,7 @@ impl Stored {
     /// Returns a text of the chunks or, with `is_title`, a title. It is empty,
     /// and damage is noted, where it is none.
     fn text_of(&self, index: usize, is_title: bool) -> Text<'_> {
+        assert!(index < self.len(), "no chunk {index}");
         let pieces = if is_title { &self.titles } else { &self.texts };
         let bytes = pieces.get(index);
         let place = index + if is_title { self.len() } else { 0 };
@@ -301,7 +302,7 @@ impl Batch for Stored {
 
 impl Index {
     /// Returns an error if damage was met in the file that the index was opened
-    /// from, if it was. Then nothing that was made of the index is right.
+    /// from, if it was. Then whatever was made of the index may be wrong.
     ///
     /// # Errors
     ///
