@@ -295,7 +295,8 @@ def sentence_spans(text: "str") -> "list[int]":
 
 def stored_chunk(index: "object", place: "int") -> "tuple[str, str, bytes]":
     """
-    Returns text, title and record of chunk `place` of an opened file.
+    Returns text, title and record of chunk `place` of an opened file, or an
+    error where it is damaged.
     """
 
 def truncate(kind: "int | Tokenizer", ratio: "float", ask: "object | None", text: "str", max_tokens: "int", keep: "int", marker: "str") -> "str":

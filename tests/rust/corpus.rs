@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
-    Bm25, Chunk, Corpus, Document, Documents, ErrorKind, Estimate, Hybrid, Index, Lexical,
-    MinScore, Order, Overflow, Packer, Packing, RankBy, Ranking, Saved, Template, Vectors, Weights,
+    Bm25, Chunk, Corpus, Document, ErrorKind, Estimate, Hybrid, Lexical, MinScore, Order, Overflow,
+    Packer, Packing, RankBy, Ranking, Saved, Template, Vectors, Weights,
 };
 use proptest::prelude::*;
 
@@ -382,24 +382,6 @@ fn bad_chunks_and_files_are_errors() {
     let error = Packer::new(9).min_score(f64::NAN).pack_corpus("a", &corpus).unwrap_err();
     assert_eq!(ErrorKind::InvalidArgument, error.kind());
 
-    // Records of other programs are not guessed at.
-    let batch = Documents::new(&["a"]);
-    let index = Index::new(&batch);
-    for record in [
-        "record",
-        "[3]",
-        "[2,1]",
-        "[2,null,3,null,null]",
-        "[1,2,3]",
-        "[2",
-        "\u{e9}",
-        "[2,null,\"\",null,[]]",
-    ] {
-        index.save(&path, &batch, |_| record.as_bytes()).unwrap();
-        let error = Corpus::open(&path).unwrap_err();
-        assert_eq!(ErrorKind::Corpus, error.kind());
-        assert_eq!("the file has records that no corpus writes", error.to_string());
-    }
     std::fs::write(&path, b"budgeteer corpus").unwrap();
     assert_eq!(ErrorKind::Corpus, Corpus::open(&path).unwrap_err().kind());
     std::fs::remove_file(&path).unwrap();

@@ -74,13 +74,18 @@ class Corpus(Indexed[T]):
         """
         Return the corpus that `save` wrote to the file at *path*.
 
-        The whole file is read once, so that damage is reported at once. Then it is mapped into
-        memory, and a text becomes a str only when it is kept or read. Do not write to the file
-        while it is open; `save` may replace it. A str, dict or `Chunk` is restored as it was; any
-        other object as a `Chunk`.
+        The file is mapped into memory. Opening reads the figures of each chunk, 20 bytes and 4 for
+        each encoding that has counted; all else is read, and checked against its hashes, when it
+        is needed. Damage that is met later is a `CorpusError` of the call that meets it, as of
+        `Packer.pack`, `save` or a look at a chunk, and of all that follow. ``list(corpus)`` reads
+        all texts, `save` all there is.
+
+        Do not write to the file while it is open; `save` may replace it. A str, dict or `Chunk` is
+        restored as it was; any other object as a `Chunk`.
 
         Raises:
-            CorpusError: The file is not a corpus, or it is of another version, cut off or damaged.
+            CorpusError: The file is not a corpus, or it is of another version, cut off, or damaged
+                in what was read.
             OSError: The file cannot be read.
             BudgeteerError: The backend is the reference, which knows no files.
 
@@ -112,6 +117,7 @@ class Corpus(Indexed[T]):
         Raises:
             InvalidArgumentError: JSON cannot hold a field of a chunk; the message names the index.
             OSError: The file cannot be written; a previous file is left as it was.
+            CorpusError: The corpus was opened from a file that is damaged; likewise.
             BudgeteerError: The backend is the reference, which knows no files.
 
         Examples:

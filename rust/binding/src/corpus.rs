@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use crate::chunk::{Strings, Texts};
 use crate::codes;
 use crate::convert::{borrow_text, column, signed, string, work};
-use crate::error::guard;
+use crate::error::{CorpusError, guard};
 
 /// Indexing the texts takes as long as reading them this many times.
 const INDEXING: usize = 20;
@@ -31,6 +31,24 @@ pub(crate) struct CorpusIndex {
     pub(crate) texts: Kept,
 }
 
+impl CorpusIndex {
+    /// Returns an error if damage was met in the file that the texts are from.
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let (Err(error), Kept::Stored(OfFile { path, .. })) = (self.index.check(), &self.texts)
+        else {
+            return Ok(());
+        };
+        let path = path.as_os_str().into_pyobject(py)?.repr()?;
+        Err(CorpusError::new_err(format!("{path} cannot be read as a corpus: {error}")))
+    }
+
+    /// Returns itself for Python, unless damage was met while it was made.
+    fn checked(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        self.check(py)?;
+        Ok(Bound::new(py, self)?.into_any())
+    }
+}
+
 /// The texts of a corpus.
 pub(crate) enum Kept {
     /// The caller's strings.
@@ -43,6 +61,7 @@ pub(crate) enum Kept {
 /// The chunks of a file and others.
 pub(crate) struct OfFile {
     stored: Arc<Stored>,
+    path: Arc<Path>,
     more: Vec<Added>,
     /// Where each chunk is: its place in the file, or from the end of that on in
     /// `more`. None as long as they follow one another.
@@ -78,6 +97,7 @@ impl OfFile {
     fn with(&self, read: &Texts<'_, '_>) -> Self {
         let mut all = Self {
             stored: Arc::clone(&self.stored),
+            path: Arc::clone(&self.path),
             more: self.more.clone(),
             order: self.order.clone(),
         };
@@ -110,7 +130,7 @@ impl OfFile {
             number(self.stored.len() + more.len() - 1)
         };
         let order = Some(places.map(place).collect());
-        Self { stored: Arc::clone(&self.stored), more, order }
+        Self { stored: Arc::clone(&self.stored), path: Arc::clone(&self.path), more, order }
     }
 }
 
@@ -284,7 +304,7 @@ pub(crate) fn index_chunks<'py>(
         let known = before.map(|before| Arc::clone(&before.index)).unwrap_or_default();
         let index =
             work(py, chars.saturating_mul(INDEXING), |stop| known.extended_until(&texts, stop))?;
-        Ok(Bound::new(py, CorpusIndex { index: Arc::new(index), texts })?.into_any())
+        CorpusIndex { index: Arc::new(index), texts }.checked(py)
     })
 }
 
@@ -308,7 +328,7 @@ pub(crate) fn remove_chunks<'py>(
         let index = work(py, index.postings_bytes().saturating_mul(REWRITING), |stop| {
             index.without_until(&gone, stop)
         })?;
-        Ok(Bound::new(py, CorpusIndex { index: Arc::new(index), texts })?.into_any())
+        CorpusIndex { index: Arc::new(index), texts }.checked(py)
     })
 }
 
@@ -340,7 +360,7 @@ pub(crate) fn replace_chunks<'py>(
         let index = work(py, chars.saturating_add(writing), |stop| {
             index.replaced_until(&places, &texts, stop)
         })?;
-        Ok(Bound::new(py, CorpusIndex { index: Arc::new(index), texts })?.into_any())
+        CorpusIndex { index: Arc::new(index), texts }.checked(py)
     })
 }
 
@@ -355,13 +375,15 @@ pub(crate) fn save_corpus(
 ) -> PyResult<()> {
     let py = index.py();
     guard(|| {
-        let CorpusIndex { index, texts } = index.get();
+        let corpus = index.get();
+        let CorpusIndex { index, texts } = corpus;
         let records: PyResult<Vec<_>> =
             records.iter().map(|record| Ok(record.cast_into::<PyBytes>()?.unbind())).collect();
         let records = records?;
         let records: Vec<&[u8]> = records.iter().map(|record| record.as_bytes(py)).collect();
-        py.detach(|| index.save(&path, texts, |place| records[place]))
-            .map_err(|error| refusal(&error, &path))
+        let saved = py.detach(|| index.save(&path, texts, |place| records[place]));
+        corpus.check(py)?;
+        saved.map_err(|error| refusal(&error, &path))
     })
 }
 
@@ -374,7 +396,8 @@ pub(crate) fn open_corpus(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, P
         Ok(stored) => {
             let index = Arc::clone(stored.index());
             let stored = Arc::new(stored);
-            let texts = Kept::Stored(OfFile { stored, more: Vec::new(), order: None });
+            let path = Arc::from(path.as_path());
+            let texts = Kept::Stored(OfFile { stored, path, more: Vec::new(), order: None });
             Ok(Bound::new(py, CorpusIndex { index, texts })?.into_any())
         }
         Err(error) if error.kind() == ErrorKind::Corpus => {
@@ -384,7 +407,8 @@ pub(crate) fn open_corpus(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, P
     })
 }
 
-/// Returns text, title and record of chunk `place` of an opened file.
+/// Returns text, title and record of chunk `place` of an opened file, or an
+/// error where it is damaged.
 #[pyfunction]
 #[pyo3(signature = (index: "object", place: "int") -> "tuple[str, str, bytes]", text_signature = "(index, place)")]
 pub(crate) fn stored_chunk<'py>(
@@ -393,12 +417,15 @@ pub(crate) fn stored_chunk<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = index.py();
     guard(|| {
-        let Kept::Stored(OfFile { stored, .. }) = &index.get().texts else {
+        let corpus = index.get();
+        let Kept::Stored(OfFile { stored, .. }) = &corpus.texts else {
             unreachable!("the facade asks for chunks of files only")
         };
         let text = utf8_string(py, stored.text(place))?;
         let title = utf8_string(py, stored.title(place))?;
-        (text, title, PyBytes::new(py, stored.record(place))).into_pyobject(py)
+        let record = PyBytes::new(py, stored.record(place));
+        corpus.check(py)?;
+        (text, title, record).into_pyobject(py)
     })
 }
 

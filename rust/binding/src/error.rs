@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::{PyResult, import_exception};
 
+import_exception!(budgeteer.errors, CorpusError);
 import_exception!(budgeteer.errors, InternalError);
 
 /// Calls `work`; a panic in it becomes an `InternalError`.

@@ -140,13 +140,15 @@ impl Plan {
                 Lock::during(chars, cost, releases, call.asks_host())
             };
             if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
-                let CorpusIndex { index, texts } = corpus.get();
+                let corpus = corpus.get();
+                let CorpusIndex { index, texts } = corpus;
                 // How much will be read is not known before.
                 let lock = lock(if releases { usize::MAX } else { 0 });
                 let mut caller = Caller { chunks: texts, ask, tag, write, cite, lock };
                 let run = || pipeline::run_indexed(&call, texts, index, &mut caller);
                 let outcome = lock.run(py, run)?;
                 let packed = Packed::new(py, &outcome, texts, &call)?;
+                corpus.check(py)?;
                 let unseen = Unseen::new(outcome, self.plan.counting.clone(), index);
                 let unseen = Some(Py::new(py, unseen)?.into_any());
                 return Ok(Bound::new(py, Packed { unseen, ..packed })?.into_any());

@@ -1,5 +1,8 @@
 //! Chunks: what a retriever returns.
 
+use std::sync::Arc;
+
+use crate::mapped::Mapped;
 use crate::text::Text;
 
 /// The kind of a chunk that has none.
@@ -66,6 +69,12 @@ pub trait Document {
     fn record(&self) -> Option<&[u8]> {
         None
     }
+
+    /// Returns the file that the document is read from, if it is from one.
+    #[doc(hidden)]
+    fn file(&self) -> Option<&Arc<Mapped>> {
+        None
+    }
 }
 
 impl Document for str {
@@ -119,6 +128,10 @@ impl<D: Document + ?Sized> Document for &D {
 
     fn record(&self) -> Option<&[u8]> {
         (**self).record()
+    }
+
+    fn file(&self) -> Option<&Arc<Mapped>> {
+        (**self).file()
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chunk::Batch;
 use crate::count::Exact;
+use crate::mapped::Mapped;
 use crate::plan::Counting;
 
 pub(crate) mod bounds;
@@ -21,11 +22,16 @@ pub(crate) mod part;
 pub(crate) mod postings;
 pub(crate) mod query;
 pub(crate) mod record;
+pub(crate) mod saved;
 pub(crate) mod storage;
 pub(crate) mod sums;
 
 use bounds::{AllBounds, Bounds};
 use part::{Builder, Part};
+
+/// From how many chunks on a part is large: for fewer, the first query finds in
+/// some milliseconds what it needs beside the lists.
+const LARGE: u32 = 10_000;
 
 /// The figures of each chunk.
 #[derive(Clone, Debug, Default)]
@@ -139,6 +145,8 @@ pub struct Index {
     longest: u32,
     /// In the order of the chunks that they cover, without a gap.
     parts: Vec<Arc<Part>>,
+    /// The file that it was opened from.
+    file: Option<Arc<Mapped>>,
 }
 
 impl Index {
@@ -188,6 +196,7 @@ impl Index {
         }
         index.parts.push(Arc::new(reader.builder.finish(&index.columns.lengths)));
         index.merge();
+        index.prepare(stop);
         index.with_totals()
     }
 
@@ -236,7 +245,10 @@ impl Index {
             }
             first += left;
         }
-        Self { columns, parts, ..Self::default() }.with_totals()
+        let file = self.file.clone();
+        let index = Self { columns, parts, file, ..Self::default() };
+        index.prepare(stop);
+        index.with_totals()
     }
 
     /// Returns the index of `batch`, which differs at `places` only, ascending,
@@ -287,7 +299,18 @@ impl Index {
             let (first, chunks) = (part.first(), part.chunks());
             *part = Arc::new(part.rearranged(first, chunks, place, Some(&new), lengths));
         }
+        index.prepare(stop);
         index.with_totals()
+    }
+
+    /// Finds for large parts what the first query would have to wait for. That
+    /// adds a fortieth to building them.
+    fn prepare(&self, stop: &AtomicBool) {
+        for part in self.parts.iter().filter(|part| part.chunks() >= LARGE) {
+            if !stop.load(Ordering::Relaxed) {
+                part.prepared();
+            }
+        }
     }
 
     /// Returns the index with the sums of its columns.

@@ -18,6 +18,7 @@ mod huge;
 mod images;
 mod keywords;
 mod layout;
+mod mapped;
 mod messages;
 mod near;
 mod once;
@@ -54,8 +55,9 @@ pub use budgeteer_vocab::Encoding;
 pub use calibration::{Calibration, Correction, Learned};
 pub use chunk::{Batch, Chunk, Document, Documents};
 pub use corpus::Index;
-pub use corpus::documents::{Corpus, Saved};
+pub use corpus::documents::Corpus;
 pub use corpus::file::Stored;
+pub use corpus::saved::Saved;
 #[cfg(feature = "claude")]
 pub use count::Claude;
 pub use count::{Basis, CacheInfo, Estimate, Exact, Scaled, TokenCounter, Tokenizer};

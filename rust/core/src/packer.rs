@@ -437,7 +437,11 @@ impl Packer {
             let Ok(outcome) = pipeline::run(call, &documents, host);
             outcome
         };
-        self.called(query, chunks, max_tokens, &keys, previous, &documents, run, None)
+        let packing =
+            self.called(query, chunks, max_tokens, &keys, previous, &documents, run, None);
+        // A chunk of a file that is damaged was read as empty.
+        chunks.iter().filter_map(Document::file).try_for_each(|file| file.check())?;
+        packing
     }
 
     /// Checks the options that can be checked without a chunk.

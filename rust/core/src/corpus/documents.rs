@@ -5,11 +5,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::file::Stored;
 use super::found::Later;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
+use crate::mapped::Mapped;
 use crate::rank::sort_descending;
 use crate::ranking::Lexical;
 use crate::score::lexical::batch_lexical_scores;
@@ -53,6 +53,8 @@ pub struct Corpus<D = Chunk> {
     /// At least the chunks that are indexed: one whose text panicked is behind
     /// them.
     chunks: Vec<D>,
+    /// The files that some of the chunks are read from.
+    files: Vec<Arc<Mapped>>,
     scores: OnceLock<Vec<Option<f64>>>,
     mtimes: OnceLock<Vec<f64>>,
 }
@@ -82,8 +84,9 @@ impl<D: Document + Sync> Extend<D> for Corpus<D> {
 }
 
 impl<D> Corpus<D> {
-    fn of(index: Arc<Index>, chunks: Vec<D>) -> Self {
-        Self { index, chunks, scores: OnceLock::new(), mtimes: OnceLock::new() }
+    pub(super) fn of(index: Arc<Index>, chunks: Vec<D>) -> Self {
+        let files = Vec::new();
+        Self { index, chunks, files, scores: OnceLock::new(), mtimes: OnceLock::new() }
     }
 
     /// Returns the number of chunks.
@@ -115,6 +118,21 @@ impl<D> Corpus<D> {
     pub fn index(&self) -> &Index {
         &self.index
     }
+
+    /// Returns an error if damage was met in the file that the corpus was opened
+    /// from. What is damaged reads as empty: ask this after reading chunks.
+    ///
+    /// [`Packer::pack_corpus`](crate::Packer::pack_corpus), [`Corpus::save`],
+    /// [`Corpus::remove`] and [`Corpus::replace`] ask it themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus); once returned, it is
+    /// returned from then on.
+    pub fn check(&self) -> Result<(), Error> {
+        self.index.check()?;
+        self.files.iter().try_for_each(|file| file.check())
+    }
 }
 
 impl<D: Document + Sync> Corpus<D> {
@@ -133,12 +151,17 @@ impl<D: Document + Sync> Corpus<D> {
     /// Adds `chunks` behind the others. Each call takes a little time for each
     /// chunk in the corpus, so add many at once.
     ///
+    /// It may meet damage in the file that the corpus was opened from. Then
+    /// [`Corpus::check`] returns an error, and so does each packing.
+    ///
     /// # Panics
     ///
     /// When there are 2^32 chunks or more.
     pub fn append(&mut self, chunks: impl IntoIterator<Item = D>) {
         self.chunks.truncate(self.index.len());
+        let first = self.chunks.len();
         self.chunks.extend(chunks);
+        note_files(&mut self.files, &self.chunks[first..]);
         let batch = Slice { chunks: &self.chunks, total_chars: 0 };
         self.index = Arc::new(self.index.extended(&batch));
         self.forget();
@@ -153,8 +176,9 @@ impl<D: Document + Sync> Corpus<D> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
-    /// no chunk has an identifier; the message names some. Then nothing has
-    /// changed.
+    /// no chunk has an identifier; the message names some. Or
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples
     ///
@@ -178,6 +202,7 @@ impl<D: Document + Sync> Corpus<D> {
             return Ok(());
         }
         let places = self.places();
+        self.check()?; // an identifier that is damaged reads as none
         let mut gone = vec![false; self.len()];
         let mut unknown: Vec<&str> = Vec::new();
         for id in &wanted {
@@ -206,7 +231,9 @@ impl<D: Document + Sync> Corpus<D> {
             )));
         }
         drop(places);
-        self.index = Arc::new(self.index.without(&gone));
+        let index = self.index.without(&gone);
+        index.check()?;
+        self.index = Arc::new(index);
         let mut gone = gone.into_iter();
         // One behind the indexed chunks goes too.
         self.chunks.retain(|_| gone.next() == Some(false));
@@ -224,7 +251,9 @@ impl<D: Document + Sync> Corpus<D> {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where
     /// a chunk has no identifier, or that of another of `chunks`, of no chunk of
-    /// the corpus, or of several. Then nothing has changed.
+    /// the corpus, or of several. Or
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples
     ///
@@ -240,6 +269,7 @@ impl<D: Document + Sync> Corpus<D> {
     pub fn replace(&mut self, chunks: impl IntoIterator<Item = D>) -> Result<(), Error> {
         let chunks: Vec<D> = chunks.into_iter().collect();
         let known = self.places();
+        self.check()?; // as above
         let mut firsts: HashMap<&str, usize> = HashMap::new();
         let mut places = Vec::with_capacity(chunks.len());
         for (i, chunk) in chunks.iter().enumerate() {
@@ -276,9 +306,11 @@ impl<D: Document + Sync> Corpus<D> {
         new.sort_unstable_by_key(|(place, _)| *place);
         let places: Vec<usize> = new.iter().map(|(place, _)| *place).collect();
         // The chunks are replaced last, as reading the new ones may panic.
-        self.index =
-            Arc::new(self.index.replaced(&places, &Replaced { new: &new, all: self.len() }));
+        let index = self.index.replaced(&places, &Replaced { new: &new, all: self.len() });
+        index.check()?;
+        self.index = Arc::new(index);
         for (place, chunk) in new {
+            note_files(&mut self.files, std::slice::from_ref(&chunk));
             self.chunks[place] = chunk;
         }
         self.forget();
@@ -313,10 +345,11 @@ impl<D: Document + Sync> Corpus<D> {
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be
-    /// written, and
+    /// written,
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-    /// number that is NaN or metadata that is not a JSON object. Then nothing
-    /// has changed.
+    /// number that is NaN or metadata that is not a JSON object, and
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples
     ///
@@ -340,7 +373,8 @@ impl<D: Document + Sync> Corpus<D> {
             None => record::write(chunk, index),
         });
         let records = records.collect::<Result<Vec<_>, Error>>()?;
-        self.index.save(path, &self.batch(), |index| &records[index])
+        let record = |index: usize| &*records[index];
+        self.index.save_if(path.as_ref(), &self.batch(), record, || self.check())
     }
 
     pub(crate) fn batch(&self) -> Slice<'_, D> {
@@ -384,147 +418,13 @@ impl<D: Document + Sync> Corpus<D> {
     }
 }
 
-impl Corpus<Saved> {
-    /// Opens the file at `path` that a corpus was saved to, in Rust or in
-    /// Python, after reading all of it to check the hashes.
-    ///
-    /// The hashes tell damage, not forgery: whoever can write the file can make
-    /// them match. Open files only from people whom you trust.
-    ///
-    /// The file is mapped into memory, and its texts stay there. It must not be
-    /// written to or cut meanwhile; [`Corpus::save`] may replace it.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be read,
-    /// and [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is not a
-    /// corpus, of another version, or damaged; or where a text has a lone
-    /// surrogate, which Python allows and a `str` here cannot hold.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let stored = Arc::new(Stored::open(path)?);
-        for place in 0..stored.len() {
-            let is_str = |text: Text<'_>| str_of(text).is_some();
-            if !is_str(stored.text(place)) || !is_str(stored.title(place)) {
-                return Err(Error::damaged("has lone surrogates, which no str can hold"));
-            }
-            if record::read(stored.record(place)).is_none() {
-                return Err(Error::damaged("has records that no corpus writes"));
-            }
-        }
-        let chunk =
-            |(_, place)| Saved { file: Some((Arc::clone(&stored), place)), rest: OnceLock::new() };
-        let chunks = (0..stored.len()).zip(0..).map(chunk).collect();
-        Ok(Self::of(Arc::clone(stored.index()), chunks))
-    }
-}
-
-/// A chunk of a corpus that was opened, or that was added to one.
-///
-/// Its text is in the file. Its other fields are read from there when they are
-/// needed. A [`Chunk`] becomes one with [`From`].
-#[derive(Clone)]
-pub struct Saved {
-    file: Option<(Arc<Stored>, u32)>,
-    /// All fields but text and title, which are in a file.
-    rest: OnceLock<Box<Chunk>>,
-}
-
-impl fmt::Debug for Saved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Saved").field("id", &self.tag().1).finish_non_exhaustive()
-    }
-}
-
-impl From<Chunk> for Saved {
-    fn from(chunk: Chunk) -> Self {
-        Self { file: None, rest: OnceLock::from(Box::new(chunk)) }
-    }
-}
-
-impl Saved {
-    /// Returns a chunk with the same fields.
-    #[must_use]
-    pub fn to_chunk(&self) -> Chunk {
-        let (text, title) = (self.text().to_owned(), self.title().to_owned());
-        Chunk { text, title, ..self.rest().clone() }
-    }
-
-    fn rest(&self) -> &Chunk {
-        self.rest.get_or_init(|| Box::new(self.read().unwrap_or_default()))
-    }
-
-    /// Returns the fields in the file, other than text and title, if there is a
-    /// file.
-    fn read(&self) -> Option<Chunk> {
-        record::read(self.record()?)
-    }
-
-    fn number<T>(&self, number: impl Fn(&Chunk) -> T) -> T {
-        // A ranking asks every chunk, so the result is not kept.
-        match self.rest.get() {
-            Some(chunk) => number(chunk),
-            None => number(&self.read().unwrap_or_default()),
+/// Adds the files that `chunks` are read from, each once.
+fn note_files(files: &mut Vec<Arc<Mapped>>, chunks: &[impl Document]) {
+    for file in chunks.iter().filter_map(Document::file) {
+        if !files.iter().any(|known| Arc::ptr_eq(known, file)) {
+            files.push(Arc::clone(file));
         }
     }
-}
-
-impl Document for Saved {
-    fn text(&self) -> &str {
-        match &self.file {
-            Some((stored, place)) => expected(stored.text(*place as usize)),
-            None => &self.rest().text,
-        }
-    }
-
-    fn title(&self) -> &str {
-        match &self.file {
-            Some((stored, place)) => expected(stored.title(*place as usize)),
-            None => &self.rest().title,
-        }
-    }
-
-    fn score(&self) -> Option<f64> {
-        self.number(|chunk| chunk.score)
-    }
-
-    fn mtime(&self) -> f64 {
-        self.number(|chunk| chunk.mtime)
-    }
-
-    fn tag(&self) -> (&str, Option<&str>) {
-        self.rest().tag()
-    }
-
-    fn source(&self) -> &str {
-        self.rest().source()
-    }
-
-    fn position(&self) -> Option<f64> {
-        self.number(|chunk| chunk.position)
-    }
-
-    fn metadata(&self) -> &str {
-        self.rest().metadata()
-    }
-
-    fn standing(&self) -> (Option<&str>, f64) {
-        self.rest().standing()
-    }
-
-    fn record(&self) -> Option<&[u8]> {
-        self.file.as_ref().map(|(stored, place)| stored.record(*place as usize))
-    }
-}
-
-fn str_of(text: Text<'_>) -> Option<&str> {
-    match text {
-        Text::Ascii(bytes) | Text::Utf8(bytes) => std::str::from_utf8(bytes).ok(),
-        _ => None,
-    }
-}
-
-fn expected(text: Text<'_>) -> &str {
-    str_of(text).expect("a file is looked at when it is opened")
 }
 
 /// Returns some identifiers as an error names them.

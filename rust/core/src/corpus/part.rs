@@ -1,12 +1,12 @@
 //! The postings of a range of chunks: of their words and of their headings.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::postings::{self, Postings};
+use super::storage::Numbers;
 use crate::fork::Shared;
 use crate::keywords::{for_each_word, is_keyword};
-use crate::ranking::Bm25;
+use crate::ranking::{Bm25, Lexical};
 use crate::score::heading::heading;
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
@@ -37,7 +37,7 @@ pub(crate) struct Part {
 struct Sizes {
     stemming: Option<Stemming>,
     stopwords: Stopwords,
-    of_chunks: Arc<[u32]>,
+    of_chunks: Numbers,
 }
 
 impl Part {
@@ -80,7 +80,11 @@ impl Part {
 
     /// Returns the same for a range that begins at `first`.
     pub(super) fn moved(&self, first: u32) -> Self {
-        self.each(|postings| postings.moved(first))
+        let moved = self.each(|postings| postings.moved(first));
+        if let Some(known) = self.sizes.get() {
+            moved.sizes.update(|_| known.to_vec());
+        }
+        moved
     }
 
     /// Does what [`Postings::rearranged`] does.
@@ -114,36 +118,65 @@ impl Part {
         (words + unstemmed(&self.headings), uncounted)
     }
 
-    fn known_sizes(&self, Bm25 { stemming, stopwords, .. }: &Bm25) -> Option<Arc<[u32]>> {
+    fn known_sizes(&self, Bm25 { stemming, stopwords, .. }: &Bm25) -> Option<Numbers> {
         let known = self.sizes.get()?;
         let same = |known: &&Sizes| known.stemming == *stemming && known.stopwords == *stopwords;
-        known.iter().find(same).map(|known| Arc::clone(&known.of_chunks))
+        known.iter().find(same).map(|known| known.of_chunks.clone())
     }
 
     /// Returns the number of different stems in the heading of each chunk,
-    /// without stopwords.
-    pub(super) fn sizes(&self, bm25: &Bm25) -> Arc<[u32]> {
+    /// without stopwords; nothing where no chunk has a heading.
+    pub(super) fn sizes(&self, bm25: &Bm25) -> Numbers {
         if let Some(sizes) = self.known_sizes(bm25) {
             return sizes;
         }
-        let Bm25 { stemming, stopwords, .. } = bm25;
-        let mut sizes = vec![0_u32; self.chunks() as usize];
+        let chunks = if self.headings.rows() == 0 { 0 } else { self.chunks() };
+        let mut sizes = vec![0_u32; chunks as usize];
         let first = self.first();
-        self.headings.for_each_stem(*stemming, stopwords, |chunk| {
+        self.headings.for_each_stem(bm25.stemming, &bm25.stopwords, |chunk| {
             // A damaged file's list may name any chunk.
             if let Some(size) = sizes.get_mut(chunk.wrapping_sub(first) as usize) {
                 *size += 1;
             }
         });
-        let sizes: Arc<[u32]> = sizes.into();
+        let sizes = Numbers::Memory(sizes.into());
+        self.put_sizes(bm25, sizes.clone());
+        sizes
+    }
+
+    /// Remembers the sizes of the headings.
+    fn put_sizes(&self, Bm25 { stemming, stopwords, .. }: &Bm25, of_chunks: Numbers) {
         self.sizes.update(|known| {
             let mut known = known.cloned().unwrap_or_default();
             known.truncate(KINDS - 1);
-            let (stopwords, of_chunks) = (stopwords.clone(), Arc::clone(&sizes));
+            let stopwords = stopwords.clone();
             known.insert(0, Sizes { stemming: *stemming, stopwords, of_chunks });
             known
         });
-        sizes
+    }
+
+    /// Returns what the default ranking needs beside the postings, and what
+    /// takes long to find: the rows of words and those of headings by stem, and
+    /// the sizes of the headings. None without stemming.
+    pub(super) fn prepared(&self) -> Option<[Numbers; 3]> {
+        let bm25 = Lexical::default().bm25;
+        let stemming = bm25.stemming?;
+        Some([self.words.by_stem(stemming), self.headings.by_stem(stemming), self.sizes(&bm25)])
+    }
+
+    /// Remembers the result of [`Part::prepared`], as far as a file has it: what
+    /// has no numbers is found when it is needed.
+    pub(super) fn remember(&self, [words, headings, sizes]: [Numbers; 3]) {
+        let bm25 = Lexical::default().bm25;
+        let Some(stemming) = bm25.stemming else { return };
+        for (postings, rows) in [(&self.words, words), (&self.headings, headings)] {
+            if rows.len() == postings.rows() {
+                postings.stems.update(|_| vec![(stemming, rows.clone())]);
+            }
+        }
+        if self.headings.rows() == 0 || sizes.len() == self.chunks() as usize {
+            self.put_sizes(&bm25, sizes);
+        }
     }
 }
 
@@ -218,5 +251,50 @@ impl Builder {
     pub(super) fn finish(self, lengths: &[u32]) -> Part {
         let Self { words, headings, runs, .. } = self;
         Part::new(words.finish(lengths), headings.finish(lengths), runs.finish(lengths))
+    }
+}
+
+#[cfg(all(test, feature = "stemming"))]
+mod tests {
+    use super::*;
+
+    /// After chunks are taken out and put in, the rows by stem that were taken
+    /// over are those that sorting finds; where they move, they are kept.
+    #[test]
+    fn stems_are_taken_over() {
+        let part = |texts: &[(u32, String)]| {
+            let mut builder = Builder::new(0);
+            for (chunk, text) in texts {
+                builder.pass_to(*chunk);
+                builder.add(text.as_str().into(), "Brewed teas".into());
+            }
+            builder.finish()
+        };
+        let text =
+            |i: u32| format!("brew{i} brews{} brewing leaves{i} leaf tea{} teas", i % 9, i / 2);
+        let before = part(&(0..300).map(|i| (i, text(i))).collect::<Vec<_>>());
+        before.prepared();
+        let english = Lexical::default().bm25.stemming.expect("it has stems");
+        for every in [2, 7, 50, 299] {
+            let new: Vec<_> =
+                (0..300).step_by(every).map(|i| (i as u32, format!("a{i} brewer{i}"))).collect();
+            let place = |chunk: u32| (!(chunk as usize).is_multiple_of(every)).then_some(chunk);
+            let changed = before.rearranged(0, 300, place, Some(&part(&new)));
+            assert_eq!(every > 2, changed.words.unstemmed(english) == 0);
+            for changed in [changed.moved(7), changed] {
+                for postings in changed.all() {
+                    let fresh = Postings {
+                        stems: Shared::new(),
+                        rows: postings.rows.clone(),
+                        terms: postings.terms.clone(),
+                        lists: postings.lists.clone(),
+                        ..*postings
+                    };
+                    let rows =
+                        |postings: &Postings| postings.by_stem(english).iter().collect::<Vec<_>>();
+                    assert_eq!(rows(&fresh), rows(postings));
+                }
+            }
+        }
     }
 }

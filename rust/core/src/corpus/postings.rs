@@ -10,11 +10,13 @@
 //! the block before to the last of this one, how many bytes the block has, the
 //! largest count in it, and the length of its shortest chunk.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::storage::Bytes;
+use super::storage::{Bytes, Numbers};
 use crate::fork::Shared;
 use crate::stem::Stemming;
 use crate::stopwords;
@@ -48,7 +50,7 @@ pub(crate) struct Postings {
     pub(super) terms: Bytes,
     pub(super) lists: Bytes,
     /// The rows by stem, once stems were asked for.
-    pub(super) stems: Shared<Vec<(Stemming, Arc<[u32]>)>>,
+    pub(super) stems: Shared<Vec<(Stemming, Numbers)>>,
     /// How many chunks have each stem, as far as that was asked for.
     pub(super) frequencies: Shared<Vec<(Stemming, Arc<[AtomicU32]>)>>,
 }
@@ -104,48 +106,41 @@ impl Postings {
         self.rows.len() + self.terms.len() + self.lists.len()
     }
 
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows.len() / ROW
     }
 
-    /// Returns the row at `at`: where the term ends, where its list ends, and
-    /// how many chunks have it.
-    fn row(&self, at: usize) -> (usize, usize, u32) {
-        let row = &self.rows[at * ROW..][..ROW];
-        let long = |from: usize| {
-            let bytes = row[from..from + 8].try_into().expect("eight bytes");
+    /// Returns the row at `at`: where the term is, where its list is, and how
+    /// many chunks have it. All are empty where there is no row, or damage.
+    fn row(&self, at: usize) -> (Range<usize>, Range<usize>, u32) {
+        // The row in front says where term and list start.
+        let from = at.saturating_sub(1).saturating_mul(ROW);
+        let rows = self.rows.read(from..at.saturating_add(1).saturating_mul(ROW));
+        let Some((before, row)) = rows.split_last_chunk::<ROW>() else { return (0..0, 0..0, 0) };
+        let long = |row: &[u8], from: usize| {
+            let bytes = row.get(from..from + 8).unwrap_or(&[0; 8]);
+            let bytes = bytes.try_into().expect("eight bytes");
             usize::try_from(u64::from_le_bytes(bytes)).unwrap_or(usize::MAX)
         };
-        (long(0), long(8), u32::from_le_bytes(row[16..].try_into().expect("four bytes")))
+        let frequency = u32::from_le_bytes(row[16..].try_into().expect("four bytes"));
+        (
+            long(before, 0)..long(row, 0),
+            long(before, 8)..long(row, 8),
+            frequency.min(self.chunks), // a forged row may have any number
+        )
     }
 
-    /// Returns the term at `at` and its list; empty where the rows are damaged.
+    /// Returns the term at `at`.
+    fn term(&self, at: usize) -> &[u8] {
+        self.terms.read(self.row(at).0)
+    }
+
+    /// Returns the term at `at` and its list.
     pub(super) fn entry(&self, at: usize) -> (&[u8], List<'_>) {
-        let (term_start, list_start, _) = match at.checked_sub(1) {
-            Some(before) => self.row(before),
-            None => (0, 0, 0),
-        };
-        let (term_end, list_end, frequency) = self.row(at);
-        let term = self.terms.get(term_start..term_end).unwrap_or_default();
-        let bytes = self.lists.get(list_start..list_end).unwrap_or_default();
-        let row = u32::try_from(at).expect("a row for each of fewer terms");
-        (term, List { frequency, first: self.first, row, bytes })
-    }
-
-    /// Returns whether the rows are sorted and within bounds, and no term is in
-    /// more chunks than there are.
-    pub(super) fn is_sound(&self) -> bool {
-        let mut before: Option<(usize, usize, &[u8])> = None;
-        (0..self.rows()).all(|at| {
-            let (term_end, list_end, frequency) = self.row(at);
-            let (term, _) = self.entry(at);
-            let follows = before.is_none_or(|(terms, lists, last)| {
-                terms <= term_end && lists <= list_end && last < term
-            });
-            before = Some((term_end, list_end, term));
-            let is_within = term_end <= self.terms.len() && list_end <= self.lists.len();
-            follows && is_within && frequency <= self.chunks
-        })
+        let (term, list, frequency) = self.row(at);
+        let row = u32::try_from(at).unwrap_or(u32::MAX);
+        let list = List { frequency, first: self.first, row, bytes: self.lists.read(list) };
+        (self.terms.read(term), list)
     }
 
     /// Returns the list of `term`, if it has one.
@@ -159,7 +154,7 @@ impl Postings {
         let (mut from, mut to) = (0, self.rows());
         while from < to {
             let middle = from.midpoint(to);
-            if self.entry(middle).0 < term { from = middle + 1 } else { to = middle }
+            if self.term(middle) < term { from = middle + 1 } else { to = middle }
         }
         (from < self.rows()).then(|| self.entry(from))
     }
@@ -171,8 +166,8 @@ impl Postings {
         stemming: Stemming,
         stopwords: &Stopwords,
     ) -> Vec<List<'_>> {
-        let rows = self.by_stem(stemming);
-        self.lists_at(self.with_stem(&rows, stem, stemming).1, stopwords)
+        let rows = self.with_stem(&self.by_stem(stemming), stem, stemming).1;
+        self.lists_at(&rows, stopwords)
     }
 
     /// Returns the lists of the terms in these rows, except stopwords.
@@ -189,9 +184,8 @@ impl Postings {
         stemming: Stemming,
         stopwords: &Stopwords,
     ) -> u32 {
-        let all = self.by_stem(stemming);
-        let (first, rows) = self.with_stem(&all, stem, stemming);
-        let lists = self.lists_at(rows, stopwords);
+        let (first, rows) = self.with_stem(&self.by_stem(stemming), stem, stemming);
+        let lists = self.lists_at(&rows, stopwords);
         if let [] | [_] = lists.as_slice() {
             return lists.first().map_or(0, |list| list.frequency);
         }
@@ -199,7 +193,7 @@ impl Postings {
             return self.frequency_of(&lists); // for these stopwords only
         }
         let known = self.frequencies(stemming);
-        let known = &known[first];
+        let Some(known) = known.get(first) else { return 0 };
         match known.load(Ordering::Relaxed) {
             0 => {
                 let found = self.frequency_of(&lists);
@@ -225,7 +219,7 @@ impl Postings {
                 }
             });
         }
-        count
+        count.min(self.chunks)
     }
 
     /// Returns the places for the frequencies of stems, each where the rows of a
@@ -255,23 +249,38 @@ impl Postings {
         stemming: Stemming,
         stopwords: &Stopwords,
     ) -> u32 {
-        let rows = self.by_stem(stemming);
-        let lists = self.lists_at(self.with_stem(&rows, stem, stemming).1, stopwords);
-        lists.iter().map(|list| list.frequency).max().unwrap_or_default()
+        let rows = self.with_stem(&self.by_stem(stemming), stem, stemming).1.into_iter();
+        let rows = rows.map(|row| self.row(row as usize));
+        let rows = rows.filter(|(term, ..)| !stopwords.contains(self.terms.read(term.clone())));
+        rows.map(|(_, _, frequency)| frequency).max().unwrap_or_default()
     }
 
-    /// Returns those of `rows`, which are by stem, that have this one, and where
-    /// they begin.
-    fn with_stem<'r>(
-        &self,
-        rows: &'r [u32],
-        stem: &[u8],
-        stemming: Stemming,
-    ) -> (usize, &'r [u32]) {
-        let stem_of = |row: u32| stemming.of_term(self.entry(row as usize).0);
-        let start = rows.partition_point(|&row| *stem_of(row) < *stem);
-        let length = rows[start..].iter().take_while(|&&row| *stem_of(row) == *stem).count();
-        (start, &rows[start..start + length])
+    /// Returns the stem of the term in a row.
+    fn stem_of(&self, row: u32, stemming: Stemming) -> Cow<'_, [u8]> {
+        stemming.of_term(self.term(row as usize))
+    }
+
+    /// Returns those of `rows`, which are by stem, that have this one,
+    /// ascending, and where they begin.
+    fn with_stem(&self, rows: &Numbers, stem: &[u8], stemming: Stemming) -> (usize, Vec<u32>) {
+        let (mut from, mut to) = (0, rows.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            let row = rows.get(middle).unwrap_or(u32::MAX);
+            if *self.stem_of(row, stemming) < *stem { from = middle + 1 } else { to = middle }
+        }
+        let mut same: Vec<u32> = Vec::new();
+        for row in (from..rows.len()).map_while(|at| rows.get(at)) {
+            if *self.stem_of(row, stemming) != *stem {
+                break;
+            }
+            if same.last().is_some_and(|&last| row <= last) {
+                self.rows.contradict();
+                break;
+            }
+            same.push(row);
+        }
+        (from, same)
     }
 
     /// Calls `visit` for each stem, without stopwords, with each chunk that has
@@ -282,58 +291,85 @@ impl Postings {
         stopwords: &Stopwords,
         mut visit: impl FnMut(u32),
     ) {
+        let mut left = self.lists.len();
         let Some(stemming) = stemming else {
-            let terms = (0..self.rows()).map(|row| self.entry(row));
-            let terms = terms.filter(|(term, _)| !stopwords.contains(term));
-            return terms.for_each(|(_, list)| list.for_each(|found| visit(found.chunk)));
+            for row in 0..u32::try_from(self.rows()).unwrap_or(u32::MAX) {
+                self.for_each_of(&[row], stopwords, &mut left, &mut visit);
+            }
+            return;
         };
         let rows = self.by_stem(stemming);
-        let stems = rows.iter().map(|&row| stemming.of_term(self.entry(row as usize).0));
-        let stems: Vec<_> = stems.collect();
-        let mut rest = &*rows;
-        let mut several = Vec::new();
-        for same in stems.chunk_by(|one, other| one == other) {
-            let (here, behind) = rest.split_at(same.len());
-            rest = behind;
-            match self.lists_at(here, stopwords).as_slice() {
-                [list] => list.for_each(|found| visit(found.chunk)),
-                lists => {
-                    several.clear();
-                    for list in lists {
-                        list.for_each(|found| several.push(found.chunk));
-                    }
-                    several.sort_unstable();
-                    several.dedup();
-                    several.iter().for_each(|&chunk| visit(chunk));
-                }
+        let (mut stem, mut same) = (Cow::Borrowed(&[][..]), Vec::new());
+        for row in rows.iter() {
+            let here = self.stem_of(row, stemming);
+            if here != stem {
+                self.for_each_of(&same, stopwords, &mut left, &mut visit);
+                same.clear();
+                stem = here;
             }
+            same.push(row);
         }
+        self.for_each_of(&same, stopwords, &mut left, &mut visit);
+    }
+
+    /// Calls `visit` with each chunk that has one of the terms in these rows,
+    /// stopwords aside, once. The lists have at most `left` bytes, which becomes
+    /// what is left of them: a forged file could have one list for many terms.
+    fn for_each_of(
+        &self,
+        rows: &[u32],
+        stopwords: &Stopwords,
+        left: &mut usize,
+        visit: &mut impl FnMut(u32),
+    ) {
+        let mut lists = self.lists_at(rows, stopwords);
+        lists.retain(|list| self.spend(list, left).is_some());
+        if let [list] = lists.as_slice() {
+            return list.for_each(|found| visit(found.chunk));
+        }
+        let mut chunks = Vec::new();
+        for list in &lists {
+            list.for_each(|found| chunks.push(found.chunk));
+        }
+        chunks.sort_unstable();
+        chunks.dedup();
+        chunks.into_iter().for_each(visit);
+    }
+
+    /// Takes the bytes of a list off those that are left; None, and notes it,
+    /// where there are not so many.
+    fn spend(&self, list: &List<'_>, left: &mut usize) -> Option<()> {
+        let rest = left.checked_sub(list.bytes.len());
+        if rest.is_none() {
+            self.lists.contradict();
+        }
+        *left = rest?;
+        Some(())
     }
 
     /// Returns the rows, sorted by the stems of their terms. Those of a
     /// language are made when first asked for.
-    fn by_stem(&self, stemming: Stemming) -> Arc<[u32]> {
+    pub(super) fn by_stem(&self, stemming: Stemming) -> Numbers {
         if let Some(rows) = self.known_by_stem(stemming) {
             return rows;
         }
-        let rows = u32::try_from(self.rows()).expect("a row for each of fewer terms");
-        let stems = (0..rows).map(|row| stemming.of_term(self.entry(row as usize).0));
-        let mut sorted: Vec<_> = stems.zip(0..).collect();
+        let rows = u32::try_from(self.rows()).unwrap_or(u32::MAX);
+        let mut sorted: Vec<_> = (0..rows).map(|row| (self.stem_of(row, stemming), row)).collect();
         sorted.sort_unstable();
-        let rows: Arc<[u32]> = sorted.into_iter().map(|(_, row)| row).collect();
+        let rows = Numbers::Memory(sorted.into_iter().map(|(_, row)| row).collect());
         self.stems.update(|known| {
             let mut known = known.cloned().unwrap_or_default();
             // Another thread may have made them too.
             known.retain(|(other, _)| *other != stemming);
-            known.push((stemming, Arc::clone(&rows)));
+            known.push((stemming, rows.clone()));
             known
         });
         rows
     }
 
-    fn known_by_stem(&self, stemming: Stemming) -> Option<Arc<[u32]>> {
+    fn known_by_stem(&self, stemming: Stemming) -> Option<Numbers> {
         let known = self.stems.get()?;
-        known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| Arc::clone(rows))
+        known.iter().find(|(other, _)| *other == stemming).map(|(_, rows)| rows.clone())
     }
 
     /// Returns how many terms must still be stemmed when stems are asked for.
@@ -356,22 +392,33 @@ impl Postings {
         let mut writer = Writer::new(first, chunks, lengths);
         let mut others: Vec<Posting> = Vec::new();
         let (mut i, mut j) = (0, 0);
+        // Where each row goes, and the rows of other terms.
+        let (mut places, mut new) = (vec![None; self.rows()], Vec::new());
+        let mut sizes = (self.lists.len(), more.map_or(0, |more| more.lists.len()));
         loop {
             let left = (i < self.rows()).then(|| self.entry(i));
-            let right = more.filter(|more| j < more.rows()).map(|more| more.entry(j));
+            let right = more.filter(|more| j < more.rows()).map(|more| (more, more.entry(j)));
             let term = match (&left, &right) {
-                (Some((left, _)), Some((right, _))) => left.min(right),
-                (Some((term, _)), None) | (None, Some((term, _))) => term,
+                (Some((left, _)), Some((_, (right, _)))) => left.min(right),
+                (Some((term, _)), None) | (None, Some((_, (term, _)))) => term,
                 (None, None) => break,
             };
             let mut list = Pending::new(first);
+            let own = left.as_ref().filter(|(left, _)| left == term).map(|_| i);
             others.clear();
-            if let Some((_, part)) = right.as_ref().filter(|(right, _)| right == term) {
+            if let Some((more, (_, part))) = right.as_ref().filter(|(_, (right, _))| right == term)
+            {
+                if more.spend(part, &mut sizes.1).is_none() {
+                    break;
+                }
                 part.for_each(|found| others.push(found));
                 j += 1;
             }
             let mut others = others.iter().copied().peekable();
             if let Some((_, part)) = left.as_ref().filter(|(left, _)| left == term) {
+                if self.spend(part, &mut sizes.0).is_none() {
+                    break;
+                }
                 part.for_each(|found| {
                     let Some(chunk) = place(found.chunk) else { return };
                     while let Some(other) = others.next_if(|other| other.chunk < chunk) {
@@ -383,21 +430,58 @@ impl Postings {
             }
             others.for_each(|found| list.push(found));
             if list.frequency > 0 {
-                writer.write(term, &list);
+                let row = writer.write(term, &list);
+                match own {
+                    Some(own) => places[own] = Some(row),
+                    None => new.push(row),
+                }
             }
         }
-        writer.finish()
+        let postings = writer.finish();
+        postings.take_stems(self, &places, &new);
+        postings
+    }
+
+    /// Takes over the rows by stem of other postings, whose rows are at `places`
+    /// now, and puts the `new` rows among them. Where many are new, the rows are
+    /// sorted again once they are asked for.
+    fn take_stems(&self, other: &Self, places: &[Option<u32>], new: &[u32]) {
+        let Some(known) = other.stems.get().filter(|_| new.len() <= places.len() / 8) else {
+            return;
+        };
+        let merged = known.iter().map(|(stemming, rows)| {
+            let place = |row: u32| places.get(row as usize).copied().flatten();
+            let rows: Vec<u32> = rows.iter().filter_map(place).collect();
+            let key = |row: u32| (self.stem_of(row, *stemming), row);
+            let mut new: Vec<_> = new.iter().map(|&row| key(row)).collect();
+            new.sort_unstable();
+            let (mut merged, mut rest) = (Vec::with_capacity(rows.len() + new.len()), &*rows);
+            for found in new {
+                let (before, behind) = rest.split_at(rest.partition_point(|&row| key(row) < found));
+                merged.extend_from_slice(before);
+                merged.push(found.1);
+                rest = behind;
+            }
+            merged.extend_from_slice(rest);
+            (*stemming, Numbers::Memory(merged.into()))
+        });
+        let merged = merged.collect();
+        self.stems.update(|_| merged);
     }
 
     /// Returns the same postings for a range that begins at `first`.
     pub(crate) fn moved(&self, first: u32) -> Self {
+        let stems = Shared::new();
+        if let Some(known) = self.stems.get() {
+            stems.update(|_| known.to_vec());
+        }
         Self {
             first,
             chunks: self.chunks,
             rows: self.rows.clone(),
             terms: self.terms.clone(),
             lists: self.lists.clone(),
-            stems: Shared::new(),
+            stems,
             frequencies: Shared::new(),
         }
     }
@@ -589,7 +673,8 @@ impl<'l> Writer<'l> {
         Self { first, chunks, lengths, rows: Vec::new(), terms: Vec::new(), lists: Vec::new() }
     }
 
-    fn write(&mut self, term: &[u8], list: &Pending) {
+    /// Writes the row of a term, and returns which it is.
+    fn write(&mut self, term: &[u8], list: &Pending) -> u32 {
         self.terms.extend_from_slice(term);
         if list.frequency > BLOCK {
             let table = list.table(self.first, self.lengths);
@@ -600,6 +685,7 @@ impl<'l> Writer<'l> {
         self.rows.extend((self.terms.len() as u64).to_le_bytes());
         self.rows.extend((self.lists.len() as u64).to_le_bytes());
         self.rows.extend(list.frequency.to_le_bytes());
+        u32::try_from(self.rows.len() / ROW - 1).unwrap_or(u32::MAX)
     }
 
     fn finish(self) -> Postings {

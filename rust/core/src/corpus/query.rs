@@ -211,7 +211,7 @@ impl Query<'_> {
             while let Some(terms) = all.next_if(|terms| (terms[0].0 as usize) < range.end) {
                 let chunk = terms[0].0;
                 let size = (chunk as usize).checked_sub(range.start).and_then(|at| sizes.get(at));
-                let Some(&size) = size else {
+                let Some(size @ 1..) = size else {
                     continue; // a damaged file's list may name any chunk
                 };
                 let sum = terms.iter().fold(0.0, |sum, &(_, term)| sum + idf[term as usize]);

@@ -23,7 +23,9 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// As for [`Packer::pack`].
+    /// As for [`Packer::pack`], and
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where the corpus was
+    /// opened from a file in which damage was met: see [`Corpus::check`].
     pub fn pack_corpus<D: Document + Sync>(
         &self,
         query: &str,
@@ -36,7 +38,7 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// As for [`Packer::pack`].
+    /// As for [`Packer::pack_corpus`].
     pub fn pack_corpus_after<D: Document + Sync>(
         &self,
         previous: &Packing,
@@ -50,7 +52,7 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// As for [`Packer::pack_with_vectors`].
+    /// As for [`Packer::pack_with_vectors`] and [`Packer::pack_corpus`].
     pub fn pack_corpus_with_vectors<D: Document + Sync>(
         &self,
         query: &str,
@@ -76,6 +78,9 @@ impl Packer {
             outcome
         };
         let (chunks, shared) = (corpus.chunks(), Some(Arc::clone(index)));
-        self.called(query, chunks, self.max_tokens, &keys, previous, &batch, run, shared)
+        let packing =
+            self.called(query, chunks, self.max_tokens, &keys, previous, &batch, run, shared);
+        corpus.check()?;
+        packing
     }
 }

@@ -274,7 +274,9 @@ impl fmt::Debug for ChunkRetriever {
 impl<D: Document + Send + Sync> Retriever for Corpus<D> {
     fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
         let best = self.best(query, limit).into_iter();
-        Ok(best.map(|(at, score)| chunk_of(&self.chunks()[at]).score(score)).collect())
+        let best = best.map(|(at, score)| chunk_of(&self.chunks()[at]).score(score)).collect();
+        self.check()?;
+        Ok(best)
     }
 
     fn name(&self) -> &'static str {
