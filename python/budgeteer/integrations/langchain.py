@@ -83,6 +83,7 @@ class BudgetCompressor(BaseDocumentCompressor):
 
     @cached_property
     def _packer(self) -> Packer:
+        """The packer that counts documents as LangChain writes them."""
         return as_packer(self.packer, written(_writer(self.document_prompt), self.separator))
 
     def compress_documents(

@@ -108,5 +108,7 @@ def members(name, item):
     for kind in item.__mro__ if isinstance(item, type) else ():
         if kind.__module__.partition(".")[0] == "budgeteer":
             for member, value in vars(kind).items():
+                if member == "model_post_init":  # pydantic puts it there
+                    continue
                 if isinstance(value, MEMBERS) and not member.startswith("_"):
                     yield f"{name}.{member}", value
