@@ -39,10 +39,10 @@ class BudgetPostprocessor(BaseNodePostprocessor):
     Keeps the nodes whose written text fits.
 
     The law: the nodes that it returns, each written as ``node.get_content(MetadataMode.LLM)``,
-    stripped and joined by blank lines, count at most the budget. This is what LlamaIndex's response
-    modes ``compact`` and ``tree_summarize``, and its chat engines, put into a prompt: the metadata
-    that a model sees are counted. The nodes are the given objects, with their scores. A node
-    without text is left out.
+    stripped and joined by blank lines, count at most the budget. This is what LlamaIndex's
+    response modes ``compact`` and ``tree_summarize``, and its chat engines, put into a prompt: the
+    metadata that a model sees are counted. The nodes are the given objects, with their scores. A
+    node without text is left out.
 
     Args:
         packer: A `Packer`, or the most tokens, from 0 on: then the retriever's order is kept. Its
