@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from inspect import iscoroutinefunction
-from typing import Any, TypeVar
+from typing import Any
 
 from budgeteer import _validate
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.integrations._requests import Fitter
 
-C = TypeVar("C")
-
 
 def fitted_client(
-    client: C, kinds: tuple[type[Any], ...], paths: Collection[str], fit: Fitter
-) -> C:
+    client: Any, kinds: tuple[type[Any], ...], paths: Collection[str], fit: Fitter
+) -> Any:
     """
     Return a copy of *client*, one of *kinds*, whose bodies to *paths* fit.
 
@@ -41,14 +38,8 @@ def _patched(client: Any, paths: frozenset[str], fit: Fitter) -> Any:
         whole = {key: value for key, value in whole.items() if not _is_omitted(value)}
         return {**given, "options": options, "body": fit(whole).request}
 
-    if iscoroutinefunction(post):
-
-        async def posted(path: str, **given: Any) -> Any:
-            return await post(path, **changed(path, given))
-    else:
-
-        def posted(path: str, **given: Any) -> Any:
-            return post(path, **changed(path, given))
+    def posted(path: str, **given: Any) -> Any:
+        return post(path, **changed(path, given))  # of an asynchronous client, to be awaited
 
     def copied(**options: Any) -> Any:
         return _patched(copy(**options), paths, fit)

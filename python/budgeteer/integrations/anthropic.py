@@ -11,7 +11,7 @@ from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter
 
 try:
-    from anthropic import AsyncAnthropic, Anthropic
+    from anthropic import Anthropic, AsyncAnthropic
 except ImportError as error:
     raise missing(__name__, error) from None
 

@@ -66,7 +66,7 @@ class BudgetCompressor(BaseDocumentCompressor):
     """
 
     packer: Any
-    document_prompt: BasePromptTemplate[str] | None = None
+    document_prompt: Any = None
     separator: str = "\n\n"
 
     def __init__(

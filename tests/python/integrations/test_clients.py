@@ -12,9 +12,11 @@ from provider import (
     history,
 )
 
-openai = pytest.importorskip("openai")
-anthropic = pytest.importorskip("anthropic")
+pytest.importorskip("openai")
+pytest.importorskip("anthropic")
 
+import anthropic
+import openai
 from pydantic import BaseModel
 
 from budgeteer import Section, fit_request
