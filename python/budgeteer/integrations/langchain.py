@@ -8,7 +8,7 @@ agent fit; it is the only one that needs ``langchain`` itself, from 1.0 on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,9 @@ class BudgetCompressor(BaseDocumentCompressor):
     is a copy with another ``page_content``, and the same id and metadata.
 
     Args:
-        packer: A `Packer`, or the most tokens, from 0 on: then the retriever's order is kept. Its
-            ``template`` and ``notice`` are the defaults, as LangChain writes the text.
+        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last two
+            the retriever's order is the default. Its ``template`` and ``notice`` are the defaults,
+            as LangChain writes the text.
         document_prompt: Writes a document, as in LangChain's chains. None, the default, writes its
             ``page_content``. With one no document is cut: ``overflow`` is ``"skip"`` or
             ``"stop"``.
@@ -72,7 +73,7 @@ class BudgetCompressor(BaseDocumentCompressor):
     def __init__(
         self,
         *,
-        packer: Packer | int,
+        packer: Packer | Mapping[str, Any] | int,
         document_prompt: BasePromptTemplate[str] | None = None,
         separator: str = "\n\n",
     ) -> None:

@@ -7,7 +7,7 @@ LlamaIndex: nodes and chat histories within a budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -45,9 +45,9 @@ class BudgetPostprocessor(BaseNodePostprocessor):
     node without text is left out.
 
     Args:
-        packer: A `Packer`, or the most tokens, from 0 on: then the retriever's order is kept. Its
-            ``template`` and ``notice`` are the defaults, as LlamaIndex writes the text, and its
-            ``overflow`` is ``"skip"`` or ``"stop"``.
+        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last two
+            the retriever's order is the default. Its ``template`` and ``notice`` are the defaults,
+            as LlamaIndex writes the text, and its ``overflow`` is ``"skip"`` or ``"stop"``.
 
     Raises:
         InvalidArgumentError: *packer* is neither, or has other options.
@@ -65,7 +65,7 @@ class BudgetPostprocessor(BaseNodePostprocessor):
 
     packer: Any = Field(exclude=True)
 
-    def __init__(self, *, packer: Packer | int, **base: Any) -> None:
+    def __init__(self, *, packer: Packer | Mapping[str, Any] | int, **base: Any) -> None:
         as_packer(packer, written(_write, "\n\n"))  # before pydantic, which would hide its error
         super().__init__(**{"packer": packer, **base})
 

@@ -135,8 +135,8 @@ def test_in_a_retriever_and_as_a_runnable():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"packer": "9"}, "packer must be a Packer or an int, the most tokens, not str"),
-        ({"packer": True}, "packer must be a Packer or an int, the most tokens, not bool"),
+        ({"packer": "9"}, "packer must be a Packer, .* or an int, the most tokens, not str"),
+        ({"packer": True}, "packer must be a Packer, .* or an int, the most tokens, not bool"),
         ({"packer": -1}, "packer must be from 0 to"),
         ({"packer": Packer(9, template="xml")}, "packer must have template='plain': the framewo"),
         ({"packer": Packer(9, template=Template("{text}"))}, "packer must have template='plain'"),

@@ -137,7 +137,7 @@ def test_scores_ids_and_kinds_of_nodes():
 def test_wrong_options():
     """What LlamaIndex would not write is refused when the postprocessor is made."""
     for packer, message in (
-        ("9", "packer must be a Packer or an int"),
+        ("9", "packer must be a Packer, a mapping"),
         (Packer(9, template="xml"), "packer must have template='plain'"),
         (Packer(9, overflow="truncate_end"), "overflow must be 'skip' or 'stop'"),
     ):
