@@ -9,7 +9,7 @@ from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter, model_name
 from budgeteer._public import public
 from budgeteer.integrations._missing import missing
-from budgeteer.integrations._requests import Fitter
+from budgeteer.integrations._requests import Fitter, tool_for
 
 _HOME = "budgeteer.integrations.langchain"
 
@@ -128,13 +128,10 @@ class BudgetMiddleware(AgentMiddleware):
     def _fitted(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         given = [] if request.system_message is None else [request.system_message]
         name = _name_of(request.model)
-        tools = _tools(request)
-        if "claude" in (self._name or name or ""):
-            tools = [_for_anthropic(tool) for tool in tools]
         asked = {
             "model": name,
             "messages": [*given, *request.messages],
-            "tools": tools,
+            "tools": [_shown(self._name or name or "", tool) for tool in _tools(request)],
             "tool_choice": request.tool_choice,
             "max_tokens": request.model_settings.get(
                 "max_tokens", getattr(request.model, "max_tokens", None)
@@ -168,10 +165,10 @@ def _schema(answer: Any) -> Any:
     return getattr(answer, "schema", answer)
 
 
-def _for_anthropic(tool: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool as Claude is shown it, whose rule for tools is another than OpenAI's."""
+def _shown(name: str, tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool as the provider of a model is sent it."""
     function = tool.get("function")
     if not isinstance(function, dict):
         return tool
-    shown = {key: function[key] for key in ("name", "description") if key in function}
-    return {**shown, "input_schema": function.get("parameters", {})}
+    told = (function.get("name", ""), function.get("description"), function.get("parameters", {}))
+    return tool_for(name, *told)

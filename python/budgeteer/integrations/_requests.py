@@ -76,3 +76,21 @@ def _conversation(request: Mapping[str, Any]) -> tuple[str, int]:
         if fields.get("role") not in SYSTEM_ROLES:
             return str(request.get("model")), hash(repr(fields.get("content")))
     return str(request.get("model")), 0
+
+
+def sent_of(fitted: FittedRequest, key: str) -> list[tuple[int, Any, bool]]:
+    """Return the messages that stay: the place of each, what is sent, whether it was changed."""
+    past = fitted._past
+    if past is None:
+        return [(i, item, False) for i, item in enumerate(fitted.request[key])]
+    places = [i for i, is_kept in enumerate(past.kept) if is_kept]
+    pairs = zip(places, past.sent, strict=True)
+    return [(i, item, item is not past.given[i]) for i, item in pairs]
+
+
+def tool_for(model: str, name: str, description: str | None, schema: Any) -> dict[str, Any]:
+    """Return a tool as the provider of *model* is sent it: Claude's rule is another."""
+    told = {"name": name, **({"description": description} if description else {})}
+    if "claude" in model:
+        return {**told, "input_schema": schema}
+    return {"type": "function", "function": {**told, "parameters": schema}}
