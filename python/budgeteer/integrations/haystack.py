@@ -44,9 +44,9 @@ class BudgetPacker:
     id, meta and score. A document without text is left out.
 
     Args:
-        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last two
-            the retriever's order is the default. Its ``template`` and ``notice`` are the defaults,
-            as the pipeline writes the text.
+        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last
+            two the retriever's order is the default. Its ``template`` and ``notice`` are the
+            defaults, as the pipeline writes the text.
         separator: The text between two documents, a blank line by default.
 
     Raises:
@@ -74,8 +74,8 @@ class BudgetPacker:
         Return what a pipeline's YAML has of it.
 
         Examples:
-            >>> BudgetPacker(8).to_dict()["init_parameters"]
-            {'packer': 8, 'separator': '\\n\\n'}
+            >>> BudgetPacker(8, separator=" ").to_dict()["init_parameters"]
+            {'packer': 8, 'separator': ' '}
 
         """
         return _dict(self, packer=plain(self._given), separator=self._separator)
@@ -105,7 +105,7 @@ class BudgetPacker:
 
 @component
 class BudgetPromptBuilder:
-    """
+    r"""
     Renders a prompt with as many documents as fit into it.
 
     The law: the prompt that it returns counts at most the budget, with all that the template
@@ -115,9 +115,9 @@ class BudgetPromptBuilder:
 
     Args:
         template: The template, in Jinja, as for Haystack's ``PromptBuilder``.
-        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last two
-            the retriever's order is the default. Its ``template`` and ``notice`` are the defaults,
-            as *template* writes the text, and its ``overflow`` is ``"skip"`` or ``"stop"``.
+        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last
+            two the retriever's order is the default. Its ``template`` and ``notice`` are the
+            defaults, as *template* writes the text, and its ``overflow`` is ``"skip"`` or ``"stop"``.
         required_variables: As for ``PromptBuilder``: the names of inputs that must be given, or
             ``"*"`` for all.
 
@@ -129,7 +129,7 @@ class BudgetPromptBuilder:
 
     Examples:
         >>> from haystack import Document
-        >>> template = "{% for d in documents %}- {{ d.content }}\\n{% endfor %}{{ question }}"
+        >>> template = "{% for d in documents %}- {{ d.content }}\n{% endfor %}{{ question }}"
         >>> builder = BudgetPromptBuilder(template, 16)
         >>> texts = ["Green tea is mild.", "Tea. " * 9, "Rye."]
         >>> documents = [Document(content=text) for text in texts]
@@ -378,7 +378,7 @@ class BudgetCompactor:
                 return trim_messages(
                     views, limit, counter=self._counting, model=self._model, keep_results=1
                 )
-            except BudgetExhaustedError:
+            except BudgetExhaustedError:  # noqa: PERF203 - it is rare
                 limit += limit // 8 + 1  # Haystack wants what comes nearest, not an error
 
     def to_dict(self) -> dict[str, Any]:

@@ -45,9 +45,9 @@ class BudgetCompressor(BaseDocumentCompressor):
     is a copy with another ``page_content``, and the same id and metadata.
 
     Args:
-        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last two
-            the retriever's order is the default. Its ``template`` and ``notice`` are the defaults,
-            as LangChain writes the text.
+        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last
+            two the retriever's order is the default. Its ``template`` and ``notice`` are the
+            defaults, as LangChain writes the text.
         document_prompt: Writes a document, as in LangChain's chains. None, the default, writes its
             ``page_content``. With one no document is cut: ``overflow`` is ``"skip"`` or
             ``"stop"``.

@@ -1,8 +1,8 @@
 """
 litellm: calls of any provider that fit.
 
-`BudgetHook` fits what is awaited: ``litellm.acompletion``, a ``Router``, and the proxy. litellm asks
-no hook before a call that is not awaited: `fitted` wraps a function instead.
+`BudgetHook` fits what is awaited: ``litellm.acompletion``, a ``Router``, and the proxy. litellm
+asks no hook before a call that is not awaited: `fitted` wraps a function instead.
 """
 
 from __future__ import annotations

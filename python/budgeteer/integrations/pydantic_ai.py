@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from budgeteer._count.limits import ModelLimits
@@ -19,7 +19,6 @@ try:
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
-    from pydantic_ai.profiles import DEFAULT_PROMPTED_OUTPUT_TEMPLATE
 except ImportError as error:
     raise missing(__name__, error) from None
 
@@ -103,9 +102,13 @@ class BudgetHistory(AbstractCapability[Any]):
             ['Rye?']
 
         """
-        name = request_context.model.model_name
-        parameters = request_context.model_request_parameters
-        given = [*_instructions(request_context)]
+        model = request_context.model
+        name = model.model_name
+        settings, parameters = model.prepare_request(  # as the model will do it once more
+            request_context.model_settings, request_context.model_request_parameters
+        )
+        told = "\n\n".join(part.content for part in parameters.instruction_parts or ())
+        given = [{"role": "system", "content": told}] if told else []
         messages = request_context.messages
         views = [view for message in messages for view in _views(message)]
         places = [
@@ -116,7 +119,7 @@ class BudgetHistory(AbstractCapability[Any]):
             "messages": [*given, *views],
             "tools": _tools(self._name or name, parameters),
         }
-        limit = (request_context.model_settings or {}).get("max_tokens")
+        limit = (settings or {}).get("max_tokens")
         if limit is not None:
             request["max_tokens"] = limit
         if parameters.output_object is not None and parameters.output_mode == "native":
@@ -128,25 +131,6 @@ class BudgetHistory(AbstractCapability[Any]):
             kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
             request_context.messages = [*_rebuilt(messages, kept)]
         return request_context
-
-
-def _instructions(request: ModelRequestContext) -> Iterator[dict[str, Any]]:
-    """Yield what is sent before the messages."""
-    parts = request.model_request_parameters.instruction_parts
-    if parts is None:
-        told = [getattr(message, "instructions", None) for message in request.messages[-1:]]
-    else:
-        told = ["\n\n".join(part.content for part in parts)]
-    parameters = request.model_request_parameters
-    if parameters.output_object is not None and parameters.output_mode != "tool":
-        # Put into words where the mode or the model's profile says so, which is known later.
-        template = request.model.profile.get("prompted_output_template")
-        own = parameters.prompted_output_template or template or DEFAULT_PROMPTED_OUTPUT_TEMPLATE
-        worded = replace(parameters, prompted_output_template=own)
-        told.append(worded.prompted_output_instructions)
-    for text in told:
-        if text:
-            yield {"role": "system", "content": text}
 
 
 def _tools(model: str, parameters: ModelRequestParameters) -> list[dict[str, Any]]:
@@ -230,7 +214,7 @@ def _medium(item: Any) -> dict[str, Any]:
 
 
 def _json(part: Any) -> str:
-    return json.dumps(asdict(part) if is_dataclass(part) else {}, default=str)
+    return json.dumps(asdict(part), default=str)
 
 
 def _rebuilt(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -9,6 +10,7 @@ pytest.importorskip("pydantic_ai", minversion="2")
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ImageUrl, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
@@ -96,10 +98,8 @@ def test_what_is_sent_fits(provider, output, window):
             retries=0,
         )
         async with own.client:
-            try:
-                return (await agent.run("Which one failed?", message_history=history(6))).output
-            except Exception as error:  # noqa: BLE001 - the answer on loopback may not be one
-                assert type(error).__name__ == "UnexpectedModelBehavior", error
+            with suppress(UnexpectedModelBehavior):  # what loopback answers may not be an output
+                await agent.run("Which one failed?", message_history=history(6))
 
     asyncio.run(run())
 
