@@ -117,7 +117,8 @@ class BudgetPromptBuilder:
         template: The template, in Jinja, as for Haystack's ``PromptBuilder``.
         packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last
             two the retriever's order is the default. Its ``template`` and ``notice`` are the
-            defaults, as *template* writes the text, and its ``overflow`` is ``"skip"`` or ``"stop"``.
+            defaults, as *template* writes the text, and its ``overflow`` is ``"skip"`` or
+            ``"stop"``.
         required_variables: As for ``PromptBuilder``: the names of inputs that must be given, or
             ``"*"`` for all.
 

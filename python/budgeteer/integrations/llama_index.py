@@ -47,7 +47,8 @@ class BudgetPostprocessor(BaseNodePostprocessor):
     Args:
         packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last
             two the retriever's order is the default. Its ``template`` and ``notice`` are the
-            defaults, as LlamaIndex writes the text, and its ``overflow`` is ``"skip"`` or ``"stop"``.
+            defaults, as LlamaIndex writes the text, and its ``overflow`` is ``"skip"`` or
+            ``"stop"``.
 
     Raises:
         InvalidArgumentError: *packer* is neither, or has other options.

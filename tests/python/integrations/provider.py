@@ -9,7 +9,7 @@ USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
 def chat(body):
-    content = '{"text": "ok"}' if body.get("response_format") else "ok"
+    content = '{"text": "ok", "sources": []}' if body.get("response_format") else "ok"
     message = {"role": "assistant", "content": content}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     head = {"id": "c1", "created": 1, "model": body["model"]}
