@@ -35,7 +35,9 @@ __all__ = ["server"]
 _LARGEST = 400
 """The most tokens of a piece of a file; it is half of a small budget."""
 
-_Model = Annotated[str, Field(description="The model that reads the text; it decides how to count")]
+_Model = Annotated[
+    str, Field(description="The model that reads the text; it decides how to count")
+]
 _Tokens = Annotated[int, Field(description="The most tokens of the answer", ge=0)]
 
 
@@ -80,9 +82,7 @@ def server(paths: Sequence[str] = (), *, model: str = "gpt-4o") -> MCPServer:
         limit = max(1, min(_LARGEST, max_tokens // 2))
         return packer.pack(query, [*_chunks(read, get_counter(packer.counter), limit)]).text
 
-    def count(
-        text: Annotated[str, Field(description="The text")], model: _Model = model
-    ) -> int:
+    def count(text: Annotated[str, Field(description="The text")], model: _Model = model) -> int:
         """Return how many tokens a text has."""
         return _counter(model).count(text)
 
