@@ -52,10 +52,12 @@ class BudgetHistory(AbstractCapability[Any]):
         BudgetExhaustedError: From a run: what must stay does not fit.
 
     Examples:
+        >>> import asyncio
         >>> from pydantic_ai import Agent
         >>> from pydantic_ai.models.test import TestModel
         >>> fits = BudgetHistory(model="gpt-4o", context_window=50)
-        >>> Agent(TestModel(), capabilities=[fits]).run_sync("Which tea?").output
+        >>> agent = Agent(TestModel(), capabilities=[fits])
+        >>> asyncio.run(agent.run("Which tea?")).output
         'success (no tool calls)'
 
     """

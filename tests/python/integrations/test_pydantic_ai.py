@@ -126,7 +126,7 @@ def test_a_run_with_tools():
     agent = Agent(FunctionModel(answer), tools=[read], capabilities=[fits])
 
     before = history(3)
-    result = agent.run_sync("Which one failed?", message_history=before)
+    result = asyncio.run(agent.run("Which one failed?", message_history=before))
 
     assert "Done." == result.output
     assert 6 == len(seen)
@@ -151,11 +151,11 @@ def test_media_count():
         capabilities=[BudgetHistory(model="gpt-4o", context_window=1600)],
     )
 
-    assert "ok" == agent.run_sync(["What is it?", image]).output
+    assert "ok" == asyncio.run(agent.run(["What is it?", image])).output
     with pytest.raises(BudgetExhaustedError):
-        agent.run_sync(["What is it?", image, image])
+        asyncio.run(agent.run(["What is it?", image, image]))
     with pytest.raises(BudgetExhaustedError):
-        agent.run_sync(["What is it?", page])
+        asyncio.run(agent.run(["What is it?", page]))
 
 
 def test_wrong_arguments():
