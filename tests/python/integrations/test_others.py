@@ -42,7 +42,13 @@ def test_dspy(provider):
     hook = BudgetHook(**OPTIONS)
     litellm.callbacks.append(hook)
     try:
-        lm = dspy.LM("openai/gpt-4o", api_base=f"{provider.url}/v1", api_key="none", cache=False, engine="litellm")
+        lm = dspy.LM(
+            "openai/gpt-4o",
+            api_base=f"{provider.url}/v1",
+            api_key="none",
+            cache=False,
+            engine="litellm",
+        )
         messages = history(6)
         assert asyncio.run(lm.acall(messages=messages))
     finally:
