@@ -21,8 +21,8 @@ try:
         ToolStrategy,
     )
     from langchain_core.utils.function_calling import convert_to_openai_tool
-except ImportError as error:
-    raise missing(_HOME, error) from None
+except ImportError as _error:
+    raise missing(_HOME, _error) from None
 
 
 @public(_HOME)

@@ -12,8 +12,8 @@ from budgeteer.integrations._requests import Fitter
 
 try:
     from anthropic import Anthropic, AsyncAnthropic
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 C = TypeVar("C", Anthropic, AsyncAnthropic)
 

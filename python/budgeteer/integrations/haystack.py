@@ -27,8 +27,8 @@ try:
     from haystack import Document, component, default_from_dict, default_to_dict
     from haystack.components.builders import PromptBuilder
     from haystack.dataclasses import ChatMessage
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 __all__ = ["BudgetCompactor", "BudgetPacker", "BudgetPromptBuilder", "BudgetTokenCounter"]
 

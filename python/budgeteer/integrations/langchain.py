@@ -26,8 +26,8 @@ try:
     from langchain_core.messages import BaseMessage
     from langchain_core.prompts import BasePromptTemplate, format_document
     from langchain_core.runnables import Runnable, RunnableLambda
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 if TYPE_CHECKING:
     from budgeteer.integrations._langchain_agent import BudgetMiddleware

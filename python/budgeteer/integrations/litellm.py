@@ -21,8 +21,8 @@ from budgeteer.integrations._requests import Fitter
 
 try:
     from litellm.integrations.custom_logger import CustomLogger
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 F = TypeVar("F", bound=Callable[..., Any])
 

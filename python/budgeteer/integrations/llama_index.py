@@ -28,8 +28,8 @@ try:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
     from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 __all__ = ["BudgetMemory", "BudgetPostprocessor", "tokenizer"]
 

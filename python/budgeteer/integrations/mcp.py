@@ -27,8 +27,8 @@ from budgeteer.integrations._missing import missing
 try:
     from mcp.server.mcpserver import MCPServer
     from pydantic import Field
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 __all__ = ["server"]
 

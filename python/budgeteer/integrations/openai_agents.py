@@ -15,8 +15,8 @@ try:
     from agents.agent_output import AgentOutputSchema, AgentOutputSchemaBase
     from agents.models.default_models import get_default_model
     from agents.run import CallModelData, ModelInputData
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 __all__ = ["input_filter"]
 

@@ -19,8 +19,8 @@ try:
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
-except ImportError as error:
-    raise missing(__name__, error) from None
+except ImportError as _error:
+    raise missing(__name__, _error) from None
 
 __all__ = ["BudgetHistory"]
 
