@@ -55,14 +55,14 @@ def options_schema(item: type) -> Any:
         if isinstance(value, item):
             return value
         try:
-            return item(**_options(item, value))
+            return item(**options_of(item, value))
         except BudgeteerError as error:
             reason = str(error)
         raise PydanticCustomError("budgeteer", "{reason}", {"reason": reason})
 
     def write(value: Any, info: Any) -> dict[str, Any]:
         options = {field.name: getattr(value, field.name) for field in _fields(type(value))}
-        problem = _beyond_json(item, value, options) if info.mode_is_json() else ""
+        problem = beyond_json(item, value, options) if info.mode_is_json() else ""
         if problem:
             raise PydanticSerializationError(problem)
         return options
@@ -86,7 +86,7 @@ def _is_required(field: Any) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def _options(item: type, value: object) -> dict[str, Any]:
+def options_of(item: type, value: object) -> dict[str, Any]:
     """Return *value*, which must be a mapping of options of *item*, with all that it needs."""
     if not isinstance(value, Mapping):
         raise InvalidArgumentError(
@@ -107,7 +107,7 @@ def _options(item: type, value: object) -> dict[str, Any]:
     return dict(value)
 
 
-def _beyond_json(item: type, value: object, options: dict[str, Any]) -> str:
+def beyond_json(item: type, value: object, options: dict[str, Any]) -> str:
     """Return why JSON cannot hold *value*, which has these *options*; nothing if it can."""
     if type(value) is not item:
         return f"a preset or a subclass of {item.__name__} has no JSON form: write what made it"

@@ -177,6 +177,17 @@ class CorpusError(BudgeteerError):
     """
 
 
+class MissingPackageError(BudgeteerError, ImportError):
+    """
+    A module of `budgeteer.integrations` needs a package that is not installed, or is too old.
+
+    Examples:
+        >>> issubclass(MissingPackageError, ImportError)
+        True
+
+    """
+
+
 class InternalError(BudgeteerError, RuntimeError):
     """
     A defect of this library, not of its input. Please report it.

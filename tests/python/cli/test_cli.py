@@ -465,7 +465,8 @@ def test_version_and_help(run):
     assert (0, f"budgeteer {budgeteer.__version__}\n", "") == run("--version")
     status, out, err = run("-h")
     assert (0, "") == (status, err)
-    commands = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect", "completion")
+    commands = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect", "mcp")
+    commands = (*commands, "completion")
     assert all(f"\n    {command}" in out for command in commands)
 
 

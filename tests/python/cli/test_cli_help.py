@@ -71,7 +71,7 @@ def test_every_command_is_tried(run):
     """The list of commands above is that of the program."""
     help_text = run("--help")[1].partition("COMMAND\n")[2]
     listed = re.findall(r"^    (\w+)\b", help_text, re.MULTILINE)
-    assert {*COMMANDS} == {*listed}
+    assert {*COMMANDS, "mcp"} == {*listed}  # `mcp` serves, and is tried with its package
 
 
 def test_help_has_no_colours_in_a_pipe(shell):

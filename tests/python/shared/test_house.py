@@ -32,7 +32,7 @@ FLOORS = (
     {"_layout", "embedding", "presets", "window"},
     {"_request", "_sources"},
     {"config"},
-    {"service"},
+    {"integrations", "service"},
     {"budgeteer"},
     {"cli"},
     {"__main__"},

@@ -11,11 +11,13 @@ The kinds of snippets, by the language behind their fence:
 - ``sh``: what needs a checkout and takes long. Only the names of files are checked here.
 
 The snippets of a page share their names and a folder, which has a copy of ``examples``. A script
-that begins with ``# Not executed here:`` says why; it is only compiled.
+that begins with ``# Not executed here:`` says why; it is only compiled. So is one that begins with
+``# Needs`` and a package that is not installed, as those of the integrations are.
 """
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import json
 import os
@@ -46,6 +48,7 @@ DOCUMENTS = (*PAGES, "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "DECI
 FILES = {"yaml": yaml.safe_load, "toml": tomllib.loads, "json": json.loads}
 RUN = ("pycon", "python", "console", "rust", *FILES)
 NOT_EXECUTED = "# Not executed here: "
+NEEDS = "# Needs "
 NATIVE = ("docs/corpus.md",)
 """Pages about what the reference does not know."""
 
@@ -81,6 +84,14 @@ def snippets(name):
     ]
 
 
+def has_what_it_needs(snippet):
+    """Return whether the package that a snippet's first line names is installed."""
+    first = snippet.text.partition("\n")[0]
+    if not first.startswith(NEEDS):
+        return True
+    return importlib.util.find_spec(first.removeprefix(NEEDS)) is not None
+
+
 class Page:
     """Runs the snippets of a page, one after the other."""
 
@@ -110,7 +121,7 @@ class Page:
             "\n" * (snippet.line - 1) + snippet.text.replace(ENDPOINT, self.url),
             str(ROOT / self.name), "exec",
         )  # fmt: skip
-        if snippet.text.startswith(NOT_EXECUTED):
+        if snippet.text.startswith(NOT_EXECUTED) or not has_what_it_needs(snippet):
             return
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(code, self.names)

@@ -1,0 +1,71 @@
+"""Anthropic: a client whose requests fit."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from budgeteer._count.limits import ModelLimits
+from budgeteer._messages.messages import Counter
+from budgeteer.integrations._clients import fitted_client
+from budgeteer.integrations._missing import missing
+from budgeteer.integrations._requests import Fitter
+
+try:
+    from anthropic import Anthropic, AsyncAnthropic
+except ImportError as _error:
+    raise missing(__name__, _error) from None
+
+C = TypeVar("C", Anthropic, AsyncAnthropic)
+
+__all__ = ["fitted"]
+
+_PATHS = ("/v1/messages",)
+
+
+def fitted(
+    client: C,
+    *,
+    model: str | ModelLimits | None = None,
+    context_window: int | None = None,
+    max_output_tokens: int | None = None,
+    counter: Counter | None = None,
+) -> C:
+    """
+    Return a copy of a client that makes each request fit before it is sent.
+
+    The law: what is sent counts at most the window without the tokens of the answer, as by
+    `fit_request`, which says what leaves first. This goes for messages, created, parsed and
+    streamed, and for those of the beta. A request that fits is sent as it is, and everything else
+    passes through. What left a conversation stays away while it grows, so that the provider's
+    cache finds the beginning of the prompt: the last 64 conversations are remembered.
+
+    The copy shares the connections of *client*, which stays as it was. Its own ``copy`` and
+    ``with_options`` fit, too.
+
+    Args:
+        client: `anthropic.Anthropic` or `anthropic.AsyncAnthropic`, or one of their subclasses.
+        model: The model whose window, costs and counter apply. None takes each request's.
+        context_window: The tokens of input and answer together, from 0 on. None takes the
+            model's.
+        max_output_tokens: The tokens to reserve for the answer. None takes what a request states,
+            0 if it states nothing.
+        counter: Counts the texts, as for `fit_request`. None takes the model's.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range. From a request: as
+            from `fit_request`.
+        BudgetExhaustedError: From a request: what must stay does not fit. Nothing is sent.
+
+    Examples:
+        >>> from anthropic import Anthropic
+        >>> client = fitted(Anthropic(api_key="none", base_url="http://localhost:9"))
+        >>> messages = [{"role": "user", "content": "Green tea. " * 500_000}]
+        >>> try:
+        ...     client.messages.create(model="claude-opus-5", max_tokens=9, messages=messages)
+        ... except ValueError as error:
+        ...     print(type(error).__name__)
+        BudgetExhaustedError
+
+    """
+    fit = Fitter(model, context_window, max_output_tokens, counter)
+    return fitted_client(client, (Anthropic, AsyncAnthropic), _PATHS, fit)

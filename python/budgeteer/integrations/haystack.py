@@ -1,0 +1,445 @@
+"""
+Haystack: documents, prompts and conversations within a budget.
+
+`BudgetPromptBuilder` keeps the documents whose rendered prompt fits. `BudgetPacker` does so for
+their contents alone. `BudgetTokenCounter` counts messages for Haystack's own compaction, and
+`BudgetCompactor` makes conversations fit there. All of them can be in a pipeline's YAML, which is
+loaded with ``allowed_modules=["budgeteer.integrations.haystack"]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from budgeteer import _validate
+from budgeteer._messages.messages import chosen, count_messages, count_tools, model_name
+from budgeteer._messages.trim import Trimmed, trim_messages
+from budgeteer._messages.views import result_texts
+from budgeteer._pack.packer import Packer
+from budgeteer._pack.template import Prompt
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations._missing import missing
+from budgeteer.integrations._packers import as_packer, plain, written
+
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.components.builders import PromptBuilder
+    from haystack.dataclasses import ChatMessage
+except ImportError as _error:
+    raise missing(__name__, _error) from None
+
+__all__ = ["BudgetCompactor", "BudgetPacker", "BudgetPromptBuilder", "BudgetTokenCounter"]
+
+
+@component
+class BudgetPacker:
+    r"""
+    Keeps the documents whose contents fit.
+
+    The law: the contents of the documents that it returns, joined by *separator*, count at most
+    the budget. Where a prompt writes more around each, use `BudgetPromptBuilder`. The documents
+    are the given objects; of one that was cut it is a copy with another ``content``, and the same
+    id, meta and score. A document without text is left out.
+
+    Args:
+        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last
+            two the retriever's order is the default. Its ``template`` and ``notice`` are the
+            defaults, as the pipeline writes the text.
+        separator: The text between two documents, a blank line by default.
+
+    Raises:
+        InvalidArgumentError: *packer* is none of these, or its options do not go with these.
+        BudgeteerError: From `run`, as from `Packer.pack`.
+
+    Examples:
+        >>> from haystack import Document
+        >>> texts = ["Green tea is mild.", "Tea. " * 9, "Rye."]
+        >>> documents = [Document(content=text) for text in texts]
+        >>> kept = BudgetPacker(8).run(documents)["documents"]
+        >>> [document.content for document in kept]
+        ['Green tea is mild.', 'Rye.']
+
+    """
+
+    def __init__(
+        self, packer: Packer | Mapping[str, Any] | int, *, separator: str = "\n\n"
+    ) -> None:
+        self._given, self._separator = packer, separator
+        self._packer = as_packer(packer, written(None, separator))
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what a pipeline's YAML has of it.
+
+        Examples:
+            >>> BudgetPacker(8, separator=" ").to_dict()["init_parameters"]
+            {'packer': 8, 'separator': ' '}
+
+        """
+        return _dict(self, packer=plain(self._given), separator=self._separator)
+
+    @component.output_types(documents=list[Document])
+    def run(self, documents: list[Document], query: str = "") -> dict[str, Any]:
+        """
+        Return the documents that fit, in the order of the text.
+
+        Args:
+            documents: The documents.
+            query: What they should answer; it matters where the packer ranks by it.
+
+        Examples:
+            >>> from haystack import Document
+            >>> BudgetPacker(1).run([Document(content="Green tea.")])
+            {'documents': []}
+
+        """
+        packing = self._packer.pack(query, [_chunk(document) for document in documents])
+        kept = []
+        for chunk in packing.kept:
+            document = documents[chunk.index]
+            kept.append(replace(document, content=chunk.text) if chunk.was_cut else document)
+        return {"documents": kept}
+
+
+@component
+class BudgetPromptBuilder:
+    r"""
+    Renders a prompt with as many documents as fit into it.
+
+    The law: the prompt that it returns counts at most the budget, with all that the template
+    writes. It stands where a ``PromptBuilder`` does, with the same inputs; the template has a
+    variable ``documents``. Where a variable ``query`` or ``question`` is a text, a packer that
+    ranks goes by it. A document without text is left out.
+
+    Args:
+        template: The template, in Jinja, as for Haystack's ``PromptBuilder``.
+        packer: A `Packer`, a mapping of its options, or the most tokens, from 0 on. In the last
+            two the retriever's order is the default. Its ``template`` and ``notice`` are the
+            defaults, as *template* writes the text, and its ``overflow`` is ``"skip"`` or
+            ``"stop"``.
+        required_variables: As for ``PromptBuilder``: the names of inputs that must be given, or
+            ``"*"`` for all.
+
+    Raises:
+        InvalidArgumentError: *packer* is none of these, or its options do not go with these, or
+            *template* has no variable ``documents``.
+        BudgetExhaustedError: From `run`: the prompt without any document is over the budget.
+        BudgeteerError: From `run`, as from `Packer.pack`.
+
+    Examples:
+        >>> from haystack import Document
+        >>> template = "{% for d in documents %}- {{ d.content }}\n{% endfor %}{{ question }}"
+        >>> builder = BudgetPromptBuilder(template, 16)
+        >>> texts = ["Green tea is mild.", "Tea. " * 9, "Rye."]
+        >>> documents = [Document(content=text) for text in texts]
+        >>> print(builder.run(documents=documents, question="Which is mild?")["prompt"])
+        - Green tea is mild.
+        - Rye.
+        Which is mild?
+
+    """
+
+    def __init__(
+        self,
+        template: str,
+        packer: Packer | Mapping[str, Any] | int,
+        *,
+        required_variables: list[str] | Literal["*"] | None = "*",
+    ) -> None:
+        self._template, self._given = template, packer
+        self._required = required_variables
+        self._packer = as_packer(packer)
+        as_packer(packer, Prompt(str))  # whether its options go with a function that writes
+        self._builder = PromptBuilder(template, required_variables=required_variables)
+        names = self._builder.variables
+        if "documents" not in names:
+            raise InvalidArgumentError("template must have a variable 'documents'")
+        for name in names:
+            is_required = required_variables == "*" or name in (required_variables or ())
+            component.set_input_type(self, name, Any, **({} if is_required else {"default": ""}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what a pipeline's YAML has of it.
+
+        Examples:
+            >>> BudgetPromptBuilder("{{ documents }}", 8).to_dict()["init_parameters"]["packer"]
+            8
+
+        """
+        return _dict(
+            self,
+            template=self._template,
+            packer=plain(self._given),
+            required_variables=self._required,
+        )
+
+    @component.output_types(prompt=str, documents=list[Document])
+    def run(self, **variables: Any) -> dict[str, Any]:
+        """
+        Return the prompt, and the documents that are in it, in its order.
+
+        Args:
+            variables: Those of the template, the documents among them.
+
+        Examples:
+            >>> BudgetPromptBuilder("Hello.{{ documents }}", 8).run(documents=[])
+            {'prompt': 'Hello.[]', 'documents': []}
+
+        """
+        documents = variables.get("documents") or []
+
+        def render(chunks: list[dict[str, Any]]) -> str:
+            kept = [chunk["document"] for chunk in chunks]
+            prompt: str = self._builder.run(**{**variables, "documents": kept})["prompt"]
+            return prompt
+
+        queries = (variables.get(name) for name in ("query", "question"))
+        query = next((query for query in queries if isinstance(query, str)), "")
+        packer = replace(self._packer, template=Prompt(render))
+        packing = packer.pack(query, [_chunk(document) for document in documents])
+        if not packing.text:
+            self._check_empty(render([]))
+        return {"prompt": packing.text, "documents": [documents[k.index] for k in packing.kept]}
+
+    def _check_empty(self, prompt: str) -> None:
+        """Refuse a prompt that is over the budget without any document."""
+        if prompt:
+            budget = max(0, self._packer.max_tokens - self._packer.reserve_tokens)
+            tokens = chosen(self._packer.counter, None).count(prompt)
+            raise BudgetExhaustedError(
+                f"the prompt without documents does not fit: {budget} - {tokens} for the "
+                f"template = {budget - tokens}"
+            )
+
+
+class BudgetTokenCounter:
+    """
+    Counts messages and tools as `count_messages` and `count_tools` do, for Haystack's hooks.
+
+    Args:
+        model: The model whose costs and counter apply. None counts with ``o200k_base``.
+        counter: The name of a counter, as for `get_counter`. None takes the model's.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or value.
+        CounterError: As for `get_counter`.
+
+    Examples:
+        >>> from haystack.dataclasses import ChatMessage
+        >>> BudgetTokenCounter("gpt-4o").count([ChatMessage.from_user("Hello, world!")])
+        11
+
+    """
+
+    def __init__(self, model: str | None = None, *, counter: str | None = None) -> None:
+        self._model, self._counter = model, counter
+        model_name(model)
+        self._counting = chosen(counter, model)
+
+    def count(self, messages: list[ChatMessage], tools: Any = None) -> int:
+        """
+        Return the tokens of messages and tools.
+
+        Args:
+            messages: The messages.
+            tools: Tools or toolsets whose schemas are sent with them, None for none.
+
+        Examples:
+            >>> BudgetTokenCounter().count([])
+            0
+
+        """
+        views = _views(messages)
+        shown = [] if tools is None else [tool.tool_spec for tool in _flat(tools)]
+        has_system = any(view["role"] == "system" for view in views)
+        options: Any = {"counter": self._counting, "model": self._model}
+        total = int(count_messages(views, **options))
+        return total + count_tools(shown, has_system_message=has_system, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what a pipeline's YAML has of it.
+
+        Examples:
+            >>> BudgetTokenCounter("gpt-4o").to_dict()["init_parameters"]
+            {'model': 'gpt-4o', 'counter': None}
+
+        """
+        return _dict(self, model=self._model, counter=self._counter)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BudgetTokenCounter:
+        """
+        Return what `to_dict` wrote.
+
+        Args:
+            data: What it wrote.
+
+        Examples:
+            >>> counter = BudgetTokenCounter("gpt-4o")
+            >>> BudgetTokenCounter.from_dict(counter.to_dict()).to_dict() == counter.to_dict()
+            True
+
+        """
+        return default_from_dict(cls, data)
+
+
+class BudgetCompactor:
+    """
+    Shortens a conversation as `trim_messages` does, for Haystack's ``CompactionHook``.
+
+    The law: messages that it returns count at most the tokens that are asked for, as by
+    `BudgetTokenCounter` of the same model; or, where what must stay takes more, as few as that
+    and at most an eighth more. Old tool results are replaced by a line first, then the oldest
+    turns leave, then the longest results are cut. No call is separated from its results.
+
+    Args:
+        model: The model whose costs and counter apply. None counts with ``o200k_base``.
+        counter: The name of a counter, as for `get_counter`. None takes the model's.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or value.
+        CounterError: As for `get_counter`.
+
+    Examples:
+        >>> from haystack.dataclasses import ChatMessage
+        >>> messages = [ChatMessage.from_user("Tea? " * 99), ChatMessage.from_user("And rye?")]
+        >>> [message.text for message in BudgetCompactor().compact(messages, 20)]
+        ['And rye?']
+
+    """
+
+    def __init__(self, model: str | None = None, *, counter: str | None = None) -> None:
+        self._model, self._counter = model, counter
+        model_name(model)
+        self._counting = chosen(counter, model)
+
+    def compact(
+        self,
+        messages: list[ChatMessage],
+        target_tokens: int,
+        token_counter: Any = None,
+    ) -> list[ChatMessage] | None:
+        """
+        Return a shorter conversation, None where it need not, or cannot, be shorter.
+
+        Args:
+            messages: The conversation, oldest first; it stays as it is.
+            target_tokens: The most tokens of what is returned.
+            token_counter: Haystack's own counter. What is not shorter by it is not returned.
+
+        Examples:
+            >>> from haystack.dataclasses import ChatMessage
+            >>> BudgetCompactor().compact([ChatMessage.from_user("Hello!")], 20) is None
+            True
+
+        """
+        views = _views(messages)
+        trimmed = self._trimmed(views, _validate.tokens("target_tokens", target_tokens))
+        if not trimmed.left_out and not trimmed.shortened:
+            return None
+        left_out, shortened = {*trimmed.left_out}, {*trimmed.shortened}
+        kept = [i for i in range(len(messages)) if i not in left_out]
+        made = [
+            _shortened(messages[i], view) if i in shortened else messages[i]
+            for i, view in zip(kept, trimmed, strict=True)
+        ]
+        if token_counter is None or token_counter.count(made) < token_counter.count(messages):
+            return made
+        return None
+
+    async def compact_async(
+        self,
+        messages: list[ChatMessage],
+        target_tokens: int,
+        token_counter: Any = None,
+    ) -> list[ChatMessage] | None:
+        """
+        Return what `compact` does.
+
+        Args:
+            messages: As there.
+            target_tokens: As there.
+            token_counter: As there.
+
+        Examples:
+            >>> import asyncio
+            >>> asyncio.run(BudgetCompactor().compact_async([], 20)) is None
+            True
+
+        """
+        return self.compact(messages, target_tokens, token_counter)
+
+    def _trimmed(self, views: list[dict[str, Any]], limit: int) -> Trimmed[dict[str, Any]]:
+        while True:
+            try:
+                return trim_messages(
+                    views, limit, counter=self._counting, model=self._model, keep_results=1
+                )
+            except BudgetExhaustedError:  # noqa: PERF203 - it is rare
+                limit += limit // 8 + 1  # Haystack wants what comes nearest, not an error
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what a pipeline's YAML has of it.
+
+        Examples:
+            >>> BudgetCompactor("gpt-4o").to_dict()["init_parameters"]
+            {'model': 'gpt-4o', 'counter': None}
+
+        """
+        return _dict(self, model=self._model, counter=self._counter)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BudgetCompactor:
+        """
+        Return what `to_dict` wrote.
+
+        Args:
+            data: What it wrote.
+
+        Examples:
+            >>> compactor = BudgetCompactor("gpt-4o")
+            >>> BudgetCompactor.from_dict(compactor.to_dict()).to_dict() == compactor.to_dict()
+            True
+
+        """
+        return default_from_dict(cls, data)
+
+
+def _dict(item: object, **parameters: Any) -> dict[str, Any]:
+    found: dict[str, Any] = default_to_dict(item, **parameters)
+    return found
+
+
+def _chunk(document: Document) -> dict[str, Any]:
+    return {
+        "text": document.content or "",
+        "id": document.id,
+        "score": document.score,
+        "metadata": document.meta,
+        "document": document,
+    }
+
+
+def _views(messages: list[ChatMessage]) -> list[dict[str, Any]]:
+    """Return messages as Haystack sends them to OpenAI."""
+    return [message.to_openai_dict_format(require_tool_call_ids=False) for message in messages]
+
+
+def _flat(tools: Any) -> list[Any]:
+    """Return the tools in a list of tools and toolsets, or in a toolset."""
+    listed = []
+    for tool in tools:
+        listed += [tool] if hasattr(tool, "tool_spec") else [*tool]
+    return listed
+
+
+def _shortened(message: ChatMessage, view: dict[str, Any]) -> ChatMessage:
+    """Return a message of a tool with another text."""
+    [found] = message.tool_call_results
+    [text] = result_texts(view)
+    return ChatMessage.from_tool(text, found.origin, found.error, {**message.meta})

@@ -1,0 +1,167 @@
+"""
+litellm: calls of any provider that fit.
+
+`BudgetHook` fits what is awaited: ``litellm.acompletion``, a ``Router``, and the proxy. litellm
+asks no hook before a call that is not awaited: `fitted` wraps a function instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, TypeVar
+
+from budgeteer import _validate
+from budgeteer._count.limits import ModelLimits
+from budgeteer._messages.messages import Counter
+from budgeteer.errors import InvalidArgumentError
+from budgeteer.integrations._missing import missing
+from budgeteer.integrations._requests import Fitter
+
+try:
+    from litellm.integrations.custom_logger import CustomLogger
+except ImportError as _error:
+    raise missing(__name__, _error) from None
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = ["BudgetHook", "fitted"]
+
+_KEYS = {
+    "completion": "messages",
+    "acompletion": "messages",
+    "anthropic_messages": "messages",
+    "responses": "input",
+    "aresponses": "input",
+}
+"""The kinds of calls that have a window, and the key of their messages."""
+
+
+class BudgetHook(CustomLogger):
+    """
+    Makes each call that is awaited fit before it is sent.
+
+    The law: what is sent counts at most the window without the tokens of the answer, as by
+    `fit_request`, which says what leaves first. It goes for chat completions, Responses and
+    Anthropic's messages; other calls pass. The model is the one that a ``Router`` or the proxy has
+    chosen. What left a conversation stays away while it grows, so that the provider's cache finds
+    the beginning of the prompt: the last 64 conversations are remembered.
+
+    Add it to ``litellm.callbacks``, or name it in the proxy's ``callbacks``.
+
+    Args:
+        model: The model whose window, costs and counter apply. None takes each call's.
+        context_window: The tokens of input and answer together, from 0 on. None takes the
+            model's.
+        max_output_tokens: The tokens to reserve for the answer. None takes what a call states, 0
+            if it states nothing.
+        counter: Counts the texts, as for `fit_request`. None takes the model's.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range. From a call: as from
+            `fit_request`, or its messages are not given by name, where no hook sees them.
+        BudgetExhaustedError: From a call: what must stay does not fit. Nothing is sent.
+
+    Examples:
+        >>> import litellm
+        >>> hook = BudgetHook(context_window=8_000)
+        >>> litellm.callbacks.append(hook)
+        >>> litellm.callbacks.remove(hook)
+
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | ModelLimits | None = None,
+        context_window: int | None = None,
+        max_output_tokens: int | None = None,
+        counter: Counter | None = None,
+    ) -> None:
+        super().__init__()
+        self._fit = Fitter(model, context_window, max_output_tokens, counter)
+
+    async def async_pre_call_deployment_hook(
+        self, kwargs: dict[str, Any], call_type: Any
+    ) -> dict[str, Any] | None:
+        """
+        Return the arguments of a call that fit; litellm awaits this before it sends them.
+
+        Args:
+            kwargs: The arguments of the call.
+            call_type: What kind of call it is.
+
+        Examples:
+            >>> import asyncio
+            >>> messages = [{"role": "user", "content": text} for text in ("tea " * 99, "Rye?")]
+            >>> hook = BudgetHook(model="gpt-4o", context_window=20)
+            >>> asked = hook.async_pre_call_deployment_hook({"messages": messages}, "acompletion")
+            >>> asyncio.run(asked)["messages"]
+            [{'role': 'user', 'content': 'Rye?'}]
+
+        """
+        key = _KEYS.get(getattr(call_type, "value", call_type))
+        if key is None:
+            return None
+        if kwargs.get(key) is None:
+            raise InvalidArgumentError(f"{key} must be given by name, as a hook sees no others")
+        return self._fit(kwargs).request
+
+
+def fitted(
+    function: F,
+    *,
+    model: str | ModelLimits | None = None,
+    context_window: int | None = None,
+    max_output_tokens: int | None = None,
+    counter: Counter | None = None,
+) -> F:
+    """
+    Return a function that makes its arguments fit, and then calls *function* with them.
+
+    The law is that of `BudgetHook`.
+
+    Args:
+        function: ``litellm.completion``, ``litellm.responses``, their asynchronous twins, a
+            ``Router``'s methods of these names, or any function that takes ``messages`` or
+            ``input`` as these do.
+        model: As for `BudgetHook`.
+        context_window: As for `BudgetHook`.
+        max_output_tokens: As for `BudgetHook`.
+        counter: As for `BudgetHook`.
+
+    Raises:
+        InvalidArgumentError: As for `BudgetHook`, or *function* takes no messages.
+        BudgetExhaustedError: As for `BudgetHook`.
+
+    Examples:
+        >>> import litellm
+        >>> completion = fitted(litellm.completion, context_window=20)
+        >>> messages = [{"role": "user", "content": text} for text in ("tea " * 99, "Which tea?")]
+        >>> completion("gpt-4o", messages, mock_response="Rye.").choices[0].message.content
+        'Rye.'
+
+    """
+    if not callable(function):
+        raise InvalidArgumentError(
+            f"function must be a function, not {_validate.type_name(function)}"
+        )
+    taken = signature(function)
+    rest = [name for name, it in taken.parameters.items() if it.kind is Parameter.VAR_KEYWORD]
+    if not {"messages", "input"} & {*taken.parameters}:
+        raise InvalidArgumentError("function must take messages or input, as litellm.completion")
+    fit = Fitter(model, context_window, max_output_tokens, counter)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = taken.bind(*args, **kwargs).arguments
+        for name in rest:
+            given.update(given.pop(name, {}))
+        return function(**_request(fit, given))
+
+    return call  # type: ignore[return-value]  # it takes and returns the same
+
+
+def _request(fit: Fitter, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**fit(given).request}

@@ -1,0 +1,244 @@
+"""Pydantic AI: a capability that makes each request of an agent fit."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from budgeteer._count.limits import ModelLimits
+from budgeteer._messages.messages import Counter, model_name
+from budgeteer._messages.views import result_texts
+from budgeteer.integrations._missing import missing
+from budgeteer.integrations._requests import Fitter, sent_of, tool_for
+
+try:
+    from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+except ImportError as _error:
+    raise missing(__name__, _error) from None
+
+__all__ = ["BudgetHistory"]
+
+
+class BudgetHistory(AbstractCapability[Any]):
+    """
+    Makes each request of an agent fit into the window of its model.
+
+    The law: instructions, messages, tools and the schema of the output that reach the model, and
+    what is reserved for the answer, count at most the window, as by `fit_request`. Old tool
+    results are masked, large ones are cut, and then the oldest turns leave. The history of the run
+    keeps everything, in Pydantic AI's own objects. What left a conversation stays away while it
+    grows, so that a provider's cache finds the beginning of the prompt: the last 64 conversations
+    are remembered.
+
+    Put it last in ``capabilities``, as what another adds after it is not counted.
+
+    Args:
+        model: The model whose window, costs and counter apply. None takes the agent's own.
+        context_window: The tokens of input and answer together, from 0 on. None takes the
+            model's.
+        max_output_tokens: The tokens to reserve for the answer. None takes the ``max_tokens`` of
+            the model's settings, 0 if there is none.
+        counter: Counts the texts, as for `fit_request`. None takes the model's.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range. From a run: neither
+            a known model nor a window is given.
+        BudgetExhaustedError: From a run: what must stay does not fit.
+
+    Examples:
+        >>> import asyncio
+        >>> from pydantic_ai import Agent
+        >>> from pydantic_ai.models.test import TestModel
+        >>> fits = BudgetHistory(model="gpt-4o", context_window=50)
+        >>> agent = Agent(TestModel(), capabilities=[fits])
+        >>> asyncio.run(agent.run("Which tea?")).output
+        'success (no tool calls)'
+
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | ModelLimits | None = None,
+        context_window: int | None = None,
+        max_output_tokens: int | None = None,
+        counter: Counter | None = None,
+    ) -> None:
+        super().__init__()
+        self._name = model_name(model)
+        self._fit = Fitter(model, context_window, max_output_tokens, counter)
+
+    async def before_model_request(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - Pydantic AI's own
+        request_context: ModelRequestContext,
+    ) -> ModelRequestContext:
+        """
+        Return the request with the messages that fit; Pydantic AI awaits this.
+
+        Args:
+            ctx: Not used.
+            request_context: The request.
+
+        Examples:
+            >>> import asyncio
+            >>> from pydantic_ai.messages import ModelRequest
+            >>> from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+            >>> from pydantic_ai.models.test import TestModel
+            >>> turns = [ModelRequest.user_text_prompt(text) for text in ("Tea? " * 99, "Rye?")]
+            >>> asked = ModelRequestContext(
+            ...     model=TestModel(),
+            ...     messages=turns,
+            ...     model_settings=None,
+            ...     model_request_parameters=ModelRequestParameters(),
+            ... )
+            >>> fits = BudgetHistory(context_window=20)
+            >>> made = asyncio.run(fits.before_model_request(None, asked))
+            >>> [message.parts[0].content for message in made.messages]
+            ['Rye?']
+
+        """
+        model = request_context.model
+        name = model.model_name
+        settings, parameters = model.prepare_request(  # as the model will do it once more
+            request_context.model_settings, request_context.model_request_parameters
+        )
+        told = "\n\n".join(part.content for part in parameters.instruction_parts or ())
+        given = [{"role": "system", "content": told}] if told else []
+        messages = request_context.messages
+        views = [view for message in messages for view in _views(message)]
+        places = [
+            (i, j) for i, message in enumerate(messages) for j in range(len(_parts(message)))
+        ]
+        request: dict[str, Any] = {
+            "model": name,
+            "messages": [*given, *views],
+            "tools": _tools(self._name or name, parameters),
+        }
+        limit = (settings or {}).get("max_tokens")
+        if limit is not None:
+            request["max_tokens"] = limit
+        if parameters.output_object is not None and parameters.output_mode == "native":
+            schema = {"name": "output", "schema": parameters.output_object.json_schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        fitted = self._fit(request)
+        if fitted.request["messages"] is not request["messages"]:
+            sent = [item for item in sent_of(fitted, "messages") if item[0] >= len(given)]
+            kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
+            request_context.messages = [*_rebuilt(messages, kept)]
+        return request_context
+
+
+def _tools(model: str, parameters: ModelRequestParameters) -> list[dict[str, Any]]:
+    tools = [*parameters.function_tools, *parameters.output_tools]
+    shown = [
+        tool_for(model, tool.name, tool.description, tool.parameters_json_schema) for tool in tools
+    ]
+    return [*shown, *({"type": tool.kind} for tool in parameters.native_tools)]
+
+
+def _parts(message: ModelMessage) -> Sequence[Any]:
+    """Return what of a message may leave alone: a response is one piece."""
+    return (message,) if isinstance(message, ModelResponse) else message.parts
+
+
+def _views(message: ModelMessage) -> Iterator[dict[str, Any]]:
+    if isinstance(message, ModelResponse):
+        yield _answer(message)
+        return
+    for part in message.parts:
+        kind = part.part_kind
+        if kind == "system-prompt":
+            yield {"role": "system", "content": part.content}
+        elif kind == "user-prompt":
+            yield {"role": "user", "content": _content(part.content)}
+        elif getattr(part, "tool_name", None) is not None and hasattr(part, "tool_call_id"):
+            text = part.model_response() if kind == "retry-prompt" else part.model_response_str()
+            yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": text}
+        elif hasattr(part, "model_response"):
+            yield {"role": "user", "content": part.model_response()}
+        else:  # what a version knows and this does not: it stays, and errs high
+            yield {"role": "system", "content": _json(part)}
+
+
+def _answer(message: ModelResponse) -> dict[str, Any]:
+    """Return a response as a message of OpenAI's chat; what is not text errs high."""
+    texts, others, calls = [], [], []
+    for part in message.parts:
+        if part.part_kind == "text":
+            texts.append(part.content)
+        elif part.part_kind == "tool-call":
+            function = {"name": part.tool_name, "arguments": part.args_as_json_str()}
+            calls.append({"id": part.tool_call_id, "type": "function", "function": function})
+        elif part.part_kind == "thinking":  # as it is sent where a provider has no place for it
+            texts.append(f"<think>\n{part.content}\n</think>")
+        else:
+            others.append({"type": part.part_kind, "text": _json(part)})
+    content: Any = "\n\n".join(texts) or None
+    if others:
+        content = [{"type": "text", "text": content or ""}, *others]
+    told = {"role": "assistant", "content": content}
+    return {**told, "tool_calls": calls} if calls else told
+
+
+def _content(content: Any) -> Any:
+    """Return a prompt as the content of a message."""
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "text", "text": item} if isinstance(item, str) else _medium(item)
+        for item in content
+    ]
+
+
+def _medium(item: Any) -> dict[str, Any]:
+    kind = item.kind
+    if isinstance(getattr(item, "content", None), str):
+        return {"type": "text", "text": item.content}
+    url, data = getattr(item, "url", None), getattr(item, "data", None)
+    media = getattr(item, "media_type", "") if data is not None else ""
+    if data is not None and not isinstance(data, str):
+        data = base64.b64encode(data).decode("ascii")
+    if kind == "image-url" or media.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url or f"data:{media};base64,{data}"}}
+    if url is None and data is None:  # such as a point for the cache, which costs nothing
+        return {"type": "text", "text": ""}
+    name = media.partition("/")[0] if media else kind.removesuffix("-url")
+    name = name if name in ("audio", "video") else "document"
+    source = {"data": data, "media_type": media} if url is None else {"type": "url", "url": url}
+    return {"type": name, "source": source}
+
+
+def _json(part: Any) -> str:
+    return json.dumps(asdict(part), default=str)
+
+
+def _rebuilt(
+    messages: Sequence[ModelMessage], kept: Sequence[tuple[tuple[int, int], Any, bool]]
+) -> Iterator[ModelMessage]:
+    """Yield the messages that have parts that stay, as themselves where all of them do."""
+    for i, message in enumerate(messages):
+        if isinstance(message, ModelResponse):
+            if any(place[0] == i for place, _, _ in kept):
+                yield message
+            continue
+        mine = [(place[1], view, changed) for place, view, changed in kept if place[0] == i]
+        parts = [
+            _shortened(message.parts[j], view) if changed else message.parts[j]
+            for j, view, changed in mine
+        ]
+        if parts:
+            is_same = len(parts) == len(message.parts) and not any(item[2] for item in mine)
+            yield message if is_same else replace(message, parts=parts)
+
+
+def _shortened(part: Any, view: dict[str, Any]) -> Any:
+    """Return the part of a result with another text."""
+    [text] = result_texts(view)
+    return replace(part, content=text)

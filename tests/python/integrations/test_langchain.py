@@ -1,0 +1,334 @@
+"""LangChain: documents, histories and agents within a budget."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("langchain")
+pytest.importorskip("langchain_classic")
+
+from langchain.agents import create_agent
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_classic.chains.combine_documents import create_stuff_documents_chain
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    trim_messages,
+)
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, Field
+
+from budgeteer import Packer, Template, get_counter, presets
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations.langchain import BudgetCompressor, BudgetMiddleware, token_counter
+from budgeteer.window import count_messages, count_tools
+
+COUNT = get_counter("o200k_base").count
+PROMPT = PromptTemplate.from_template("<{title}> {page_content} </{title}>")
+TEXTS = [
+    "Green tea is mild. ",
+    "Rye bread is dark and dense. ",
+    "茶は緑です。",
+    "def tea(): pass\n",
+]
+
+
+def documents(sizes):
+    return [
+        Document(TEXTS[i % 4] * size, id=str(i), metadata={"title": f"T{i}", "score": i / 7})
+        for i, size in enumerate(sizes)
+    ]
+
+
+def rendered(found, prompt, separator):
+    """Return what LangChain's own chain puts into its prompt."""
+    seen = []
+
+    class Seeing(FakeListChatModel):
+        def _call(self, messages, *args, **kwargs):
+            seen.append(messages[0].content)
+            return "x"
+
+    chain = create_stuff_documents_chain(
+        Seeing(responses=["x"]),
+        ChatPromptTemplate.from_messages([("human", "{context}")]),
+        document_separator=separator,
+        **({} if prompt is None else {"document_prompt": prompt}),
+    )
+    chain.invoke({"context": found})
+    return seen[0]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(0, 30), max_size=8),
+    st.integers(0, 300),
+    st.sampled_from([None, PROMPT]),
+    st.sampled_from(["\n\n", "\n", " | ", ""]),
+    st.sampled_from(["skip", "stop", "truncate_end", "truncate_middle"]),
+    st.sampled_from(["input", "lexical"]),
+)
+def test_what_the_chain_writes_fits(sizes, limit, prompt, separator, overflow, ranking):
+    """The law: what LangChain's chain writes of the documents is within the budget."""
+    if prompt is not None and overflow.startswith("truncate"):
+        overflow = "skip"
+    packer = Packer(limit, overflow=overflow, ranking=ranking)
+    compressor = BudgetCompressor(packer=packer, document_prompt=prompt, separator=separator)
+    given_ = documents(sizes)
+
+    found = compressor.compress_documents(given_, "Is green tea mild?")
+
+    assert COUNT(rendered(found, prompt, separator)) <= limit
+    assert len({document.id for document in found}) == len(found)
+    for document in found:
+        own = given_[int(document.id)]
+        assert document.metadata == own.metadata
+        assert document is own or overflow.startswith("truncate")
+    assert found == asyncio.run(compressor.acompress_documents(given_, "Is green tea mild?"))
+
+
+def test_a_budget_keeps_the_order_of_the_retriever():
+    """A number stands for a packer of the input's order."""
+    given_ = documents([1, 1, 1])
+
+    assert given_ == BudgetCompressor(packer=99).compress_documents(given_, "bread")
+    assert given_[:1] == BudgetCompressor(packer=6).compress_documents(given_, "bread")
+    ranked = BudgetCompressor(packer=Packer(10)).compress_documents(given_, "bread")
+    assert given_[1:2] == ranked
+
+
+def test_in_a_retriever_and_as_a_runnable():
+    """LangChain's own classes take it, in both kinds of programs."""
+
+    class Retriever(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return documents([1, 50, 1])
+
+    compressor = BudgetCompressor(packer=20)
+    retriever = ContextualCompressionRetriever(
+        base_compressor=compressor, base_retriever=Retriever()
+    )
+
+    assert ["0", "2"] == [found.id for found in retriever.invoke("tea")]
+    assert ["0", "2"] == [found.id for found in asyncio.run(retriever.ainvoke("tea"))]
+    asked = {"documents": documents([1, 50, 1]), "query": "tea"}
+    assert ["0", "2"] == [found.id for found in compressor.as_runnable().invoke(asked)]
+    found = asyncio.run(compressor.as_runnable().ainvoke(asked))
+    assert ["0", "2"] == [document.id for document in found]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"packer": "9"}, "packer must be a Packer, .* or an int, the most tokens, not str"),
+        ({"packer": True}, "packer must be a Packer, .* or an int, the most tokens, not bool"),
+        ({"packer": -1}, "packer must be from 0 to"),
+        ({"packer": Packer(9, template="xml")}, "packer must have template='plain': the framewo"),
+        ({"packer": Packer(9, template=Template("{text}"))}, "packer must have template='plain'"),
+        ({"packer": Packer(9, notice=True)}, "packer must have notice=None: the framework writes"),
+        ({"packer": presets.context_router(9)}, "packer must not be of the preset"),
+        (
+            {"packer": Packer(9, overflow="truncate_end"), "document_prompt": PROMPT},
+            "overflow",
+        ),
+        ({"packer": 9, "document_prompt": "{page_content}"}, "document_prompt must be a BasePro"),
+        ({"packer": 9, "separator": None}, "separator must be a str"),
+    ],
+)
+def test_options_that_do_not_go_together(options, message):
+    """What LangChain would not write is refused when the compressor is made."""
+    with pytest.raises(InvalidArgumentError, match=message):
+        BudgetCompressor(**options)
+
+
+def test_what_the_counter_counts():
+    """LangChain's trimming with the counter fits, as `count_messages` counts."""
+    messages = [
+        SystemMessage("Be brief."),
+        *(kind(f"Green tea, {i}. " * 5) for i in range(6) for kind in (HumanMessage, AIMessage)),
+        HumanMessage("And rye?"),
+    ]
+    for limit in (30, 60, 120, 400):
+        trimmed = trim_messages(
+            messages,
+            max_tokens=limit,
+            token_counter=token_counter("gpt-4o"),
+            include_system=True,
+        )
+        assert trimmed
+        assert count_messages(trimmed, model="gpt-4o") <= limit
+    with pytest.raises(InvalidArgumentError, match="model must be a str"):
+        token_counter(3)
+
+
+@tool
+def read(path: str) -> str:
+    """Read a file, and say what is in it."""
+    return f"{path}: started. " * 400
+
+
+class Answer(BaseModel):
+    """The answer, and where it was found."""
+
+    text: str = Field(description="The answer in one sentence")
+    sources: list[str]
+
+
+class Model(BaseChatModel):
+    """A model that notes what reaches it, and calls a tool as often as it is told."""
+
+    model_name: str = "gpt-4o"
+    calls: int = 0
+    seen: list = Field(default_factory=list)
+
+    @property
+    def _llm_type(self):
+        return "noting"
+
+    def bind_tools(self, tools, **kwargs):
+        shown = [t if isinstance(t, dict) else convert_to_openai_tool(t) for t in tools]
+        return self.bind(tools=shown, **kwargs)
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        self.seen.append((messages, kwargs))
+        number = len(self.seen)
+        if number <= self.calls:
+            calls = [{"name": "read", "args": {"path": f"{number}.log"}, "id": f"call{number}"}]
+            message = AIMessage("", tool_calls=calls)
+        else:
+            answer = {"text": "ok", "sources": []}
+            calls = [{"name": "Answer", "args": answer, "id": "answer"}]
+            is_tool = kwargs.get("tool_choice") == "any"
+            text = '{"text": "ok", "sources": []}'
+            message = AIMessage(text, tool_calls=calls if is_tool else [])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def tokens_of(messages, kwargs):
+    """Return what reached the model, counted without the middleware."""
+    total = count_messages(messages, model="gpt-4o")
+    has_system = isinstance(messages[0], SystemMessage)
+    total += count_tools(kwargs.get("tools", ()), model="gpt-4o", has_system_message=has_system)
+    if "response_format" in kwargs:
+        total += COUNT(json.dumps(kwargs["response_format"]["json_schema"]["schema"]))
+    return total
+
+
+@pytest.mark.parametrize("answer", [None, ToolStrategy(Answer), ProviderStrategy(Answer), Answer])
+@pytest.mark.parametrize("window", [500, 800, 3000])
+def test_what_reaches_the_model_fits(answer, window):
+    """The law: system, messages, tools and schema that reach the model fit the window."""
+    model = Model(calls=5)
+    agent = create_agent(
+        model,
+        [read],
+        system_prompt="Answer from the files.",
+        middleware=[BudgetMiddleware(context_window=window)],
+        response_format=answer,
+    )
+    turns = [("human", "Hello there. " * 30), ("ai", "Hello!"), ("human", "What do they say?")]
+
+    state = agent.invoke({"messages": turns})
+
+    assert len(model.seen) == 6
+    for messages, kwargs in model.seen:
+        assert tokens_of(messages, kwargs) <= window
+        assert isinstance(messages[0], SystemMessage)
+        assert isinstance(messages[1], HumanMessage)
+        assert "What do they say?" in [message.content for message in messages]
+        asked = {call["id"] for message in messages for call in getattr(message, "tool_calls", ())}
+        answered = [m.tool_call_id for m in messages if isinstance(m, ToolMessage)]
+        assert {*answered} == asked
+    # The agent's state has all of it still.
+    whole = [message for message in state["messages"] if message.type == "tool"]
+    assert "1.log: started. " * 400 == whole[0].content
+    assert not isinstance(answer, ToolStrategy) or state["structured_response"].text == "ok"
+
+
+def test_the_prefix_stays():
+    """While a conversation grows, the prompt begins as before in most of its calls."""
+    model = Model()
+    agent = create_agent(model, middleware=[BudgetMiddleware(context_window=1000)])
+    messages = []
+    for i in range(60):
+        messages.append(HumanMessage(f"What is {i} and {i}? " * 3))
+        messages = agent.invoke({"messages": messages})["messages"]
+
+    firsts = [seen[0].content for seen, _ in model.seen]
+    changes = sum(a != b for a, b in pairwise(firsts))
+    assert firsts[0] != firsts[-1]
+    assert changes <= 12
+    assert all(tokens_of(*seen) <= 1000 for seen in model.seen)
+
+
+def test_async_agents():
+    """An agent that is awaited is fitted as well."""
+    model = Model(calls=2)
+    agent = create_agent(model, [read], middleware=[BudgetMiddleware(context_window=300)])
+
+    asyncio.run(agent.ainvoke({"messages": [("human", "What do they say?")]}))
+
+    assert [True] * 3 == [tokens_of(*seen) <= 300 for seen in model.seen]
+
+
+def test_claude_is_counted_by_its_own_rule():
+    """The prompt that Anthropic writes for tools counts: what fits without it does not fit."""
+    agent = create_agent(
+        Model(model_name="claude-opus-5"),
+        [read],
+        middleware=[BudgetMiddleware(context_window=300)],
+    )
+    with pytest.raises(BudgetExhaustedError, match="tools"):
+        agent.invoke({"messages": [("human", "What do they say?")]})
+
+
+def test_the_reply_is_reserved():
+    """The answer's tokens, as the model has them or as they are given, are left free."""
+    model = Model()
+    agent = create_agent(
+        model, middleware=[BudgetMiddleware(context_window=300, max_output_tokens=200)]
+    )
+    turns = [("human", "Hello there. " * 30), ("ai", "Hello!"), ("human", "What do they say?")]
+
+    agent.invoke({"messages": turns})
+
+    assert tokens_of(*model.seen[0]) <= 100
+
+
+def test_wrong_options_of_the_middleware():
+    """A wrong option is refused when the middleware is made, a missing window by the call."""
+    with pytest.raises(InvalidArgumentError, match="context_window must be an int, not str"):
+        BudgetMiddleware(context_window="9")
+    with pytest.raises(InvalidArgumentError, match="model must be a str"):
+        BudgetMiddleware(model=3)
+    agent = create_agent(FakeListChatModel(responses=["x"]), middleware=[BudgetMiddleware()])
+    with pytest.raises(InvalidArgumentError, match="context_window"):
+        agent.invoke({"messages": [("human", "Hello")]})
+
+
+def test_without_the_package_the_error_says_what_to_install():
+    """Without langchain-core the import fails with the command that installs it."""
+    code = (
+        "import sys; sys.modules['langchain_core'] = None\n"
+        "from budgeteer.errors import MissingPackageError\n"
+        "try:\n    import budgeteer.integrations.langchain\n"
+        "except MissingPackageError as error:\n    print(error)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "needs pip install 'budgeteer[langchain]'" in said.stdout

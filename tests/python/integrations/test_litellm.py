@@ -1,0 +1,173 @@
+"""litellm: what reaches a provider fits."""
+
+import asyncio
+
+import pytest
+from provider import RESPONSES_TOOL, TOOL, history
+
+pytest.importorskip("litellm")
+
+import litellm
+
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations.litellm import BudgetHook, fitted
+from budgeteer.window import count_messages, count_tools
+
+OPTIONS = {"context_window": 900, "max_output_tokens": 100}
+MESSAGES = history(6)
+
+
+@pytest.fixture
+def api(provider):
+    return {"api_base": f"{provider.url}/v1", "api_key": "none"}
+
+
+@pytest.fixture
+def hook():
+    hook = BudgetHook(**OPTIONS)
+    litellm.callbacks.append(hook)
+    yield hook
+    litellm.callbacks.remove(hook)
+
+
+pytestmark = pytest.mark.filterwarnings("default")  # litellm's own are many
+
+
+def check(provider):
+    assert provider.seen
+    for body in provider.seen:
+        tools = body.get("tools") or ()
+        total = count_messages(body["messages"], model="gpt-4o")
+        assert total + count_tools(tools, model="gpt-4o", has_system_message=True) <= 800
+        assert MESSAGES[0] == body["messages"][0]
+        assert MESSAGES[-1] == body["messages"][-1]
+
+
+def test_calls_that_are_awaited(provider, api, hook):
+    """The law: what `acompletion` sends fits, streams included."""
+
+    async def ask():
+        asked = {"model": "openai/gpt-4o", "messages": MESSAGES, "tools": [TOOL], **api}
+        answer = await litellm.acompletion(**asked)
+        assert "ok" == answer.choices[0].message.content
+        async for _ in await litellm.acompletion(**asked, stream=True):
+            pass
+
+    asyncio.run(ask())
+
+    assert 2 == len(provider.seen)
+    check(provider)
+
+
+def test_a_router(provider, api, hook):
+    """What a router sends to the deployment of its choice fits."""
+    deployment = {"model_name": "house", "litellm_params": {"model": "openai/gpt-4o", **api}}
+    router = litellm.Router(model_list=[deployment])
+
+    asyncio.run(router.acompletion("house", MESSAGES))
+    assert router.completion("house", MESSAGES)
+
+    other = provider.seen.pop()
+    check(provider)
+    assert len(MESSAGES) == len(other["messages"]), "litellm asks hooks for this, too: say so"
+    provider.seen.clear()
+    assert fitted(router.completion, model="gpt-4o", **OPTIONS)("house", MESSAGES)
+    check(provider)
+
+
+def test_responses(provider, api, hook):
+    """What `aresponses` and a wrapped `responses` send fits."""
+    items = [
+        item
+        for i in range(6)
+        for item in (
+            {"role": "user", "content": f"What is in file {i}?"},
+            {"type": "function_call", "call_id": f"c{i}", "name": "read", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": f"c{i}", "output": "Started. " * 300},
+        )
+    ]
+    items.append({"role": "user", "content": "Which one failed?"})
+    asked = {"model": "openai/gpt-4o", "input": items, "tools": [RESPONSES_TOOL], **api}
+
+    asyncio.run(litellm.aresponses(**asked))
+    fitted(litellm.responses, **OPTIONS)(**asked)
+
+    assert 2 <= len(provider.seen)
+    for body in provider.seen:
+        total = count_messages(body["input"], model="gpt-4o")
+        assert total + count_tools(body["tools"], model="gpt-4o") <= 800
+        assert items[-1]["content"] in str(body["input"][-1])
+
+
+def test_a_wrapped_function(provider, api):
+    """What a wrapped `completion` sends fits, whether arguments are named or not."""
+    completion = fitted(litellm.completion, **OPTIONS)
+
+    completion("openai/gpt-4o", MESSAGES, tools=[TOOL], **api)
+    completion(model="openai/gpt-4o", messages=MESSAGES, **api)
+    for _ in completion("openai/gpt-4o", MESSAGES, stream=True, **api):
+        pass
+    asyncio.run(fitted(litellm.acompletion, **OPTIONS)("openai/gpt-4o", MESSAGES, **api))
+
+    assert 4 == len(provider.seen)
+    check(provider)
+    assert litellm.completion.__name__ == completion.__name__
+
+
+def test_what_cannot_fit_is_not_sent(provider, api, hook):
+    """The errors are ours, and nothing is sent."""
+    long = [{"role": "user", "content": "tea " * 2000}]
+    with pytest.raises(BudgetExhaustedError, match="context_window 900"):
+        asyncio.run(litellm.acompletion(model="openai/gpt-4o", messages=long, **api))
+    with pytest.raises(BudgetExhaustedError, match="context_window 900"):
+        fitted(litellm.completion, **OPTIONS)("openai/gpt-4o", long, **api)
+    with pytest.raises(InvalidArgumentError, match="messages must be given by name"):
+        asyncio.run(litellm.acompletion("openai/gpt-4o", MESSAGES, **api))
+    assert [] == provider.seen
+
+
+def test_other_calls_pass(hook):
+    """A call without a window is none of the hook's."""
+    asked = hook.async_pre_call_deployment_hook({"input": ["tea"]}, "aembedding")
+    assert asyncio.run(asked) is None
+
+
+def test_wrong_arguments():
+    """A wrong argument is refused at once."""
+    with pytest.raises(InvalidArgumentError, match="context_window must be an int, not str"):
+        BudgetHook(context_window="9")
+    with pytest.raises(InvalidArgumentError, match="function must be a function, not str"):
+        fitted("completion")
+    with pytest.raises(InvalidArgumentError, match="function must take messages or input"):
+        fitted(len)
+
+
+def test_the_proxy(provider, tmp_path, monkeypatch):
+    """What the proxy sends to the deployment of its choice fits."""
+    pytest.importorskip("fastapi_sso", reason="litellm[proxy] is not installed")
+    from fastapi.testclient import TestClient
+    from litellm.proxy import proxy_server
+
+    (tmp_path / "house.py").write_text(
+        "from budgeteer.integrations.litellm import BudgetHook\n"
+        "fits = BudgetHook(context_window=900, max_output_tokens=100)\n"
+    )
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "model_list:\n- model_name: house\n  litellm_params:\n    model: openai/gpt-4o\n"
+        f"    api_base: {provider.url}/v1\n    api_key: none\n"
+        "litellm_settings:\n  callbacks: house.fits\n"
+    )
+    monkeypatch.setattr(litellm, "callbacks", [])
+    asyncio.run(proxy_server.initialize(config=str(config)))
+    client = TestClient(proxy_server.app)
+
+    asked = {"model": "house", "messages": MESSAGES, "tools": [TOOL]}
+    answer = client.post("/v1/chat/completions", json=asked)
+
+    assert 200 == answer.status_code, answer.text
+    check(provider)
+    long = {"model": "house", "messages": [{"role": "user", "content": "tea " * 2000}]}
+    answer = client.post("/v1/chat/completions", json=long)
+    assert "context_window 900" in answer.text
+    assert 1 == len(provider.seen)

@@ -1,0 +1,217 @@
+"""LlamaIndex: nodes and chat histories within a budget."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.base.llms.types import MessageRole
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms import ChatMessage, MockLLM
+from llama_index.core.node_parser import TokenTextSplitter
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import (
+    ImageNode,
+    MetadataMode,
+    Node,
+    NodeWithScore,
+    QueryBundle,
+    TextNode,
+)
+
+from budgeteer import Packer, get_counter
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations.llama_index import BudgetMemory, BudgetPostprocessor, tokenizer
+from budgeteer.window import count_messages
+
+COUNT = get_counter("o200k_base").count
+TEXTS = ["Green tea is mild. ", "Rye bread is dark and dense. ", "茶は緑です。", "def tea(): x\n"]
+
+
+def nodes(sizes):
+    return [
+        NodeWithScore(
+            node=TextNode(
+                text=TEXTS[i % 4] * size,
+                id_=str(i),
+                metadata={"file": f"tea-{i}.md", "secret": "s" * 40},
+                excluded_llm_metadata_keys=["secret"] if i % 2 else [],
+            ),
+            score=1 / (i + 1),
+        )
+        for i, size in enumerate(sizes)
+    ]
+
+
+class Noting(MockLLM):
+    """A model that notes its prompts."""
+
+    _prompts: list = PrivateAttr(default_factory=list)
+
+    def complete(self, prompt, formatted=False, **kwargs):
+        self._prompts.append(prompt)
+        return super().complete(prompt, formatted=formatted, **kwargs)
+
+
+class Retriever(BaseRetriever):
+    """Returns what it was given."""
+
+    def __init__(self, found):
+        super().__init__()
+        self.found = found
+
+    def _retrieve(self, query_bundle):
+        return self.found
+
+
+def asked(found, postprocessors, mode):
+    """Return what LlamaIndex's query engine puts into its prompts for the context."""
+    llm = Noting()
+    only = PromptTemplate("{context_str}")
+    synthesizer = get_response_synthesizer(
+        llm=llm, response_mode=mode, text_qa_template=only, summary_template=only
+    )
+    engine = RetrieverQueryEngine(
+        Retriever(found), synthesizer, node_postprocessors=postprocessors
+    )
+    answer = engine.query("Is tea mild?")
+    return llm._prompts, answer.source_nodes
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(0, 30), max_size=8),
+    st.integers(0, 300),
+    st.sampled_from(["skip", "stop"]),
+    st.sampled_from(["input", "lexical", "score"]),
+    st.sampled_from(["compact", "tree_summarize"]),
+)
+def test_what_reaches_the_model_fits(sizes, limit, overflow, ranking, mode):
+    """The law: what the engine writes of the nodes into its prompt is within the budget."""
+    packer = Packer(limit, overflow=overflow, ranking=ranking)
+    found = nodes(sizes)
+
+    prompts, sources = asked(found, [BudgetPostprocessor(packer=packer)], mode)
+
+    assert len(prompts) <= 1
+    assert all(COUNT(prompt) <= limit for prompt in prompts)
+    assert all(any(source is node for node in found) for source in sources)
+    written = [node.node.get_content(metadata_mode=MetadataMode.LLM).strip() for node in sources]
+    assert prompts in ([], ["\n\n".join(written)])
+
+
+def test_metadata_count():
+    """Without the postprocessor's counting of metadata, the prompt would be over."""
+    found = nodes(range(1, 21))
+    packing = Packer(200, ranking="input").pack("", [node.text for node in found])
+    by_texts = [found[kept.index] for kept in packing.kept]
+
+    prompts, _ = asked(by_texts, [], "compact")
+    assert COUNT(prompts[0]) > 200
+    prompts, _ = asked(found, [BudgetPostprocessor(packer=200)], "compact")
+    assert 150 < COUNT(prompts[0]) <= 200
+
+
+def test_scores_ids_and_kinds_of_nodes():
+    """The given objects come back, whatever kind of node; one without text is left out."""
+    found = [
+        NodeWithScore(node=TextNode(text="Green tea."), score=None),
+        NodeWithScore(node=ImageNode(image="aGk="), score=0.2),
+        NodeWithScore(node=Node(text_resource={"text": "Rye."}), score=0.1),
+    ]
+    fits = BudgetPostprocessor(packer=50)
+
+    kept = fits.postprocess_nodes(found, query_str="tea")
+    assert [id(found[0]), id(found[2])] == [*map(id, kept)]
+    assert kept == asyncio.run(fits.apostprocess_nodes(found, QueryBundle("tea")))
+    assert kept == fits.postprocess_nodes(found)
+
+
+def test_wrong_options():
+    """What LlamaIndex would not write is refused when the postprocessor is made."""
+    for packer, message in (
+        ("9", "packer must be a Packer, a mapping"),
+        (Packer(9, template="xml"), "packer must have template='plain'"),
+        (Packer(9, overflow="truncate_end"), "overflow must be 'skip' or 'stop'"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            BudgetPostprocessor(packer=packer)
+    for options, message in (
+        ({"max_tokens": -1}, "max_tokens must be from 0"),
+        ({"max_tokens": 9, "model": 3}, "model must be a str"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            BudgetMemory(**options)
+    with pytest.raises(InvalidArgumentError, match="max_tokens must be given"):
+        BudgetMemory.from_defaults()
+
+
+def test_the_tokenizer():
+    """LlamaIndex splits by it, and each piece has at most the tokens that it was asked for."""
+    Settings.tokenizer = tokenizer("gpt-4o")
+    try:
+        pieces = TokenTextSplitter(chunk_size=20, chunk_overlap=0).split_text(TEXTS[1] * 30)
+    finally:
+        Settings.tokenizer = None
+    assert 1 < len(pieces)
+    assert all(COUNT(piece) <= 20 for piece in pieces)
+
+
+def turn(i):
+    call = {"id": f"c{i}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    return [
+        ChatMessage(f"What is in file {i}?", role="user"),
+        ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [call]}),
+        ChatMessage(TEXTS[0] * 40, role="tool", additional_kwargs={"tool_call_id": f"c{i}"}),
+        ChatMessage("Tea.", role="assistant"),
+    ]
+
+
+def test_a_memory_fits():
+    """The law: what the memory returns, and what stands around it, is within the limit."""
+    memory = BudgetMemory.from_defaults(
+        chat_history=[ChatMessage("Be brief.", role="system")], max_tokens=400, model="gpt-4o"
+    )
+    for i in range(12):
+        for message in turn(i):
+            memory.put(message)
+            for around in (0, 100):
+                found = memory.get(initial_token_count=around)
+                assert count_messages(found, model="gpt-4o") + around <= 400
+            assert found[0].role == MessageRole.SYSTEM
+            assert found[1].role == MessageRole.USER
+            calls = [m for m in found if "tool_calls" in m.additional_kwargs]
+            results = [m for m in found if m.role == MessageRole.TOOL]
+            assert len(results) in (len(calls), len(calls) - 1)
+    assert 49 == len(memory.get_all())
+    assert asyncio.run(memory.aget()) == memory.get()
+    memory.reset()
+    assert [] == memory.get()
+    with pytest.raises(BudgetExhaustedError, match="400 - 401 around them = -1"):
+        memory.get(initial_token_count=401)
+
+
+def test_a_chat_engine_with_a_memory():
+    """What a chat engine sends to its model is within the limit, turn after turn."""
+    seen = []
+
+    class Chat(MockLLM):
+        def chat(self, messages, **kwargs):
+            seen.append([*messages])
+            return super().chat(messages, **kwargs)
+
+    memory = BudgetMemory(max_tokens=150, model="gpt-4o")
+    engine = SimpleChatEngine.from_defaults(llm=Chat(max_tokens=20), memory=memory)
+    for i in range(20):
+        engine.chat(f"What is {i} and {i}? " * 3)
+
+    assert all(count_messages(messages, model="gpt-4o") <= 150 for messages in seen)
+    assert 40 == len(memory.get_all())
+    assert BudgetMemory.from_defaults(llm=MockLLM(max_tokens=20)).max_tokens > 0

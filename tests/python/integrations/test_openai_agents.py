@@ -1,0 +1,155 @@
+"""OpenAI Agents: what reaches the models of a run fits."""
+
+import asyncio
+import json
+
+import pytest
+
+pytest.importorskip("agents")
+
+import agents
+import provider as loopback
+from agents import Agent, RunConfig, Runner, SQLiteSession, WebSearchTool, function_tool
+from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
+from agents.models.openai_responses import OpenAIResponsesModel
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+from budgeteer import get_counter
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations.openai_agents import input_filter
+from budgeteer.window import count_messages, count_tools
+
+COUNT = get_counter("o200k_base").count
+agents.set_tracing_disabled(True)
+
+
+class Answer(BaseModel):
+    """The answer, and where it was found."""
+
+    text: str
+    sources: list[str]
+
+
+@function_tool
+def read(path: str) -> str:
+    """Read a file, and say what is in it."""
+    return f"{path}: started. " * 300
+
+
+def items(turns):
+    made = []
+    for i in range(turns):
+        call = {"type": "function_call", "call_id": f"c{i}", "name": "read", "arguments": "{}"}
+        output = {"type": "function_call_output", "call_id": f"c{i}", "output": "Started. " * 200}
+        made += [
+            {"role": "user", "content": f"What is in file {i}?"},
+            call,
+            output,
+            {"role": "assistant", "content": "It started."},
+        ]
+    return made
+
+
+def tokens_of(body):
+    """Return what a request takes, counted without the filter."""
+    key = "input" if "input" in body else "messages"
+    total = count_messages(body[key], model="gpt-4o") + COUNT(body.get("instructions") or "")
+    tools = [tool for tool in body.get("tools") or () if tool["type"] == "function"]
+    total += count_tools(tools, model="gpt-4o", has_system_message=True)
+    schema = (body.get("text") or {}).get("format") or body.get("response_format") or {}
+    if schema:
+        total += COUNT(json.dumps(schema.get("schema") or schema["json_schema"]["schema"]))
+    return total
+
+
+def calling(times, answer):
+    """Return how a provider answers that calls a tool so many times first."""
+
+    def answered(body):
+        made = answer(body)
+        results = [item for item in body["input"] if item.get("type") == "function_call_output"]
+        if len({item["call_id"] for item in results if item["call_id"].startswith("d")}) < times:
+            call = {
+                "type": "function_call",
+                "id": f"f{len(results)}",
+                "call_id": f"d{len(results)}",
+                "name": "read",
+                "arguments": '{"path": "a"}',
+                "status": "completed",
+            }
+            made["output"] = [call]
+        else:
+            made["output"][0]["content"][0]["text"] = '{"text": "ok", "sources": []}'
+        return made
+
+    return answered
+
+
+async def run(provider, kind, window, asked, session=None, **options):
+    async with AsyncOpenAI(api_key="none", base_url=f"{provider.url}/v1", max_retries=0) as own:
+        other = Agent("Baker", handoff_description="Knows all about rye.")
+        agent = Agent(
+            "Host",
+            instructions="Answer from the files alone. " * 5,
+            model=kind("gpt-4o", own),
+            handoffs=[other],
+            **options,
+        )
+        config = RunConfig(call_model_input_filter=input_filter(context_window=window))
+        return await Runner.run(agent, asked, run_config=config, session=session)
+
+
+@pytest.mark.parametrize("window", [500, 900])
+@pytest.mark.parametrize("kind", [OpenAIResponsesModel, OpenAIChatCompletionsModel])
+def test_what_is_sent_fits(provider, kind, window):
+    """The law: items, instructions, tools, handoffs and schema that are sent fit."""
+    asked = [*items(6), {"role": "user", "content": "Which one failed?"}]
+    output = {"output_type": Answer} if kind is OpenAIChatCompletionsModel else {}
+
+    result = asyncio.run(run(provider, kind, window, asked, tools=[read], **output))
+
+    [body] = provider.seen
+    assert window // 2 < tokens_of(body) <= window
+    assert "Which one failed?" in str(body.get("input") or body["messages"][-1])
+    assert len(asked) < len(result.to_input_list())
+
+
+def test_a_run_with_tools_and_a_session(provider, monkeypatch):
+    """Each call of a run fits, call after call, and its session keeps everything."""
+    monkeypatch.setitem(loopback.ANSWERS, "responses", calling(5, loopback.response))
+    session = SQLiteSession("house")
+
+    async def talk():
+        await session.add_items(items(3))
+        options = {"tools": [read], "output_type": Answer}
+        asked = (OpenAIResponsesModel, 900, "Which one failed?", session)
+        result = await run(provider, *asked, **options)
+        return result.final_output, await session.get_items()
+
+    answer, kept = asyncio.run(talk())
+    session.close()
+
+    assert "ok" == answer.text
+    assert 6 == len(provider.seen)
+    for body in provider.seen:
+        assert tokens_of(body) <= 900
+        calls = [i["call_id"] for i in body["input"] if i.get("type") == "function_call"]
+        outputs = [i["call_id"] for i in body["input"] if i.get("type") == "function_call_output"]
+        assert calls == outputs
+    outputs = [item for item in kept if item.get("type") == "function_call_output"]
+    assert 8 == len(outputs)
+    assert all(len(item["output"]) > 1000 for item in outputs)
+
+
+def test_what_cannot_fit_is_not_sent(provider):
+    """Tools of the provider count as well: the error has the arithmetic, and nothing is sent."""
+    with pytest.raises(BudgetExhaustedError, match="for tools"):
+        asyncio.run(run(provider, OpenAIResponsesModel, 900, "Hello?", tools=[WebSearchTool()]))
+    assert [] == provider.seen
+
+
+def test_wrong_arguments():
+    """A wrong argument is refused when the filter is made."""
+    with pytest.raises(InvalidArgumentError, match="context_window must be an int, not str"):
+        input_filter(context_window="9")

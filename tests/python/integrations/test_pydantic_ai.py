@@ -1,0 +1,166 @@
+"""Pydantic AI: what reaches the model of an agent fits."""
+
+import asyncio
+import json
+from contextlib import suppress
+
+import pytest
+
+pytest.importorskip("pydantic_ai", minversion="2")
+
+from pydantic import BaseModel
+from pydantic_ai import Agent, BinaryContent, ImageUrl, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from budgeteer import get_counter
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations.pydantic_ai import BudgetHistory
+from budgeteer.window import count_messages, count_tools
+
+COUNT = get_counter("o200k_base").count
+
+
+class Answer(BaseModel):
+    """The answer, and where it was found."""
+
+    text: str
+    sources: list[str] = []
+
+
+def history(turns):
+    system = [SystemPromptPart("Be brief.")]
+    messages = []
+    for i in range(turns):
+        asked = UserPromptPart(f"What is in file {i}?")
+        call = ToolCallPart("read", {"path": f"{i}.log"}, tool_call_id=f"c{i}")
+        result = ToolReturnPart("read", "Started. " * 200, tool_call_id=f"c{i}")
+        messages += [
+            ModelRequest([*system, asked]),
+            ModelResponse([ThinkingPart("Let me see."), call]),
+            ModelRequest([result]),
+            ModelResponse([TextPart("It started.")]),
+        ]
+        system = []
+    return messages
+
+
+def tokens_of(body):
+    """Return what a request to OpenAI takes, counted without the capability."""
+    total = count_messages(body["messages"], model="gpt-4o")
+    has_system = body["messages"][0]["role"] == "system"
+    tools = body.get("tools") or []
+    total += count_tools(tools, model="gpt-4o", has_system_message=has_system)
+    if "json_schema" in body.get("response_format", ()):
+        total += COUNT(json.dumps(body["response_format"]["json_schema"]["schema"]))
+    return total
+
+
+def read(path: str) -> str:
+    """Read a file, and say what is in it."""
+    return f"{path}: started. " * 300
+
+
+OUTPUTS = {
+    "text": str,
+    "tool": ToolOutput(Answer),
+    "native": NativeOutput(Answer),
+    "prompted": PromptedOutput(Answer),
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("window", [400, 900, 2500])
+def test_what_is_sent_fits(provider, output, window):
+    """The law: what reaches OpenAI fits, with instructions, tools and schema."""
+
+    async def run():
+        own = OpenAIProvider(base_url=f"{provider.url}/v1", api_key="none")
+        model = OpenAIChatModel("gpt-4o", provider=own)
+        agent = Agent(
+            model,
+            instructions="Answer from the files alone. " * 5,
+            tools=[read],
+            output_type=OUTPUTS[output],
+            capabilities=[BudgetHistory(context_window=window)],
+            retries=0,
+        )
+        async with own.client:
+            with suppress(UnexpectedModelBehavior):  # what loopback answers may not be an output
+                await agent.run("Which one failed?", message_history=history(6))
+
+    asyncio.run(run())
+
+    [body] = provider.seen
+    assert tokens_of(body) <= window
+    assert tokens_of(body) > window // 2 or window == 2500
+    assert "Which one failed?" == body["messages"][-1]["content"]
+    assert "Be brief." in [message.get("content") for message in body["messages"]]
+    calls = [call["id"] for m in body["messages"] for call in m.get("tool_calls") or ()]
+    assert calls == [m["tool_call_id"] for m in body["messages"] if m["role"] == "tool"]
+
+
+def test_a_run_with_tools():
+    """Each request of a run fits, and its history keeps everything as it was."""
+    seen = []
+
+    def answer(messages, info):
+        seen.append([*messages])
+        if len(seen) < 6:
+            return ModelResponse([ToolCallPart("read", {"path": f"{len(seen)}.log"})])
+        return ModelResponse([TextPart("Done.")])
+
+    fits = BudgetHistory(model="gpt-4o", context_window=700)
+    agent = Agent(FunctionModel(answer), tools=[read], capabilities=[fits])
+
+    before = history(3)
+    result = asyncio.run(agent.run("Which one failed?", message_history=before))
+
+    assert "Done." == result.output
+    assert 6 == len(seen)
+    given = result.all_messages()
+    assert before == given[: len(before)]
+    results = [p for m in given for p in m.parts if isinstance(p, ToolReturnPart)]
+    assert 8 == len(results)
+    assert all(len(part.content) > 1000 for part in results)
+    for messages in seen:
+        text = json.dumps([[str(getattr(p, "content", "")) for p in m.parts] for m in messages])
+        assert COUNT(text) < 900
+    own = [message for messages in seen for message in messages]
+    assert any(message is before[1] for message in own) or len(own) > 6
+
+
+def test_media_count():
+    """Images and documents count: what cannot fit with them is not sent."""
+    image = ImageUrl("https://a.example/b.png")
+    page = BinaryContent(b"%PDF-1.4", media_type="application/pdf")
+    agent = Agent(
+        FunctionModel(lambda *_: ModelResponse([TextPart("ok")])),
+        capabilities=[BudgetHistory(model="gpt-4o", context_window=1600)],
+    )
+
+    assert "ok" == asyncio.run(agent.run(["What is it?", image])).output
+    with pytest.raises(BudgetExhaustedError):
+        asyncio.run(agent.run(["What is it?", image, image]))
+    with pytest.raises(BudgetExhaustedError):
+        asyncio.run(agent.run(["What is it?", page]))
+
+
+def test_wrong_arguments():
+    """A wrong argument is refused when the capability is made."""
+    with pytest.raises(InvalidArgumentError, match="context_window must be an int, not str"):
+        BudgetHistory(context_window="9")
+    with pytest.raises(InvalidArgumentError, match="model must be a str"):
+        BudgetHistory(model=3)
