@@ -31,10 +31,13 @@ from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.lexical import lexical_scores
 from budgeteer._reference._rank.score import keyword_scores
 from budgeteer._reference._rank.similarity import cosine_scores
+from budgeteer._reference._table.table import Columns, Rows, pack_rows, read_rows
 
 __all__ = [
+    "Columns",
     "Packed",
     "Plan",
+    "Rows",
     "Tokenizer",
     "bm25_scores",
     "cache_info",
@@ -54,6 +57,8 @@ __all__ = [
     "keywords",
     "lexical_scores",
     "open_corpus",
+    "pack_rows",
+    "read_rows",
     "read_scores",
     "remove_chunks",
     "replace_chunks",

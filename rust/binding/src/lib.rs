@@ -1,5 +1,6 @@
 //! Python binding of `budgeteer`: conversions only, no logic.
 
+mod arrow;
 mod chunk;
 mod codes;
 mod convert;
@@ -14,6 +15,7 @@ mod score;
 mod sentences;
 mod similarity;
 mod slots;
+mod table;
 mod tokenizer;
 mod truncate;
 
@@ -44,6 +46,8 @@ mod _native {
     use super::sentences::sentence_spans;
     #[pymodule_export]
     use super::similarity::cosine_scores;
+    #[pymodule_export]
+    use super::table::{Columns, Rows, pack_rows, read_rows};
     #[pymodule_export]
     use super::tokenizer::{Tokenizer, packed_vocabulary};
     #[pymodule_export]

@@ -22,6 +22,12 @@ pub(crate) struct Plan {
     plan: pipeline::Plan,
 }
 
+impl Plan {
+    pub(crate) fn plan(&self) -> &pipeline::Plan {
+        &self.plan
+    }
+}
+
 #[pymethods]
 impl Plan {
     #[new]
