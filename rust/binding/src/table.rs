@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use budgeteer::pipeline::Tag;
-use budgeteer::{Batch, Text};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use pyo3::{IntoPyObjectExt, intern};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::arrow::{
     Array, Bits, Failure, Import, Ints, Lists, Misread, Out, Schema, Slots, Strings, import,
@@ -18,18 +16,29 @@ use crate::convert::signed;
 use crate::error::guard;
 
 use answers::Block;
-use fields::{Fields, Id, place_of, strings};
+use fields::{Fields, place_of, strings};
+use row::{Places, Row, Wants};
 
 pub(crate) use answers::{Columns, pack_rows};
 
 mod answers;
 mod fields;
+mod row;
 
 /// Why a table cannot be read: a code, the column, and what was found.
 type Refused = (u8, String, String);
 
 fn refused(code: Unfit, column: impl Into<String>, found: impl Into<String>) -> Refused {
     (code as u8, column.into(), found.into())
+}
+
+/// Returns the refusal of a column that has not the type `wanted`; or, if it has,
+/// of one whose buffers are not there.
+fn mistyped(wanted: &str, column: impl Into<String>, schema: &Schema) -> Refused {
+    match type_name(schema) {
+        found if found == wanted => broken(),
+        found => refused(Unfit::ColumnType, column, found),
+    }
 }
 
 /// Returns the refusal of arrays that are not of their type.
@@ -125,118 +134,6 @@ pub(crate) struct Rows {
     _owner: Import,
 }
 
-/// The chunks of a row, where they lie.
-enum Places<'a> {
-    List(&'a Fields, Range<usize>),
-    Group(&'a Rows, &'a [u32]),
-}
-
-impl<'a> Places<'a> {
-    fn len(&self) -> usize {
-        match self {
-            Self::List(_, range) => range.len(),
-            Self::Group(_, rows) => rows.len(),
-        }
-    }
-
-    fn at(&self, index: usize) -> (&'a Fields, usize) {
-        match self {
-            Self::List(fields, range) => (fields, range.start + index),
-            Self::Group(rows, group) => {
-                let (part, row) = rows.part(group[index] as usize);
-                (&part.fields, part.shift + row)
-            }
-        }
-    }
-
-    /// Returns the index by which a chunk is named: in its list, or its row.
-    fn named(&self, index: usize) -> usize {
-        match self {
-            Self::List(..) => index,
-            Self::Group(_, group) => group[index] as usize,
-        }
-    }
-}
-
-/// What is read of the chunks beside their texts.
-#[derive(Clone, Copy)]
-pub(crate) struct Wants {
-    /// Whether a row must have a query.
-    pub(crate) query: bool,
-    pub(crate) titles: bool,
-    pub(crate) scores: bool,
-    /// Whether scores must be finite.
-    pub(crate) finite: bool,
-    pub(crate) times: bool,
-    /// Identifiers, sources, kinds and positions, and titles too.
-    pub(crate) tags: bool,
-}
-
-/// The query and the chunks of a row.
-pub(crate) struct Row<'a> {
-    pub(crate) query: &'a str,
-    pub(crate) keys: Vec<f64>,
-    places: Places<'a>,
-    texts: Vec<Text<'a>>,
-    titles: Vec<Text<'a>>,
-    total: usize,
-}
-
-impl Batch for Row<'_> {
-    fn len(&self) -> usize {
-        self.texts.len()
-    }
-
-    fn text(&self, index: usize) -> Text<'_> {
-        self.texts[index]
-    }
-
-    fn title(&self, index: usize) -> Text<'_> {
-        self.titles.get(index).copied().unwrap_or(Text::EMPTY)
-    }
-
-    fn total_chars(&self) -> usize {
-        self.total
-    }
-}
-
-/// Returns the text at `place` of a column that there may be.
-fn labelled(column: &Option<Strings>, place: usize) -> Option<&str> {
-    column.as_ref()?.get(place).ok().flatten()
-}
-
-impl Row<'_> {
-    /// Returns kind, identifier, source and title of a chunk, and its position.
-    /// What cannot be read was refused before.
-    pub(crate) fn tag(&self, index: usize) -> Tag {
-        let (fields, place) = self.places.at(index);
-        let place = place + fields.shift;
-        let text = |column| labelled(column, place);
-        let mut tag = Tag::of_text(index);
-        if let Some(kind) = text(&fields.kind) {
-            tag.kind = kind.into();
-        }
-        let id = match &fields.id {
-            None => None,
-            Some(Id::Texts(ids)) => ids.get(place).ok().flatten().map(str::to_owned),
-            Some(Id::Ints(ids)) => ids.get(place).map(|id| id.to_string()),
-        };
-        if let Some(id) = id {
-            tag.id = id.into_bytes();
-        }
-        tag.source = text(&fields.source).unwrap_or_default().into();
-        tag.title = text(&fields.title).unwrap_or_default().into();
-        let position = fields.position.as_ref().and_then(|column| column.get(place));
-        tag.position = position.unwrap_or(f64::NAN);
-        tag
-    }
-
-    /// Returns the index by which the caller knows a chunk.
-    pub(crate) fn named(&self, index: u32) -> i64 {
-        signed(self.places.named(index as usize) as u64)
-    }
-}
-
 impl Rows {
     fn rows(&self) -> usize {
         self.parts.last().map_or(0, |part| part.first + part.rows)
@@ -264,9 +161,7 @@ impl Rows {
     pub(crate) fn read(&self, nth: usize, wants: Wants) -> Result<Row<'_>, Bad> {
         let group = self.group(nth);
         let (part, row) = self.part(group.map_or(nth, |rows| rows[0] as usize));
-        let bad = |column| {
-            move |code: BadRow| Bad { code, column, field: "", place: None }
-        };
+        let bad = |column| move |code: BadRow| Bad { code, column, field: "", place: None };
         let has_row = part.slots.has(row);
         let query = match &part.query {
             Some(queries) if has_row => {
@@ -286,79 +181,7 @@ impl Rows {
             }
             _ => return Err(bad(Column::Chunks)(BadRow::Null)),
         };
-        self.chunks(query.unwrap_or_default(), places, wants)
-    }
-
-    fn chunks<'a>(
-        &'a self,
-        query: &'a str,
-        places: Places<'a>,
-        wants: Wants,
-    ) -> Result<Row<'a>, Bad> {
-        let count = places.len();
-        let mut row = Row {
-            query,
-            keys: Vec::new(),
-            texts: Vec::with_capacity(count),
-            titles: Vec::new(),
-            total: 0,
-            places,
-        };
-        for index in 0..count {
-            let (fields, place) = row.places.at(index);
-            let bad = |code: BadRow, field| Bad {
-                code,
-                column: Column::Chunks,
-                field,
-                place: Some(row.places.named(index)),
-            };
-            if fields.items.as_ref().is_some_and(|items| !items.has(place)) {
-                return Err(bad(BadRow::Null, ""));
-            }
-            let place = place + fields.shift;
-            let read = |column: &'a Strings, field| {
-                column.get(place).map_err(|misread| bad(misread.into(), field))
-            };
-            let name = fields.text_name;
-            let text = read(&fields.text, name)?.ok_or_else(|| bad(BadRow::Null, name))?;
-            if let Some(titles) = fields.title.as_ref().filter(|_| wants.titles || wants.tags) {
-                let title = read(titles, "title")?.unwrap_or_default();
-                if wants.titles && !title.is_empty() {
-                    row.titles.resize(index, Text::EMPTY);
-                    row.titles.push(title.into());
-                }
-            }
-            if wants.scores {
-                let score = fields.score.as_ref().and_then(|column| column.get(place));
-                if score.is_some_and(f64::is_nan) {
-                    return Err(bad(BadRow::Nan, "score"));
-                }
-                if wants.finite && score.is_some_and(f64::is_infinite) {
-                    return Err(bad(BadRow::Infinite, "score"));
-                }
-                row.keys.push(score.unwrap_or(f64::NAN));
-            }
-            if wants.times {
-                let time = fields.mtime.as_ref().and_then(|column| column.get(place));
-                if time.is_some_and(f64::is_nan) {
-                    return Err(bad(BadRow::Nan, "mtime"));
-                }
-                row.keys.push(time.unwrap_or_default());
-            }
-            if wants.tags {
-                let ids = match &fields.id {
-                    Some(Id::Texts(ids)) => Some(ids),
-                    _ => None,
-                };
-                let labels = [(ids, "id"), (fields.source.as_ref(), "source")];
-                for (column, field) in labels.into_iter().chain([(fields.kind.as_ref(), "kind")]) {
-                    column.map_or(Ok(None), |column| read(column, field))?;
-                }
-            }
-            row.total += text.len();
-            row.texts.push(text.into());
-        }
-        Ok(row)
+        Row::of(query.unwrap_or_default(), places, wants)
     }
 
     /// Returns the keys of some groups.
@@ -455,7 +278,7 @@ impl Part {
             };
             (None, fields)
         } else {
-            let wrong = || refused(Unfit::ColumnType, names.chunks, type_name(field));
+            let wrong = || mistyped("list", names.chunks, field);
             let lists = Lists::of(field, child).ok_or_else(wrong)?;
             let item = field.children().next().ok_or_else(broken)?;
             let items = child.child(0).ok_or_else(broken)?;
@@ -467,7 +290,7 @@ impl Part {
                 let (field, child) = column(name)?;
                 let texts = || Strings::of(field, child).map(Keys::Texts);
                 let keys = Ints::of(field, child).map(Keys::Ints).or_else(texts);
-                let wrong = || refused(Unfit::ColumnType, name, type_name(field));
+                let wrong = || mistyped("string", name, field);
                 Some(keys.ok_or_else(wrong)?)
             }
         };
@@ -512,10 +335,13 @@ fn grouped(parts: &[Part], name: &str) -> Result<Groups, Refused> {
         return Err(refused(Unfit::ColumnType, name, "2**32 rows"));
     }
     let mut total = 0;
-    let mut places: Vec<usize> = counts.iter().map(|count| {
-        total += count;
-        total - count
-    }).collect();
+    let mut places: Vec<usize> = counts
+        .iter()
+        .map(|count| {
+            total += count;
+            total - count
+        })
+        .collect();
     let mut rows = vec![0; total];
     for (row, &group) in (0_u32..).zip(&group_of) {
         rows[places[group as usize]] = row;
@@ -569,9 +395,9 @@ impl Rows {
             None => None,
             Some(name) => Some(grouped(&parts, name)?),
         };
-        let has_large_keys = parts.iter().any(|part| {
-            matches!(&part.keys, Some(Keys::Ints(ints)) if ints.is_unsigned())
-        });
+        let has_large_keys = parts
+            .iter()
+            .any(|part| matches!(&part.keys, Some(Keys::Ints(ints)) if ints.is_unsigned()));
         let key = names.group_by.map(str::to_owned);
         Ok(Self { parts, groups, key, has_large_keys, _owner: owner })
     }
@@ -640,54 +466,3 @@ impl Bad {
         (self.code as u8, self.column as u8, self.field, self.place)
     }
 }
-
-impl Row<'_> {
-    /// Returns a chunk as a str, or as a dict of its fields.
-    fn object<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
-        let (fields, place) = self.places.at(index);
-        let place = place + fields.shift;
-        let mut utf8 = Vec::new();
-        self.texts[index].write_utf8(&mut utf8);
-        let text = crate::convert::string(py, &utf8)?;
-        let strings = [
-            ("title", &fields.title),
-            ("source", &fields.source),
-            ("kind", &fields.kind),
-        ];
-        let chunk = PyDict::new(py);
-        for (name, column) in strings {
-            if let Some(Ok(Some(found))) = column.as_ref().map(|column| column.get(place)) {
-                chunk.set_item(name, found)?;
-            }
-        }
-        match &fields.id {
-            Some(Id::Texts(ids)) => {
-                if let Ok(Some(id)) = ids.get(place) {
-                    chunk.set_item(intern!(py, "id"), id)?;
-                }
-            }
-            Some(Id::Ints(ids)) => {
-                if let Some(id) = ids.get(place) {
-                    chunk.set_item(intern!(py, "id"), id)?;
-                }
-            }
-            None => {}
-        }
-        for (name, column) in [("score", &fields.score), ("position", &fields.position)] {
-            if let Some(found) = column.as_ref().and_then(|column| column.get(place)) {
-                chunk.set_item(name, found)?;
-            }
-        }
-        if let Some(found) = fields.mtime.as_ref().and_then(|column| column.get(place)) {
-            let metadata = PyDict::new(py);
-            metadata.set_item(intern!(py, "mtime"), found)?;
-            chunk.set_item(intern!(py, "metadata"), metadata)?;
-        }
-        if fields.text_name.is_empty() && chunk.is_empty() {
-            return Ok(text);
-        }
-        chunk.set_item(intern!(py, "text"), text)?;
-        Ok(chunk.into_any())
-    }
-}
-

@@ -262,19 +262,32 @@ def read_rows(
         return refusal.args  # type: ignore[return-value]  # it has these three
 
 
+class _Given:
+    """What a producer has given, once more."""
+
+    def __init__(self, given: Any) -> None:
+        name = "__arrow_c_array__" if isinstance(given, tuple) else "__arrow_c_stream__"
+        setattr(self, name, lambda requested_schema=None: given)  # noqa: ARG005
+
+
 def _parts(table: Any) -> Any:
     """Return the table as a chunked array of structs."""
     pa = _pyarrow()
+    if hasattr(table, "__arrow_c_stream__"):
+        given = table.__arrow_c_stream__()
+        capsules = (given,)
+    elif hasattr(table, "__arrow_c_array__"):
+        capsules = given = table.__arrow_c_array__()
+    else:
+        raise _Refusal(NO_TABLE, "", "")
+    if {type(capsule).__name__ for capsule in capsules} != {"PyCapsule"}:
+        raise _Refusal(NO_TABLE, "", "")
     try:
-        if hasattr(table, "__arrow_c_stream__"):
-            found = pa.chunked_array(table)
-        elif hasattr(table, "__arrow_c_array__"):
-            found = pa.chunked_array([pa.array(table)])
+        if len(capsules) == 1:
+            found = pa.chunked_array(_Given(given))
         else:
-            raise _Refusal(NO_TABLE, "", "")
-    except (TypeError, ValueError) as error:
-        raise _Refusal(NO_TABLE, "", "") from error
-    except (pa.ArrowException, OSError) as error:
+            found = pa.chunked_array([pa.array(_Given(given))])
+    except Exception as error:  # noqa: BLE001 - a producer may raise anything
         raise _Refusal(PRODUCER, "", str(error)) from error
     if not pa.types.is_struct(found.type):
         raise _Refusal(NO_TABLE, "", type_name(found.type))

@@ -324,9 +324,7 @@ impl Strings {
                     let ends = [at, at + 1, last].map(|place| offsets.get::<i64>(place));
                     between(*data, ends).map(Some)
                 }
-                Kind::Views(views, buffers, sizes) => {
-                    view(*views, at, buffers, *sizes).map(Some)
-                }
+                Kind::Views(views, buffers, sizes) => view(*views, at, buffers, *sizes).map(Some),
                 Kind::Keys(keys, values) => match keys.get(place) {
                     None => Ok(None),
                     Some(key) => {
@@ -350,10 +348,7 @@ impl Strings {
 /// # Safety
 ///
 /// The memory must have as many bytes as the last offset says.
-unsafe fn between<'a>(
-    data: *const u8,
-    [start, end, last]: [i64; 3],
-) -> Result<&'a [u8], Misread> {
+unsafe fn between<'a>(data: *const u8, [start, end, last]: [i64; 3]) -> Result<&'a [u8], Misread> {
     let start = usize::try_from(start).map_err(|_| Misread::Offsets)?;
     let end = usize::try_from(end.min(last)).map_err(|_| Misread::Offsets)?;
     let len = end.checked_sub(start).ok_or(Misread::Offsets)?;

@@ -52,7 +52,8 @@ pub(crate) struct Frame {
 
 /// What a schema of ours holds.
 struct SchemaParts {
-    _name: CString,
+    /// It is pointed to.
+    name: CString,
     children: Vec<*mut Schema>,
 }
 
@@ -61,11 +62,10 @@ fn schema(format: &'static CStr, name: &str, is_nullable: bool, children: Vec<Sc
     const NULLABLE: i64 = 2;
     let name = CString::new(name).unwrap_or_default();
     let children = children.into_iter().map(|child| Box::into_raw(Box::new(child)));
-    let mut parts =
-        Box::new(SchemaParts { _name: name, children: children.collect() });
+    let mut parts = Box::new(SchemaParts { name, children: children.collect() });
     Schema {
         format: format.as_ptr(),
-        name: parts._name.as_ptr(),
+        name: parts.name.as_ptr(),
         metadata: ptr::null(),
         flags: if is_nullable { NULLABLE } else { 0 },
         n_children: signed(parts.children.len()),
@@ -136,9 +136,7 @@ fn schema_of(name: &str, column: &Out) -> Schema {
         Out::Texts(..) => schema(c"U", name, true, Vec::new()),
         Out::Ints(..) => schema(c"l", name, true, Vec::new()),
         Out::Unsigned(..) => schema(c"L", name, true, Vec::new()),
-        Out::Lists(..) => {
-            schema(c"+l", name, true, vec![schema(c"l", "item", false, Vec::new())])
-        }
+        Out::Lists(..) => schema(c"+l", name, true, vec![schema(c"l", "item", false, Vec::new())]),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::arrow::{Array, Ints, Numbers, Schema, Slots, Strings, type_name};
 use crate::codes::{TEXT_KEYS, Unfit};
 
-use super::{Child, Names, Refused, broken, refused};
+use super::{Child, Names, Refused, broken, mistyped, refused};
 
 /// The fields of chunks. Places are those of the column of chunks.
 pub(super) struct Fields {
@@ -34,8 +34,7 @@ pub(super) fn place_of(schema: &Schema, name: &str) -> Option<usize> {
 }
 
 pub(super) fn strings(schema: &Schema, array: &Array, name: &str) -> Result<Strings, Refused> {
-    Strings::of(schema, array)
-        .ok_or_else(|| refused(Unfit::ColumnType, name, type_name(schema)))
+    Strings::of(schema, array).ok_or_else(|| mistyped("string", name, schema))
 }
 
 impl Fields {
@@ -109,7 +108,7 @@ impl Fields {
                 return Err(broken());
             }
             let wrong = || refused(Unfit::ColumnType, format!("{prefix}{name}"), type_name(field));
-            let texts = || Strings::of(field, child).ok_or_else(wrong);
+            let texts = || strings(field, child, &format!("{prefix}{name}"));
             let numbers = || Numbers::of(field, child).ok_or_else(wrong);
             match name {
                 "title" => self.title = Some(texts()?),
@@ -130,4 +129,3 @@ impl Fields {
         Ok(self)
     }
 }
-
