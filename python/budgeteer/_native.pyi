@@ -4,7 +4,25 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Columns", "Packed", "Plan", "Rows", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "pack_rows", "packed_vocabulary", "read_rows", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
+
+@final
+class Columns:
+    """
+    The columns of all answers.
+    """
+    def __arrow_c_schema__(self, /) -> "object":
+        """
+        Returns a capsule with the types of the columns.
+        """
+    def __arrow_c_stream__(self, /, requested_schema: "object | None" = None) -> "object":
+        """
+        Returns a capsule with the columns. They come in the types that they have.
+        """
+    def __len__(self, /) -> int:
+        """
+        Returns the number of rows.
+        """
 
 @final
 class Packed:
@@ -123,6 +141,26 @@ class Plan:
         """
         Returns the number of code points in the texts of chunks; 0 where one
         cannot be read.
+        """
+
+@final
+class Rows:
+    """
+    A table of queries and chunks, whose memory is another program's.
+    """
+    def __len__(self, /) -> int:
+        """
+        Returns the number of queries.
+        """
+    def answered(self, /, answers: "list[tuple[str, int, bytes] | str]") -> "Columns":
+        """
+        Returns the columns of answers: each a text, its tokens, and the indices
+        of the kept chunks; or the text of an error.
+        """
+    def row(self, /, nth: "int", wants: "tuple[bool, bool, bool, bool, bool, bool]") -> "tuple[str, list[object]] | tuple[int, int, str, int | None]":
+        """
+        Returns the query and the chunks of a row as objects; or a code, the
+        column, the field and the chunk that cannot be read.
         """
 
 @final
@@ -248,9 +286,20 @@ def open_corpus(path: "str") -> "object":
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
     """
 
+def pack_rows(plan: "Plan", rows: "Rows", budget: "int", needs_query: "bool", refuse: "object") -> "Columns":
+    """
+    Packs each row. `refuse` words the errors of rows that cannot be read.
+    """
+
 def packed_vocabulary(kind: "int") -> "bytes":
     """
     Returns the vocabulary of an encoding, packed.
+    """
+
+def read_rows(table: "object", query: "str | None", chunks: "str", group_by: "str | None") -> "Rows | tuple[int, str, str]":
+    """
+    Reads a table, which gives Arrow; or returns a code, the column and what was
+    found there.
     """
 
 def read_scores(chunks: "tuple[object, ...]") -> "tuple[bytearray, list[int]]":

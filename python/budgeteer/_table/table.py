@@ -236,7 +236,8 @@ def _answers(
     """Pack row by row. Return text, tokens and indices of each, or its error."""
     prepared = prepared_of(packer)
     needs = prepared.needs
-    tags = prepared.template._style != PLAIN or prepared.order == BY_DOCUMENT
+    is_plain = prepared.template._style == PLAIN  # noqa: SLF001 - a part of the options
+    tags = not is_plain or prepared.order == BY_DOCUMENT
     wants = (
         *(needs_query, needs.titles, needs.scores, prepared.ranking.code == HYBRID),
         *(needs.times, tags),

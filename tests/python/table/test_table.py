@@ -1,5 +1,6 @@
 """Tables: each row is packed as `Packer.pack` packs it, whatever the table is made of."""
 
+import itertools
 import math
 
 import duckdb
@@ -87,16 +88,20 @@ def chunk_of(fields):
 
 def expected_of(packer, table):
     """Return what a packer answers for each row."""
-    answers = []
-    for query, chunks in table:
+
+    def answer(query, chunks):
         try:
             packing = packer.pack(query, [chunk_of(chunk) for chunk in chunks])
         except InvalidArgumentError as error:
-            answers.append((None, None, None, str(error).partition(", not")[0]))
-        else:
-            kept = [kept.index for kept in packing.kept]
-            answers.append((packing.text, packing.total_tokens, kept, None))
-    return answers
+            return None, None, None, str(error).partition(", not")[0]
+        return (
+            packing.text,
+            packing.total_tokens,
+            [kept.index for kept in packing.kept],
+            None,
+        )
+
+    return [answer(*row) for row in table]
 
 
 def answers_of(packed):
@@ -133,7 +138,7 @@ def arrow(table, string, of_list, cut=0):
     if of_list in (pa.list_view, pa.large_list_view):
         kind = pa.ListViewArray if of_list is pa.list_view else pa.LargeListViewArray
         width = pa.int32() if of_list is pa.list_view else pa.int64()
-        sizes = [b - a for a, b in zip(ends, ends[1:], strict=False)]
+        sizes = [b - a for a, b in itertools.pairwise(ends)]
         lists = kind.from_arrays(pa.array(ends[:-1], width), pa.array(sizes, width), structs)
     else:
         kind = pa.ListArray if of_list is pa.list_ else pa.LargeListArray
@@ -203,7 +208,7 @@ def test_a_long_table_is_grouped(name, items, budget, string):
 
 
 def test_columns_beside_a_long_table_are_fields(backend):
-    """A long table of strings has titles, scores and the like in columns; one of structs inside."""
+    """A long table of strings has titles and scores in columns; one of structs has them inside."""
     long = {
         "text": ["Rye.", "Tea.", "Oat."],
         "score": [0.1, 0.9, None],
@@ -295,7 +300,7 @@ def test_no_rows(backend, table):
 
     assert 0 == len(packed)
     assert [] == answers_of(packed)
-    with pytest.raises(InvalidArgumentError, match="^query must be the name of a column"):
+    with pytest.raises(InvalidArgumentError, match=r"^query must be the name of a column"):
         pack_table(table, 3, query="q")
 
 

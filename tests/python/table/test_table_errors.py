@@ -1,4 +1,4 @@
-"""Tables that cannot be read are refused; rows that cannot be packed say why, and hurt no other."""
+"""Tables that cannot be read are refused; rows that cannot be packed say why."""
 
 import ctypes
 import math
@@ -148,7 +148,7 @@ def test_a_row_of_a_long_table_is_named(backend):
 )
 def test_no_table(backend, table, shown):
     """What gives no Arrow, or one column alone, is no table."""
-    with pytest.raises(InvalidArgumentError, match="^table must be a table that gives") as raised:
+    with pytest.raises(InvalidArgumentError, match=r"^table must be a table that gives") as raised:
         pack_table(table, 3)
 
     assert str(raised.value).endswith(f"pyarrow do, not {shown}")
@@ -158,8 +158,10 @@ WRONG = [
     (
         TABLE.rename_columns(["qeury", "chunks"]),
         {},
-        "query must be the name of a column, not 'query'; did you mean 'qeury'?; the table has "
-        "'qeury', 'chunks'",
+        (
+            "query must be the name of a column, not 'query'; did you mean 'qeury'?; "
+            "the table has 'qeury', 'chunks'"
+        ),
     ),
     (
         TABLE,
@@ -189,8 +191,10 @@ WRONG = [
     (
         pa.table({"query": ["tea"], "chunks": [[{"body": "Tea."}]]}),
         {},
-        "chunks must name structs with 'text', 'content' or 'page_content'; those of 'chunks' "
-        "have 'body'",
+        (
+            "chunks must name structs with 'text', 'content' or 'page_content'; those of 'chunks' "
+            "have 'body'"
+        ),
     ),
     (
         pa.table({"query": ["tea"], "chunks": [[{"text": 3}]]}),
@@ -225,8 +229,10 @@ WRONG = [
     (
         pa.table({"query": ["tea"] * 2, "text": ["Tea."] * 2, "key": BAD}),
         {"group_by": "key", "chunks": "text"},
-        "the column 'key' of table must have strings or whole numbers, not a text that is not "
-        "UTF-8",
+        (
+            "the column 'key' of table must have strings or whole numbers, not a text that is not "
+            "UTF-8"
+        ),
     ),
 ]
 
