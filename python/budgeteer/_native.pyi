@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Columns", "Packed", "Plan", "Rows", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "pack_rows", "packed_vocabulary", "read_rows", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Columns", "Packed", "Plan", "Rows", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_column", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "pack_rows", "packed_vocabulary", "read_rows", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Columns:
@@ -224,6 +224,12 @@ def count_batch(kind: "int | Tokenizer", ratio: "float", texts: "list[object] | 
 def count_chunks(kind: "int | Tokenizer", ratio: "float", chunks: "tuple[object, ...]", limits: "list[int]") -> "list[int | None]":
     """
     Counts the text of each chunk, which can be read; None for more than its limit.
+    """
+
+def count_column(kind: "int | Tokenizer", ratio: "float", column: "object") -> "bytearray | tuple[int, int] | None":
+    """
+    Counts each text of a column, which gives Arrow, as int64; or returns a code
+    and the index of the first that cannot be read, or None if it holds no texts.
     """
 
 def count_till_limit(kind: "int | Tokenizer", ratio: "float", text: "str", limit: "int") -> "int | None":

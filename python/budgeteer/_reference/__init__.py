@@ -31,6 +31,7 @@ from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.lexical import lexical_scores
 from budgeteer._reference._rank.score import keyword_scores
 from budgeteer._reference._rank.similarity import cosine_scores
+from budgeteer._reference._table.column import count_column
 from budgeteer._reference._table.table import Columns, Rows, pack_rows, read_rows
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "count_around",
     "count_batch",
     "count_chunks",
+    "count_column",
     "count_till_limit",
     "dropped_chunks",
     "fit_output",

@@ -2,12 +2,13 @@
 
 use budgeteer::pipeline::Counting;
 use budgeteer::{Batch, Text};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PySequence, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PySequence, PyString, PyTuple};
 
+use crate::arrow::{ArrowTexts, Unread, import};
 use crate::chunk::Texts;
-use crate::codes::{self, Kind};
+use crate::codes::{self, BadRow, Kind};
 use crate::convert::{self, mutable_column, signed, work};
 use crate::error::guard;
 
@@ -132,22 +133,62 @@ pub(crate) fn count_batch<'py>(
             Ok(texts) => texts,
             Err((_, index)) => return Ok(index.into_pyobject(py)?.into_any()),
         };
-        let chars = texts.total_chars();
-        let counts = match codes::counting(kind, ratio) {
-            Counting::Estimate(estimate) => work(py, chars, |_| {
-                let mut scratch = Vec::new();
-                let count = |index| estimate.count_text(texts.text(index), &mut scratch);
-                (0..texts.len()).map(count).collect::<Vec<_>>()
-            })?,
-            Counting::Exact(exact, factor) => work(py, chars.saturating_mul(COUNTING), |stop| {
-                let indices: Vec<u32> = (0..).take(texts.len()).collect();
-                let counts = exact.count_batch(&texts, &indices, stop);
-                counts.into_iter().map(|count| factor.of(count)).collect()
-            })?,
-            Counting::Host => unreachable!("the facade asks a callable itself"),
-        };
-        Ok(mutable_column(py, counts.into_iter().map(signed))?.into_any())
+        Ok(counts_of(py, kind, ratio, &texts)?.into_any())
     })
+}
+
+/// Counts each text of a column, which gives Arrow, as int64; or returns a code
+/// and the index of the first that cannot be read, or None if it holds no texts.
+#[pyfunction]
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", column: "object") -> "bytearray | tuple[int, int] | None")]
+pub(crate) fn count_column<'py>(
+    kind: Kind<'_>,
+    ratio: f64,
+    column: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = column.py();
+    guard(|| {
+        let found = match import(column) {
+            Ok(Ok(found)) => found,
+            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            // The column may still be read as a sequence.
+            Ok(Err(_)) | Err(_) => return Ok(None),
+        };
+        match py.detach(|| ArrowTexts::of(found)) {
+            None => Ok(None),
+            Some(Ok(texts)) => Ok(Some(counts_of(py, kind, ratio, &texts)?.into_any())),
+            Some(Err((unread, index))) => {
+                let code = match unread {
+                    Unread::Null => BadRow::Null,
+                    Unread::Bad(misread) => misread.into(),
+                };
+                Ok(Some((code as u8, index).into_pyobject(py)?.into_any()))
+            }
+        }
+    })
+}
+
+fn counts_of<'py>(
+    py: Python<'py>,
+    kind: Kind<'_>,
+    ratio: f64,
+    texts: &impl Batch,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let chars = texts.total_chars();
+    let counts = match codes::counting(kind, ratio) {
+        Counting::Estimate(estimate) => work(py, chars, |_| {
+            let mut scratch = Vec::new();
+            let count = |index| estimate.count_text(texts.text(index), &mut scratch);
+            (0..texts.len()).map(count).collect::<Vec<_>>()
+        })?,
+        Counting::Exact(exact, factor) => work(py, chars.saturating_mul(COUNTING), |stop| {
+            let indices: Vec<u32> = (0..).take(texts.len()).collect();
+            let counts = exact.count_batch(texts, &indices, stop);
+            counts.into_iter().map(|count| factor.of(count)).collect()
+        })?,
+        Counting::Host => unreachable!("the facade asks a callable itself"),
+    };
+    mutable_column(py, counts.into_iter().map(signed))
 }
 
 /// Returns figures of the cache of counts: hits, misses, entries, bytes and the

@@ -30,7 +30,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::count::{
-        cache_info, clear_cache, count, count_around, count_batch, count_chunks, count_till_limit,
+        cache_info, clear_cache, count, count_around, count_batch, count_chunks, count_column,
+        count_till_limit,
     };
     #[pymodule_export]
     use super::layout::resolve_layout;

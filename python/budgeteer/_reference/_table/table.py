@@ -8,8 +8,6 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 from typing import Any, TypeAlias
 
 from budgeteer._codes import (
@@ -32,7 +30,16 @@ from budgeteer._codes import (
 )
 from budgeteer._needs import needs_of
 from budgeteer._reference._pack.pipeline import Packed, Plan
-from budgeteer.errors import BudgeteerError
+from budgeteer._reference._table.column import (
+    BROKEN,
+    is_arrow,
+    is_list,
+    is_text,
+    pyarrow,
+    read_arrow,
+    texts,
+    type_name,
+)
 
 Refused: TypeAlias = tuple[int, str, str]
 Bad: TypeAlias = tuple[int, int, str, int | None]
@@ -40,90 +47,20 @@ Wants: TypeAlias = tuple[bool, bool, bool, bool, bool, bool]
 
 _LABELS = ("title", "source", "kind")
 _NUMBERS = ("score", "position", "mtime")
-_BROKEN = object()
-"""Stands for a text that is not UTF-8."""
 
 
 class _Refusal(Exception):  # noqa: N818 - it never leaves this module
     """Why a table cannot be read: a code, the column, and what was found."""
 
 
-def _pyarrow() -> ModuleType:
-    try:
-        return import_module("pyarrow")
-    except ImportError:
-        raise BudgeteerError(
-            "the reference backend reads and makes tables by pyarrow: pip install pyarrow"
-        ) from None
-
-
-def type_name(kind: Any) -> str:
-    """Return what the type of a column is called in errors."""
-    types = _pyarrow().types
-    if types.is_dictionary(kind):
-        return "dictionary"
-    if is_text(kind) and not types.is_null(kind):
-        return "string"
-    for name in ("null", "struct", "map", "float16", "float32", "float64"):
-        if getattr(types, f"is_{name}")(kind):
-            return name
-    if types.is_boolean(kind):
-        return "bool"
-    if types.is_integer(kind):
-        return str(kind)
-    if any(getattr(types, f"is_{name}binary")(kind) for name in ("", "large_")):
-        return "binary"
-    if is_list(kind):
-        return "list"
-    return "time" if types.is_temporal(kind) else "another type"
-
-
-def is_text(kind: Any) -> bool:
-    """Return whether a column holds texts, or nulls alone."""
-    types = _pyarrow().types
-    if types.is_dictionary(kind):
-        return is_text(kind.value_type)
-    views = getattr(types, "is_string_view", lambda _: False)
-    return bool(
-        types.is_string(kind) or types.is_large_string(kind) or views(kind) or types.is_null(kind)
-    )
-
-
-def is_list(kind: Any) -> bool:
-    """Return whether a column holds lists."""
-    types = _pyarrow().types
-    names = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
-    return any(getattr(types, f"is_{name}", lambda _: False)(kind) for name in names)
-
-
 def _is_number(kind: Any) -> bool:
-    types = _pyarrow().types
+    types = pyarrow().types
     return bool(
         types.is_integer(kind)
         or types.is_float32(kind)
         or types.is_float64(kind)
         or types.is_null(kind)
     )
-
-
-def texts(column: Any) -> list[Any]:
-    """Return the texts of a column, None for null."""
-    pa = _pyarrow()
-    if pa.types.is_null(column.type):
-        return [None] * len(column)
-    if pa.types.is_dictionary(column.type):
-        known = texts(column.dictionary)
-        return [None if i is None else known[i] for i in column.indices.to_pylist()]
-    views = getattr(pa.types, "is_string_view", lambda _: False)
-    raw = column.cast(pa.binary_view() if views(column.type) else pa.large_binary())
-    return [None if text is None else _decoded(text) for text in raw.to_pylist()]
-
-
-def _decoded(text: bytes) -> object:
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return _BROKEN
 
 
 @dataclass(frozen=True)
@@ -172,7 +109,7 @@ class Rows:
 
     def answered(self, answers: list[tuple[str, int, bytes] | str]) -> "Columns":
         """Return the columns of answers: text, tokens and kept chunks of each, or an error."""
-        pa = _pyarrow()
+        pa = pyarrow()
         texts_, totals, kept, errors = [], [], [], []
         for row, answer in zip(self._rows, answers, strict=True):
             if isinstance(answer, str):
@@ -219,7 +156,7 @@ class Columns:
 def _bad(row: Row, wants: Wants) -> Bad | None:
     """Return why a row cannot be packed."""
     needs_query, titles, scores, finite, times, tags = wants
-    if row.query is _BROKEN:
+    if row.query is BROKEN:
         return NOT_UTF8, QUERY_COLUMN, "", None
     if needs_query and row.query is None:
         return NULL, QUERY_COLUMN, "", None
@@ -230,10 +167,10 @@ def _bad(row: Row, wants: Wants) -> Bad | None:
         if chunk.is_null:
             return NULL, CHUNKS_COLUMN, "", place
         fields = chunk.fields
-        if fields["text"] is None or fields["text"] is _BROKEN:
+        if fields["text"] is None or fields["text"] is BROKEN:
             code = NULL if fields["text"] is None else NOT_UTF8
             return code, CHUNKS_COLUMN, chunk.name, place
-        if (titles or tags) and fields.get("title") is _BROKEN:
+        if (titles or tags) and fields.get("title") is BROKEN:
             return NOT_UTF8, CHUNKS_COLUMN, "title", place
         for name, wanted in (("score", scores), ("mtime", times)):
             number = fields.get(name)
@@ -243,7 +180,7 @@ def _bad(row: Row, wants: Wants) -> Bad | None:
                 if name == "score" and finite and math.isinf(number):
                     return INFINITE, CHUNKS_COLUMN, name, place
         for name in ("id", "source", "kind"):
-            if tags and fields.get(name) is _BROKEN:
+            if tags and fields.get(name) is BROKEN:
                 return NOT_UTF8, CHUNKS_COLUMN, name, place
     return None
 
@@ -259,34 +196,17 @@ def read_rows(
         return code, column, found
 
 
-class _Given:
-    """What a producer has given, once more."""
-
-    def __init__(self, given: Any) -> None:
-        name = "__arrow_c_array__" if isinstance(given, tuple) else "__arrow_c_stream__"
-        setattr(self, name, lambda requested_schema=None: given)  # noqa: ARG005
-
-
 def _parts(table: Any) -> Any:
     """Return the table as a chunked array of structs."""
-    pa = _pyarrow()
-    if hasattr(table, "__arrow_c_stream__"):
-        given = table.__arrow_c_stream__()
-        capsules = (given,)
-    elif hasattr(table, "__arrow_c_array__"):
-        capsules = given = table.__arrow_c_array__()
-    else:
-        raise _Refusal(NO_TABLE, "", "")
-    if {type(capsule).__name__ for capsule in capsules} != {"PyCapsule"}:
+    if not is_arrow(table):
         raise _Refusal(NO_TABLE, "", "")
     try:
-        if len(capsules) == 1:
-            found = pa.chunked_array(_Given(given))
-        else:
-            found = pa.chunked_array([pa.array(_Given(given))])
+        found = read_arrow(table)
+    except TypeError:
+        raise _Refusal(NO_TABLE, "", "") from None
     except Exception as error:
         raise _Refusal(PRODUCER, "", str(error)) from error
-    if not pa.types.is_struct(found.type):
+    if not pyarrow().types.is_struct(found.type):
         raise _Refusal(NO_TABLE, "", type_name(found.type))
     return found
 
@@ -300,7 +220,7 @@ def _field(kind: Any, name: str) -> int:
 
 
 def _rows(table: Any, query: str | None, chunks: str, group_by: str | None) -> Rows:
-    pa = _pyarrow()
+    pa = pyarrow()
     kind = table.type
     queries: list[Any] = [None] * len(table)
     if query is not None:
@@ -340,7 +260,7 @@ def _rows(table: Any, query: str | None, chunks: str, group_by: str | None) -> R
     if not is_int:
         _checked(is_text, of_keys, group_by)
     keys = [key for part in table.chunks for key in _masked(part, of_key)]
-    if any(key is _BROKEN for key in keys):
+    if any(key is BROKEN for key in keys):
         raise _Refusal(COLUMN_TYPE, group_by, "a text that is not UTF-8")
     groups: dict[Any, list[int]] = {}
     for i, key in enumerate(keys):
@@ -369,7 +289,7 @@ def _masked(part: Any, at: int) -> list[Any]:
 
 def _lists(table: Any, kind: Any, at: int, chunks: str) -> Iterator[list[Chunk] | None]:
     """Yield the chunks of each row."""
-    pa = _pyarrow()
+    pa = pyarrow()
     _checked(is_list, kind, chunks)
     if pa.types.is_struct(kind.value_type):
         _check_fields(kind.value_type, chunks)
@@ -410,7 +330,7 @@ def _check_labels(kind: Any, prefix: str, taken: Sequence[str | None]) -> None:
             _checked(is_text, found, prefix + name)
         elif name in _NUMBERS:
             _checked(_is_number, found, prefix + name)
-        elif name == "id" and not _pyarrow().types.is_integer(found):
+        elif name == "id" and not pyarrow().types.is_integer(found):
             _checked(is_text, found, prefix + name)
 
 
