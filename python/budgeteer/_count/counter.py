@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import texts_of
+from budgeteer._chunk.chunk import text_column, texts_of
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
 from budgeteer._count.names import ENCODINGS
 from budgeteer._count.scaled import Scaled
@@ -149,12 +149,10 @@ class TokenCounter:
         """
         import numpy as np
 
-        if self._function is None and type(texts) is not list and _validate.is_arrow(texts):
-            column = backend.count_column(self._kind, self._ratio, texts)
-            if isinstance(column, tuple):
-                raise _validate.unread("texts", *column)
-            if column is not None:
-                return np.frombuffer(column, dtype=np.int64)
+        column = text_column("texts", texts) if self._function is None else None
+        if column is not None:
+            counts = backend.count_column(self._kind, self._ratio, column)
+            return np.frombuffer(counts, dtype=np.int64)
         items = _validate.batch("texts", texts)
         if self._function is not None:
             items = [_validate.text(f"texts[{i}]", item) for i, item in enumerate(items)]

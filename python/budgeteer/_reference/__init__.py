@@ -31,7 +31,7 @@ from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.lexical import lexical_scores
 from budgeteer._reference._rank.score import keyword_scores
 from budgeteer._reference._rank.similarity import cosine_scores
-from budgeteer._reference._table.column import count_column
+from budgeteer._reference._table.column import TextColumn, count_column, read_column
 from budgeteer._reference._table.table import Columns, Rows, pack_rows, read_rows
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Packed",
     "Plan",
     "Rows",
+    "TextColumn",
     "Tokenizer",
     "bm25_scores",
     "cache_info",
@@ -60,6 +61,7 @@ __all__ = [
     "lexical_scores",
     "open_corpus",
     "pack_rows",
+    "read_column",
     "read_rows",
     "read_scores",
     "remove_chunks",

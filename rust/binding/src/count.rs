@@ -2,13 +2,13 @@
 
 use budgeteer::pipeline::Counting;
 use budgeteer::{Batch, Text};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PySequence, PyString, PyTuple};
 
-use crate::arrow::{ArrowTexts, Unread, import};
 use crate::chunk::Texts;
-use crate::codes::{self, BadRow, Kind};
+use crate::codes::{self, Kind};
+use crate::column::TextColumn;
 use crate::convert::{self, mutable_column, signed, work};
 use crate::error::guard;
 
@@ -137,35 +137,15 @@ pub(crate) fn count_batch<'py>(
     })
 }
 
-/// Counts each text of a column, which gives Arrow, as int64; or returns a code
-/// and the index of the first that cannot be read, or None if it holds no texts.
+/// Counts each text of a column, as int64.
 #[pyfunction]
-#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", column: "object") -> "bytearray | tuple[int, int] | None")]
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", column: "TextColumn") -> "bytearray", text_signature = "(kind, ratio, column)")]
 pub(crate) fn count_column<'py>(
     kind: Kind<'_>,
     ratio: f64,
-    column: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = column.py();
-    guard(|| {
-        let found = match import(column) {
-            Ok(Ok(found)) => found,
-            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
-            // The column may still be read as a sequence.
-            Ok(Err(_)) | Err(_) => return Ok(None),
-        };
-        match py.detach(|| ArrowTexts::of(found)) {
-            None => Ok(None),
-            Some(Ok(texts)) => Ok(Some(counts_of(py, kind, ratio, &texts)?.into_any())),
-            Some(Err((unread, index))) => {
-                let code = match unread {
-                    Unread::Null => BadRow::Null,
-                    Unread::Bad(misread) => misread.into(),
-                };
-                Ok(Some((code as u8, index).into_pyobject(py)?.into_any()))
-            }
-        }
-    })
+    column: &Bound<'py, TextColumn>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    guard(|| counts_of(column.py(), kind, ratio, &*column.get().texts()))
 }
 
 fn counts_of<'py>(

@@ -3,6 +3,7 @@
 mod arrow;
 mod chunk;
 mod codes;
+mod column;
 mod convert;
 mod corpus;
 mod count;
@@ -24,6 +25,8 @@ mod truncate;
 mod _native {
     #[pymodule_export]
     use super::chunk::{read_scores, scored};
+    #[pymodule_export]
+    use super::column::{TextColumn, read_column};
     #[pymodule_export]
     use super::corpus::{
         index_chunks, open_corpus, remove_chunks, replace_chunks, save_corpus, stored_chunk,

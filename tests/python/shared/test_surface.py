@@ -34,13 +34,14 @@ BINDING = Path(__file__).parents[3] / "rust/binding/src"
 INTERNAL = {
     "Packed": "what a plan answers",
     "Rows": "what read_rows answers",
+    "TextColumn": "what read_column answers",
     "Columns": "what pack_rows answers",
     "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",
     "sentence_spans": "a pack splits sentences by itself; the tests compare these",
     "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
 }
 """What a backend has and the facade does not call, each with its reason."""
-CLASSES = ("Columns", "Packed", "Plan", "Rows")
+CLASSES = ("Columns", "Packed", "Plan", "Rows", "TextColumn")
 FUNCTIONS = [name for name in _reference.__all__ if name not in CLASSES]
 OPTIONS = ["max_tokens", "reserve_tokens", "counter", "ranking", "min_score", "overflow"]
 OPTIONS += ["max_chunks", "dedupe", "selection", "units", "order", "template", "notice"]

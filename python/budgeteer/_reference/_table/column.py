@@ -105,11 +105,17 @@ def read_arrow(value: Any) -> Any:
     return pa.chunked_array(_Given(given) if is_stream else [pa.array(_Given(given))])
 
 
-def count_column(kind: Any, ratio: float, column: Any) -> bytearray | tuple[int, int] | None:
-    """
-    Count each text of a column as int64; or return a code and the index of an unreadable one.
+class TextColumn(tuple[str, ...]):
+    """A column of texts."""
 
-    None if it holds no texts.
+    __slots__ = ()
+
+
+def read_column(column: Any) -> TextColumn | tuple[int, int] | None:
+    """
+    Read a column; or return a code and the index of the first text that cannot be read.
+
+    None if it does not hold texts.
     """
     try:
         found = read_arrow(column)
@@ -117,9 +123,13 @@ def count_column(kind: Any, ratio: float, column: Any) -> bytearray | tuple[int,
         return None
     if not is_text(found.type):
         return None
-    counts = array("q")
-    for i, text in enumerate(text for part in found.chunks for text in texts(part)):
+    read = [text for part in found.chunks for text in texts(part)]
+    for i, text in enumerate(read):
         if text is None or text is BROKEN:
             return NULL if text is None else NOT_UTF8, i
-        counts.append(count(kind, ratio, text))
-    return bytearray(counts.tobytes())
+    return TextColumn(read)
+
+
+def count_column(kind: Any, ratio: float, column: TextColumn) -> bytearray:
+    """Count each text of a column, as int64."""
+    return bytearray(array("q", [count(kind, ratio, text) for text in column]).tobytes())
