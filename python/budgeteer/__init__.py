@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RequestReport,
         SectionTokens,
     )
+    from budgeteer._table.table import PackedTable, pack_table
     from budgeteer.errors import (
         BudgeteerError,
         BudgetExhaustedError,
@@ -60,6 +61,7 @@ _HOMES = {
     "_pack.template": ("Prompt", "Template"),
     "_request.fit": ("fit_request",),
     "_request.result": ("FittedRequest", "RequestChange", "RequestReport", "SectionTokens"),
+    "_table.table": ("PackedTable", "pack_table"),
     "errors": (
         *("BudgetExhaustedError", "BudgeteerError", "CorpusError", "CounterError"),
         *("InternalError", "InvalidArgumentError"),
@@ -87,6 +89,7 @@ __all__ = [
     "InvalidArgumentError",
     "KeptChunk",
     "Layout",
+    "PackedTable",
     "Packer",
     "Packing",
     "Prompt",
@@ -101,6 +104,7 @@ __all__ = [
     "fit_request",
     "get_counter",
     "pack",
+    "pack_table",
     "parse_context",
     "trim_messages",
 ]

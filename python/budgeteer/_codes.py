@@ -65,6 +65,15 @@ NOT_JSON, TOO_DEEP, NOT_DIFF, NO_ROOM = range(1, 5)
 NO_TEXT, TEXT_TYPE, TITLE_TYPE = 1, 2, 3
 """Reasons why a chunk cannot be read."""
 
+NO_TABLE, NO_COLUMN, COLUMN_TYPE, PRODUCER = range(1, 5)
+"""Reasons why a table cannot be read."""
+
+NULL, NOT_UTF8, OFFSETS, NAN, INFINITE = range(1, 6)
+"""Reasons why a row of a table cannot be packed, or a column cannot be counted."""
+
+QUERY_COLUMN, CHUNKS_COLUMN = range(2)
+"""The columns that a row of a table has."""
+
 ASSEMBLED, LOOSE = -1, -2
 """In place of a chunk's index: the assembled text, and a text that belongs to no chunk."""
 

@@ -4,7 +4,25 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Packed", "Plan", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "packed_vocabulary", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Columns", "Packed", "Plan", "Rows", "TextColumn", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_column", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "pack_rows", "packed_vocabulary", "read_column", "read_rows", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
+
+@final
+class Columns:
+    """
+    The columns of all answers.
+    """
+    def __arrow_c_schema__(self, /) -> "object":
+        """
+        Returns a capsule with the types of the columns.
+        """
+    def __arrow_c_stream__(self, /, requested_schema: "object | None" = None) -> "object":
+        """
+        Returns a capsule with the columns. They come in the types that they have.
+        """
+    def __len__(self, /) -> int:
+        """
+        Returns the number of rows.
+        """
 
 @final
 class Packed:
@@ -113,16 +131,50 @@ class Plan:
     def __new__(cls, /, *, counter: "tuple[int | Tokenizer, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | str | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]", units: "int") -> Plan: ...
     def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, write: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
         """
-        Packs chunks, or the result of
+        Packs chunks, a column of texts, or the result of
         [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
         index of a bad chunk. If `releases`, other threads run meanwhile, however
         quick the work is.
         """
     @staticmethod
-    def text_chars(chunks: "tuple[object, ...]") -> "int":
+    def text_chars(chunks: "tuple[object, ...] | TextColumn") -> "int":
         """
         Returns the number of code points in the texts of chunks; 0 where one
         cannot be read.
+        """
+
+@final
+class Rows:
+    """
+    A table of queries and chunks, whose memory is another program's.
+    """
+    def __len__(self, /) -> int:
+        """
+        Returns the number of queries.
+        """
+    def answered(self, /, answers: "list[tuple[str, int, bytes] | str]") -> "Columns":
+        """
+        Returns the columns of answers: each a text, its tokens, and the indices
+        of the kept chunks; or the text of an error.
+        """
+    def row(self, /, nth: "int", wants: "tuple[bool, bool, bool, bool, bool, bool]") -> "tuple[str, list[object]] | tuple[int, int, str, int | None]":
+        """
+        Returns the query and the chunks of a row as objects; or a code, the
+        column, the field and the chunk that cannot be read.
+        """
+
+@final
+class TextColumn:
+    """
+    A column of texts, which become strs when they are asked for.
+    """
+    def __getitem__(self, index: Any, /) -> Any:
+        """
+        Returns a text; of a slice a list of texts.
+        """
+    def __len__(self, /) -> int:
+        """
+        Returns the number of texts.
         """
 
 @final
@@ -188,6 +240,11 @@ def count_chunks(kind: "int | Tokenizer", ratio: "float", chunks: "tuple[object,
     Counts the text of each chunk, which can be read; None for more than its limit.
     """
 
+def count_column(kind: "int | Tokenizer", ratio: "float", column: "TextColumn") -> "bytearray":
+    """
+    Counts each text of a column, as int64.
+    """
+
 def count_till_limit(kind: "int | Tokenizer", ratio: "float", text: "str", limit: "int") -> "int | None":
     """
     Counts the tokens of `text`, or returns None if there are more than `limit`.
@@ -213,10 +270,10 @@ def grapheme_boundaries(text: "str") -> "list[int]":
     Returns the places, in code points, where grapheme clusters end.
     """
 
-def index_chunks(chunks: "tuple[object, ...]", index: "object | None") -> "object":
+def index_chunks(chunks: "tuple[object, ...] | TextColumn", index: "object | None") -> "object":
     """
-    Indexes chunks behind those of `index`; or returns a code and the index of
-    a bad chunk.
+    Indexes chunks behind those of `index`, or a column as the first chunks of
+    all; or returns a code and the index of a bad chunk.
     """
 
 def kept_chunks(kind: "type", chunks: "object", places: "tuple[int, int]", texts: "str | list[str]", columns: "tuple[memoryview, memoryview, memoryview, memoryview, memoryview]", cut: "list[int]") -> "list[object]":
@@ -248,9 +305,26 @@ def open_corpus(path: "str") -> "object":
     Opens a file that `save_corpus` wrote; or returns what is wrong with it.
     """
 
+def pack_rows(plan: "Plan", rows: "Rows", budget: "int", needs_query: "bool", refuse: "object") -> "Columns":
+    """
+    Packs each row. `refuse` words the errors of rows that cannot be read.
+    """
+
 def packed_vocabulary(kind: "int") -> "bytes":
     """
     Returns the vocabulary of an encoding, packed.
+    """
+
+def read_column(column: "object") -> "TextColumn | tuple[int, int] | None":
+    """
+    Reads a column, which gives Arrow; or returns a code and the index of the
+    first text that cannot be read, or None if it does not hold texts.
+    """
+
+def read_rows(table: "object", query: "str | None", chunks: "str", group_by: "str | None") -> "Rows | tuple[int, str, str]":
+    """
+    Reads a table, which gives Arrow; or returns a code, the column and what was
+    found there.
     """
 
 def read_scores(chunks: "tuple[object, ...]") -> "tuple[bytearray, list[int]]":

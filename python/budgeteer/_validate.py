@@ -12,6 +12,7 @@ from contextlib import suppress
 from operator import index
 from typing import Any, TypeVar
 
+from budgeteer._codes import NOT_UTF8, NULL
 from budgeteer.errors import InvalidArgumentError
 
 C = TypeVar("C", bound=str)
@@ -174,11 +175,27 @@ def _column(name: str, column: Any) -> Sequence[Any]:
         raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(column)}")
     for i, value in enumerate(values):
         if type(value) is not str and is_null(value):
-            raise InvalidArgumentError(
-                f"{name}[{i}] is null: leave it out before, as dropna(), drop_nulls() or "
-                f"drop_null() of the column does"
-            )
+            raise unread(name, NULL, i)
     return values
+
+
+def is_arrow(column: Any) -> bool:
+    """Return whether a column gives Arrow without making it of Python's objects first."""
+    kind = type(column)
+    if not (hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__")):
+        return False
+    return str(getattr(column, "dtype", "")) != "object"  # pandas' own
+
+
+def unread(name: str, code: int, i: int) -> InvalidArgumentError:
+    """Return the error for item *i* of a column, which cannot be read; *code* is the reason."""
+    if code == NULL:
+        return InvalidArgumentError(
+            f"{name}[{i}] is null: leave it out before, as dropna(), drop_nulls() or "
+            f"drop_null() of the column does"
+        )
+    what = "is not UTF-8" if code == NOT_UTF8 else "has offsets that lead out of its data"
+    return InvalidArgumentError(f"{name}[{i}] {what}")
 
 
 def is_null(value: object) -> bool:

@@ -18,6 +18,7 @@ from budgeteer._layout import layout
 from budgeteer._output import output
 from budgeteer._pack import corpus, packer, packing, prepared
 from budgeteer._rank import similarity
+from budgeteer._table import table
 from budgeteer.ranking import Lexical
 from budgeteer.service import _service
 
@@ -32,7 +33,8 @@ on_both = pytest.mark.parametrize("name", BACKENDS)
 compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=reference was asked for")
 """Marks a test that compares both backends."""
 
-FACADES = (chunk, corpus, record, packing, prepared, counter, layout, output, similarity, ranking)
+FACADES = (chunk, corpus, record, packing, prepared, counter, layout, output, similarity)
+FACADES += (ranking, table)
 """The modules that hold a backend of their own."""
 
 END_MARKER = " [...]"

@@ -190,6 +190,24 @@ def text_name(chunk: object) -> str:
     return next(name for name in TEXT_ATTRIBUTES if hasattr(chunk, name))
 
 
+def text_column(name: str, value: object) -> Any:
+    """
+    Return a column of strings that gives Arrow as a backend reads it where it lies.
+
+    None for anything else.
+
+    Raises:
+        InvalidArgumentError: A text of the column is null or cannot be read.
+
+    """
+    if type(value) is list or type(value) is tuple or not _validate.is_arrow(value):
+        return None
+    column = backend.read_column(value)
+    if type(column) is tuple:
+        raise _validate.unread(name, *column)
+    return column
+
+
 def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
     """
     Return a function that returns the text of a chunk that a backend has accepted.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import texts_of
+from budgeteer._chunk.chunk import text_column, texts_of
 from budgeteer._codes import ASSEMBLED, CALLABLE, FRESH, LOOSE
 from budgeteer._count.names import ENCODINGS
 from budgeteer._count.scaled import Scaled
@@ -133,8 +133,12 @@ class TokenCounter:
         """
         Return the number of tokens in each of *texts* as int64, shape ``(n,)``.
 
+        A column of strings that gives Arrow, as those of Polars, pandas and pyarrow do, is read
+        where it lies, except by a function of the caller's.
+
         Raises:
-            InvalidArgumentError: One of *texts* is not a str; the message names its index.
+            InvalidArgumentError: One of *texts* is not a str, or is null in a column; the message
+                names its index.
             CounterError: As for `count`.
 
         Examples:
@@ -145,6 +149,10 @@ class TokenCounter:
         """
         import numpy as np
 
+        column = text_column("texts", texts) if self._function is None else None
+        if column is not None:
+            counts = backend.count_column(self._kind, self._ratio, column)
+            return np.frombuffer(counts, dtype=np.int64)
         items = _validate.batch("texts", texts)
         if self._function is not None:
             items = [_validate.text(f"texts[{i}]", item) for i, item in enumerate(items)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from budgeteer import _process, _telemetry, _validate
-from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger
+from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger, text_column
 from budgeteer._codes import HYBRID, STICKY
 from budgeteer._log import log
 from budgeteer._pack.options import ORDERS
@@ -200,9 +200,7 @@ def begun(
     """
     query = _validate.text("query", query)
     state = chunks._state if isinstance(chunks, Indexed) else None
-    items = _validate.batch("chunks", chunks) if state is None else state.chunks
-    if state is None and type(items) is not tuple:
-        items = tuple(items)  # the caller's list may change while a packing uses it
+    items = _batch(chunks) if state is None else state.chunks
     found = None
     if prepared.needs.cosines:
         found = Vectors(query, items, vectors, prepared.ranking.embedder)
@@ -215,6 +213,16 @@ def begun(
         return Call(prepared, query, items, state, found)
     links = _links(previous, prepared.order)
     return Call(prepared, query, items, state, found, previous, links)  # type: ignore[arg-type]
+
+
+def _batch(chunks: object) -> Sequence[Any]:
+    """Return chunks as a tuple, or as a column of texts that a backend reads."""
+    column = text_column("chunks", chunks)
+    if column is not None:
+        return column  # type: ignore[no-any-return]
+    items = _validate.batch("chunks", chunks)
+    # The caller's list may change while a packing uses it.
+    return items if type(items) is tuple else tuple(items)
 
 
 def _links(previous: object, order: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import Chunk, as_chunks, id_of, refusal, scored
+from budgeteer._chunk.chunk import Chunk, as_chunks, id_of, refusal, scored, text_column
 from budgeteer._chunk.record import Stored, records_of
 from budgeteer._pack.packer import Packer, begin, finish
 from budgeteer._pack.state import Indexed, State
@@ -42,7 +42,8 @@ class Corpus(Indexed[T]):
     ``"recency"`` and ``"input"`` report, still read each text that contains part of a keyword.
 
     Args:
-        chunks: As for `Packer.pack`. They are not copied.
+        chunks: As for `Packer.pack`. They are not copied; those of a column of strings are read
+            where it has them, until the corpus is changed.
 
     Raises:
         InvalidArgumentError: *chunks* is not a sequence, or a chunk has no text; the message names
@@ -279,7 +280,8 @@ def _path(path: object) -> str:
 
 def _extended(state: State[Any] | None, chunks: Iterable[Any]) -> State[Any]:
     """Return *state* with *chunks* added at the end."""
-    items = tuple(_validate.batch("chunks", chunks))
+    column = text_column("chunks", chunks) if state is None else None
+    items = tuple(_validate.batch("chunks", chunks)) if column is None else column
     index = backend.index_chunks(items, None if state is None else state.index)
     if isinstance(index, tuple):
         raise refusal(items, *index)

@@ -160,8 +160,9 @@ class Packer:
                 objects with ``.text``, ``.page_content`` or ``.content``; they may be mixed. The
                 first object of a type decides which attributes are read on all objects of that
                 type. Or a
-                `Corpus`, or a column of pandas, Polars, Arrow or numpy without nulls. A data frame
-                and a set, which has no order, are refused.
+                `Corpus`, or a column of pandas, Polars, Arrow or numpy without nulls; one of
+                strings that gives Arrow is read where it lies. A data frame and a set, which has
+                no order, are refused.
             max_tokens: Replaces the packer's own for this call; the reserve is still taken off.
             vectors: For a ranking by embeddings, the pair of the query's vector, shape ``(d,)``,
                 and the chunks' vectors, shape ``(n, d)``. With an embedder you may give the

@@ -31,10 +31,15 @@ from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.lexical import lexical_scores
 from budgeteer._reference._rank.score import keyword_scores
 from budgeteer._reference._rank.similarity import cosine_scores
+from budgeteer._reference._table.column import TextColumn, count_column, read_column
+from budgeteer._reference._table.table import Columns, Rows, pack_rows, read_rows
 
 __all__ = [
+    "Columns",
     "Packed",
     "Plan",
+    "Rows",
+    "TextColumn",
     "Tokenizer",
     "bm25_scores",
     "cache_info",
@@ -44,6 +49,7 @@ __all__ = [
     "count_around",
     "count_batch",
     "count_chunks",
+    "count_column",
     "count_till_limit",
     "dropped_chunks",
     "fit_output",
@@ -54,6 +60,9 @@ __all__ = [
     "keywords",
     "lexical_scores",
     "open_corpus",
+    "pack_rows",
+    "read_column",
+    "read_rows",
     "read_scores",
     "remove_chunks",
     "replace_chunks",

@@ -17,6 +17,25 @@ pub(crate) enum Unreadable {
     TitleType = 3,
 }
 
+/// Why a table cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    NoTable = 1,
+    NoColumn = 2,
+    ColumnType = 3,
+    Producer = 4,
+}
+
+/// Why a row of a table cannot be packed, or a column cannot be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadRow {
+    Null = 1,
+    NotUtf8 = 2,
+    Offsets = 3,
+    Nan = 4,
+    Infinite = 5,
+}
+
 /// Stands in for a chunk's index where the assembled text is meant.
 pub(crate) const ASSEMBLED: i64 = -1;
 

@@ -12,8 +12,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
+use crate::arrow::ArrowTexts;
 use crate::chunk::{Strings, Texts};
 use crate::codes;
+use crate::column::TextColumn;
 use crate::convert::{borrow_text, column, signed, string, work};
 use crate::error::{CorpusError, guard};
 
@@ -34,7 +36,8 @@ pub(crate) struct CorpusIndex {
 impl CorpusIndex {
     /// Returns an error if damage was met in the file that the texts are from.
     pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
-        let (Err(error), Kept::Stored(OfFile { path, .. })) = (self.index.check(), &self.texts)
+        let (Err(error), Kept::Grown(Grown { base: Base::File(_, path), .. })) =
+            (self.index.check(), &self.texts)
         else {
             return Ok(());
         };
@@ -53,57 +56,83 @@ impl CorpusIndex {
 pub(crate) enum Kept {
     /// The caller's strings.
     Strings(OwnStrings),
-    /// A file, and the chunks that were added to it. Both are encoded alike,
-    /// as equal texts must be stored alike.
-    Stored(OfFile),
+    /// A file or a column, and the chunks that were added to it. Both are
+    /// encoded alike, as equal texts must be stored alike.
+    Grown(Grown),
 }
 
-/// The chunks of a file and others.
-pub(crate) struct OfFile {
-    stored: Arc<Stored>,
-    path: Arc<Path>,
+/// Texts whose memory is not Python's.
+#[derive(Clone)]
+enum Base {
+    /// Those of a file, with its path.
+    File(Arc<Stored>, Arc<Path>),
+    Column(Arc<ArrowTexts>),
+}
+
+impl Base {
+    fn len(&self) -> usize {
+        match self {
+            Self::File(stored, _) => stored.len(),
+            Self::Column(column) => column.len(),
+        }
+    }
+
+    fn text(&self, place: usize) -> Text<'_> {
+        match self {
+            Self::File(stored, _) => stored.text(place),
+            Self::Column(column) => column.text(place),
+        }
+    }
+
+    fn title(&self, place: usize) -> Text<'_> {
+        match self {
+            Self::File(stored, _) => stored.title(place),
+            Self::Column(column) => column.title(place),
+        }
+    }
+}
+
+/// The chunks of a file or a column, and others.
+pub(crate) struct Grown {
+    base: Base,
     more: Vec<Added>,
-    /// Where each chunk is: its place in the file, or from the end of that on in
+    /// Where each chunk is: its place in the base, or from the end of that on in
     /// `more`. None as long as they follow one another.
     order: Option<Vec<u32>>,
 }
 
-impl OfFile {
-    /// Returns the place of chunk `index` in the file, or the chunk itself.
+impl Grown {
+    /// Returns the place of chunk `index` in the base, or the chunk itself.
     fn find(&self, index: usize) -> Result<usize, &Added> {
         let place = self.order.as_ref().map_or(index, |order| order[index] as usize);
-        place.checked_sub(self.stored.len()).map_or(Ok(place), |at| Err(&self.more[at]))
+        place.checked_sub(self.base.len()).map_or(Ok(place), |at| Err(&self.more[at]))
     }
 
     fn text(&self, index: usize) -> Text<'_> {
         match self.find(index) {
-            Ok(place) => self.stored.text(place),
+            Ok(place) => self.base.text(place),
             Err((text, _)) => Text::from_utf8(text),
         }
     }
 
     fn title(&self, index: usize) -> Text<'_> {
         match self.find(index) {
-            Ok(place) => self.stored.title(place),
+            Ok(place) => self.base.title(place),
             Err((_, title)) => Text::from_utf8(title),
         }
     }
 
     fn len(&self) -> usize {
-        self.order.as_ref().map_or(self.stored.len() + self.more.len(), Vec::len)
+        self.order.as_ref().map_or(self.base.len() + self.more.len(), Vec::len)
     }
 
     /// Returns these chunks with those of `read` behind them.
     fn with(&self, read: &Texts<'_, '_>) -> Self {
-        let mut all = Self {
-            stored: Arc::clone(&self.stored),
-            path: Arc::clone(&self.path),
-            more: self.more.clone(),
-            order: self.order.clone(),
-        };
+        let mut all =
+            Self { base: self.base.clone(), more: self.more.clone(), order: self.order.clone() };
         for i in 0..read.len() {
             if let Some(order) = &mut all.order {
-                order.push(number(self.stored.len() + all.more.len()));
+                order.push(number(self.base.len() + all.more.len()));
             }
             all.more.push(added(read, i));
         }
@@ -127,10 +156,10 @@ impl OfFile {
                 Some(new) => added(read.expect("places of new chunks come with them"), new),
             };
             more.push(kept);
-            number(self.stored.len() + more.len() - 1)
+            number(self.base.len() + more.len() - 1)
         };
         let order = Some(places.map(place).collect());
-        Self { stored: Arc::clone(&self.stored), path: Arc::clone(&self.path), more, order }
+        Self { base: self.base.clone(), more, order }
     }
 }
 
@@ -205,7 +234,7 @@ impl Kept {
                 read.move_into(py, &mut own.strings, &mut own.titles)?;
                 Ok(Self::Strings(own))
             }
-            Self::Stored(own) => Ok(Self::Stored(own.with(read))),
+            Self::Grown(own) => Ok(Self::Grown(own.with(read))),
         }
     }
 
@@ -219,7 +248,7 @@ impl Kept {
     ) -> PyResult<Self> {
         match self {
             Self::Strings(own) => own.rearranged(py, places, read).map(Self::Strings),
-            Self::Stored(own) => Ok(Self::Stored(own.rearranged(places, read))),
+            Self::Grown(own) => Ok(Self::Grown(own.rearranged(places, read))),
         }
     }
 }
@@ -228,7 +257,7 @@ impl Batch for Kept {
     fn len(&self) -> usize {
         match self {
             Self::Strings(own) => own.strings.len(),
-            Self::Stored(own) => own.len(),
+            Self::Grown(own) => own.len(),
         }
     }
 
@@ -236,7 +265,7 @@ impl Batch for Kept {
         match self {
             // SAFETY: a ready string that lives as long as `self`.
             Self::Strings(own) => unsafe { borrow_text(own.strings[index].as_ptr()) },
-            Self::Stored(own) => own.text(index),
+            Self::Grown(own) => own.text(index),
         }
     }
 
@@ -247,7 +276,7 @@ impl Batch for Kept {
                 Some(Some(title)) => unsafe { borrow_text(title.as_ptr()) },
                 _ => Text::EMPTY,
             },
-            Self::Stored(own) => own.title(index),
+            Self::Grown(own) => own.title(index),
         }
     }
 }
@@ -265,11 +294,11 @@ impl Strings for Kept {
     }
 }
 
-/// Returns a text of a file as a str.
-fn utf8_string<'py>(py: Python<'py>, text: Text<'_>) -> PyResult<Bound<'py, PyAny>> {
+/// Returns a text of a file or a column as a str.
+pub(crate) fn utf8_string<'py>(py: Python<'py>, text: Text<'_>) -> PyResult<Bound<'py, PyAny>> {
     match text {
         Text::Ascii(utf8) | Text::Utf8(utf8) => string(py, utf8),
-        _ => unreachable!("a file holds UTF-8"),
+        _ => unreachable!("a file or a column holds UTF-8"),
     }
 }
 
@@ -281,17 +310,26 @@ impl CorpusIndex {
     }
 }
 
-/// Indexes chunks behind those of `index`; or returns a code and the index of
-/// a bad chunk.
+/// Indexes chunks behind those of `index`, or a column as the first chunks of
+/// all; or returns a code and the index of a bad chunk.
 #[pyfunction]
-#[pyo3(signature = (chunks: "tuple[object, ...]", index: "object | None") -> "object", text_signature = "(chunks, index)")]
+#[pyo3(signature = (chunks: "tuple[object, ...] | TextColumn", index: "object | None") -> "object", text_signature = "(chunks, index)")]
 pub(crate) fn index_chunks<'py>(
-    chunks: &Bound<'py, PyTuple>,
+    chunks: &Bound<'py, PyAny>,
     index: Option<&Bound<'py, CorpusIndex>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = chunks.py();
     guard(|| {
-        let read = match Texts::of_chunks(chunks, true)? {
+        if let Ok(column) = chunks.cast::<TextColumn>() {
+            let base = Base::Column(column.get().texts());
+            let chars = column.get().texts().total_chars();
+            let texts = Kept::Grown(Grown { base, more: Vec::new(), order: None });
+            let index = work(py, chars.saturating_mul(INDEXING), |stop| {
+                Index::default().extended_until(&texts, stop)
+            })?;
+            return Ok(Bound::new(py, CorpusIndex { index: Arc::new(index), texts })?.into_any());
+        }
+        let read = match Texts::of_chunks(chunks.cast::<PyTuple>()?, true)? {
             Ok(texts) => texts,
             Err((code, place)) => {
                 return Ok((code as u8, place).into_pyobject(py)?.into_any());
@@ -396,8 +434,8 @@ pub(crate) fn open_corpus(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, P
         Ok(stored) => {
             let index = Arc::clone(stored.index());
             let stored = Arc::new(stored);
-            let path = Arc::from(path.as_path());
-            let texts = Kept::Stored(OfFile { stored, path, more: Vec::new(), order: None });
+            let base = Base::File(stored, Arc::from(path.as_path()));
+            let texts = Kept::Grown(Grown { base, more: Vec::new(), order: None });
             Ok(Bound::new(py, CorpusIndex { index, texts })?.into_any())
         }
         Err(error) if error.kind() == ErrorKind::Corpus => {
@@ -418,7 +456,7 @@ pub(crate) fn stored_chunk<'py>(
     let py = index.py();
     guard(|| {
         let corpus = index.get();
-        let Kept::Stored(OfFile { stored, .. }) = &corpus.texts else {
+        let Kept::Grown(Grown { base: Base::File(stored, _), .. }) = &corpus.texts else {
             unreachable!("the facade asks for chunks of files only")
         };
         let text = utf8_string(py, stored.text(place))?;

@@ -4,10 +4,11 @@ use budgeteer::pipeline::Counting;
 use budgeteer::{Batch, Text};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PySequence, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PySequence, PyString, PyTuple};
 
 use crate::chunk::Texts;
 use crate::codes::{self, Kind};
+use crate::column::TextColumn;
 use crate::convert::{self, mutable_column, signed, work};
 use crate::error::guard;
 
@@ -132,22 +133,42 @@ pub(crate) fn count_batch<'py>(
             Ok(texts) => texts,
             Err((_, index)) => return Ok(index.into_pyobject(py)?.into_any()),
         };
-        let chars = texts.total_chars();
-        let counts = match codes::counting(kind, ratio) {
-            Counting::Estimate(estimate) => work(py, chars, |_| {
-                let mut scratch = Vec::new();
-                let count = |index| estimate.count_text(texts.text(index), &mut scratch);
-                (0..texts.len()).map(count).collect::<Vec<_>>()
-            })?,
-            Counting::Exact(exact, factor) => work(py, chars.saturating_mul(COUNTING), |stop| {
-                let indices: Vec<u32> = (0..).take(texts.len()).collect();
-                let counts = exact.count_batch(&texts, &indices, stop);
-                counts.into_iter().map(|count| factor.of(count)).collect()
-            })?,
-            Counting::Host => unreachable!("the facade asks a callable itself"),
-        };
-        Ok(mutable_column(py, counts.into_iter().map(signed))?.into_any())
+        Ok(counts_of(py, kind, ratio, &texts)?.into_any())
     })
+}
+
+/// Counts each text of a column, as int64.
+#[pyfunction]
+#[pyo3(signature = (kind: "int | Tokenizer", ratio: "float", column: "TextColumn") -> "bytearray", text_signature = "(kind, ratio, column)")]
+pub(crate) fn count_column<'py>(
+    kind: Kind<'_>,
+    ratio: f64,
+    column: &Bound<'py, TextColumn>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    guard(|| counts_of(column.py(), kind, ratio, &*column.get().texts()))
+}
+
+fn counts_of<'py>(
+    py: Python<'py>,
+    kind: Kind<'_>,
+    ratio: f64,
+    texts: &impl Batch,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let chars = texts.total_chars();
+    let counts = match codes::counting(kind, ratio) {
+        Counting::Estimate(estimate) => work(py, chars, |_| {
+            let mut scratch = Vec::new();
+            let count = |index| estimate.count_text(texts.text(index), &mut scratch);
+            (0..texts.len()).map(count).collect::<Vec<_>>()
+        })?,
+        Counting::Exact(exact, factor) => work(py, chars.saturating_mul(COUNTING), |stop| {
+            let indices: Vec<u32> = (0..).take(texts.len()).collect();
+            let counts = exact.count_batch(texts, &indices, stop);
+            counts.into_iter().map(|count| factor.of(count)).collect()
+        })?,
+        Counting::Host => unreachable!("the facade asks a callable itself"),
+    };
+    mutable_column(py, counts.into_iter().map(signed))
 }
 
 /// Returns figures of the cache of counts: hits, misses, entries, bytes and the

@@ -1,7 +1,9 @@
 //! Python binding of `budgeteer`: conversions only, no logic.
 
+mod arrow;
 mod chunk;
 mod codes;
+mod column;
 mod convert;
 mod corpus;
 mod count;
@@ -14,6 +16,7 @@ mod score;
 mod sentences;
 mod similarity;
 mod slots;
+mod table;
 mod tokenizer;
 mod truncate;
 
@@ -23,12 +26,15 @@ mod _native {
     #[pymodule_export]
     use super::chunk::{read_scores, scored};
     #[pymodule_export]
+    use super::column::{TextColumn, read_column};
+    #[pymodule_export]
     use super::corpus::{
         index_chunks, open_corpus, remove_chunks, replace_chunks, save_corpus, stored_chunk,
     };
     #[pymodule_export]
     use super::count::{
-        cache_info, clear_cache, count, count_around, count_batch, count_chunks, count_till_limit,
+        cache_info, clear_cache, count, count_around, count_batch, count_chunks, count_column,
+        count_till_limit,
     };
     #[pymodule_export]
     use super::layout::resolve_layout;
@@ -44,6 +50,8 @@ mod _native {
     use super::sentences::sentence_spans;
     #[pymodule_export]
     use super::similarity::cosine_scores;
+    #[pymodule_export]
+    use super::table::{Columns, Rows, pack_rows, read_rows};
     #[pymodule_export]
     use super::tokenizer::{Tokenizer, packed_vocabulary};
     #[pymodule_export]

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::chunk::{Strings, Texts};
 use crate::codes::{self, ASSEMBLED, HybridOptions, Kind, MinScoreOption, TemplateOptions};
+use crate::column::TextColumn;
 use crate::convert::{Joiner, Lock, column, signed, string, text, utf8};
 use crate::corpus::{CorpusIndex, Unseen, dropped_columns, signals_column};
 use crate::error::guard;
@@ -21,6 +22,36 @@ use crate::score::{self, LexicalOptions};
 pub(crate) struct Plan {
     plan: pipeline::Plan,
 }
+
+impl Plan {
+    pub(crate) fn plan(&self) -> &pipeline::Plan {
+        &self.plan
+    }
+}
+
+/// Packs the texts of a batch.
+fn run<'py, S: Strings>(
+    py: Python<'py>,
+    call: &Call<'_>,
+    texts: &S,
+    asks: Asks<'_>,
+    releases: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let lock = lock(call, texts.total_chars(), releases);
+    let mut caller = Caller::new(texts, asks, lock);
+    let outcome = lock.run(py, || pipeline::run(call, texts, &mut caller))?;
+    let packed = Packed::new(py, &outcome, texts, call)?.with_columns(py, outcome)?;
+    Ok(Bound::new(py, packed)?.into_any())
+}
+
+/// Returns the way to treat a call of `chars` code points.
+fn lock(call: &Call<'_>, chars: usize, releases: bool) -> Lock {
+    let cost = chars.saturating_mul(readings(call.plan));
+    Lock::during(chars, cost, releases, call.asks_host())
+}
+
+/// What is asked for a count, a tag, a written text and a citation.
+type Asks<'a> = [Option<&'a Py<PyAny>>; 4];
 
 #[pymethods]
 impl Plan {
@@ -79,12 +110,18 @@ impl Plan {
     /// Returns the number of code points in the texts of chunks; 0 where one
     /// cannot be read.
     #[staticmethod]
-    #[pyo3(signature = (chunks: "tuple[object, ...]") -> "int", text_signature = "(chunks)")]
-    fn text_chars(chunks: &Bound<'_, PyTuple>) -> PyResult<usize> {
-        guard(|| Ok(Texts::of_chunks(chunks, false)?.map_or(0, |texts| texts.total_chars())))
+    #[pyo3(signature = (chunks: "tuple[object, ...] | TextColumn") -> "int", text_signature = "(chunks)")]
+    fn text_chars(chunks: &Bound<'_, PyAny>) -> PyResult<usize> {
+        guard(|| {
+            if let Ok(column) = chunks.cast::<TextColumn>() {
+                return Ok(column.get().texts().total_chars());
+            }
+            let texts = Texts::of_chunks(chunks.cast::<PyTuple>()?, false)?;
+            Ok(texts.map_or(0, |texts| texts.total_chars()))
+        })
     }
 
-    /// Packs chunks, or the result of
+    /// Packs chunks, a column of texts, or the result of
     /// [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
     /// index of a bad chunk. If `releases`, other threads run meanwhile, however
     /// quick the work is.
@@ -133,18 +170,13 @@ impl Plan {
                 template: template.as_ref(),
                 ..self.plan.call(text(query)?, budget)
             };
-            let [ask, tag, write, cite] =
-                [ask, tag, write, cite].map(|given| given.map(Bound::as_unbound));
-            let lock = |chars: usize| {
-                let cost = chars.saturating_mul(readings(call.plan));
-                Lock::during(chars, cost, releases, call.asks_host())
-            };
+            let asks = [ask, tag, write, cite].map(|given| given.map(Bound::as_unbound));
             if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
                 let corpus = corpus.get();
                 let CorpusIndex { index, texts } = corpus;
                 // How much will be read is not known before.
-                let lock = lock(if releases { usize::MAX } else { 0 });
-                let mut caller = Caller { chunks: texts, ask, tag, write, cite, lock };
+                let lock = lock(&call, if releases { usize::MAX } else { 0 }, releases);
+                let mut caller = Caller::new(texts, asks, lock);
                 let run = || pipeline::run_indexed(&call, texts, index, &mut caller);
                 let outcome = lock.run(py, run)?;
                 let packed = Packed::new(py, &outcome, texts, &call)?;
@@ -153,18 +185,14 @@ impl Plan {
                 let unseen = Some(Py::new(py, unseen)?.into_any());
                 return Ok(Bound::new(py, Packed { unseen, ..packed })?.into_any());
             }
+            if let Ok(column) = chunks.cast::<TextColumn>() {
+                return run(py, &call, &*column.get().texts(), asks, releases);
+            }
             let with_titles = self.plan.needs().has_titles;
-            let texts = match Texts::of_chunks(chunks.cast::<PyTuple>()?, with_titles)? {
-                Ok(texts) => texts,
-                Err((code, index)) => {
-                    return Ok((code as u8, index).into_pyobject(py)?.into_any());
-                }
-            };
-            let lock = lock(texts.total_chars());
-            let mut caller = Caller { chunks: &texts, ask, tag, write, cite, lock };
-            let outcome = lock.run(py, || pipeline::run(&call, &texts, &mut caller))?;
-            let packed = Packed::new(py, &outcome, &texts, &call)?.with_columns(py, outcome)?;
-            Ok(Bound::new(py, packed)?.into_any())
+            match Texts::of_chunks(chunks.cast::<PyTuple>()?, with_titles)? {
+                Ok(texts) => run(py, &call, &texts, asks, releases),
+                Err((code, index)) => Ok((code as u8, index).into_pyobject(py)?.into_any()),
+            }
         })
     }
 }
@@ -210,6 +238,12 @@ struct Caller<'a, S> {
     write: Option<&'a Py<PyAny>>,
     cite: Option<&'a Py<PyAny>>,
     lock: Lock,
+}
+
+impl<'a, S> Caller<'a, S> {
+    fn new(chunks: &'a S, [ask, tag, write, cite]: Asks<'a>, lock: Lock) -> Self {
+        Self { chunks, ask, tag, write, cite, lock }
+    }
 }
 
 impl<S: Strings> Host for Caller<'_, S> {

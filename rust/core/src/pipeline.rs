@@ -31,10 +31,12 @@ pub use crate::template::Tag;
 use crate::text::Text;
 
 use read::{feed_back, finish, overlaps, read, read_all};
+pub use rows::share_rows;
 pub(crate) use sentences::BUDGETS;
 
 mod extract;
 mod read;
+mod rows;
 mod sentences;
 mod split;
 

@@ -206,7 +206,7 @@ def test_other_version(path, version):
         path.write_bytes(data[:size])
         with pytest.raises(
             CorpusError,
-            match=f"has version {version} of the layout, and only 5 is known: save the corpus "
+            match=f"has version {version} of the layout, and only 4 is known: save the corpus "
             "again from its chunks$",
         ):
             Corpus.open(path)

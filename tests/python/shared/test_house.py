@@ -29,7 +29,7 @@ FLOORS = (
     {"_count"},
     {"_messages", "_rank"},
     {"_output", "_pack", "ranking"},
-    {"_layout", "embedding", "presets", "window"},
+    {"_layout", "_table", "embedding", "presets", "window"},
     {"_request", "_sources"},
     {"config"},
     {"integrations", "service"},

@@ -33,12 +33,16 @@ PACKAGE = Path(budgeteer.__file__).parent
 BINDING = Path(__file__).parents[3] / "rust/binding/src"
 INTERNAL = {
     "Packed": "what a plan answers",
+    "Rows": "what read_rows answers",
+    "TextColumn": "what read_column answers",
+    "Columns": "what pack_rows answers",
     "keywords": "keyword_scores and pack extract keywords by themselves; the tests compare these",
     "sentence_spans": "a pack splits sentences by itself; the tests compare these",
     "grapheme_boundaries": "cuts find boundaries by themselves; the tests compare these",
 }
 """What a backend has and the facade does not call, each with its reason."""
-FUNCTIONS = [name for name in _reference.__all__ if name not in ("Packed", "Plan")]
+CLASSES = ("Columns", "Packed", "Plan", "Rows", "TextColumn")
+FUNCTIONS = [name for name in _reference.__all__ if name not in CLASSES]
 OPTIONS = ["max_tokens", "reserve_tokens", "counter", "ranking", "min_score", "overflow"]
 OPTIONS += ["max_chunks", "dedupe", "selection", "units", "order", "template", "notice"]
 """Those of `Packer`, and no more."""
@@ -68,7 +72,10 @@ def test_every_native_function_has_a_reference():
 
 
 @compared
-@pytest.mark.parametrize("name", [*FUNCTIONS, "Plan", "Plan.pack", "Plan.text_chars"])
+@pytest.mark.parametrize(
+    "name",
+    [*FUNCTIONS, "Plan", "Plan.pack", "Plan.text_chars", "Rows.row", "Rows.answered"],
+)
 def test_parameters(name):
     """A function has the same parameters in the same order on both backends."""
     native, reference = (
@@ -185,6 +192,7 @@ def test_all(module):
             "FittedOutput",
             "Layout",
             "OpenAIEmbedder",
+            "PackedTable",
             "Packer",
             "Packing",
         ),
@@ -203,6 +211,7 @@ def test_members_are_documented(name):
 def test_public_names():
     """The names of the contract that exist today are public."""
     names = {"pack", "Packer", "Chunk", "Packing", "KeptChunk", "DroppedChunk", "get_counter"}
+    names |= {"PackedTable", "pack_table"}
     names |= {
         "Corpus",
         "TokenCounter",
@@ -391,6 +400,11 @@ def test_codes_of_the_binding():
         for code, kind in enumerate(kinds):
             pattern = rf"\b{code}\)? => .*{re.escape(kind)}(?!\w)"
             assert re.search(pattern, rust), kind
+    for name in ("NoTable", "NoColumn", "ColumnType", "Producer", "Null", "NotUtf8", "Offsets"):
+        constant = re.sub("(?<=.)([A-Z])", r"_\1", name).upper()
+        assert str(getattr(_codes, constant)) == re.search(rf"\b{name} = (\d)", rust)[1]
+    assert (_codes.NAN, _codes.INFINITE) == (4, 5)
+    assert re.search(r"Nan = 4,\s+Infinite = 5,", rust)
     output = (BINDING / "output.rs").read_text("utf-8")
     for name in ("NotJson", "TooDeep", "NotDiff", "NoRoom"):
         constant = re.sub("(?<=.)([A-Z])", r"_\1", name).upper()

@@ -268,7 +268,7 @@ mod tests {
                 builder.pass_to(*chunk);
                 builder.add(text.as_str().into(), "Brewed teas".into());
             }
-            builder.finish()
+            builder.finish(&[8; 300])
         };
         let text =
             |i: u32| format!("brew{i} brews{} brewing leaves{i} leaf tea{} teas", i % 9, i / 2);
@@ -279,12 +279,13 @@ mod tests {
             let new: Vec<_> =
                 (0..300).step_by(every).map(|i| (i as u32, format!("a{i} brewer{i}"))).collect();
             let place = |chunk: u32| (!(chunk as usize).is_multiple_of(every)).then_some(chunk);
-            let changed = before.rearranged(0, 300, place, Some(&part(&new)));
+            let changed = before.rearranged(0, 300, place, Some(&part(&new)), &[8; 300]);
             assert_eq!(every > 2, changed.words.unstemmed(english) == 0);
             for changed in [changed.moved(7), changed] {
                 for postings in changed.all() {
                     let fresh = Postings {
                         stems: Shared::new(),
+                        frequencies: Shared::new(),
                         rows: postings.rows.clone(),
                         terms: postings.terms.clone(),
                         lists: postings.lists.clone(),
