@@ -534,8 +534,15 @@ _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
     "_signals": Packing._read_signals,
     **dict.fromkeys(
         (
-            *("_kept", "_counts", "_citations", "_spans", "_cut", "_kept_scores", "_dropped_count"),
-            *("_duplicates", "_counter", "_max_chunks", "_max_docs", "_is_citing"),
+            *("_kept", "_kept_scores", "_counts", "_citations", "_spans", "_cut"),
+            *(
+                "_dropped_count",
+                "_duplicates",
+                "_counter",
+                "_max_chunks",
+                "_max_docs",
+                "_is_citing",
+            ),
             *("_is_needed_a_bound", "_style", "_is_near", "_least"),
         ),
         Packing._read,

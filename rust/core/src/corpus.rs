@@ -25,6 +25,7 @@ pub(crate) mod record;
 pub(crate) mod saved;
 pub(crate) mod storage;
 pub(crate) mod sums;
+mod writer;
 
 use bounds::{AllBounds, Bounds};
 use part::{Builder, Part};

@@ -290,7 +290,7 @@ pub fn run_indexed<B: Batch, H: Host>(
         }
     };
     let scores = match scores {
-        Scores::Known(scored) if is_all => return pack_all(call, batch, scored, reading, host),
+        Scores::Known(all) if is_all => return pack_all(call, batch, all, reading, host),
         scores => scores,
     };
     let scope = match &scores {

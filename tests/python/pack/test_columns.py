@@ -129,7 +129,6 @@ def test_views_of_a_dict(backend):
         (np.array([["tea"]]), r"^chunks\[0\] must be a str, .*, not list$"),
         (pa.scalar("tea"), r"^chunks must be a sequence, not StringScalar$"),
     ],
-    ids=repr,
 )
 def test_a_column_of_something_else(backend, column, message):
     """A column that holds no texts is refused as a list of the same would be."""

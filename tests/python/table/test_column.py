@@ -61,7 +61,6 @@ def test_a_column_counts_as_its_list(name, items, string, cut, counter):
         (pl.DataFrame({"text": ["Tea."]}), r"^texts must be a sequence, not DataFrame: "),
         (pa.table({"text": ["Tea."]}), r"^texts must be a sequence, not Table: "),
     ],
-    ids=repr,
 )
 def test_what_is_no_text(backend, column, message):
     """A null, bytes that are no text, and a column of another type are refused by their place."""
@@ -201,7 +200,6 @@ def test_a_native_column_is_a_sequence(native):
         (BAD, r"^chunks\[1\] is not UTF-8$"),
         (pl.Series(["Tea.", None]), r"^chunks\[1\] is null: "),
     ],
-    ids=repr,
 )
 def test_a_column_that_cannot_be_read(backend, column, message):
     """A null, or bytes that are no text, are refused by packings and corpora."""

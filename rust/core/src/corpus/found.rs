@@ -46,9 +46,13 @@ impl Found {
         self.adders.push(Adder::Numbers(numbers));
     }
 
+    fn all(&self, index: &Index) -> Vec<f64> {
+        self.sums(index, &index.norms(self.k1, self.b)).all()
+    }
+
     /// Returns the scores of all chunks, and all signals.
     pub(crate) fn scored(self, index: &Index) -> Scored {
-        let scores = self.with(index, |sums| sums.all());
+        let scores = self.all(index);
         Scored { scores, signals: self.all_signals(index) }
     }
 
@@ -92,7 +96,7 @@ impl Later {
     }
 
     pub(crate) fn all(&self) -> &[f64] {
-        self.all.get_or_init(|| self.found.with(&self.index, |sums| sums.all()))
+        self.all.get_or_init(|| self.found.all(&self.index))
     }
 
     /// Returns the scores of these chunks, which ascend.

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::postings::{self, Postings};
+use super::postings::Postings;
 use super::storage::Numbers;
+use super::writer;
 use crate::fork::Shared;
 use crate::keywords::{for_each_word, is_keyword};
 use crate::ranking::{Bm25, Lexical};
@@ -183,9 +184,9 @@ impl Part {
 /// Makes the postings of texts.
 #[derive(Debug)]
 pub(super) struct Builder {
-    words: postings::Builder,
-    headings: postings::Builder,
-    runs: postings::Builder,
+    words: writer::Builder,
+    headings: writer::Builder,
+    runs: writer::Builder,
     folded: Vec<u8>,
     lowered: Vec<u8>,
     run: Vec<u8>,
@@ -195,9 +196,9 @@ impl Builder {
     /// Returns a builder whose first chunk will be `first`.
     pub(super) fn new(first: u32) -> Self {
         Self {
-            words: postings::Builder::without_stopwords(first),
-            headings: postings::Builder::new(first),
-            runs: postings::Builder::new(first),
+            words: writer::Builder::without_stopwords(first),
+            headings: writer::Builder::new(first),
+            runs: writer::Builder::new(first),
             folded: Vec::new(),
             lowered: Vec::new(),
             run: Vec::new(),
@@ -243,7 +244,7 @@ impl Builder {
         if !run.is_empty() {
             runs.count(run);
         }
-        [words, headings, runs].into_iter().for_each(postings::Builder::pass);
+        [words, headings, runs].into_iter().for_each(writer::Builder::pass);
         u32::try_from(length).unwrap_or(u32::MAX)
     }
 
@@ -277,7 +278,7 @@ mod tests {
         let english = Lexical::default().bm25.stemming.expect("it has stems");
         for every in [2, 7, 50, 299] {
             let new: Vec<_> =
-                (0..300).step_by(every).map(|i| (i as u32, format!("a{i} brewer{i}"))).collect();
+                (0..300_u32).step_by(every).map(|i| (i, format!("a{i} brewer{i}"))).collect();
             let place = |chunk: u32| (!(chunk as usize).is_multiple_of(every)).then_some(chunk);
             let changed = before.rearranged(0, 300, place, Some(&part(&new)), &[8; 300]);
             assert_eq!(every > 2, changed.words.unstemmed(english) == 0);

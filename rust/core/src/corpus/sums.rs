@@ -11,7 +11,7 @@ use super::cursor::{Bound, Cursor};
 use crate::rank::sortable;
 
 /// The number of chunks in a window.
-const WINDOW: usize = 1024;
+const WINDOW: u32 = 1024;
 
 /// The longest chunk whose norm is looked up.
 const LONGEST: usize = 1 << 10;
@@ -136,7 +136,7 @@ struct Window {
 
 impl Window {
     fn new() -> Self {
-        let (scores, counts) = (vec![0.0; WINDOW], vec![0; WINDOW]);
+        let (scores, counts) = (vec![0.0; WINDOW as usize], vec![0; WINDOW as usize]);
         Self { start: 0, end: 0, scores, counts, touched: Vec::new() }
     }
 
@@ -188,8 +188,8 @@ impl<'a> Sums<'a> {
     fn windows(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let count = self.count();
         (0..count)
-            .step_by(WINDOW)
-            .map(move |start| (start, count.min(start.saturating_add(WINDOW as u32))))
+            .step_by(WINDOW as usize)
+            .map(move |start| (start, count.min(start.saturating_add(WINDOW))))
     }
 
     /// Returns the scores of all chunks.
@@ -198,7 +198,9 @@ impl<'a> Sums<'a> {
         let (mut running, mut window) = (self.running(), Window::new());
         for (start, end) in self.windows() {
             window.begin(start, end);
-            running.iter_mut().for_each(|adder| self.add(adder, &mut window));
+            for adder in &mut running {
+                self.add(adder, &mut window);
+            }
             scores.extend(window.scores.iter().map(|score| score / self.divisor));
         }
         scores
@@ -213,7 +215,9 @@ impl<'a> Sums<'a> {
                 continue;
             }
             window.begin(start, end);
-            running.iter_mut().for_each(|adder| self.add(adder, &mut window));
+            for adder in &mut running {
+                self.add(adder, &mut window);
+            }
             let positive = window.chunks().filter(|&(_, score)| score > 0.0);
             found.extend(positive.map(|(chunk, score)| (chunk, score / self.divisor)));
         }
@@ -227,12 +231,16 @@ impl<'a> Sums<'a> {
         let (before, behind) = running.split_at_mut(first);
         for (start, end) in self.windows() {
             if !behind.iter().any(|adder| adder.has_any(end)) {
-                before.iter_mut().for_each(|adder| adder.pass_to(end, end));
+                for adder in &mut *before {
+                    adder.pass_to(end, end);
+                }
                 continue;
             }
             window.begin(start, end);
             own.begin(start, end);
-            before.iter_mut().for_each(|adder| self.add(adder, &mut window));
+            for adder in &mut *before {
+                self.add(adder, &mut window);
+            }
             let without = window.scores.clone();
             for adder in behind.iter_mut() {
                 self.add(&mut adder.clone(), &mut own);
@@ -406,7 +414,9 @@ impl<'a> Sums<'a> {
             window.begin(start, end);
             let read: u64 = major.iter().map(|&(_, at)| sizes[at]).sum();
             if rest[minor.len()] == 0.0 || 2 * read > all {
-                running.iter_mut().for_each(|adder| self.add(adder, &mut window));
+                for adder in &mut running {
+                    self.add(adder, &mut window);
+                }
                 for (chunk, sum) in window.chunks() {
                     if sum > best.least {
                         offer(&mut best, chunk, sum);
@@ -467,7 +477,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-impl<'a> Running<'a> {
+impl Running<'_> {
     /// Goes where another one of the same adder is.
     fn go_to(&mut self, other: &Self) {
         match (self, other) {
@@ -481,7 +491,9 @@ impl<'a> Running<'a> {
     fn pass_to(&mut self, start: u32, end: u32) {
         match self {
             Self::Term { cursors, .. } | Self::Keyword(cursors) => {
-                cursors.iter_mut().for_each(|cursor| cursor.pass_to(start, end));
+                for cursor in cursors {
+                    cursor.pass_to(start, end);
+                }
             }
             Self::Numbers(numbers) => {
                 *numbers = &numbers[numbers.partition_point(|(chunk, _)| *chunk < start)..];

@@ -85,8 +85,15 @@ pub(super) fn pack<B: Batch, H: Host>(
     let extracts = sentences.extracts(&admitted);
     let places = assemble::arrange(&admitted, call, &sentences.texts);
     let (admitted, total_tokens) = scaled(call.plan, admitted, total);
-    let scores = Scores::Known(scored);
-    Ok(Outcome { total_tokens, scores, admitted, places, scope, unseen: None, extracts })
+    Ok(Outcome {
+        total_tokens,
+        scores: Scores::Known(scored),
+        admitted,
+        places,
+        scope,
+        unseen: None,
+        extracts,
+    })
 }
 
 /// One call that packs sentences.
