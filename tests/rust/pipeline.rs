@@ -4,6 +4,8 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
+use std::sync::Arc;
+
 use budgeteer::pipeline::{self, Call, Counting, Factor, Host, Plan, Policy, Subject, Tag};
 use budgeteer::{
     B, Bm25, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, K1,
@@ -57,11 +59,11 @@ fn assert_same(
 ) {
     let call = &plan.call(query.into(), budget);
     let Ok(expected) = pipeline::run(call, batch, &mut Program);
-    let Ok(found) = pipeline::run_indexed(call, batch, index, &mut Program);
+    let Ok(found) = pipeline::run_indexed(call, batch, &Arc::new(index.clone()), &mut Program);
     assert_eq!(expected.text(call, batch), found.text(call, batch));
     assert_eq!(expected.total_tokens, found.total_tokens);
-    assert_eq!(expected.scores, found.scores);
-    assert_eq!(expected.signals, found.signals);
+    assert_eq!(expected.scores(), found.scores());
+    assert_eq!(expected.signals(), found.signals());
     assert_eq!(expected.duplicates(), found.duplicates());
     let measures = index.measures(&plan.counting);
     let dropped = found.dropped_of(measures);

@@ -16,7 +16,7 @@ from budgeteer.errors import InvalidArgumentError
 
 def as_packer(packer: object, template: Template | Prompt | None = None) -> Packer:
     """
-    Return *packer*, or one of so many tokens in the order of the input, with a template.
+    Return *packer*, or one of that many tokens in the order of the input, with a template.
 
     Raises:
         InvalidArgumentError: It is neither, nor a mapping of a packer's options, or it would write

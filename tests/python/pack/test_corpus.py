@@ -460,3 +460,53 @@ def test_a_corpus_is_a_retriever(backend):
     answer = service.retrieve("green tea")
     assert answer.packing.text.startswith("Green tea is mild.")
     assert "green tea" in answer.messages[-1]["content"]
+
+
+LARGE_OPTIONS = [
+    {},
+    {"ranking": "bm25", "max_chunks": 5},
+    {"ranking": "keyword"},
+    {"ranking": "keyword", "max_chunks": 3, "counter": "words"},
+    {"counter": "chars_div4", "min_score": "auto"},
+    {"counter": "words", "min_score": 2.0, "overflow": "truncate_end"},
+    {"ranking": "input", "counter": "words"},
+    {"overflow": "stop", "ranking": "bm25"},
+    {"counter": "chars_div4", "dedupe": None, "max_chunks": 300},
+    {"units": "sentence", "counter": "words"},
+]
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Thousands of texts in which some words are frequent, with headings; and their corpus."""
+    made = random.Random(3)
+    texts = []
+    for at in range(6_000):
+        words = [f"word{made.randrange(1 + made.randrange(150))}" for _ in range(4 + at % 23)]
+        words[at % 3] += made.choice(["s", "-word2", ".", ""])
+        texts.append((f"word{at % 90} word3\n" if at % 7 == 0 else "") + " ".join(words))
+    corpus = Corpus(texts[:2_500])
+    corpus.append(texts[2_500:2_600])
+    corpus.append(texts[2_600:])
+    return texts, corpus
+
+
+@pytest.mark.parametrize("options", LARGE_OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "query", ["word1 word7?", "word140 words word3", "word8-word2 word5 word9"]
+)
+def test_a_large_corpus_packs_as_its_list(native, large, options, query):
+    """Where few scores are added up, what is kept and dropped and why is that of the list."""
+    texts, corpus = large
+    packer = Packer(700, **options)
+
+    expected, found = packer.pack(query, texts), packer.pack(query, corpus)
+
+    assert [*expected.kept] == [*found.kept]  # before the scores of the others are read
+    assert expected.text == found.text
+    assert [*expected.dropped] == [*found.dropped]
+    assert expected.explain() == found.explain()
+    places = [*range(0, 6_000, 61), expected.kept[0].index]
+    assert [expected.explain(i) for i in places] == [found.explain(i) for i in places]
+    again = pickle.loads(pickle.dumps(packer.pack(query, corpus)))
+    assert [kept.score for kept in again.kept] == [kept.score for kept in expected.kept]

@@ -32,7 +32,7 @@ impl Found {
         Self { adders: Vec::new(), divisor: 1.0, signals: Vec::new(), fed: None, k1, b }
     }
 
-    fn with<R>(&self, index: &Index, use_sums: impl FnOnce(&Sums<'_>) -> R) -> R {
+    pub(super) fn with<R>(&self, index: &Index, use_sums: impl FnOnce(&Sums<'_>) -> R) -> R {
         let norms = index.norms(self.k1, self.b);
         use_sums(&self.sums(index, &norms))
     }

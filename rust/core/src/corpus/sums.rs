@@ -549,3 +549,87 @@ impl Best {
         (self.found.into_iter().map(|(rank, score, _)| (rank, score)).collect(), self.is_all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Documents;
+    use crate::corpus::found::Found;
+    use crate::ranking::{Bm25, Lexical};
+
+    /// Returns texts of words of which some are frequent and some rare, with
+    /// repetitions, in no order.
+    fn texts(count: usize) -> Vec<String> {
+        let mut state = 7_u64;
+        let mut next = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut text = |at: usize| {
+            let words = (0..3 + next(30)).map(|_| {
+                let most = 1 + next(200);
+                format!("word{}{}", next(most), if next(5) == 0 { "s" } else { "" })
+            });
+            let words: Vec<_> = words.collect();
+            format!(
+                "{}\n{}",
+                if at.is_multiple_of(50) { "word3 word9" } else { "" },
+                words.join(" ")
+            )
+        };
+        (0..count).map(&mut text).collect()
+    }
+
+    /// The best chunks, and the scores of some, are those that adding up all
+    /// scores finds, to the bit.
+    #[test]
+    fn nothing_that_is_passed_over_is_among_the_best() {
+        let texts = texts(9_000);
+        let index = Index::new(&Documents::new(&texts[..3_500]));
+        let index = index.extended(&Documents::new(&texts[..3_600]));
+        let index = index.extended(&Documents::new(&texts));
+        let lexicals = [Lexical::default(), Bm25::default().into(), {
+            let bm25 = Bm25 { k1: 0.0, b: 0.3, ..Bm25::default() };
+            bm25.into()
+        }];
+        for lexical in &lexicals {
+            for query in ["word1", "word150 word2", "word3 word9 word40 word180 word199 word0", ""]
+            {
+                let batch = Documents::new(&texts);
+                let asked = index.query(query.into(), lexical).expect("it has lists");
+                check(&index, &asked.found(&batch).0);
+            }
+        }
+        let overlap = index.overlap("word1 word7 word60 words word120".into());
+        assert!(overlap.rest.is_empty());
+        check(&index, &overlap.found);
+    }
+
+    fn check(index: &Index, found: &Found) {
+        found.with(index, |sums| {
+            let all = sums.all();
+            let mut order: Vec<Rank> =
+                (0..).zip(&all).map(|(at, score)| (!sortable(*score), at)).collect();
+            order.sort_unstable();
+            let positive = all.iter().filter(|score| **score > 0.0).count();
+            for most in [0, 1, 3, 16, 128, 2_000, 9_000] {
+                let (best, is_all) = sums.best(most, |_, _| true);
+                let found: Vec<Rank> = best.iter().map(|(rank, _)| *rank).collect();
+                assert_eq!(order[..most.min(positive)], found);
+                assert!(
+                    best.iter()
+                        .all(|((_, at), score)| score.to_bits() == all[*at as usize].to_bits())
+                );
+                assert_eq!(most >= positive, is_all);
+            }
+            let (odd, _) = sums.best(40, |(_, at), _| at % 2 == 1);
+            let expected = order.iter().filter(|(key, at)| at % 2 == 1 && *key < !sortable(0.0));
+            assert!(expected.take(40).eq(odd.iter().map(|(rank, _)| rank)));
+            let some: Vec<u32> = (0..9_000).step_by(37).collect();
+            let expected: Vec<f64> = some.iter().map(|&at| all[at as usize]).collect();
+            assert_eq!(expected, sums.of(&some));
+            let expected = (0..).zip(all.iter().copied()).filter(|(_, score)| *score > 0.0);
+            assert!(expected.eq(sums.positive()));
+        });
+    }
+}
