@@ -69,6 +69,11 @@ class Packed:
         The index of each kept chunk, in the order of the text, as uint32.
         """
     @property
+    def kept_scores(self, /) -> bytes:
+        """
+        The score of each kept chunk, as float64; NaN for none.
+        """
+    @property
     def least(self, /) -> float | None:
         """
         The score from which on chunks are in scope, if it was found from the
