@@ -39,7 +39,8 @@ class Corpus(Indexed[T]):
 
     Safe to share between threads, also while chunks are appended, removed or replaced: a packing
     sees each change whole or not at all. Ranking by ``"keyword"``, and the scores that
-    ``"recency"`` and ``"input"`` report, still read each text that contains part of a keyword.
+    ``"recency"`` and ``"input"`` report, read texts only for keywords of several words, such as
+    ``gpt-4o``: those that contain the rarest of them.
 
     Args:
         chunks: As for `Packer.pack`. They are not copied; those of a column of strings are read
