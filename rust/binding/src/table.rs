@@ -412,7 +412,7 @@ impl Rows {
 
     /// Returns the query and the chunks of a row as objects; or a code, the
     /// column, the field and the chunk that cannot be read.
-    #[pyo3(signature = (nth: "int", wants: "tuple[bool, bool, bool, bool, bool, bool]") -> "tuple[str, list[object]] | tuple[int, int, str, int | None]", text_signature = "(nth, wants)")]
+    #[pyo3(signature = (nth: "int", wants: "tuple[bool, bool, bool, bool, bool, bool]") -> "tuple[str, list[object]] | tuple[int, int, str, int | None]", text_signature = "($self, nth, wants)")]
     fn row<'py>(
         &self,
         py: Python<'py>,
@@ -436,7 +436,7 @@ impl Rows {
 
     /// Returns the columns of answers: each a text, its tokens, and the indices
     /// of the kept chunks; or the text of an error.
-    #[pyo3(signature = (answers: "list[tuple[str, int, bytes] | str]") -> "Columns", text_signature = "(answers)")]
+    #[pyo3(signature = (answers: "list[tuple[str, int, bytes] | str]") -> "Columns", text_signature = "($self, answers)")]
     fn answered(&self, answers: &Bound<'_, PyList>) -> PyResult<Columns> {
         guard(|| {
             let mut block = Block::default();
