@@ -485,9 +485,10 @@ def large():
         words = [f"word{made.randrange(1 + made.randrange(150))}" for _ in range(4 + at % 23)]
         words[at % 3] += made.choice(["s", "-word2", ".", ""])
         texts.append((f"word{at % 90} word3\n" if at % 7 == 0 else "") + " ".join(words))
-    corpus = Corpus(texts[:2_500])
-    corpus.append(texts[2_500:2_600])
-    corpus.append(texts[2_600:])
+    with using("native"):
+        corpus = Corpus(texts[:2_500])
+        corpus.append(texts[2_500:2_600])
+        corpus.append(texts[2_600:])
     return texts, corpus
 
 
