@@ -211,16 +211,6 @@ fn add_packs(kernels: &mut Kernels, language: &Rc<Language>) {
             });
         }
     }
-    for (name, packer) in [("keyword", keyword()), ("lexical", lexical())] {
-        let (packer, language) = (Rc::new(packer), language.clone());
-        add(kernels, format!("pack a corpus, {name}"), move || {
-            let (packer, query) = (packer.clone(), language.query.clone());
-            let corpus = Corpus::new((0..10).flat_map(|seed| language.chunks(seed)));
-            move |_| {
-                black_box(packer.pack_corpus(&query, &corpus).expect("it fits"));
-            }
-        });
-    }
 }
 
 fn add_others(kernels: &mut Kernels, languages: &BTreeMap<String, Rc<Language>>) {
