@@ -27,16 +27,13 @@ impl Index {
         let (mut found, mut rest) = (Found::new(&Bm25::default()), Vec::new());
         let wanted = keywords(query);
         found.divisor = wanted.len().max(1) as f64;
+        let bm25 = Bm25 { stopwords: Stopwords::none(), ..Bm25::default() };
         for keyword in wanted {
-            let bm25 = Bm25 { stopwords: Stopwords::none(), ..Bm25::default() };
             let terms = bm25.terms_of(Text::from_utf8(&keyword));
             if terms.as_slice() == std::slice::from_ref(&keyword)
                 && !crate::stopwords::is_english(&keyword)
             {
-                let find = |keyword: &[u8]| {
-                    self.rows(WORDS, |words| words.find(keyword).into_iter().collect())
-                };
-                found.adders.push(Adder::Keyword(find(&keyword)));
+                found.adders.push(Adder::Keyword(self.rows_of(WORDS, &keyword, &bm25)));
             } else {
                 rest.push(keyword);
             }
@@ -52,10 +49,11 @@ impl Index {
     /// around it: whitespace and stripped punctuation separate terms too.
     fn candidates(&self, keywords: &[Vec<u8>]) -> Option<Vec<u32>> {
         let mut chunks = Vec::new();
+        let bm25 = Bm25::default();
         for keyword in keywords {
-            let terms = Bm25::default().terms_of(Text::from_utf8(keyword));
+            let terms = bm25.terms_of(Text::from_utf8(keyword));
             let rows = terms.iter().map(|term| {
-                let rows = self.rows(WORDS, |words| words.find(term).into_iter().collect());
+                let rows = self.rows_of(WORDS, term, &bm25);
                 let frequency = |&row: &Row| u64::from(self.list(row).frequency);
                 (rows.iter().map(frequency).sum::<u64>(), rows)
             });

@@ -82,7 +82,7 @@ impl Index {
     }
 
     /// Returns the rows of a stem or, without stemming, of a term.
-    fn rows_of(&self, select: Select, term: &[u8], bm25: &Bm25) -> Vec<Row> {
+    pub(super) fn rows_of(&self, select: Select, term: &[u8], bm25: &Bm25) -> Vec<Row> {
         self.rows(select, |postings| match bm25.stemming {
             Some(stemming) => postings.find_stem(term, stemming, &bm25.stopwords),
             None => postings.find(term).into_iter().collect(),
@@ -109,7 +109,7 @@ impl Index {
     }
 
     /// Returns the rows of the lists that `find` finds.
-    pub(super) fn rows<'a>(
+    fn rows<'a>(
         &'a self,
         select: Select,
         find: impl Fn(&'a Postings) -> Vec<List<'a>>,
@@ -315,10 +315,7 @@ impl Query<'_> {
             return Some(Feedback::new(best as usize, words, bm25));
         }
         let norm = norms.of(best)?;
-        let strength = |count: u32, idf: f64| {
-            let count = f64::from(count);
-            idf * ((count * (bm25.k1 + 1.0)) / (count + norm))
-        };
+        let strength = |count: u32, idf: f64| idf * norms.saturated(count, norm);
         // Counting the chunks with a common word takes time, so first comes what
         // may be strongest.
         let bounds = words.iter().map(|(word, &count)| {

@@ -80,7 +80,7 @@ impl<'a> Norms<'a> {
 
     /// Returns what a term counts that occurs so often in a chunk of that norm.
     #[inline]
-    fn saturated(&self, count: u32, norm: f64) -> f64 {
+    pub(super) fn saturated(&self, count: u32, norm: f64) -> f64 {
         let count = f64::from(count);
         (count * (self.k1 + 1.0)) / (count + norm)
     }
