@@ -6,7 +6,10 @@
 
 use std::collections::HashSet;
 
+use memchr::memmem::find;
+
 use crate::stopwords;
+use crate::terms::Place;
 use crate::text::{Cursor, Text, push_code};
 
 /// Punctuation that is stripped from both ends of a word.
@@ -49,6 +52,28 @@ pub(crate) fn class(byte: u8) -> Class {
 pub(crate) fn starts_word(folded: &[u8], at: usize) -> bool {
     let mut before = folded[..at].iter().rev().map(|&byte| class(byte));
     before.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
+}
+
+/// Returns whether there is only stripped punctuation between `end` and the
+/// whitespace behind it.
+fn ends_word(folded: &[u8], end: usize) -> bool {
+    let mut behind = folded[end..].iter().map(|&byte| class(byte));
+    behind.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
+}
+
+/// Returns whether a term of a text is a whole word of it. `folded` is what
+/// [`Text::fold`] returns.
+#[inline]
+pub(crate) fn is_whole(term: &[u8], place: &Place<'_>, folded: &[u8]) -> bool {
+    // Only a sigma is lowered in two ways.
+    let is_lowered_so = |word: Text<'_>| {
+        let mut lowered = Vec::new();
+        lower(word, &mut lowered);
+        lowered == term
+    };
+    starts_word(folded, place.start)
+        && ends_word(folded, place.end)
+        && place.wide.is_none_or(|word| find(term, b"\xCF\x83").is_none() || is_lowered_so(word))
 }
 
 /// Returns the keywords of `text`, each once, in order of first occurrence,

@@ -78,12 +78,31 @@ pub(crate) fn take_unspaced(folded: &mut [u8]) -> u64 {
     terms
 }
 
+/// Where a term stands in a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// The term as the text has it, if it is a word that is not ASCII.
+    pub(crate) wide: Option<Text<'a>>,
+}
+
 /// Calls `visit` with each term of `text`.
 pub(crate) fn for_each_term(
     text: Text<'_>,
     folded: &[u8],
     lowered: &mut Vec<u8>,
     mut visit: impl FnMut(&[u8]),
+) {
+    for_each_place(text, folded, lowered, |term, _| visit(term));
+}
+
+/// Calls `visit` with each term of `text` and its place.
+pub(crate) fn for_each_place<'a>(
+    text: Text<'a>,
+    folded: &[u8],
+    lowered: &mut Vec<u8>,
+    mut visit: impl FnMut(&[u8], Place<'a>),
 ) {
     let mut cursor = Cursor::new(text);
     let mut at = 0;
@@ -94,7 +113,11 @@ pub(crate) fn for_each_term(
             visit_word(&mut cursor, folded, (start, at), lowered, &mut visit);
         } else if folded[at] == UNSPACED {
             at = end_of(folded, at, |byte| byte == UNSPACED);
-            visit_pairs(cursor.slice(start, at), lowered, &mut visit);
+            let mut start = start;
+            visit_pairs(cursor.slice(start, at), lowered, &mut |term: &[u8]| {
+                visit(term, Place { start, end: at.min(start + 2), wide: None });
+                start += 1;
+            });
         } else {
             at += 1;
         }
@@ -119,7 +142,7 @@ pub(crate) fn for_each_wide(
             let before = folded[from..at].iter().rposition(|&byte| !is_word(byte));
             let start = before.map_or(from, |place| from + place + 1);
             from = end_of(folded, at, is_word);
-            visit_word(&mut cursor, folded, (start, from), lowered, &mut visit);
+            visit_word(&mut cursor, folded, (start, from), lowered, &mut |term, _| visit(term));
         }
     }
 }
@@ -129,20 +152,23 @@ pub(crate) fn end_of(folded: &[u8], start: usize, is_part: impl Fn(u8) -> bool) 
     folded[start..].iter().position(|&byte| !is_part(byte)).map_or(folded.len(), |i| start + i)
 }
 
-fn visit_word(
-    cursor: &mut Cursor<'_>,
+fn visit_word<'a>(
+    cursor: &mut Cursor<'a>,
     folded: &[u8],
     (start, end): (usize, usize),
     lowered: &mut Vec<u8>,
-    visit: &mut impl FnMut(&[u8]),
+    visit: &mut impl FnMut(&[u8], Place<'a>),
 ) {
     lowered.clear();
+    let mut wide = None;
     if folded[start..end].is_ascii() {
         lowered.extend(folded[start..end].iter().map(u8::to_ascii_lowercase));
     } else {
-        lower(cursor.slice(start, end), lowered);
+        let word = cursor.slice(start, end);
+        lower(word, lowered);
+        wide = Some(word);
     }
-    visit(lowered);
+    visit(lowered, Place { start, end, wide });
 }
 
 /// Calls `visit` with each two neighbouring characters of `run`, or with its

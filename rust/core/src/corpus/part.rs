@@ -6,12 +6,12 @@ use super::postings::Postings;
 use super::storage::Numbers;
 use super::writer;
 use crate::fork::Shared;
-use crate::keywords::{for_each_word, is_keyword};
+use crate::keywords::{self, is_keyword};
 use crate::ranking::{Bm25, Lexical};
 use crate::score::heading::heading;
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
-use crate::terms::{self, fold, for_each_term};
+use crate::terms::{self, fold, for_each_place, for_each_term};
 use crate::text::Text;
 
 /// For how many kinds of stems and stopwords a part knows the sizes of its
@@ -188,6 +188,7 @@ pub(super) struct Builder {
     headings: writer::Builder,
     runs: writer::Builder,
     folded: Vec<u8>,
+    wide: Vec<u8>,
     lowered: Vec<u8>,
     run: Vec<u8>,
 }
@@ -200,6 +201,7 @@ impl Builder {
             headings: writer::Builder::new(first),
             runs: writer::Builder::new(first),
             folded: Vec::new(),
+            wide: Vec::new(),
             lowered: Vec::new(),
             run: Vec::new(),
         }
@@ -214,35 +216,35 @@ impl Builder {
 
     /// Adds the next chunk, and returns how many terms it has.
     pub(super) fn add(&mut self, text: Text<'_>, title: Text<'_>) -> u32 {
-        let Self { words, headings, runs, folded, lowered, run } = self;
+        let Self { words, headings, runs, folded, wide, lowered, run } = self;
         let mut length = 0_u64;
-        for part in [text, title] {
-            fold(part, folded);
-            for_each_term(part, folded, lowered, |term| {
-                length += 1;
-                words.count(term);
-            });
-        }
-        // Without a keyword in the text those of the title do not count.
         let mut has_keyword = false;
-        for part in [text, title] {
-            for_each_word(part, part.fold(folded), lowered, |word| {
-                words.mark(word);
-                has_keyword |= is_keyword(word);
-            });
-            if !has_keyword {
-                break;
+        for (nth, part) in [text, title].into_iter().enumerate() {
+            if nth == 1 && !has_keyword && !part.is_empty() {
+                // Without a keyword in the text those of the title do not count.
+                has_keyword = keywords::has_keyword(text, text.fold(wide), lowered);
             }
+            fold(part, folded);
+            let plain = part.fold(wide);
+            for_each_place(part, folded, lowered, |term, place| {
+                length += 1;
+                let counts = nth == 0 || has_keyword;
+                let is_whole = counts && keywords::is_whole(term, &place, plain);
+                if is_whole && !has_keyword {
+                    has_keyword = is_keyword(term);
+                }
+                words.count(term, is_whole);
+            });
         }
         let heading = heading(text, title);
         fold(heading, folded);
         run.clear();
         for_each_term(heading, folded, lowered, |term| {
-            headings.count(term);
+            headings.count(term, false);
             terms::push(run, term);
         });
         if !run.is_empty() {
-            runs.count(run);
+            runs.count(run, false);
         }
         [words, headings, runs].into_iter().for_each(writer::Builder::pass);
         u32::try_from(length).unwrap_or(u32::MAX)

@@ -32,20 +32,14 @@ impl Pending {
         Self { bytes: Vec::new(), frequency: 0, next: first, last }
     }
 
-    /// Counts the term in `chunk` once more.
-    fn add(&mut self, chunk: u32) {
+    /// Counts the term in `chunk` once more, and notes where it is a keyword.
+    fn add(&mut self, chunk: u32, is_keyword: bool) {
         if self.last.count == 0 || self.last.chunk != chunk {
             self.flush();
             self.last.chunk = chunk;
         }
         self.last.count = self.last.count.saturating_add(1);
-    }
-
-    /// Notes that the term is a keyword of `chunk`, if it was counted there.
-    fn mark(&mut self, chunk: u32) {
-        if self.last.count > 0 && self.last.chunk == chunk {
-            self.last.is_keyword = true;
-        }
+        self.last.is_keyword |= is_keyword;
     }
 
     fn flush(&mut self) {
@@ -98,7 +92,8 @@ pub(crate) struct Builder {
     next: u32,
     /// Whether English stopwords get no list.
     skips_stopwords: bool,
-    lists: HashMap<Box<[u8]>, Pending>,
+    /// None for a word that gets no list.
+    lists: HashMap<Box<[u8]>, Option<Pending>>,
 }
 
 impl Builder {
@@ -117,24 +112,22 @@ impl Builder {
         self.next = chunk;
     }
 
-    /// Counts a term in the next chunk.
+    /// Counts a term in the next chunk, where it may be a keyword.
     #[inline]
-    pub(crate) fn count(&mut self, term: &[u8]) {
+    pub(crate) fn count(&mut self, term: &[u8], is_keyword: bool) {
         if let Some(list) = self.lists.get_mut(term) {
-            list.add(self.next);
-        } else if !(self.skips_stopwords && stopwords::is_english(term)) {
+            if let Some(list) = list {
+                list.add(self.next, is_keyword);
+            }
+            return;
+        }
+        let has_list = !(self.skips_stopwords && stopwords::is_english(term));
+        let list = has_list.then(|| {
             let mut list = Pending::new(self.first);
-            list.add(self.next);
-            self.lists.insert(term.into(), list);
-        }
-    }
-
-    /// Notes that a term is a keyword of the next chunk, if it was counted there.
-    #[inline]
-    pub(crate) fn mark(&mut self, term: &[u8]) {
-        if let Some(list) = self.lists.get_mut(term) {
-            list.mark(self.next);
-        }
+            list.add(self.next, is_keyword);
+            list
+        });
+        self.lists.insert(term.into(), list);
     }
 
     /// Passes to the chunk behind the next one.
@@ -145,7 +138,8 @@ impl Builder {
     /// Returns the postings. `lengths` has those of all chunks of the corpus.
     pub(crate) fn finish(self, lengths: &[u32]) -> Postings {
         let mut writer = Writer::new(self.first, self.next - self.first, lengths);
-        let mut lists: Vec<_> = self.lists.into_iter().collect();
+        let lists = self.lists.into_iter();
+        let mut lists: Vec<_> = lists.filter_map(|(term, list)| Some((term, list?))).collect();
         lists.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (term, mut list) in lists {
             list.flush();
