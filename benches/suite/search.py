@@ -168,12 +168,14 @@ def same_best(times: Times, name: str) -> str | None:
     return str(len({*times.results["BM25"]} & {*times.results[name]}))
 
 
-def different(count: int) -> list[str]:
+def different(count: int, sentences: int = 8) -> list[str]:
     """Return as many chunks, none like another: sentences of English in many orders."""
     lines = re.findall(r"[^\n]{30,}", text_of("English"))
     size = len(lines)
     return [
-        " ".join(lines[(at * 7919 + step * (at // size + 1) * 31) % size] for step in range(8))
+        " ".join(
+            lines[(at * 7919 + step * (at // size + 1) * 31) % size] for step in range(sentences)
+        )
         + f" {at}"
         for at in range(count)
     ]
