@@ -3,10 +3,10 @@ How a corpus grows: the time to build, open and query it, and its memory, from s
 
     python benches/bench_growth.py [--sizes 10000,100000,1000000] [--sentences N] [--smoke]
 
-Each size has a process of its own. The chunks are sentences of the suite's English in many orders,
-none like another: 8 sentences have 690 characters, 1 has 90. Times are processor times, the best of
-several. Memory is what the process gained by it, with the pages of the file that were read, and
-without the texts that the caller holds. A query is packed into 6,000 tokens.
+Each size has a process of its own. The chunks are sentences of the suite's English, none like
+another: 8 sentences have 690 characters, 1 has 90. Times are processor times, the best of several.
+Memory is what the process gained by it, with the pages of the file that were read and without the
+texts that the caller holds. A query is packed into 6,000 tokens.
 """
 
 from __future__ import annotations
