@@ -17,6 +17,7 @@ mod cursor;
 pub(crate) mod documents;
 pub(crate) mod file;
 pub(crate) mod found;
+mod norms;
 pub(crate) mod overlap;
 pub(crate) mod part;
 pub(crate) mod postings;

@@ -4,7 +4,8 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Index;
-use super::sums::{Adder, Norms, Rank, Sums};
+use super::norms::Norms;
+use super::sums::{Adder, Rank, Sums};
 use crate::ranking::Bm25;
 use crate::score::lexical::{Scored, Signal, SignalKind};
 use crate::score::link::BEST;

@@ -8,13 +8,11 @@
 
 use super::Index;
 use super::cursor::{Bound, Cursor};
+use super::norms::Norms;
 use crate::rank::sortable;
 
 /// The number of chunks in a window.
 const WINDOW: u32 = 1024;
-
-/// The longest chunk whose norm is looked up.
-const LONGEST: usize = 1 << 10;
 
 /// Up to so many chunks of a window are sought in a list one by one.
 const SOUGHT: usize = 16;
@@ -41,69 +39,6 @@ pub(super) enum Adder {
     Keyword(Vec<Row>),
     /// These numbers for these chunks, which ascend.
     Numbers(Vec<(u32, f64)>),
-}
-
-/// The norms of the lengths of chunks.
-#[derive(Debug)]
-pub(super) struct Norms<'a> {
-    lengths: &'a [u32],
-    /// For each short length its norm, and what a term that occurs once counts.
-    known: Vec<(f64, f64)>,
-    average: f64,
-    k1: f64,
-    b: f64,
-}
-
-impl<'a> Norms<'a> {
-    pub(super) fn new(lengths: &'a [u32], average: f64, k1: f64, b: f64, longest: u32) -> Self {
-        let mut norms = Self { lengths, known: Vec::new(), average, k1, b };
-        let count = LONGEST.min(longest as usize + 1);
-        let known = (0..).take(count).map(|length| {
-            let norm = norms.compute(length);
-            (norm, norms.saturated(1, norm))
-        });
-        norms.known = known.collect();
-        norms
-    }
-
-    fn compute(&self, length: u32) -> f64 {
-        self.k1 * ((1.0 - self.b) + self.b * (f64::from(length) / self.average))
-    }
-
-    #[inline]
-    fn of_length(&self, length: u32) -> f64 {
-        match self.known.get(length as usize) {
-            Some(&(norm, _)) => norm,
-            None => self.compute(length),
-        }
-    }
-
-    /// Returns what a term counts that occurs so often in a chunk of that norm.
-    #[inline]
-    pub(super) fn saturated(&self, count: u32, norm: f64) -> f64 {
-        let count = f64::from(count);
-        (count * (self.k1 + 1.0)) / (count + norm)
-    }
-
-    /// Returns what a term counts that occurs so often in a chunk; None if there
-    /// is no such chunk, as a damaged file's list may name any.
-    #[inline]
-    fn part(&self, count: u32, chunk: u32) -> Option<f64> {
-        let length = *self.lengths.get(chunk as usize)?;
-        if count == 1
-            && let Some(&(_, once)) = self.known.get(length as usize)
-        {
-            return Some(once);
-        }
-        Some(self.saturated(count, self.of_length(length)))
-    }
-
-    /// Returns the norm of a chunk; None if there is no such chunk, as a damaged
-    /// file's list may name any.
-    #[inline]
-    pub(super) fn of(&self, chunk: u32) -> Option<f64> {
-        self.lengths.get(chunk as usize).map(|&length| self.of_length(length))
-    }
 }
 
 /// Scores that are sums.
@@ -154,7 +89,7 @@ impl Window {
 
 impl<'a> Sums<'a> {
     fn count(&self) -> u32 {
-        u32::try_from(self.norms.lengths.len()).expect("no corpus has 2^32 chunks")
+        u32::try_from(self.norms.lengths().len()).expect("no corpus has 2^32 chunks")
     }
 
     /// Returns the number of postings of all lists.
@@ -174,7 +109,7 @@ impl<'a> Sums<'a> {
 
     fn running(&self) -> Vec<Running<'a>> {
         let cursors = |rows: &[Row]| {
-            let cursor = |&row: &Row| Cursor::new(&self.index.list(row), self.norms.lengths);
+            let cursor = |&row: &Row| Cursor::new(&self.index.list(row), self.norms.lengths());
             rows.iter().map(cursor).collect()
         };
         let run = |adder: &'a Adder| match adder {
@@ -194,7 +129,7 @@ impl<'a> Sums<'a> {
 
     /// Returns the scores of all chunks.
     pub(super) fn all(&self) -> Vec<f64> {
-        let mut scores = Vec::with_capacity(self.norms.lengths.len());
+        let mut scores = Vec::with_capacity(self.norms.lengths().len());
         let (mut running, mut window) = (self.running(), Window::new());
         for (start, end) in self.windows() {
             window.begin(start, end);

@@ -1,0 +1,71 @@
+//! What BM25 makes of the lengths of chunks.
+
+/// The longest chunk whose norm is looked up.
+const LONGEST: usize = 1 << 10;
+
+/// The norms of the lengths of chunks.
+#[derive(Debug)]
+pub(super) struct Norms<'a> {
+    lengths: &'a [u32],
+    /// For each short length its norm, and what a term that occurs once counts.
+    known: Vec<(f64, f64)>,
+    average: f64,
+    k1: f64,
+    b: f64,
+}
+
+impl<'a> Norms<'a> {
+    pub(super) fn new(lengths: &'a [u32], average: f64, k1: f64, b: f64, longest: u32) -> Self {
+        let mut norms = Self { lengths, known: Vec::new(), average, k1, b };
+        let count = LONGEST.min(longest as usize + 1);
+        let known = (0..).take(count).map(|length| {
+            let norm = norms.compute(length);
+            (norm, norms.saturated(1, norm))
+        });
+        norms.known = known.collect();
+        norms
+    }
+
+    pub(super) fn lengths(&self) -> &'a [u32] {
+        self.lengths
+    }
+
+    fn compute(&self, length: u32) -> f64 {
+        self.k1 * ((1.0 - self.b) + self.b * (f64::from(length) / self.average))
+    }
+
+    #[inline]
+    pub(super) fn of_length(&self, length: u32) -> f64 {
+        match self.known.get(length as usize) {
+            Some(&(norm, _)) => norm,
+            None => self.compute(length),
+        }
+    }
+
+    /// Returns what a term counts that occurs so often in a chunk of that norm.
+    #[inline]
+    pub(super) fn saturated(&self, count: u32, norm: f64) -> f64 {
+        let count = f64::from(count);
+        (count * (self.k1 + 1.0)) / (count + norm)
+    }
+
+    /// Returns what a term counts that occurs so often in a chunk; None if there
+    /// is no such chunk, as a damaged file's list may name any.
+    #[inline]
+    pub(super) fn part(&self, count: u32, chunk: u32) -> Option<f64> {
+        let length = *self.lengths.get(chunk as usize)?;
+        if count == 1
+            && let Some(&(_, once)) = self.known.get(length as usize)
+        {
+            return Some(once);
+        }
+        Some(self.saturated(count, self.of_length(length)))
+    }
+
+    /// Returns the norm of a chunk; None if there is no such chunk, as a damaged
+    /// file's list may name any.
+    #[inline]
+    pub(super) fn of(&self, chunk: u32) -> Option<f64> {
+        self.lengths.get(chunk as usize).map(|&length| self.of_length(length))
+    }
+}
