@@ -12,7 +12,7 @@ from typing import Any
 
 from texts import vocabulary
 
-from suite import cost, count, pack, search
+from suite import cost, count, pack, search, trim
 from suite.charts import bars
 from suite.fixed import TextError
 from suite.pack import DifferentError
@@ -23,6 +23,7 @@ SECTIONS: dict[str, Section] = {
     "count": count.counting,
     "rank": search.ranking_lists,
     "corpus": search.corpus,
+    "trim": trim.trimming,
     "stages": cost.stages,
     "growth": cost.growth,
     "latency": cost.latency,
