@@ -34,8 +34,8 @@ FLOORS = (
     {"config"},
     {"integrations", "service"},
     {"budgeteer"},
-    {"cli"},
-    {"__main__"},
+    {"cli", "testing"},
+    {"__main__", "_pytest_plugin"},
 )
 """
 The wings, and the modules that are none, from the ground up.
@@ -115,7 +115,8 @@ PUBLIC = [
     import_module(name)
     for name in (
         *("budgeteer", "budgeteer.config", "budgeteer.embedding", "budgeteer.errors"),
-        *("budgeteer.presets", "budgeteer.ranking", "budgeteer.service", "budgeteer.window"),
+        *("budgeteer.presets", "budgeteer.ranking", "budgeteer.service", "budgeteer.testing"),
+        *("budgeteer.testing.strategies", "budgeteer.window"),
     )
 ]
 
