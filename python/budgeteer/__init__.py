@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from budgeteer._messages.trim import trim_messages
     from budgeteer._output.output import FittedOutput, fit_output, fit_outputs
     from budgeteer._pack.corpus import Corpus
+    from budgeteer._pack.curve import BudgetPoint
     from budgeteer._pack.outcome import DroppedChunk, KeptChunk
     from budgeteer._pack.packer import Packer, pack
     from budgeteer._pack.packing import Packing
@@ -54,6 +55,7 @@ _HOMES = {
     "_messages.trim": ("trim_messages",),
     "_output.output": ("FittedOutput", "fit_output", "fit_outputs"),
     "_pack.corpus": ("Corpus",),
+    "_pack.curve": ("BudgetPoint",),
     "_pack.outcome": ("DroppedChunk", "KeptChunk"),
     "_pack.packer": ("Packer", "pack"),
     "_pack.packing": ("Packing",),
@@ -74,6 +76,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Allocation",
     "BudgetExhaustedError",
+    "BudgetPoint",
     "BudgeteerError",
     "CacheInfo",
     "Calibration",

@@ -44,10 +44,12 @@ class Call:
         items: The chunks.
         state: The corpus's state, None if the items are a batch.
         vectors: The vectors, given or still to be made; None if the ranking takes none.
-        previous: The previous packing, whose beginning the text should keep.
+        previous: The text of the previous packing, whose beginning the text should keep.
         links: The previous packing as a backend takes it.
         fallback: The ranking used because embedding failed, usually None.
         releases: Whether other threads should run while this one packs, however quick that is.
+        cosines: The cosines, once they are known; the vectors are let go then.
+        own: Sort keys in place of those that the ranking reads; None for none.
 
     """
 
@@ -56,10 +58,12 @@ class Call:
     items: Sequence[Any]
     state: State[Any] | None
     vectors: Vectors | None = None
-    previous: Packing[Any] | None = None
+    previous: str | None = None
     links: tuple[str, ...] = ()
     fallback: RankingName | None = None
     releases: bool = False
+    cosines: bytes | None = None
+    own: bytes | None = None
 
     @property
     def is_missing_vectors(self) -> bool:
@@ -139,12 +143,17 @@ class Call:
 
     def keys(self) -> bytes | None:
         """Return the sort keys of the chunks other than their words."""
+        if self.own is not None:
+            return self.own
         needs, state = self.prepared.needs, self.state
         if needs.times:
             return mtime_keys(self.items) if state is None else state.times()
         keys = None
-        if needs.cosines and self.vectors is not None:
-            keys = self.vectors.cosines()
+        if needs.cosines:
+            vectors = self.vectors
+            if vectors is not None:  # a packing keeps the call, and vectors are large
+                self.cosines, self.vectors = vectors.cosines(), None
+            keys = self.cosines
         if needs.scores:
             if self.prepared.ranking.code == HYBRID:
                 return (keys or b"") + finite_score_keys(self.items)
@@ -212,7 +221,8 @@ def begun(
     if previous is None:
         return Call(prepared, query, items, state, found)
     links = _links(previous, prepared.order)
-    return Call(prepared, query, items, state, found, previous, links)  # type: ignore[arg-type]
+    text = previous.text  # type: ignore[attr-defined]  # a packing by now; kept, it would keep its own
+    return Call(prepared, query, items, state, found, text, links)
 
 
 def _batch(chunks: object) -> Sequence[Any]:

@@ -10,6 +10,7 @@ from budgeteer._chunk.chunk import refusal
 from budgeteer._codes import NO_POLICY
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.call import Call, begun, in_thread
+from budgeteer._pack.curve import Again
 from budgeteer._pack.options import Dedupe, MinScore, Order, Overflow, Selection, Style, Units
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, prepared
@@ -405,6 +406,7 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
     )
     if call.previous is not None:
         packing._compare(call.previous)
+    packing._again = Again(finish, call, max_tokens, reserve_tokens)
     return packing
 
 

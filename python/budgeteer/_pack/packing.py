@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import texts_of
-from budgeteer._codes import FEEDBACK, FORMAT, HEADING, LINK, NEAR, PLAIN, WRITTEN
+from budgeteer._codes import FORMAT, NEAR, PLAIN, WRITTEN
 from budgeteer._count.counter import TokenCounter
+from budgeteer._pack.curve import Again, BudgetPoint
 from budgeteer._pack.lazy import Lazy
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.outcome import DroppedChunk, KeptChunk
@@ -39,15 +40,12 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 """The attributes of a packing that hold columns of a backend's answer, and their types."""
 
 
+_NOT_PICKLED = ("_chunks", "_counter", "_again", "_packed", "_prepared", "_signals_of")
+"""The attributes that hold the caller's objects, or lead to them."""
 _SIGNAL = Struct("=IIId")
 """A chunk, a kind of signal, another chunk, and what is added to the score of the first."""
 _EXTRACT = Struct("=III")
 """A chunk, how many of its sentences are in the text, and how many it has."""
-_SIGNALS = {
-    HEADING: "for its heading",
-    LINK: "linked from chunk {} by its heading",
-    FEEDBACK: "for words of chunk {}, the best",
-}
 
 
 @public("budgeteer")
@@ -102,6 +100,7 @@ class Packing(Generic[T]):
         self._extracts = {i: counts for i, *counts in _EXTRACT.iter_unpack(packed.extracts)}
         self._own = own
         self._stable = 0
+        self._again: Again | None = None
 
     def _read(self) -> None:
         """Read the columns of kept chunks, and the options that a packing reports."""
@@ -287,9 +286,9 @@ class Packing(Generic[T]):
         """Return the text, split after the text of each kept chunk, without the rest."""
         return tuple(self.text[i:j] for i, j in pairwise([0, *self._spans[1::2]]))
 
-    def _compare(self, previous: Packing[Any]) -> None:
-        """Find the end of the last chunk up to which the text equals that of *previous*."""
-        before, after = previous.text, self.text
+    def _compare(self, before: str) -> None:
+        """Find the end of the last chunk up to which the text equals that of *before*."""
+        after = self.text
         low, high = 0, min(len(before), len(after))
         while low < high:
             middle = (low + high + 1) // 2
@@ -382,93 +381,77 @@ class Packing(Generic[T]):
             Dropped 2: 1 duplicate, 1 budget.
 
         """
+        from budgeteer._pack.explain import sentence, summary  # few packings are explained
+
         if index is None:
-            return self._summary()
+            return summary(self)
         index = _validate.tokens("index", index)
         if index >= len(self._chunks):
             raise InvalidArgumentError(
                 f"index must be below {len(self._chunks)}, the number of chunks, not {index}"
             )
-        score = self._score(index)
-        how = "" if self.fallback is None else f" by {self.fallback}, as embedding failed"
-        who = f"Chunk {index} ({'no score' if score is None else f'score {score:.2f}'}{how})"
-        for place, kept in enumerate(self._kept):
-            if kept == index:
-                span = self._span(place)
-                where = "at a place that only the prompt knows"
-                if span is not None:
-                    where = f"characters {span[0]} to {span[1]} of the text"
-                verb = "was cut to" if place == self._cut else "was kept with"
-                if index in self._extracts:
-                    some, all_of_them = self._extracts[index]
-                    verb = f"was cut to {some} of {all_of_them} sentences with"
-                cited = (
-                    f" and {self._citations[place]} for its citation" if self._is_citing else ""
-                )
-                return (
-                    f"{who} {verb} {_counted(self._counts[place])}{cited}, "
-                    f"{where}.{self._why_scored(index)}"
-                )
-        place = self._place(index)
-        (dropped,) = self._dropped_chunks(place, place + 1)
-        return f"{who} was dropped: {self._why(dropped)}"
+        return sentence(self, index)
 
-    def _why_scored(self, index: int) -> str:
-        """Return a sentence on what a score has besides that of the query's words in the text."""
-        parts = [
-            f"{added:.2f} {_SIGNALS[kind].format(other)}"
-            for kind, other, added in self._signals_of.get(index, ())
-        ]
-        return f" Part of its score by words: {', '.join(parts)}." if parts else ""
+    def whatif(self, max_tokens: int) -> Packing[T]:
+        """
+        Return what the same packer makes of the same query and chunks within *max_tokens*.
 
-    def _summary(self) -> str:
-        kept, dropped = len(self._kept), self._dropped_count
-        of_all = f"{kept} of {_chunks(kept + dropped)}"
-        lines = [
-            f"Kept {of_all} with {self.total_tokens} of {_counted(self.budget_tokens)}.",
-        ]
-        if cut := len(self._cut_places()):
-            lines.append(f"Cut {cut} of them.")
-        if dropped:
-            counts = [(self._reasons.count(code), name) for code, name in enumerate(REASONS)]
-            shown = ", ".join(f"{count} {name}" for count, name in counts if count)
-            lines.append(f"Dropped {dropped}: {shown}.")
-        return "\n".join(lines)
+        Everything else is as it was: the reserve, vectors, the previous packing. The chunks are
+        read again, and a counter of the caller's is asked again.
 
-    def _place(self, index: int) -> int:
-        return next(place for place, dropped in enumerate(self._dropped) if dropped == index)
+        Args:
+            max_tokens: As for `Packer`.
 
-    def _why(self, dropped: DroppedChunk[T]) -> str:
-        return f"{self._why_dropped(dropped)}.{self._why_scored(dropped.index)}"
+        Raises:
+            BudgeteerError: The packing was pickled: it has no chunks and no packer.
+            InvalidArgumentError: *max_tokens* is not a number of tokens.
+            CounterError: As from `Packer.pack`.
 
-    def _why_dropped(self, dropped: DroppedChunk[T]) -> str:
-        if dropped.reason == "out_of_scope":
-            why = "its score is below min_score"
-            if self._max_docs is not None:
-                why = "it shares no keyword with the question"
-            elif self._least is not None:
-                why = f"its score is below {self._least:.2f}, the automatic min_score"
-            return why
-        if dropped.reason == "empty":
-            also = ", or what the template writes for it" if self._style == WRITTEN else ""
-            return f"its text is empty{also}"
-        if dropped.reason == "cap":
-            if self._max_docs is None:
-                why = f"max_chunks was reached with {_chunks(self._max_chunks or 0)} kept"
-            else:
-                why = f"{_chunks(self._max_docs, 'document')} had been considered before it"
-            return why
-        if dropped.reason == "duplicate":
-            how = "repeats, or nearly," if self._is_near else "equals"
-            return f"its text {how} that of chunk {dropped.duplicate_of}, which is kept"
-        if dropped.needed_tokens <= dropped.available_tokens:
-            return "packing had stopped before its turn came"
-        at_least = "at least " if self._is_needed_a_bound else ""
-        cited = "with its citation " if self._is_citing else ""
-        return (
-            f"{cited}it needs {at_least}{_counted(dropped.needed_tokens)}, and "
-            f"{dropped.available_tokens} of {self.budget_tokens} were left"
-        )
+        Examples:
+            >>> from budgeteer import pack
+            >>> packing = pack("tea", ["Green tea.", "Rye bread."], 3)
+            >>> [kept.chunk for kept in packing.whatif(8).kept]
+            ['Green tea.', 'Rye bread.']
+
+        """
+        from budgeteer._pack.curve import again_of
+
+        packing: Packing[T] = again_of(self, "whatif()").packed(max_tokens)
+        return packing
+
+    def budget_curve(
+        self, *, step: int | None = None, up_to: int | None = None
+    ) -> list[BudgetPoint]:
+        """
+        Return what other budgets would have kept, each as `whatif` packs it.
+
+        The budgets lie *step* tokens apart, and the packing's own is one of them. Chunks are
+        scored once for all of them, but where ``units="sentence"``, ``selection="coverage"``,
+        ``min_score="auto"``, a corpus or a gate make that impossible.
+
+        Args:
+            step: The tokens from one budget to the next, from 1 on. None takes a sixteenth of the
+                packing's own: 500 for 8,000.
+            up_to: The highest budget. None takes twice the packing's own.
+
+        Raises:
+            BudgeteerError: The packing was pickled: it has no chunks and no packer.
+            InvalidArgumentError: An argument is not a number of tokens, or there would be more
+                than 1,000 points.
+            CounterError: As from `Packer.pack`.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> packing = pack("tea", ["Green tea is mild.", "Rye bread."], 5)
+            >>> for point in packing.budget_curve(step=5, up_to=10):
+            ...     print(point.max_tokens, point.total_tokens, point.admitted)
+            5 5 (0,)
+            10 10 (1,)
+
+        """
+        from budgeteer._pack.curve import curve_of
+
+        return curve_of(self, step, up_to)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -510,7 +493,7 @@ class Packing(Generic[T]):
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
-            if name not in ("_chunks", "_counter", "_packed", "_prepared", "_signals_of")
+            if name not in _NOT_PICKLED
         }
         state["_count"] = len(self._chunks)
         return state
@@ -521,7 +504,7 @@ class Packing(Generic[T]):
         self.__dict__.update(state)
         for name, code in _COLUMNS.items():
             self.__dict__[name] = memoryview(state[name]).cast(code)
-        self._counter = None
+        self._counter = self._again = None
         chunks: list[Any] = [None] * count
         for place, index in enumerate(self._kept):
             chunks[index] = self._kept_text(place)
@@ -549,11 +532,3 @@ _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
     ),
 }
 """The method that sets each attribute that is read lazily."""
-
-
-def _counted(tokens: int) -> str:
-    return f"{tokens} token{'' if tokens == 1 else 's'}"
-
-
-def _chunks(count: int, noun: str = "chunk") -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

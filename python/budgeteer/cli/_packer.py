@@ -12,6 +12,7 @@ from typing import Any
 from budgeteer import DroppedChunk, Packer, Packing
 from budgeteer._chunk.chunk import id_of
 from budgeteer._files import one_line
+from budgeteer._pack.explain import why
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
 from budgeteer._rank.rankings import KINDS_BY_WORDS, NAMES, Bm25
 from budgeteer._rank.terms import LISTED, STEMMED
@@ -245,7 +246,7 @@ def _matches_itself(query: str, packer: Packer, ranking: Any) -> bool:
 
 
 def _explained(packing: Packing[Any], dropped: DroppedChunk[Any]) -> str:
-    why = packing._why(dropped)  # noqa: SLF001 - explain() looks each chunk up again
+    reason = why(packing, dropped)  # explain() looks each chunk up again
     name = id_of(dropped.chunk)
     shown = "" if name is None else f" ({name})"
-    return one_line(f"Chunk {dropped.index}{shown} was dropped: {why}")
+    return one_line(f"Chunk {dropped.index}{shown} was dropped: {reason}")
