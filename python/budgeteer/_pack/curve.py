@@ -67,7 +67,7 @@ class BudgetPoint:
         >>> from budgeteer import pack
         >>> packing = pack("tea", ["Green tea.", "Rye bread."], 3)
         >>> packing.budget_curve(step=5, up_to=8)[-1]
-        BudgetPoint(max_tokens=8, total_tokens=8, kept_count=2, score=0.5239248167623093,
+        BudgetPoint(max_tokens=8, total_tokens=7, kept_count=2, score=0.6931471805599453,
         admitted=(1,), left=())
 
     """

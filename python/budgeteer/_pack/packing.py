@@ -446,12 +446,76 @@ class Packing(Generic[T]):
             >>> for point in packing.budget_curve(step=5, up_to=10):
             ...     print(point.max_tokens, point.total_tokens, point.admitted)
             5 5 (0,)
-            10 10 (1,)
+            10 9 (1,)
 
         """
         from budgeteer._pack.curve import curve_of
 
         return curve_of(self, step, up_to)
+
+    def report(self, *, dropped: int = 5_000, curve: bool = True) -> str:
+        """
+        Return a page that shows what became of each chunk, and why: one HTML file.
+
+        It needs no network. It has the budget as a bar, the chunks by rank with their texts, a
+        search, the text as it is sent, and the budget curve. It shows the texts of all chunks that
+        it lists: whoever gets it can read them. Whatever they hold, it is shown as text. Of a
+        packing that was pickled there are no texts of dropped chunks and no curve.
+
+        Args:
+            dropped: The most dropped chunks to list, best first, from 0 on.
+            curve: Whether to pack within up to 32 other budgets, for the curve.
+
+        Raises:
+            InvalidArgumentError: An argument has a wrong type or is out of range.
+            CounterError: As from `Packer.pack`.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> from budgeteer import pack
+            >>> packing = pack("tea", ["Green tea.", "Rye <b>bread</b>."], 3)
+            >>> with TemporaryDirectory() as folder:
+            ...     path = Path(folder, "report.html")
+            ...     _ = path.write_text(packing.report(), encoding="utf-8")
+            ...     "Rye &lt;b&gt;bread&lt;/b&gt;." in path.read_text(encoding="utf-8")
+            True
+
+        """
+        from budgeteer._pack.shown import report_of
+        from budgeteer._report.page import page
+
+        most = _validate.tokens("dropped", dropped)
+        has_curve = _validate.flag("curve", curve) and self._again is not None
+        return page(report_of(self, most, self.budget_curve() if has_curve else ()))
+
+    def plot(self) -> str:
+        """
+        Return a picture of the budget and of the budget curve, as SVG.
+
+        A notebook shows it as a picture. Of a packing that was pickled there is no curve.
+
+        Raises:
+            CounterError: As from `Packer.pack`.
+
+        Examples:
+            >>> from budgeteer import pack
+            >>> pack("tea", ["Green tea.", "Rye bread."], 3).plot()[:4]
+            '<svg'
+
+        """
+        from budgeteer._pack.shown import report_of
+        from budgeteer._report.chart import plot
+
+        curve = () if self._again is None else self.budget_curve()
+        return plot(report_of(self, 0, curve))
+
+    def _repr_html_(self) -> str:
+        """Show figures and the best chunks in a notebook."""
+        from budgeteer._pack.shown import report_of
+        from budgeteer._report.small import small
+
+        return small(report_of(self, 10))
 
     def to_dict(self) -> dict[str, Any]:
         """

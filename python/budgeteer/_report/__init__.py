@@ -1,0 +1,1 @@
+"""What reports and pictures are made of, and how they are written: HTML and SVG."""
