@@ -93,6 +93,30 @@ class Allocation:
             "is_exact": self.is_exact,
         }
 
+    def report(self) -> str:
+        """
+        Return a page that shows the tokens of each section: one HTML file.
+
+        It needs no network, and has none of the texts. `Packing.report` says more of chunks.
+
+        Examples:
+            >>> page = Layout(9, [Section("query", "tea")]).fit().report()
+            >>> '<td class="number">55.6 %</td>' in page
+            True
+
+        """
+        from budgeteer._layout.shown import report_of
+        from budgeteer._report.page import page
+
+        return page(report_of(self))
+
+    def _repr_html_(self) -> str:
+        """Show the sections in a notebook."""
+        from budgeteer._layout.shown import report_of
+        from budgeteer._report.small import small
+
+        return small(report_of(self))
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         """Let pydantic take an instance as it is, and write what `to_dict` returns."""

@@ -16,6 +16,7 @@ def small(report: Report) -> str:
     legend = "".join(
         f"<span {inline}>{_inline(swatch(paint))} {shown(part.name)} {number(part.tokens)}</span>"
         for part, paint in zip(report.parts, paints(report.parts), strict=True)
+        if part.tokens or part.kind == "free"
     )
     return (
         f'<div style="max-width:45em"><p><strong>{shown(report.lead)}</strong></p>'

@@ -145,6 +145,31 @@ class RequestReport:
             "is_exact": self.is_exact,
         }
 
+    def to_html(self) -> str:
+        """
+        Return a page that shows the tokens of each section and each change: one HTML file.
+
+        It needs no network, and has no text of the request.
+
+        Examples:
+            >>> from budgeteer import fit_request
+            >>> fitted = fit_request({"messages": []}, context_window=10)
+            >>> fitted.report.to_html().startswith("<!DOCTYPE html>")
+            True
+
+        """
+        from budgeteer._report.page import page
+        from budgeteer._request.shown import report_of
+
+        return page(report_of(self))
+
+    def _repr_html_(self) -> str:
+        """Show the sections in a notebook."""
+        from budgeteer._report.small import small
+        from budgeteer._request.shown import report_of
+
+        return small(report_of(self))
+
 
 @public("budgeteer")
 @dataclass(frozen=True, slots=True)
@@ -171,6 +196,10 @@ class FittedRequest:
     report: RequestReport
     total_tokens: int
     _past: Past | None = field(default=None, repr=False, compare=False)
+
+    def _repr_html_(self) -> str:
+        """Show the sections in a notebook."""
+        return self.report._repr_html_()
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

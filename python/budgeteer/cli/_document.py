@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from budgeteer import Packing
@@ -24,6 +25,24 @@ def add_dropped(parser: Parser, shown_by: str) -> None:
         metavar=f"N|{NONE}|{_ALL}",
         help=f"for {shown_by}: how many dropped chunks are listed",
     )
+
+
+def add_report(parser: Parser) -> None:
+    """Add the file of the report."""
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write a page to FILE, as HTML, that shows what became of each chunk, and why",
+    )
+
+
+def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
+    """Write the report, if one is wanted; ``--dropped`` says how many dropped chunks it lists."""
+    if arguments.report is None:
+        return
+    arguments.bar.stage("Writing the report")
+    most = {} if arguments.dropped is None else {"dropped": arguments.dropped}
+    Path(arguments.report).write_text(packing.report(**most), encoding="utf-8")
 
 
 def _limit(value: str) -> int:

@@ -6,13 +6,10 @@ import argparse
 import dataclasses
 import re
 from functools import partial
-from itertools import islice
 from typing import Any
 
-from budgeteer import DroppedChunk, Packer, Packing
-from budgeteer._chunk.chunk import id_of
+from budgeteer import Packer, Packing
 from budgeteer._files import one_line
-from budgeteer._pack.explain import why
 from budgeteer._pack.options import DEDUPES, ORDERS, OVERFLOWS, SELECTIONS, STYLES, UNITS
 from budgeteer._rank.rankings import KINDS_BY_WORDS, NAMES, Bm25
 from budgeteer._rank.terms import LISTED, STEMMED
@@ -27,7 +24,8 @@ from budgeteer.cli._arguments import (
     decimal,
     whole,
 )
-from budgeteer.cli._document import add_dropped, document_of, written
+from budgeteer.cli._document import add_dropped, add_report, document_of, write_report, written
+from budgeteer.cli._explained import explained
 from budgeteer.cli._streams import Answer, line_end
 from budgeteer.errors import InvalidArgumentError
 
@@ -123,7 +121,8 @@ def add_packer(
     parser.add_argument(
         "--explain", action="store_true", help="say on standard error what became of the chunks"
     )
-    add_dropped(parser, "-o json and --explain")
+    add_report(parser)
+    add_dropped(parser, "-o json, --explain and --report")
     add_output(parser, _OUTPUTS)
 
 
@@ -138,8 +137,9 @@ def _notice(text: str) -> str | bool:
 
 def packer_of(arguments: argparse.Namespace, **defaults: Any) -> Packer:
     """Return the packer of the arguments; *defaults* are for options that are not given."""
-    if arguments.dropped is not None and arguments.output != "json" and not arguments.explain:
-        raise InvalidArgumentError("--dropped is for -o json and --explain")
+    is_listed = arguments.output == "json" or arguments.explain or arguments.report is not None
+    if arguments.dropped is not None and not is_listed:
+        raise InvalidArgumentError("--dropped is for -o json, --explain and --report")
     options = {
         name: getattr(arguments, name) for name in DEFAULTS if getattr(arguments, name) is not None
     }
@@ -193,9 +193,8 @@ def answer_of(
         has_places: Whether the JSON says where each chunk comes from.
 
     """
-    said = [packing.explain()] if arguments.explain else []
-    if arguments.explain and arguments.dropped is not None:
-        said += map(partial(_explained, packing), islice(packing.dropped, arguments.dropped))
+    write_report(arguments, packing)
+    said = explained(packing, arguments.dropped) if arguments.explain else []
     if not packing.kept:
         said.append(one_line(f"budgeteer: {_why_nothing(arguments, packing, packer, where)}"))
     lines = "".join(f"{line}\n" for line in said)
@@ -243,10 +242,3 @@ def _matches_itself(query: str, packer: Packer, ranking: Any) -> bool:
     """Return whether a query has a word that the ranking looks for."""
     same = Packer(MAX_TOKENS, counter="words", ranking=ranking, min_score=packer.min_score)
     return same.pack(query, [query]).dropped_count == 0
-
-
-def _explained(packing: Packing[Any], dropped: DroppedChunk[Any]) -> str:
-    reason = why(packing, dropped)  # explain() looks each chunk up again
-    name = id_of(dropped.chunk)
-    shown = "" if name is None else f" ({name})"
-    return one_line(f"Chunk {dropped.index}{shown} was dropped: {reason}")

@@ -13,7 +13,14 @@ from budgeteer._chunk.chunk import field_of
 from budgeteer._files import one_line
 from budgeteer._pack.options import REASONS
 from budgeteer.cli._arguments import Commands, add_output, add_query, examples
-from budgeteer.cli._document import add_dropped, document_of, place_of, written
+from budgeteer.cli._document import (
+    add_dropped,
+    add_report,
+    document_of,
+    place_of,
+    write_report,
+    written,
+)
 from budgeteer.errors import InvalidArgumentError
 
 
@@ -30,14 +37,15 @@ def add(commands: Commands) -> None:
     query.set_defaults(run=_run)
     query.add_argument("-c", "--config", required=True, metavar="FILE", help="a YAML file")
     add_query(query)
-    add_dropped(query, "-o json")
+    add_report(query)
+    add_dropped(query, "-o json and --report")
     add_output(query)
 
 
 def _run(arguments: argparse.Namespace) -> str:
     is_json = arguments.output == "json"
-    if arguments.dropped is not None and not is_json:
-        raise InvalidArgumentError("--dropped is for -o json")
+    if arguments.dropped is not None and not is_json and arguments.report is None:
+        raise InvalidArgumentError("--dropped is for -o json and --report")
     loaded = config.load(arguments.config)
     with loaded.embedder or nullcontext():
         arguments.bar.stage("Reading")
@@ -46,6 +54,7 @@ def _run(arguments: argparse.Namespace) -> str:
         start = time.perf_counter()
         packing = loaded.packer.pack(arguments.query, chunks)
         elapsed_ms = round((time.perf_counter() - start) * 1000, 3)
+        write_report(arguments, packing)
     return _json(arguments, packing, elapsed_ms) if is_json else _report(packing)
 
 

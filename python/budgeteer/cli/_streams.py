@@ -87,7 +87,7 @@ def say(lines: str) -> None:
     """Write whole lines to standard error, at a terminal with the mark of an error in colour."""
     if not lines or sys.stderr is None:
         return
-    if _has_colours(sys.stderr):
+    if has_colours(sys.stderr):
         lines = re.sub(
             r"(?m)^budgeteer: (error|warning):",
             lambda found: f"\x1b[1;{_COLOURS[found[1]]}m{found[0]}\x1b[0m",
@@ -96,7 +96,7 @@ def say(lines: str) -> None:
     sys.stderr.write(lines)
 
 
-def _has_colours(stream: TextIO) -> bool:
+def has_colours(stream: TextIO) -> bool:
     """Return whether a stream gets colours: what users set goes before what it is."""
     if os.environ.get("NO_COLOR"):
         return False

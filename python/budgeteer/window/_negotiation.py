@@ -101,6 +101,13 @@ class Negotiation:
         """
         return {**asdict(self), "memory_indices": list(self.memory_indices)}
 
+    def _repr_html_(self) -> str:
+        """Show the division in a notebook."""
+        from budgeteer._report.small import small
+        from budgeteer.window._shown import report_of
+
+        return small(report_of(self))
+
 
 def negotiate(
     *,

@@ -318,7 +318,7 @@ PYTHON = re.compile(
         (["--notice={x}"], "notice must have no other fields than {count}"),
         (["--max-chunks=-1"], "max_chunks must be from 0 to "),
         (["-o", "xml", "--template=json"], "-o xml is --template xml, not json"),
-        (["--dropped=3"], "--dropped is for -o json and --explain"),
+        (["--dropped=3"], "--dropped is for -o json, --explain and --report"),
         (["--dropped=x"], "argument --dropped: must be a number from 0 on, 'none' or 'all', not "),
         (["--dropped=-1"], "argument --dropped: must be a number from 0 on, 'none' or 'all', "),
         (["-m", "gpt4o"], "argument -m/--counter: counter must be one of "),
@@ -347,7 +347,7 @@ def test_a_query_lists_dropped_chunks_in_json_alone(refused, docs):
     """Its text has their number only."""
     Path("c.yaml").write_text("sources: [{type: inline, text: Tea.}]")
     said = refused("query", "-c", "c.yaml", "-q", "tea", "--dropped", "3")
-    assert "--dropped is for -o json" == said
+    assert "--dropped is for -o json and --report" == said
 
 
 @pytest.mark.parametrize(

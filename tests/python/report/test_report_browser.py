@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 from report_support import HOSTILE, handbook, hostile
+from test_report_windows import allocation, fitted
 
 from budgeteer import pack
 
@@ -314,3 +315,19 @@ def test_many_chunks(opened):
     page.wait_for_function("document.querySelectorAll('#chunks tbody tr[hidden]').length > 0")
     expected = sum(i % 7 == 3 for i in range(4_999))
     assert f"{expected} of 5,000 chunks" == said(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1100])
+@pytest.mark.parametrize("made", ["allocation", "request"])
+def test_windows(opened, scheme, width, made):
+    """The pages of layouts and requests have the contrast, fit the window and have their names."""
+    text = allocation().report() if made == "allocation" else fitted().report.to_html()
+    page = opened(text, color_scheme=scheme, viewport={"width": width, "height": 4_000})
+    found = page.evaluate(CONTRASTS)
+
+    assert len(found) > 20
+    assert [] == [(words, ratio) for words, ratio in found if ratio < 4.5]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert 1 == page.get_by_role("img").count()
+    assert page.get_by_role("rowheader").count() >= 5
