@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from budgeteer._layout.section import Section
     from budgeteer._messages.trim import trim_messages
     from budgeteer._output.output import FittedOutput, fit_output, fit_outputs
+    from budgeteer._pack.compare import ChunkChange, Comparison, FigureChange, compare
     from budgeteer._pack.corpus import Corpus
     from budgeteer._pack.curve import BudgetPoint
     from budgeteer._pack.outcome import DroppedChunk, KeptChunk
@@ -54,6 +55,7 @@ _HOMES = {
     "_layout.section": ("Section",),
     "_messages.trim": ("trim_messages",),
     "_output.output": ("FittedOutput", "fit_output", "fit_outputs"),
+    "_pack.compare": ("ChunkChange", "Comparison", "FigureChange", "compare"),
     "_pack.corpus": ("Corpus",),
     "_pack.curve": ("BudgetPoint",),
     "_pack.outcome": ("DroppedChunk", "KeptChunk"),
@@ -81,11 +83,14 @@ __all__ = [
     "CacheInfo",
     "Calibration",
     "Chunk",
+    "ChunkChange",
+    "Comparison",
     "Corpus",
     "CorpusError",
     "Correction",
     "CounterError",
     "DroppedChunk",
+    "FigureChange",
     "FittedOutput",
     "FittedRequest",
     "InternalError",
@@ -102,6 +107,7 @@ __all__ = [
     "SectionTokens",
     "Template",
     "TokenCounter",
+    "compare",
     "fit_output",
     "fit_outputs",
     "fit_request",

@@ -35,7 +35,7 @@ def report_of(packing: Any, dropped: int, curve: Sequence[BudgetPoint] = ()) -> 
     return Report(
         title="Why is this chunk in the context?",
         lead=" ".join(summary(packing).splitlines()),
-        facts=_facts(packing, again),
+        facts=facts_of(packing),
         parts=parts_of(packing),
         rows=rows,
         unlisted=kept + packing._dropped_count - len(rows),
@@ -45,7 +45,9 @@ def report_of(packing: Any, dropped: int, curve: Sequence[BudgetPoint] = ()) -> 
     )
 
 
-def _facts(packing: Any, again: Again | None) -> list[tuple[str, str]]:
+def facts_of(packing: Any) -> list[tuple[str, str]]:
+    """Return pairs of a term and what it is in a packing, as far as that is known."""
+    again: Again | None = packing._again
     facts = []
     if again is not None:
         prepared = again.call.prepared

@@ -25,10 +25,23 @@ _STATES = (("kept", "kept whole"), ("cut", "cut"), ("dropped", "dropped"))
 
 def page(report: Report) -> str:
     """Return the HTML of a report."""
+    body = [*_window(report), *_changes(report), *_chunks(report), *_curve(report), *_text(report)]
+    has_rows = bool(report.rows)
+    return document(report.title, report.lead, report.facts, body, has_rows=has_rows)
+
+
+def document(
+    title: str,
+    lead: str,
+    facts: Sequence[tuple[str, str]],
+    body: Sequence[str],
+    *,
+    has_rows: bool = False,
+) -> str:
+    """Return a page around *body*; *has_rows* says whether it has chunks to search."""
     style, script = (
         _HERE.with_suffix(suffix).read_text(encoding="utf-8") for suffix in (".css", ".js")
     )
-    has_rows = bool(report.rows)
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -39,17 +52,13 @@ def page(report: Report) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             # Nothing is loaded, and no other script or style is understood.
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
-            f"<title>{flat(report.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n",
+            f"<title>{flat(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n",
             '<a class="skip" href="#chunks">Skip to the chunks</a>\n' if has_rows else "",
-            f"<header>\n<h1>{shown(report.title)}</h1>\n",
-            f'<p class="lead">{shown(report.lead)}</p>\n',
-            *_facts(report),
+            f"<header>\n<h1>{shown(title)}</h1>\n",
+            f'<p class="lead">{shown(lead)}</p>\n',
+            *_facts(facts),
             "</header>\n<main>\n",
-            *_window(report),
-            *_changes(report),
-            *_chunks(report),
-            *_curve(report),
-            *_text(report),
+            *body,
             "</main>\n<footer>Written by budgeteer. This file loads nothing.</footer>\n",
             f"<script>{script}</script>\n" if has_rows else "",
             "</body>\n</html>\n",
@@ -62,11 +71,11 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _facts(report: Report) -> Iterator[str]:
-    if not report.facts:
+def _facts(facts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if not facts:
         return
     yield "<dl>"
-    for term, value in report.facts:
+    for term, value in facts:
         yield f"<dt>{shown(term)}</dt><dd>{shown(value)}</dd>"
     yield "</dl>\n"
 
@@ -83,7 +92,7 @@ def _window(report: Report) -> Iterator[str]:
     has_notes = any(part.note for part in parts)
     if has_notes:
         columns.append(("Note", False))
-    yield _head("Section", columns)
+    yield head("Section", columns)
     for part, paint in zip(parts, paints(parts), strict=True):
         yield f'<tr><th scope="row">{swatch(paint)}{shown(part.name)}</th>'
         yield f'{_cell(part.tokens)}<td class="number">{share(part.tokens, total)}</td>'
@@ -94,7 +103,7 @@ def _window(report: Report) -> Iterator[str]:
     yield "</tbody></table></div>\n</section>\n"
 
 
-def _head(first: str, columns: Sequence[tuple[str, bool]]) -> str:
+def head(first: str, columns: Sequence[tuple[str, bool]]) -> str:
     """Return the head of a table; the bools say which columns hold numbers."""
     cells = "".join(
         f'<th scope="col"{_NUMBER if is_number else ""}>{shown(name)}</th>'
@@ -119,7 +128,7 @@ def _changes(report: Report) -> Iterator[str]:
     yield '<div class="scroll" tabindex="0" role="region" aria-label="Changes">'
     yield '<table class="figures">'
     columns = [("Action", False), ("Why", False), ("Before", True), ("Now", True)]
-    yield _head("Place", columns)
+    yield head("Place", columns)
     for change in report.changes:
         yield (
             f'<tr><th scope="row">{shown(change.place)}</th>'
@@ -237,7 +246,7 @@ def _curve(report: Report) -> Iterator[str]:
     yield '<div class="scroll" tabindex="0" role="region" aria-label="Figures of the curve">'
     yield '<table class="figures">'
     columns = [("Tokens used", True), ("Chunks", True), ("Sum of scores", True)]
-    yield _head("Budget", [*columns, ("More than in the line above", False)])
+    yield head("Budget", [*columns, ("More than in the line above", False)])
     for point in points:
         own = " (this packing)" if point.max_tokens == report.own else ""
         yield (

@@ -9,7 +9,7 @@ from contextlib import closing
 import budgeteer
 from budgeteer import _validate
 from budgeteer._files import one_line, reason
-from budgeteer.cli import _ask, _completion, _count, _cut, _mcp, _pack, _query, _window
+from budgeteer.cli import _ask, _compare, _completion, _count, _cut, _mcp, _pack, _query, _window
 from budgeteer.cli._arguments import (
     Commands,
     Help,
@@ -147,6 +147,7 @@ def _parser() -> Parser:
     _ask.add(commands)
     _query.add(commands)
     _pack.add(commands)
+    _compare.add(commands)
     _add_gate(commands)
     _count.add(commands)
     _cut.add(commands)

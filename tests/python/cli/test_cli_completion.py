@@ -38,7 +38,7 @@ def completed(run, tmp_path):
 
 def test_bash_completes_commands(completed):
     """A letter is enough for those that begin with it; without one there are all."""
-    assert {"completion", "count", "cut"} == {*completed("c")}
+    assert {"compare", "completion", "count", "cut"} == {*completed("c")}
     assert {"ask", "pack", "query", "models"} < {*completed("")}
 
 

@@ -9,7 +9,19 @@ import sys
 
 import pytest
 
-COMMANDS = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect", "completion")
+COMMANDS = (
+    "ask",
+    "query",
+    "pack",
+    "compare",
+    "gate",
+    "count",
+    "cut",
+    "models",
+    "inspect",
+    "completion",
+)
+PACKING = '{"text": "", "total_tokens": 0, "budget_tokens": 9, "is_exact": true, "kept": [], "dropped": []}'
 FILES = {
     "docs/handbook.md": "# Remote work\n\nThe remote work policy asks for a VPN.\n",
     "src/counter.py": "def count(text):\n    # Here tokens are counted.\n",
@@ -20,6 +32,8 @@ FILES = {
     "messages.json": '[{"role": "user", "content": "What is the remote work policy?"}]',
     "bundle.json": '{"query": "tea", '
     '"artifacts": [{"id": "a", "kind": "doc", "content": "Green tea."}]}',
+    "before.json": PACKING,
+    "after.json": PACKING,
     "budgeteer.yaml": "budget: {max_tokens: 100}\n"
     "sources:\n  - {type: directory, path: docs, name: docs}\n",
 }

@@ -1,0 +1,364 @@
+"""What changed between two packings."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from budgeteer import _validate
+from budgeteer._chunk.chunk import id_of
+from budgeteer._pack.packing import Packing
+from budgeteer._pack.shown import facts_of, name_of
+from budgeteer._public import public
+from budgeteer._pydantic import instance_schema
+from budgeteer.errors import InvalidArgumentError
+
+_SHOWN = 40
+"""The most chunks that `Comparison.explain` names."""
+_ABSENT = "not there"
+
+
+@public("budgeteer")
+@dataclass(frozen=True, slots=True)
+class FigureChange:
+    """
+    A figure or an option of two packings. Made by `compare`.
+
+    Attributes:
+        name: What it is: ``"budget"``, ``"tokens"``, ``"kept"``, ``"cut"``, ``"dropped"``,
+            ``"count"`` (exact, or an estimate); and where both are known ``"question"``,
+            ``"counter"`` and ``"ranking"``.
+        before: The value in the first packing.
+        after: The value in the second one.
+
+    Examples:
+        >>> from budgeteer import compare, pack
+        >>> compare(pack("tea", ["tea"], 4), pack("tea", ["tea"], 5)).figures[0]
+        FigureChange(name='budget', before=4, after=5)
+
+    """
+
+    name: str
+    before: int | str
+    after: int | str
+
+
+@public("budgeteer")
+@dataclass(frozen=True, slots=True)
+class ChunkChange:
+    """
+    A chunk that two packings treat differently. Made by `compare`.
+
+    Attributes:
+        key: Its id, or its index where `Comparison.matched_by` says so.
+        name: What its owner calls it: source, id and title; empty if nothing is known.
+        before: ``"kept"``, ``"cut"``, the reason why it was dropped, such as ``"budget"``, or None
+            if it is not among the chunks of the first packing.
+        after: The same in the second one.
+        tokens_before: The tokens it takes in the first text; None if it is not in it.
+        tokens_after: The same in the second one.
+
+    Examples:
+        >>> from budgeteer import compare, pack
+        >>> compare(pack("tea", ["tea"], 0), pack("tea", ["tea"], 5)).chunks[0].before
+        'budget'
+
+    """
+
+    key: int | str
+    name: str
+    before: str | None
+    after: str | None
+    tokens_before: int | None
+    tokens_after: int | None
+
+
+@public("budgeteer")
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """
+    What changed between two packings. Made by `compare`.
+
+    Attributes:
+        figures: Figures and options that changed.
+        chunks: Chunks with another outcome or another size, those of the second text first, in its
+            order, then the others in the order of the first packing.
+        matched_by: Whether chunks are the same that have the same id, or the same index.
+        is_reordered: Whether the chunks of both texts stand in another order.
+        is_same: Whether texts, figures and outcomes are the same.
+
+    Examples:
+        >>> from budgeteer import compare, pack
+        >>> chunks = ["Green tea.", "Rye bread.", "Black tea."]
+        >>> comparison = compare(pack("tea", chunks, 4), pack("tea", chunks, 8))
+        >>> print(comparison.explain())
+        Budget: 4 -> 8
+        Tokens: 3 -> 6
+        Kept: 1 -> 2
+        Dropped: 2 -> 1
+        Chunk 2: dropped (budget) -> kept with 3 tokens
+
+    """
+
+    figures: tuple[FigureChange, ...]
+    chunks: tuple[ChunkChange, ...]
+    matched_by: Literal["id", "index"]
+    is_reordered: bool
+    is_same: bool
+
+    def explain(self) -> str:
+        """
+        Return the changes in lines.
+
+        Examples:
+            >>> from budgeteer import compare, pack
+            >>> compare(pack("tea", ["tea"], 4), pack("tea", ["tea"], 4)).explain()
+            'Nothing changed.'
+
+        """
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if self.is_same:
+            yield "Nothing changed."
+            return
+        for figure in self.figures:
+            yield f"{figure.name.capitalize()}: {figure.before} -> {figure.after}"
+        for chunk in self.chunks[:_SHOWN]:
+            before = outcome(chunk.before, chunk.tokens_before)
+            after = outcome(chunk.after, chunk.tokens_after)
+            yield f"Chunk {label(chunk)}: {before} -> {after}"
+        if len(self.chunks) > _SHOWN:
+            yield f"And {len(self.chunks) - _SHOWN} more chunks."
+        if self.is_reordered:
+            yield "Chunks that both texts have stand in another order."
+        if not (self.figures or self.chunks or self.is_reordered):
+            yield "Only the text changed."
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the comparison as plain data that JSON can hold.
+
+        Examples:
+            >>> from budgeteer import compare, pack
+            >>> compare(pack("tea", ["tea"], 4), pack("tea", ["tea"], 5)).to_dict()["figures"]
+            [{'name': 'budget', 'before': 4, 'after': 5}]
+
+        """
+        return {
+            "is_same": self.is_same,
+            "is_reordered": self.is_reordered,
+            "matched_by": self.matched_by,
+            "figures": [_fields(figure) for figure in self.figures],
+            "chunks": [_fields(chunk) for chunk in self.chunks],
+        }
+
+    def to_html(self) -> str:
+        """
+        Return the comparison as one HTML file, which loads nothing.
+
+        Examples:
+            >>> from budgeteer import compare, pack
+            >>> page = compare(pack("tea", ["tea"], 4), pack("tea", ["tea"], 5)).to_html()
+            >>> page.startswith("<!DOCTYPE html>")
+            True
+
+        """
+        from budgeteer._report.difference import difference  # few comparisons are shown so
+
+        return difference(self, label, outcome)
+
+    def _repr_html_(self) -> str:
+        from budgeteer._report.difference import tables
+
+        return "".join(tables(self, label, outcome))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic take an instance as it is, and write what `to_dict` returns."""
+        return instance_schema(cls, cls.to_dict)
+
+
+def compare(
+    before: Packing[Any] | Mapping[str, Any], after: Packing[Any] | Mapping[str, Any]
+) -> Comparison:
+    """
+    Return what changed between two packings, of the same chunks or of others.
+
+    Chunks are matched by their ids if each has one of its own in both packings, and else by their
+    index.
+
+    Args:
+        before: A packing, or what `Packing.to_dict` returned, as the command line writes it.
+        after: The other one.
+
+    Raises:
+        InvalidArgumentError: An argument is neither, or does not list all dropped chunks.
+
+    Examples:
+        >>> from budgeteer import compare, pack
+        >>> chunks = ["Green tea.", "Rye bread."]
+        >>> compare(pack("tea", chunks, 9), pack("rye", chunks, 9)).is_reordered
+        True
+
+    """
+    one, two = _side("before", before), _side("after", after)
+    by_id = one.has_ids and two.has_ids
+    matched_by: Literal["id", "index"] = "id" if by_id else "index"
+    first, second = one.by(by_id), two.by(by_id)
+    figures = tuple(
+        FigureChange(name, value, two.figures[name])
+        for name, value in one.figures.items()
+        if name in two.figures and two.figures[name] != value
+    )
+    changes = []
+    for key in dict.fromkeys([*second, *first]):
+        was, now = first.get(key), second.get(key)
+        if was is None or now is None or (was.state, was.tokens) != (now.state, now.tokens):
+            changes.append(
+                ChunkChange(
+                    key=key,
+                    name=(now or was).name,  # type: ignore[union-attr]  # one of them has it
+                    before=None if was is None else was.state,
+                    after=None if now is None else now.state,
+                    tokens_before=None if was is None else was.tokens,
+                    tokens_after=None if now is None else now.tokens,
+                )
+            )
+    common = {key for key, item in first.items() if item.is_in} & {
+        key for key, item in second.items() if item.is_in
+    }
+    is_reordered = [key for key in first if key in common] != [
+        key for key in second if key in common
+    ]
+    is_same = not (figures or changes or is_reordered) and one.text == two.text
+    return Comparison(figures, tuple(changes), matched_by, is_reordered, is_same)
+
+
+def label(chunk: ChunkChange) -> str:
+    """Return the key and the name of a chunk, the key once."""
+    if str(chunk.key) in chunk.name:
+        return chunk.name
+    return f"{chunk.key} ({chunk.name})" if chunk.name else str(chunk.key)
+
+
+def outcome(state: str | None, tokens: int | None) -> str:
+    """Return what became of a chunk, in words."""
+    if state is None:
+        return _ABSENT
+    if tokens is None:
+        return f"dropped ({state.replace('_', ' ')})"
+    said = f"{tokens:,} token" + ("" if tokens == 1 else "s")
+    return f"cut to {said}" if state == "cut" else f"kept with {said}"
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in item.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A chunk of one packing: what became of it, and its tokens in the text if it is there."""
+
+    index: int
+    identity: Hashable
+    name: str
+    state: str
+    tokens: int | None
+
+    @property
+    def is_in(self) -> bool:
+        return self.tokens is not None
+
+
+class _Side(NamedTuple):
+    """One of the two packings."""
+
+    text: str
+    figures: dict[str, int | str]
+    items: Sequence[_Item]
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether every chunk has an id of its own."""
+        found = {item.identity for item in self.items}
+        return None not in found and len(found) == len(self.items)
+
+    def by(self, is_id: bool) -> dict[Any, _Item]:
+        """Return the chunks by id or by index: those of the text first, in its order."""
+        return {item.identity if is_id else item.index: item for item in self.items}
+
+
+def _side(name: str, given: object) -> _Side:
+    if isinstance(given, Packing):
+        chunks = {item.index: item.chunk for item in given.kept}
+        chunks |= {item.index: item.chunk for item in given.dropped}
+        ids = {index: id_of(chunk) for index, chunk in chunks.items()}
+        names = {index: name_of(chunk) for index, chunk in chunks.items()}
+        facts = {term.lower(): value for term, value in facts_of(given)}
+        return _read(name, given.to_dict(), ids, names, facts)
+    if isinstance(given, Mapping):
+        return _read(name, given, {}, {}, {})
+    raise InvalidArgumentError(
+        f"{name} must be a Packing or what Packing.to_dict returns, not "
+        f"{_validate.type_name(given)}"
+    )
+
+
+def _read(
+    name: str,
+    document: Mapping[str, Any],
+    ids: Mapping[int, Any],
+    names: Mapping[int, str],
+    facts: Mapping[str, str],
+) -> _Side:
+    """Return one side, from the document of a packing."""
+    try:
+        kept = [
+            _Item(
+                index=item["index"],
+                identity=ids.get(item["index"], item.get("id")),
+                name=names.get(item["index"], _label(item)),
+                state="cut" if item["was_cut"] else "kept",
+                tokens=item["token_count"],
+            )
+            for item in document["kept"]
+        ]
+        dropped = [
+            _Item(
+                index=item["index"],
+                identity=ids.get(item["index"], item.get("id")),
+                name=names.get(item["index"], _label(item)),
+                state=item["reason"],
+                tokens=None,
+            )
+            for item in document["dropped"]
+        ]
+        count = document.get("dropped_count", len(dropped))
+        cut = sum(item.state == "cut" for item in kept)
+        figures: dict[str, int | str] = {
+            **{term: value for term, value in facts.items() if term != "counted"},
+            "budget": document["budget_tokens"],
+            "tokens": document["total_tokens"],
+            "kept": len(kept),
+            "cut": cut,
+            "dropped": count,
+            "count": "exact" if document["is_exact"] else "an estimate",
+        }
+        text = document["text"]
+    except (AttributeError, KeyError, TypeError) as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise InvalidArgumentError(
+            f"{name} must be what Packing.to_dict returns: {what}"
+        ) from None
+    if count != len(dropped):
+        raise InvalidArgumentError(
+            f"{name} lists {len(dropped)} of {count} dropped chunks: write it without --dropped"
+        )
+    return _Side(text, figures, [*kept, *dropped])
+
+
+def _label(item: Mapping[str, Any]) -> str:
+    """Return the name of a chunk in a document of the command line."""
+    return name_of({"text": "", **{key: item.get(key) or "" for key in ("source", "id", "title")}})

@@ -1,0 +1,62 @@
+"""``budgeteer compare``."""
+
+import json
+
+import pytest
+
+from budgeteer import compare, pack
+from budgeteer.cli import main
+
+CHUNKS = ["Green tea.", "Rye bread.", "Black tea."]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return two files with packings, by the command line's own hand."""
+    chunks = tmp_path / "chunks.json"
+    chunks.write_text(json.dumps(CHUNKS), encoding="utf-8")
+    return chunks, tmp_path / "a.json", tmp_path / "b.json"
+
+
+def packed(capsys, chunks, file, limit, *more):
+    """Write a packing to a file."""
+    arguments = ["pack", "--query", "tea", "--max-tokens", str(limit), "--input", str(chunks)]
+    main([*arguments, "-o", "json", *more])
+    file.write_text(capsys.readouterr().out, encoding="utf-8")
+
+
+def test_it_says_what_changed(files, capsys):
+    """It answers as `compare` does, in each form, and the status says whether they differ."""
+    chunks, one, two = files
+    packed(capsys, chunks, one, 4)
+    packed(capsys, chunks, two, 8)
+    expected = compare(pack("tea", CHUNKS, 4).to_dict(), pack("tea", CHUNKS, 8).to_dict())
+
+    assert 1 == main(["compare", str(one), str(two)])
+    assert f"{expected.explain()}\n" == capsys.readouterr().out
+    assert 1 == main(["compare", str(one), str(two), "-o", "json"])
+    assert expected.to_dict() == json.loads(capsys.readouterr().out)
+    assert 1 == main(["compare", str(one), str(two), "-o", "html"])
+    assert expected.to_html() == capsys.readouterr().out
+    assert 0 == main(["compare", str(one), str(one)])
+    assert "Nothing changed.\n" == capsys.readouterr().out
+
+
+def test_errors(files, capsys, tmp_path):
+    """An error names the file and what to do."""
+    chunks, one, two = files
+    packed(capsys, chunks, one, 4)
+    packed(capsys, chunks, two, 4, "--dropped", "1")
+    other = tmp_path / "other.json"
+    other.write_text("[]", encoding="utf-8")
+
+    for arguments, says in (
+        ([one, two], f"{two} lists 1 of 2 dropped chunks: write it without --dropped"),
+        ([other, one], f"{other} must be a packing that -o json wrote, not list"),
+        ([one, tmp_path / "none"], "none"),
+        (["-", "-"], "only one of BEFORE and AFTER may be standard input"),
+    ):
+        assert 2 == main(["compare", *map(str, arguments)])
+        error = capsys.readouterr().err
+        assert error.startswith("budgeteer: error: ")
+        assert says in error

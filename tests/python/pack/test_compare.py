@@ -1,0 +1,171 @@
+"""What changed between two packings."""
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgeteer import (
+    ChunkChange,
+    FigureChange,
+    InvalidArgumentError,
+    Packer,
+    Template,
+    compare,
+    pack,
+)
+
+CHUNKS = ["Green tea.", "Rye bread.", "Black tea.", "Green tea."]
+NAMED = [{"text": text, "id": f"c{i}", "title": text[:5]} for i, text in enumerate(CHUNKS)]
+
+
+def test_the_same(backend):
+    """A packing is the same as itself, as another of the same call, and as its document."""
+    one, two = (pack("tea", CHUNKS, 8) for _ in range(2))
+
+    for a, b in ((one, one), (one, two), (one, two.to_dict()), (one.to_dict(), two)):
+        found = compare(a, b)
+        assert found.is_same
+        assert ((), (), False) == (found.figures, found.chunks, found.is_reordered)
+        assert "Nothing changed." == found.explain()
+
+
+def test_another_budget(backend):
+    """The budget, what follows from it, and each chunk that is treated differently."""
+    found = compare(pack("tea", CHUNKS, 4), pack("tea", CHUNKS, 8))
+
+    assert not found.is_same
+    assert "index" == found.matched_by
+    assert (
+        FigureChange("budget", 4, 8),
+        FigureChange("tokens", 3, 6),
+        FigureChange("kept", 1, 2),
+        FigureChange("dropped", 3, 2),
+    ) == found.figures
+    assert (ChunkChange(2, "", "budget", "kept", None, 3),) == found.chunks
+    assert "Chunk 2: dropped (budget) -> kept with 3 tokens" in found.explain()
+
+
+def test_other_options(backend):
+    """Counter, ranking and question are told where both packings know them."""
+    one = Packer(90, ranking="input").pack("tea", CHUNKS)
+    two = Packer(90, ranking="bm25", counter="words", dedupe=None).pack("rye", CHUNKS)
+    found = compare(one, two)
+
+    named = {one.name: (one.before, one.after) for one in found.figures}
+    assert ("tea", "rye") == named["question"]
+    assert ("input", "bm25") == named["ranking"]
+    assert ("o200k_base", "words") == named["counter"]
+    assert ("exact", "an estimate") == named["count"]
+    assert "duplicate" in {chunk.before for chunk in found.chunks}
+    assert found.is_reordered
+    known = {one.name for one in compare(one, pickle.loads(pickle.dumps(two))).figures}
+    assert {"question", "ranking", "counter"}.isdisjoint(known)
+
+
+def test_ids(backend):
+    """Chunks with ids of their own are matched by them, wherever they stand."""
+    found = compare(pack("tea", NAMED, 40), pack("tea", NAMED[::-1][1:], 40))
+
+    assert "id" == found.matched_by
+    changed = {chunk.key: (chunk.before, chunk.after, chunk.name) for chunk in found.chunks}
+    assert {"c3": ("duplicate", None, "c3 \u00b7 Green")} == changed
+    assert "Chunk c3 \u00b7 Green: dropped (duplicate) -> not there" in found.explain()
+    twice = [*NAMED, NAMED[0]]
+    assert "index" == compare(pack("tea", NAMED, 9), pack("tea", twice, 9)).matched_by
+
+
+def test_a_cut(backend):
+    """A chunk that is cut to another size is another one."""
+    chunks = ["Tea is green or black, and sometimes white or yellow."]
+    one, two = (Packer(n, overflow="truncate_end").pack("tea", chunks) for n in (6, 8))
+    (chunk,) = compare(one, two).chunks
+
+    assert ("cut", "cut") == (chunk.before, chunk.after)
+    assert (one.kept[0].token_count, two.kept[0].token_count) == (
+        chunk.tokens_before,
+        chunk.tokens_after,
+    )
+
+
+def test_only_the_text(backend):
+    """Another template of the same size changes the text alone."""
+    one, two = (
+        Packer(40, template=Template(format=f"{mark} {{text}}"), counter="words").pack(
+            "tea", CHUNKS[:2]
+        )
+        for mark in ("-", "*")
+    )
+
+    assert "Only the text changed." == compare(one, two).explain()
+    assert "Only the text changed." in compare(one, two).to_html()
+
+
+@given(
+    st.lists(st.sampled_from([*CHUNKS, "", "Rye.", "Tea and rye bread."]), max_size=8),
+    st.integers(0, 20),
+    st.integers(0, 20),
+)
+def test_every_change_is_there(chunks, small, large):
+    """A chunk is among the changes if its outcome differs, and only then, however it is given."""
+    one, two = (Packer(n, overflow="truncate_end").pack("tea", chunks) for n in (small, large))
+    found = compare(one, two)
+
+    def outcomes(packing):
+        kept = {
+            item.index: ("cut" if item.was_cut else "kept", item.token_count)
+            for item in packing.kept
+        }
+        return kept | {item.index: (item.reason, None) for item in packing.dropped}
+
+    before, after = outcomes(one), outcomes(two)
+    assert {i for i in before if before[i] != after[i]} == {chunk.key for chunk in found.chunks}
+    assert found.is_same == (one.to_dict() == two.to_dict()) or before == after
+    documents = compare(
+        json.loads(json.dumps(one.to_dict())), json.loads(json.dumps(two.to_dict()))
+    )
+    assert documents.chunks == found.chunks
+    assert documents == compare(pickle.loads(pickle.dumps(one)), two.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("tea", {}, "before must be a Packing or what Packing.to_dict returns, not str"),
+        ({}, {}, "before must be what Packing.to_dict returns: it has no 'kept'"),
+        (pack("", [], 1), {"kept": [{}]}, "after must be what .* it has no 'index'"),
+        (pack("", [], 1), {"kept": 3}, "after must be what .* 'int' object is not iterable"),
+        (
+            {**pack("tea", ["tea"], 0).to_dict(), "dropped": [], "dropped_count": 1},
+            {},
+            "before lists 0 of 1 dropped chunks: write it without --dropped",
+        ),
+    ],
+)
+def test_bad_input(before, after, says):
+    """An error names the argument and what is wrong with it."""
+    with pytest.raises(InvalidArgumentError, match=says):
+        compare(before, after)
+
+
+def test_a_page_shows_names_as_text():
+    """What a chunk is called is text, whatever it holds."""
+    evil = [{"text": "tea", "id": "<script>alert(1)</script>"}]
+    found = compare(pack("tea", evil, 0), pack("tea", evil, 9))
+
+    for page in (found.to_html(), found._repr_html_()):
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script" not in found.to_html()
+
+
+def test_many_chunks_are_counted():
+    """An explanation names the first, and says how many there are."""
+    chunks = [f"tea {i}" for i in range(60)]
+    found = compare(pack("tea", chunks, 0), pack("tea", chunks, 900))
+
+    assert "And 20 more chunks." == found.explain().splitlines()[-1]
+    assert 60 == len(found.to_dict()["chunks"])
+    json.dumps(found.to_dict())
