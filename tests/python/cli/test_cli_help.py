@@ -21,7 +21,8 @@ COMMANDS = (
     "inspect",
     "completion",
 )
-PACKING = '{"text": "", "total_tokens": 0, "budget_tokens": 9, "is_exact": true, "kept": [], "dropped": []}'
+PACKING = '{"text": "", "total_tokens": 0, "budget_tokens": 9, "is_exact": true, "kept": [],'
+PACKING += ' "dropped": []}'
 FILES = {
     "docs/handbook.md": "# Remote work\n\nThe remote work policy asks for a VPN.\n",
     "src/counter.py": "def count(text):\n    # Here tokens are counted.\n",
