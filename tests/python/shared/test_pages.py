@@ -6,13 +6,13 @@ The kinds of snippets, by the language behind their fence:
 - ``pycon``: a session; what it answers is compared.
 - ``python``: a script; what it prints is compared with the ``text`` block behind it.
 - ``console``: commands behind ``$``, continued behind ``>``; output and errors are compared.
-- ``rust``: a doctest of the crate, which includes the page.
+- ``rust``: a doctest of the crate, or of ``examples/rust``, which includes the page.
 - ``yaml``, ``toml``, ``json``: a file, which the line above names.
 - ``sh``: what needs a checkout and takes long. Only the names of files are checked here.
 
-The snippets of a page share their names and a folder, which has a copy of ``examples``. A script
-that begins with ``# Not executed here:`` says why; it is only compiled. So is one that begins with
-``# Needs`` and a package that is not installed, as those of the integrations are.
+The snippets of a page share their names and a folder, which has a copy of ``examples`` but for
+``rust``. A script that begins with ``# Not executed here:`` says why; it is only compiled. So is
+one that begins with ``# Needs`` and a package that is not installed, as those of the integrations.
 """
 
 import contextlib
@@ -158,7 +158,8 @@ def test_snippets(name, tmp_path, monkeypatch, endpoint):
     """What a page shows is what happens."""
     if ONLY_REFERENCE and name in NATIVE:
         pytest.skip("files of corpora are native")
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    ignored = shutil.ignore_patterns("rust")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=ignored)
     monkeypatch.chdir(tmp_path)
     # What a page sets for its process is undone.
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
@@ -210,13 +211,12 @@ def test_slow_commands(name):
 
 
 def test_rust_is_run():
-    """The crate has the pages with Rust among its doctests."""
-    included = re.findall(
-        r'include_str!\("\.\./\.\./\.\./(.*?)"\)', text_of("rust/core/src/lib.rs")
-    )
+    """Each page with Rust is among the doctests of the crate, or of the examples."""
+    roots = text_of("rust/core/src/lib.rs") + text_of("examples/rust/src/lib.rs")
+    included = re.findall(r'include_str!\("\.\./\.\./\.\./(.*?)"\)', roots)
     written = [name for name in PAGES if any(b.language == "rust" for b in snippets(name))]
 
-    assert written == included
+    assert written == sorted(included)
 
 
 def test_picture():
