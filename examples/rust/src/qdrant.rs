@@ -22,8 +22,9 @@ const TEXT_KEYS: [&str; 4] = ["text", "content", "page_content", "document"];
 /// score is Qdrant's, or its negative where lower is nearer.
 ///
 /// [`answer`](Self::answer) and [`search`](Self::search) are for asynchronous
-/// code. As a [`Retriever`] it blocks its thread, on a runtime of tokio with
-/// several threads or below `spawn_blocking`.
+/// code. As a [`Retriever`] it blocks its thread: on a runtime of tokio with
+/// several threads, or below `spawn_blocking`. On the only thread of a runtime
+/// tokio panics.
 #[derive(Clone)]
 pub struct QdrantRetriever<E> {
     client: Qdrant,

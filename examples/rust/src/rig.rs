@@ -27,7 +27,8 @@ type Found = VectorSearchResult<Value>;
 ///
 /// The packer ranks by the words in the documents, or by the index's scores and
 /// order, as its [`Ranking`](budgeteer::Ranking) says. rig writes the text, so a
-/// packer with a template, a notice or cut chunks is an error of each search.
+/// packer with a template, a notice or cut chunks is an error of each search,
+/// and a prompt of its own is replaced.
 #[derive(Clone, Debug)]
 pub struct BudgetedIndex<I> {
     index: I,
@@ -88,13 +89,15 @@ where
     }
 
     fn fitting(&self, query: &str, found: Vec<Found>) -> Result<Vec<Found>, VectorStoreError> {
-        let chunk = |found: &Found| {
+        let shown: Vec<_> = found.iter().map(|found| self.shown(&found.document)).collect();
+        let chunk = |(found, shown): (&Found, &Value)| {
             let mut words = String::new();
-            add_words(&found.document, &mut words);
+            add_words(shown, &mut words);
             Chunk::new(words).id(&found.id).score(found.score)
         };
-        let chunks: Vec<_> = found.iter().map(chunk).collect();
-        let written: Vec<_> = found.iter().map(|found| self.written(found)).collect();
+        let chunks: Vec<_> = found.iter().zip(&shown).map(chunk).collect();
+        let written = found.iter().zip(&shown);
+        let written: Vec<_> = written.map(|(found, shown)| self.written(found, shown)).collect();
         let (front, between, back) = if self.is_tool { ("[", ",", "]") } else { ("", "\n", "") };
         let packer = self.packer.clone().prompt(move |kept| {
             let texts: Vec<&str> = kept.iter().map(|&index| &*written[index]).collect();
@@ -105,12 +108,17 @@ where
         Ok(packing.kept.iter().filter_map(|kept| found[kept.index].take()).collect())
     }
 
+    /// Returns what rig shows of a document.
+    fn shown(&self, document: &Value) -> Value {
+        let document = document.clone();
+        if self.is_tool { document } else { I::Filter::normalize_dynamic_document(document) }
+    }
+
     /// Returns what rig writes of a document.
-    fn written(&self, found: &Found) -> String {
+    fn written(&self, found: &Found, shown: &Value) -> String {
         if self.is_tool {
             return serde_json::json!(found).to_string();
         }
-        let shown = I::Filter::normalize_dynamic_document(found.document.clone());
         let text = format!("{shown:#}");
         Document { id: found.id.clone(), text, additional_props: [].into() }.to_string()
     }

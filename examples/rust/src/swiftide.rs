@@ -11,8 +11,9 @@ use swiftide_core::querying::{Query, states::Retrieved};
 ///
 /// [`Query::current`] is then the text of the packing, which `answers::Simple`
 /// puts into its prompt as it is, and [`Query::documents`] are those that were
-/// kept. Fields of the metadata that a [`Template`](budgeteer::Template) may
-/// show are `title`, `source` and `id`, where they are strings.
+/// kept, whole where the text has a part. Fields of the metadata that a
+/// [`Template`](budgeteer::Template) may show are `title`, `source` and `id`,
+/// where they are strings.
 ///
 /// It is an error where an earlier step has made a text of the documents, as
 /// `response_transformers::Summary` does: that text would be lost.

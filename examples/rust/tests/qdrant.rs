@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use budgeteer::service::{BoxError, LlmSettings, RetrievalService, Retriever};
+use budgeteer::service::{BoxError, ChunkRetriever, LlmSettings, RetrievalService, Retriever};
 use budgeteer::{Encoding, ErrorKind, TokenCounter};
 use budgeteer_examples::qdrant::QdrantRetriever;
 use qdrant_client::qdrant::points_server::{Points, PointsServer};
@@ -192,7 +192,7 @@ async fn messages_fit() {
             .unwrap()
             .system_prompt("Answer from the context.")
             .limit(limit);
-        let awaited = retriever.answer(&service, "Is green tea mild?").await.unwrap();
+        let awaited = sendable(retriever.answer(&service, "Is green tea mild?")).await.unwrap();
         let blocked = service.retrieve("Is green tea mild?").unwrap();
         assert_eq!(awaited.messages, blocked.messages);
         assert_eq!(awaited.chunks, blocked.chunks);
@@ -204,6 +204,11 @@ async fn messages_fit() {
         assert_eq!(asked.limit, Some(limit as u64));
         assert_eq!(service.stats().answered, 2);
     }
+}
+
+/// Returns a future that may be spawned.
+fn sendable<F: Future + Send>(future: F) -> F {
+    future
 }
 
 /// A chunk has the fields of its payload, and a point's id and score.
@@ -235,6 +240,7 @@ async fn fields() {
     let asked = server.asked.lock().unwrap().pop().unwrap();
     assert!(asked.filter.is_some() && asked.score_threshold == Some(0.2));
     assert_eq!(retriever.search("tea", 0).await.unwrap(), []);
+    assert!(server.asked.lock().unwrap().is_empty());
 }
 
 /// Where lower is nearer, a chunk's score is the negative, so that the nearest
@@ -271,8 +277,7 @@ async fn errors() {
         let points = QueryPointsBuilder::new(name);
         let retriever = QdrantRetriever::new(client.clone(), points, &embed);
         assert_eq!(Retriever::name(&retriever), format!("qdrant:{name}"));
-        let chunks = budgeteer::service::ChunkRetriever::new([]);
-        let service = RetrievalService::new(chunks, settings(500)).unwrap();
+        let service = RetrievalService::new(ChunkRetriever::new([]), settings(500)).unwrap();
         let error = retriever.answer(&service, query).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Retrieval);
         assert_eq!(error.component(), Some(&*format!("qdrant:{name}")));
@@ -287,6 +292,21 @@ async fn errors() {
         assert_eq!(embedded.load(Ordering::Relaxed), calls);
         assert_eq!(server.asked.lock().unwrap().len(), asked);
     }
+}
+
+/// A request whose future is dropped counts as cancelled.
+#[tokio::test]
+async fn cancelled() {
+    let (_, client) = start().await;
+    let never = |_: String| std::future::pending::<Result<Vec<f32>, BoxError>>();
+    let retriever = QdrantRetriever::new(client, QueryPointsBuilder::new("docs"), never);
+    let service = RetrievalService::new(ChunkRetriever::new([]), settings(500)).unwrap();
+    tokio::select! {
+        biased;
+        result = retriever.answer(&service, "tea") => panic!("{result:?}"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!((service.stats().cancelled, service.stats().failed), (1, 0));
 }
 
 /// It blocks below `spawn_blocking` on any runtime, and without one is an error.

@@ -266,6 +266,14 @@ async fn vectors_in_documents() {
     assert_eq!(texts, ["<file id: doc-0>\n{\n  \"text\": \"Green tea.\"\n}\n</file>\n"]);
     assert_eq!(answer(index(30)).await, json!([]));
     assert_eq!(answer(index(3_000)).await[0]["document"], shelf.documents[0].document);
+
+    let page =
+        |at: usize| json!({"text": format!("Tea {at}."), "vector": vec![0.5; at % 2 * 2_000]});
+    let shelf = Shelf::new((10..40).map(page));
+    let packer = Packer::new(600).ranking(Ranking::Input);
+    let texts = context(BudgetedIndex::new(shelf, packer), 30).await;
+    let tokens = Encoding::O200k.count(&texts.join("\n"));
+    assert!((550..=600).contains(&tokens) && texts.len() > 15, "{tokens}: {}", texts.len());
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
