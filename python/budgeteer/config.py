@@ -87,6 +87,7 @@ of a Qdrant source raises a `ConfigError`, not an `EmbeddingError`.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,9 +109,11 @@ if TYPE_CHECKING:
 else:
     OpenAIEmbedder = Embedder  # for annotations: ours is slow to load, few need it
 
-__all__ = ["Config", "ConfigError", "load"]
+__all__ = ["Config", "ConfigError", "json_schema", "load"]
 
 _YAML = "tag:yaml.org,2002:"
+_SCHEMA = Path(__file__).with_suffix(".schema.json")
+"""Written by ``scripts/generate_schema.py``."""
 
 
 class ConfigError(BudgeteerError, ValueError):
@@ -295,6 +298,22 @@ def load(path: str | os.PathLike[str]) -> Config:
         raise ConfigError(reason(error)) from error
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def json_schema() -> dict[str, Any]:
+    """
+    Return the JSON Schema of a configuration, for editors and other checks.
+
+    ``budgeteer schema`` writes the same. It knows keys, types, choices and defaults, and what each
+    option means; what depends on several options, on files or on numbers, `load` alone checks.
+
+    Examples:
+        >>> sorted(json_schema()["properties"])
+        ['budget', 'sources']
+
+    """
+    found: dict[str, Any] = json.loads(_SCHEMA.read_text(encoding="utf-8"))
+    return found
 
 
 def _config(document: object, path: Path) -> Config:

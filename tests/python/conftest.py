@@ -81,7 +81,10 @@ def vocabulary():
 def configured(tmp_path):
     """Write files and a configuration beside them, and load it."""
 
-    from budgeteer.config import load
+    jsonschema = pytest.importorskip("jsonschema")
+    from budgeteer.config import document_of, json_schema, load
+
+    schema = json_schema()
 
     def configured(text, **files):
         for name, content in files.items():
@@ -90,7 +93,9 @@ def configured(tmp_path):
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         path = tmp_path / "budgeteer.yaml"
         path.write_text(text, encoding="utf-8")
-        return load(path)
+        config = load(path)
+        jsonschema.validate(document_of(text), schema)  # what is read, the schema takes
+        return config
 
     return configured
 

@@ -9,7 +9,18 @@ from contextlib import closing
 import budgeteer
 from budgeteer import _validate
 from budgeteer._files import one_line, reason
-from budgeteer.cli import _ask, _compare, _completion, _count, _cut, _mcp, _pack, _query, _window
+from budgeteer.cli import (
+    _ask,
+    _compare,
+    _completion,
+    _count,
+    _cut,
+    _mcp,
+    _pack,
+    _query,
+    _schema,
+    _window,
+)
 from budgeteer.cli._arguments import (
     Commands,
     Help,
@@ -153,6 +164,7 @@ def _parser() -> Parser:
     _cut.add(commands)
     _add_models(commands)
     _add_inspect(commands)
+    _schema.add(commands)
     _mcp.add(commands)
     _completion.add(commands)
     return parser

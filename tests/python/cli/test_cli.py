@@ -466,7 +466,7 @@ def test_version_and_help(run):
     status, out, err = run("-h")
     assert (0, "") == (status, err)
     commands = ("ask", "query", "pack", "gate", "count", "cut", "models", "inspect", "mcp")
-    commands = (*commands, "completion")
+    commands = (*commands, "compare", "schema", "completion")
     assert all(f"\n    {command}" in out for command in commands)
 
 

@@ -19,6 +19,7 @@ COMMANDS = (
     "cut",
     "models",
     "inspect",
+    "schema",
     "completion",
 )
 PACKING = '{"text": "", "total_tokens": 0, "budget_tokens": 9, "is_exact": true, "kept": [],'
