@@ -71,19 +71,19 @@ def _finite(digits: str) -> float:
     return number
 
 
-def decode(data: bytes) -> str:
+def decode(data: bytes, line: int = 1) -> str:
     """
     Return UTF-8 *data* as text, without a leading byte order mark.
 
     Raises:
-        InvalidArgumentError: It is not UTF-8; the message names the line.
+        InvalidArgumentError: It is not UTF-8; the message names the line, counting from *line*.
 
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line += data.count(b"\n", 0, error.start)
         raise InvalidArgumentError(f"line {line}: not UTF-8") from None
 
 

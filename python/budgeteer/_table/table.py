@@ -176,7 +176,7 @@ def pack_table(
             INFINITE: " must be finite under ranking='hybrid'",
         }.get(code, " has offsets that lead out of its data")
 
-    needs_query = _reads_query(prepared)
+    needs_query = reads_query(prepared)
     if _asks_nobody(prepared):
         budget = max(0, packer.max_tokens - packer.reserve_tokens)
         columns = backend.pack_rows(prepared.plan, rows, budget, needs_query, refuse)
@@ -196,7 +196,7 @@ def _check(prepared: Prepared, query: str | None, group_by: str | None) -> None:
         raise InvalidArgumentError(
             "order must not be 'sticky' in pack_table, where no row has a previous packing"
         )
-    if query is None and _reads_query(prepared):
+    if query is None and reads_query(prepared):
         raise InvalidArgumentError(
             f"query must be the name of a column, not None: ranking={prepared.ranking.name!r} or "
             f"another option reads it"
@@ -208,7 +208,7 @@ def _check(prepared: Prepared, query: str | None, group_by: str | None) -> None:
         )
 
 
-def _reads_query(prepared: Prepared) -> bool:
+def reads_query(prepared: Prepared) -> bool:
     """Return whether the answer depends on the query."""
     needs = prepared.needs
     if prepared.selection == COVERAGE or prepared.units == "sentence":

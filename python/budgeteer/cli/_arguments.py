@@ -76,6 +76,9 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - has
 class OneOf:
     """Checks an argument, in the words of the facade and with its hint."""
 
+    meaning = ""
+    """What the help says of more than is listed."""
+
     def __init__(self, *allowed: str) -> None:
         self.allowed = allowed
 
@@ -183,26 +186,26 @@ def add_counter(parser: Parser) -> None:
     )
 
 
-def add_query(parser: Parser) -> None:
+def add_query(parser: Parser, *, required: bool = True) -> None:
     """Add the query; the last two spellings are those of the document's commands."""
     parser.add_argument(
         *("-q", "--query", "-t", "--text"),
-        required=True,
+        required=required,
         dest="query",
         metavar="TEXT",
         help="the query; may be empty",
     )
 
 
-def add_output(parser: Parser, outputs: tuple[str, ...] = OUTPUTS) -> None:
-    checks = OneOf(*outputs)
+def add_output(parser: Parser, checks: OneOf | None = None) -> None:
+    checks = checks or OneOf(*OUTPUTS)
     parser.add_argument(
         "-o",
         "--output",
         type=checks,
-        default=outputs[0],
+        default=checks.allowed[0],
         metavar=checks.metavar,
-        help=f"how the answer is written (default: {outputs[0]})",
+        help=f"how the answer is written{checks.meaning} (default: {checks.allowed[0]})",
     )
 
 

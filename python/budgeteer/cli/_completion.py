@@ -53,6 +53,8 @@ def _mark(parser: Parser, file: Any) -> None:
                 _mark(inner, file)
         elif isinstance(action.type, OneOf):
             action.choices = action.type.allowed
+            if any(name in str(action.metavar) for name in _FILES):
+                action.complete = file  # type: ignore[attr-defined]
         elif action.type is counter:
             models = (limits.name for limits in list_models() if limits.encoding is not None)
             action.choices = (*ENCODINGS, *ESTIMATORS, *models)

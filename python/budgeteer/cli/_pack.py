@@ -1,14 +1,15 @@
-"""``budgeteer pack``: chunks of JSON, in a number of tokens."""
+"""``budgeteer pack``: chunks of JSON, in a number of tokens; or a file of requests."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from budgeteer import _validate
 from budgeteer._files import json_lines, parse_json
-from budgeteer.cli._arguments import Commands, add_counter, add_query, examples
-from budgeteer.cli._packer import add_packer, answer_of, packer_of
+from budgeteer.cli import _bulk
+from budgeteer.cli._arguments import Commands, add_counter, add_query, examples, whole
+from budgeteer.cli._packer import OUTPUTS, add_packer, answer_of, packer_of
+from budgeteer.cli._requests import check_chunk
 from budgeteer.cli._streams import STDIN, Answer, read, shown
 from budgeteer.errors import InvalidArgumentError
 
@@ -17,27 +18,45 @@ def add(commands: Commands) -> None:
     """Add the command to the program."""
     pack = commands.add_parser(
         "pack",
-        help="pack chunks given as JSON or JSON Lines",
+        help="pack chunks given as JSON or JSON Lines, or a file of requests",
         description="Packs chunks, best first. Exit status 1 says that there are none, or that "
-        "none fits; -o json\nis the document of a packing then too.",
+        "none fits; -o json\nis the document of a packing then too.\n\n"
+        "With -o FILE the input has requests, each with its query and chunks, and FILE gets a row "
+        "for each.\nAfter a stop, even a kill, the same command goes on. Exit status 2 says that "
+        "rows have an error.",
         epilog=examples(
             'echo \'["Green tea.", "Coffee."]\' | budgeteer pack --query tea --max-tokens 4',
-            "budgeteer pack -q tea -n 2000 -m gpt-4o --input chunks.jsonl -o xml",
+            "budgeteer pack --input requests.jsonl -n 2000 -m gpt-4o --workers 2 -o packed.jsonl",
         ),
     )
     pack.set_defaults(run=_run)
-    add_query(pack)
+    add_query(pack, required=False)
     add_counter(pack)
     pack.add_argument(
         "--input",
         default=STDIN,
         metavar="FILE",
-        help="a JSON array, or a string or object a line (default: standard input)",
+        help="a JSON array, or a string or object a line (default: standard input); with -o FILE "
+        f"a file that ends in {_bulk.ENDINGS_LISTED}",
     )
-    add_packer(pack)
+    pack.add_argument(
+        "--workers",
+        type=whole,
+        metavar="N",
+        help="with -o FILE: how many processes pack (default: 1)",
+    )
+    add_packer(pack, output=_bulk.Output(*OUTPUTS))
 
 
 def _run(arguments: argparse.Namespace) -> Answer:
+    if arguments.output not in OUTPUTS:
+        return _bulk.run(arguments)
+    if arguments.query is None:
+        raise InvalidArgumentError("the following arguments are required: -q/--query/-t/--text")
+    if arguments.workers is not None:
+        raise InvalidArgumentError(
+            "--workers does nothing with one answer: give --output FILE, or leave it out"
+        )
     packer = packer_of(arguments)
     text = read(arguments.input)
     arguments.bar.stage("Packing")
@@ -59,9 +78,5 @@ def _chunks(text: str, where: str) -> list[Any]:
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{where}: {error}") from None
     for place, item in zip(places, items, strict=True):
-        if not isinstance(item, (str, dict)):
-            found = _validate.type_name(item)
-            raise InvalidArgumentError(
-                f"{where}: {place} must be a str or a JSON object, not {found}"
-            )
+        check_chunk(f"{where}: {place}", item)
     return items

@@ -18,6 +18,7 @@ from budgeteer.cli._arguments import (
     DEFAULTS,
     NONE,
     NOTICE,
+    OneOf,
     Parser,
     add_choice,
     add_output,
@@ -39,7 +40,7 @@ _RANKINGS = tuple(name for name in NAMES if name not in ("embedding", "hybrid"))
 _ORDERS = tuple(name for name in ORDERS if name != "sticky")
 """The orders that need no packing before this one."""
 _TEMPLATES = ("markdown", "xml")
-_OUTPUTS = ("text", "json", *_TEMPLATES)
+OUTPUTS = ("text", "json", *_TEMPLATES)
 _NULLABLE = ("dedupe", "stemming", "stopwords")
 _OPTIONS = {
     name: tuple(option.name for option in dataclasses.fields(kind) if option.init)
@@ -52,6 +53,7 @@ def add_packer(
     parser: Parser,
     rankings: tuple[str, ...] = _RANKINGS,
     signals: tuple[str, ...] = ("headings", "links", "feedback"),
+    output: OneOf | None = None,
 ) -> None:
     """
     Add the options of `Packer` but for its counter, and how the answer is written.
@@ -60,6 +62,7 @@ def add_packer(
         parser: The command's.
         rankings: The rankings that the command has.
         signals: What counts under the lexical ranking unless an option says otherwise.
+        output: Checks how the answer is written.
 
     """
     parser.add_argument(
@@ -123,7 +126,7 @@ def add_packer(
     )
     add_report(parser)
     add_dropped(parser, "-o json, --explain and --report")
-    add_output(parser, _OUTPUTS)
+    add_output(parser, output or OneOf(*OUTPUTS))
 
 
 def _min_score(text: str) -> float | str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,8 +20,9 @@ class Bar:
     """
     Says what is being done, and how many items of it.
 
-    Nothing is shown where standard error is not a terminal, before the first stage has begun, in
-    the first second, or without rich.
+    Of a long work it also says how many a second, and shows how much of it is done. Nothing is
+    shown where standard error is not a terminal, before the first stage has begun, in the first
+    second, or without rich.
     """
 
     def __init__(self) -> None:
@@ -28,7 +31,8 @@ class Bar:
         self._is_over = False
         self._shown: Any = None
         self._task: Any = None
-        self._what, self._items = "", 0
+        self._what, self._items, self._rated = "", 0, ""
+        self._began = 0.0
 
     def close(self) -> None:
         """Take the bar away."""
@@ -41,11 +45,13 @@ class Bar:
 
     def stage(self, what: str) -> None:
         """Begin the next stage of the work."""
-        self._what, self._items = what, 0
+        self._what, self._items, self._rated = what, 0, ""
+        self._began = time.monotonic()
         if self._timer is None and sys.stderr is not None and sys.stderr.isatty():
             self._timer = threading.Timer(_DELAY, self._show)
             self._timer.daemon = True
-            _start(self._timer)
+            with without_interrupts():
+                self._timer.start()
         self._tell()
 
     def over(self, what: str, items: Iterable[T]) -> Iterator[T]:
@@ -56,10 +62,17 @@ class Bar:
             self._items += 1
             self._tell()
 
-    def _tell(self) -> None:
+    def advance(self, items: int, share: float) -> None:
+        """Count *items* more of a stage, of which *share* is done now, from 0 to 1."""
+        self._items += items
+        seconds = time.monotonic() - self._began
+        self._rated = f" ({self._items / max(seconds, 1e-9):.0f}/s)" if self._items else ""
+        self._tell(completed=share, total=1)
+
+    def _tell(self, **done: float) -> None:
         if self._shown is not None:
-            counted = f": {self._items}" if self._items else ""
-            self._shown.update(self._task, description=f"{self._what}{counted}")
+            counted = f": {self._items}{self._rated}" if self._items else ""
+            self._shown.update(self._task, description=f"{self._what}{counted}", **done)
 
     def _show(self) -> None:
         with self._lock:
@@ -85,17 +98,18 @@ class Bar:
             bar.start()
 
 
-def _start(thread: threading.Thread) -> None:
+@contextmanager
+def without_interrupts() -> Iterator[None]:
     """
-    Start a thread that takes no Ctrl-C, nor do threads that it starts.
+    Start threads or processes that take no Ctrl-C, nor do those that they start.
 
     Where another thread takes the signal, a main thread that waits for a file goes on waiting.
     """
     if sys.platform == "win32":
-        thread.start()
+        yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        thread.start()
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -313,8 +313,9 @@ def test_bad_input_is_refused(refused, text, message):
         (
             ["-o", "jsno"],
             (
-                "argument -o/--output: must be one of 'text', 'json', 'markdown', 'xml', "
-                "not 'jsno'; did you mean 'json'?"
+                "argument -o/--output: must be one of 'text', 'json', 'markdown', 'xml', or a "
+                "file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet, not 'jsno'; did you "
+                "mean 'json'?"
             ),
         ),
         (["--max", "5"], "unrecognized arguments: --max 5"),

@@ -30,6 +30,7 @@ FILES = {
     "README.md": "Lunch is at noon.\n",
     "prompt.md": "What is the remote work policy?\n",
     "log.txt": "A line of a log, and no word of it matters.\n" * 200,
+    "requests.jsonl": '{"id": 7, "query": "tea", "chunks": ["Green tea.", "Coffee."]}\n',
     "chunks.jsonl": '"Green tea."\n"Coffee."\n',
     "messages.json": '[{"role": "user", "content": "What is the remote work policy?"}]',
     "bundle.json": '{"query": "tea", '
@@ -80,7 +81,7 @@ def test_help_ends_with_two_examples_that_run(run, shell, command):
         assert f"budgeteer {' '.join(command)}" in line
         done = shell(line)
         assert 0 == done.returncode, done.stderr
-        assert done.stdout or "> " in line
+        assert done.stdout or "> " in line or " -o packed.jsonl" in line
 
 
 def test_every_command_is_tried(run):

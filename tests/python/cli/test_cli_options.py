@@ -110,8 +110,8 @@ def test_both_commands_declare_the_same():
     """But for what is packed, the ranking that files cannot have, and feedback's default."""
     ask, pack = options_of("ask"), options_of("pack")
     assert {"paths", "globs"} == {*ask} - {*pack}
-    assert {"input"} == {*pack} - {*ask}
-    for name in {*ask} & {*pack} - {"query", "ranking", "feedback"}:
+    assert {"input", "workers"} == {*pack} - {*ask}
+    for name in {*ask} & {*pack} - {"query", "ranking", "feedback", "output"}:
         for part in ("option_strings", "default", "metavar", "help"):
             assert getattr(ask[name], part) == getattr(pack[name], part)
 
