@@ -27,7 +27,7 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 _BATCH = 2**18
 """Bytes of requests in a batch: some ten milliseconds of packing."""
 _ROWS = 1_000
-_GROUP = 2**23
+_GROUP = 2**22
 """Bytes of answers in a row group."""
 _LEVELS = {".jsonl.gz": 6, ".jsonl.zst": 3}
 _INTS, _STRS = 1, 2

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import deque
 from collections.abc import Generator, Iterable
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from budgeteer import Packer
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 _AHEAD = 4
 """Batches for each worker that are read and not written yet."""
+_GIVEN = 2
+"""Batches that a worker has: one waits while the other is packed."""
 
 
 def answers(
@@ -24,8 +30,6 @@ def answers(
 ) -> Generator[tuple[Batch, Answers], None, None]:
     """
     Yield the batches in their order, each with its answers.
-
-    A worker has one batch at a time, so that neither side of a pipe waits for the other to read.
 
     Args:
         batches: What is packed; it is read as far ahead as the workers need.
@@ -39,27 +43,30 @@ def answers(
 
     rest = enumerate(batches)
     workers: list[_Worker] = []
-    busy: dict[Any, tuple[_Worker, int, Batch]] = {}
     done: dict[int, tuple[Batch, Answers]] = {}
-    turn = 0
+    turn, read = 0, 0
+    following = next(rest, None)
+
+    def free() -> _Worker | None:
+        """Return the worker that has the least to do, a new one if all have something."""
+        least = min(workers, key=lambda worker: len(worker.given), default=None)
+        if len(workers) < number and (least is None or least.given):
+            least = _Worker(packer, source, output)
+            workers.append(least)
+        return None if least is None or len(least.given) == _GIVEN else least
+
     try:
         while True:
-            idle = [worker for worker in workers if worker.pipe not in busy]
-            while len(busy) + len(done) < _AHEAD * number and (idle or len(workers) < number):
-                place, batch = next(rest, (0, None))
-                if batch is None:
-                    break
-                if not idle:
-                    workers.append(_Worker(packer, source, output))
-                    idle.append(workers[-1])
-                worker = idle.pop()
-                worker.begin(batch)
-                busy[worker.pipe] = worker, place, batch
+            while following and read - turn < _AHEAD * number and (worker := free()):
+                worker.begin(*following)
+                read += 1
+                following = next(rest, None)
+            busy = {worker.pipe: worker for worker in workers if worker.given}
             if not busy:
                 return
             for pipe in wait([*busy]):
-                worker, place, batch = busy.pop(pipe)
-                done[place] = batch, worker.answers(batch)
+                place, batch, rows = busy[pipe].answered()  # type: ignore[index]
+                done[place] = batch, rows
             while turn in done:
                 yield done.pop(turn)
                 turn += 1
@@ -69,30 +76,35 @@ def answers(
 
 
 class _Worker:
-    """A process, and our end of its pipe."""
+    """A process, our end of its pipe, and what it was given and has not answered."""
 
     def __init__(self, packer: Packer, source: str, output: str) -> None:
         # Not forked: the bar and native code have threads.
-        from multiprocessing import get_context
+        from multiprocessing import get_context, resource_tracker
 
         context = get_context("spawn")
+        self.given: deque[tuple[int, Batch]] = deque()
         self.pipe, other = context.Pipe()
         self._process = context.Process(
             target=_run, args=(other, packer, source, output), daemon=True
         )
+        if sys.platform != "win32":  # its start lets Ctrl-C through again, and comes first
+            resource_tracker.ensure_running()
         with without_interrupts():  # it is our Ctrl-C, and we end it
             self._process.start()
         other.close()
 
-    def begin(self, batch: Batch) -> None:
+    def begin(self, place: int, batch: Batch) -> None:
+        self.given.append((place, batch))
         try:
             self.pipe.send(batch)
         except OSError:
-            raise self._gone(batch) from None
+            raise self._gone(self.given[0][1]) from None
 
-    def answers(self, batch: Batch) -> Answers:
+    def answered(self) -> tuple[int, Batch, Answers]:
+        place, batch = self.given.popleft()
         try:
-            return self.pipe.recv()  # type: ignore[no-any-return]
+            return place, batch, self.pipe.recv()
         except (EOFError, OSError):
             raise self._gone(batch) from None
 
@@ -116,9 +128,17 @@ def _run(pipe: Connection[Any, Any], packer: Packer, source: str, output: str) -
     """Answer batches until the other end of the pipe is closed."""
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    given: SimpleQueue[Batch | None] = SimpleQueue()
+    # The pipe is read whatever else is done: else both ends could wait for the other to read.
+    Thread(target=_read, args=(pipe, given), daemon=True).start()
     answer = Answerer(packer, source, output)
-    try:
+    with suppress(OSError):  # nobody waits for it
+        while (batch := given.get()) is not None:
+            pipe.send(answer(batch))
+
+
+def _read(pipe: Connection[Any, Any], given: SimpleQueue[Batch | None]) -> None:
+    with suppress(EOFError, OSError):
         while True:
-            pipe.send(answer(pipe.recv()))
-    except (EOFError, OSError):  # nobody waits for it
-        return
+            given.put(pipe.recv())
+    given.put(None)
