@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import stat
 import time
 from contextlib import closing
@@ -12,8 +13,9 @@ from pathlib import Path
 import budgeteer
 from budgeteer import Packer, _validate
 from budgeteer._files import one_line
+from budgeteer._pack.packer import prepared_of
 from budgeteer._pack.requests import MAX_WORKERS
-from budgeteer.cli._arguments import OneOf
+from budgeteer.cli._arguments import NONE, OneOf
 from budgeteer.cli._packer import packer_of
 from budgeteer.cli._part import Part
 from budgeteer.cli._progress import Bar
@@ -119,9 +121,12 @@ def _run_of(source: str, packer: Packer) -> dict[str, str]:
         "the size of --input": f"{about.st_size}",
         "the time of --input's last change": f"{about.st_mtime_ns}",
     }
-    for option in fields(packer):
-        if option.init:
-            run[f"--{option.name.replace('_', '-')}"] = repr(getattr(packer, option.name))
+    values = {
+        option.name: getattr(packer, option.name) for option in fields(packer) if option.init
+    }
+    values["counter"] = prepared_of(packer).counter.name  # whichever way it was given
+    for name, value in values.items():
+        run[f"--{name.replace('_', '-')}"] = NONE if value is None else f"{value}"
     return run
 
 
@@ -135,8 +140,7 @@ def _pack(part: Part, source: str, output: str, workers: int, packer: Packer, ba
     endings = f"{ending_of(source)}", f"{ending_of(output)}"
     with opened(source, packer) as requests:
         bar.stage("Packing")
-        part.commit()
-        saved = time.monotonic()
+        saved = -math.inf
         batches = requests.batches(state.place, state.line)
         with closing(answers(batches, workers, packer, *endings)) as found:
             for batch, rows in found:

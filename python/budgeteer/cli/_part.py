@@ -94,8 +94,11 @@ class Part:
             raise
 
     def close(self) -> None:
-        """Let others go on with the folder."""
+        """Let others go on with the folder; one without rows is removed."""
         self._rows.close()
+        if not self.state.requests:
+            with suppress(OSError):
+                self._remove()
         self._lock.close()
 
     def append(self, data: bytes) -> None:
@@ -139,9 +142,12 @@ class Part:
             if not self.is_at_its_place:
                 (self.folder / self._whole).replace(self._output)
                 _sync(self._output.parent)
-            self._lock.close()
-            for name in (_ROWS, _NEW, f"{_STATE}.{_NEW}", _LOCK, _STATE):
-                (self.folder / name).unlink(missing_ok=True)
+            self._remove()
+
+    def _remove(self) -> None:
+        self._lock.close()
+        for name in (_ROWS, _NEW, f"{_STATE}.{_NEW}", _LOCK, _STATE):
+            (self.folder / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else is in it
             self.folder.rmdir()
 
@@ -154,9 +160,11 @@ class Part:
             )
         try:
             document = json.loads((self.folder / _STATE).read_text(encoding="utf-8"))
-            found = document.pop("run")
-            self._check(found)
+            run = document.pop("run")
             state = State(**document)
+            if not state.requests:
+                return State()
+            self._check(run)
         except FileNotFoundError:
             return State()
         except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -90,8 +90,13 @@ class _Worker:
         )
         if sys.platform != "win32":  # its start lets Ctrl-C through again, and comes first
             resource_tracker.ensure_running()
-        with without_interrupts():  # it is our Ctrl-C, and we end it
-            self._process.start()
+        try:
+            with without_interrupts():  # it is our Ctrl-C, and we end it
+                self._process.start()
+        except OSError as error:
+            raise BudgeteerError(
+                f"cannot start a worker: {error.strerror}; give fewer --workers"
+            ) from None
         other.close()
 
     def begin(self, place: int, batch: Batch) -> None:
