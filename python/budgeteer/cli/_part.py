@@ -96,7 +96,7 @@ class Part:
     def close(self) -> None:
         """Let others go on with the folder; one without rows is removed."""
         self._rows.close()
-        if not self.state.requests:
+        if not (self.state.requests or self.is_at_its_place):
             with suppress(OSError):
                 self._remove()
         self._lock.close()
@@ -142,6 +142,7 @@ class Part:
             if not self.is_at_its_place:
                 (self.folder / self._whole).replace(self._output)
                 _sync(self._output.parent)
+                self.is_at_its_place = True
             self._remove()
 
     def _remove(self) -> None:

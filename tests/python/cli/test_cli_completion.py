@@ -57,6 +57,8 @@ def test_bash_completes_options(completed):
         (["cut", "--counter", "gpt-4o-m"], ["gpt-4o-mini"]),
         (["completion", "b"], ["bash"]),
         (["pack", "--input", "chu"], ["chunks.jsonl"]),
+        (["pack", "-o", "mark"], ["markdown"]),
+        (["pack", "-o", "chu"], ["chunks.jsonl"]),
         (["count", "chu"], ["chunks.jsonl"]),
         (["pack", "--notice", "--un"], ["--units"]),
     ],
