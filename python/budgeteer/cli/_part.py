@@ -86,9 +86,11 @@ class Part:
             self._lock: IO[bytes] = (self.folder / _LOCK).open("ab")
         try:
             self.state = self._restored()
+            rows = Path(os.devnull) if self.is_at_its_place else self.folder / _ROWS
             with self._writing():
-                self._rows = (self.folder / _ROWS).open("ab", buffering=0)
-                self._rows.truncate(self.state.size)
+                self._rows = rows.open("ab", buffering=0)
+                if not self.is_at_its_place:
+                    self._rows.truncate(self.state.size)
         except BaseException:
             self._lock.close()
             raise
