@@ -259,7 +259,7 @@ class Answerer:
 
 
 def check_chunk(place: str, chunk: object) -> None:
-    """Refuse what is no chunk in JSON."""
+    """Refuse a value that is not a chunk in JSON."""
     if not isinstance(chunk, (str, dict)):
         found = _validate.type_name(chunk)
         raise InvalidArgumentError(f"{place} must be a str or a JSON object, not {found}")
