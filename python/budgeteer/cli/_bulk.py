@@ -34,7 +34,7 @@ ENDINGS_LISTED = f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
 _FAILED = 2
 _PAUSE = 0.2
 """Seconds of work that a kill may cost."""
-_ALONE = ("query", "explain", "dropped")
+_ALONE = ("query", "explain", "dropped", "report")
 """The options that are about one answer."""
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from budgeteer import compare
-from budgeteer.cli._arguments import Commands, add_output, examples
+from budgeteer.cli._arguments import Commands, OneOf, add_output, examples
 from budgeteer.cli._streams import STDIN, Answer, json_of, shown
 from budgeteer.errors import InvalidArgumentError
 
@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
     parser.set_defaults(run=_run)
     parser.add_argument("before", metavar="BEFORE", help="a file, or - for standard input")
     parser.add_argument("after", metavar="AFTER", help="the other file")
-    add_output(parser, ("text", "json", "html"))
+    add_output(parser, OneOf("text", "json", "html"))
 
 
 def _run(arguments: argparse.Namespace) -> Answer:
