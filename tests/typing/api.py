@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from budgeteer import (
     Allocation,
+    BudgetPoint,
     CacheInfo,
     Calibration,
     Chunk,
@@ -69,6 +70,10 @@ chunk: str = kept.chunk
 reason: str = packing.dropped[0].reason
 is_over: bool = packing.dropped[0].reason == "budget"
 span: tuple[int, int] | None = kept.span
+larger: Packing[str] = packing.whatif(20)
+points: list[BudgetPoint] = packing.budget_curve(step=5, up_to=20)
+came: tuple[int, ...] = points[0].admitted
+page: str = packing.report(dropped=10, curve=False) + packing.plot()
 
 in_order: list[Packing[object]] = [*Packer(9).pack_batch([("q", ["a"])], workers=2)]
 for row in Packer(9).pack_batch([{"query": "q", "chunks": ["a"]}], on_error="yield"):

@@ -101,7 +101,7 @@ class Allocation:
 
         Examples:
             >>> page = Layout(9, [Section("query", "tea")]).fit().report()
-            >>> '<td class="number">55.6 %</td>' in page
+            >>> "<h1>What is in the window?</h1>" in page
             True
 
         """

@@ -184,6 +184,7 @@ def test_all(module):
     [
         *(
             "Allocation",
+            "BudgetPoint",
             "CacheInfo",
             "Calibration",
             "Chunk",
