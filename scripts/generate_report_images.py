@@ -69,8 +69,7 @@ def take(browser: Browser, page: Path, name: str, *, scheme: str, size: tuple[in
     tab.goto(page.as_uri())
     if "5000" in name:
         tab.get_by_label("Search in names").fill("remote policy")
-        tab.wait_for_function("document.querySelector('tbody tr[hidden]')")
-        tab.locator("#chunks-title").scroll_into_view_if_needed()
+        tab.locator("tbody tr[hidden]").first.wait_for(state="attached")
         tab.evaluate("document.querySelector('#chunks-title').scrollIntoView()")
         tab.wait_for_timeout(500)
     is_whole = "5-wide" in name
