@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from html import unescape
 from itertools import pairwise
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from support import (
     using,
 )
 
-from budgeteer import Chunk, InvalidArgumentError, Packer, Prompt, Template, pack, presets
+from budgeteer import Chunk, Corpus, InvalidArgumentError, Packer, Prompt, Template, pack, presets
 from budgeteer._pack.shown import SHOWN, cut_pieces, name_of, report_of
 from budgeteer._report.chart import bar, ticks
 from budgeteer._report.page import page
@@ -280,6 +281,15 @@ def test_written_texts(template):
 
     assert packing.text == "".join(piece.text for piece in pieces)
     Page(packing.report())
+
+
+@on_both
+@pytest.mark.parametrize("of", [Corpus, list, tuple, pl.Series])
+def test_batches(name, of):
+    """A corpus and a column are reported as a list of their texts is."""
+    texts = ["Green tea is mild.", "Rye bread.", "Green tea is mild.", ""]
+    with using(name):
+        assert pack("tea", texts, 6).report() == pack("tea", of(texts), 6).report()
 
 
 def test_a_fallback_is_told():
