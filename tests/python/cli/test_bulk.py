@@ -243,6 +243,7 @@ def test_tables_of_other_types(run):
         (["-q", "tea"], "--query does nothing with --output FILE: leave it out"),
         (["--explain"], "--explain does nothing with --output FILE: leave it out"),
         (["--dropped", "none"], "--dropped does nothing with --output FILE: leave it out"),
+        (["--report", "why.html"], "--report does nothing with --output FILE: leave it out"),
         (["--workers", 0], "--workers must be from 1 to 256, not 0"),
         (["--workers", "x"], "argument --workers: must be a whole number"),
         (["--input", "-"], "--input must be a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or"),
