@@ -326,10 +326,10 @@ def read_column(column: "object") -> "TextColumn | tuple[int, int] | None":
     first text that cannot be read, or None if it does not hold texts.
     """
 
-def read_rows(table: "object", query: "str | None", chunks: "str", group_by: "str | None") -> "Rows | tuple[int, str, str]":
+def read_rows(table: "object", query: "str | None", chunks: "str | None", group_by: "str | None") -> "Rows | tuple[int, str, str]":
     """
     Reads a table, which gives Arrow; or returns a code, the column and what was
-    found there.
+    found there. Without a column of chunks, rows have none.
     """
 
 def read_scores(chunks: "tuple[object, ...]") -> "tuple[bytearray, list[int]]":

@@ -28,8 +28,9 @@ from budgeteer._codes import (
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared
+from budgeteer._pack.state import Indexed
 from budgeteer._public import public
-from budgeteer.errors import BudgeteerError, InternalError, InvalidArgumentError
+from budgeteer.errors import BudgeteerError, CorpusError, InternalError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,7 +55,8 @@ class PackedTable:
     ``text``          large_string     the context of the row
     ``total_tokens``  int64            the count of exactly that text
     ``kept``          list of int64    the chunks in it, in their order there: their places in the
-                                       row's list from 0 on, or their rows in a long table
+                                       row's list or in the corpus from 0 on, or their rows in a
+                                       long table
     ``error``         large_string     why the row could not be packed; else null
     ================  ===============  =========================================================
 
@@ -102,7 +104,7 @@ def pack_table(
     max_tokens: int,
     *,
     query: str | None = "query",
-    chunks: str = "chunks",
+    chunks: str | Indexed[Any] = "chunks",
     group_by: str | None = None,
     **options: Unpack[Options],
 ) -> PackedTable:
@@ -123,7 +125,8 @@ def pack_table(
         chunks: The name of the column of chunks: lists of strings, or of structs with ``text``,
             ``content`` or ``page_content``. Of other fields these are read: ``title``, ``source``,
             ``kind`` (strings), ``id`` (strings or whole numbers), ``score``, ``position`` and
-            ``mtime`` (numbers).
+            ``mtime`` (numbers). Or a `Corpus`: each row is a query over it, packed in the
+            caller's thread.
         group_by: None, or the name of a column of strings or whole numbers: the table is a long
             one, in which each row is one chunk. Rows with the same key make one query, wherever
             they stand; groups come in the order of their first rows, and so do chunks. The query
@@ -134,6 +137,7 @@ def pack_table(
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range; there is no such
             column, or it has a wrong type. What is wrong with a single row is in its ``error``.
+        CorpusError: The file of the corpus is damaged.
 
     Examples:
         >>> import pyarrow
@@ -148,44 +152,93 @@ def pack_table(
         >>> packed = pack_table(pyarrow.table(long), 9, chunks="text", group_by="key")
         >>> pyarrow.table(packed).select(["key", "kept"]).to_pylist()
         [{'key': 7, 'kept': [0, 2]}, {'key': 3, 'kept': [1]}]
+        >>> from budgeteer import Corpus
+        >>> packed = pack_table(table, 3, chunks=Corpus(["Bread.", "Green tea."]))
+        >>> pyarrow.table(packed)["text"].to_pylist()
+        ['Green tea.', None]
 
     """
-    packer = Packer(max_tokens, **options)
-    prepared = prepared_of(packer)
-    if query is not None:
-        query = _validate.text("query", query)
-    chunks = _validate.text("chunks", chunks)
-    if group_by is not None:
-        group_by = _validate.text("group_by", group_by)
-    _check(prepared, query, group_by)
-    rows = backend.read_rows(table, query, chunks, group_by)
-    if isinstance(rows, tuple):
-        raise _refusal(table, (query, chunks, group_by), *rows)
-
-    def refuse(code: int, column: int, field: str, place: int | None) -> str:
-        """Word the error of a row."""
-        is_query = column == QUERY_COLUMN
-        where = f"{query if is_query else chunks}"
-        where += ("" if place is None else f"[{place}]") + (field and f".{field}")
-        if code == NULL:
-            needed = f", and ranking={prepared.ranking.name!r} needs one" if is_query else ""
-            return f"{where} is null{needed}"
-        return where + {
-            NOT_UTF8: " is not UTF-8",
-            NAN: " must be a number, not NaN",
-            INFINITE: " must be finite under ranking='hybrid'",
-        }.get(code, " has offsets that lead out of its data")
-
-    needs_query = reads_query(prepared)
-    if _asks_nobody(prepared):
-        budget = max(0, packer.max_tokens - packer.reserve_tokens)
-        columns = backend.pack_rows(prepared.plan, rows, budget, needs_query, refuse)
-    else:
-        columns = rows.answered(_answers(packer, rows, needs_query, refuse))
-    return PackedTable(columns, ANSWERED if group_by is None else (group_by, *ANSWERED))
+    return TablePacker(max_tokens, query, chunks, group_by, options).pack(table)
 
 
-def _check(prepared: Prepared, query: str | None, group_by: str | None) -> None:
+class TablePacker:
+    """Packs tables as `pack_table` does, whose arguments are checked when it is made."""
+
+    def __init__(
+        self,
+        max_tokens: int,
+        query: str | None,
+        chunks: str | Indexed[Any],
+        group_by: str | None,
+        options: Any,
+    ) -> None:
+        packer = Packer(max_tokens, **options)
+        if query is not None:
+            query = _validate.text("query", query)
+        corpus = column = None
+        if isinstance(chunks, Indexed):
+            corpus = chunks
+        elif isinstance(chunks, str):
+            column = _validate.text("chunks", chunks)
+        else:
+            raise InvalidArgumentError(
+                f"chunks must be a str, the name of a column, or a Corpus, not "
+                f"{_validate.type_name(chunks)}"
+            )
+        if group_by is not None:
+            group_by = _validate.text("group_by", group_by)
+        _check(prepared_of(packer), query, group_by, corpus)
+        self._packer = packer
+        self._corpus = corpus
+        self._names = query, column, group_by
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(name for name in self._names if name is not None)
+
+    def pack(self, table: Any) -> PackedTable:
+        """
+        Pack each row of a table.
+
+        Raises:
+            InvalidArgumentError: There is no such column, or it has a wrong type.
+            CorpusError: The file of the corpus is damaged.
+
+        """
+        packer, prepared = self._packer, prepared_of(self._packer)
+        query, chunks, group_by = self._names
+        rows = backend.read_rows(table, query, chunks, group_by)
+        if isinstance(rows, tuple):
+            raise _refusal(table, self._names, *rows)
+
+        def refuse(code: int, column: int, field: str, place: int | None) -> str:
+            """Word the error of a row."""
+            is_query = column == QUERY_COLUMN
+            where = f"{query if is_query else chunks}"
+            where += ("" if place is None else f"[{place}]") + (field and f".{field}")
+            if code == NULL:
+                needed = f", and ranking={prepared.ranking.name!r} needs one" if is_query else ""
+                return f"{where} is null{needed}"
+            return where + {
+                NOT_UTF8: " is not UTF-8",
+                NAN: " must be a number, not NaN",
+                INFINITE: " must be finite under ranking='hybrid'",
+            }.get(code, " has offsets that lead out of its data")
+
+        needs_query = reads_query(prepared)
+        if self._corpus is None and _asks_nobody(prepared):
+            budget = max(0, packer.max_tokens - packer.reserve_tokens)
+            columns = backend.pack_rows(prepared.plan, rows, budget, needs_query, refuse)
+        else:
+            answers = _answers(packer, rows, needs_query, refuse, self._corpus)
+            columns = rows.answered(answers)
+        return PackedTable(columns, ANSWERED if group_by is None else (group_by, *ANSWERED))
+
+
+def _check(
+    prepared: Prepared, query: str | None, group_by: str | None, corpus: Indexed[Any] | None
+) -> None:
     """Refuse what no table can be packed with."""
     if prepared.needs.cosines and prepared.ranking.embedder is None:
         raise InvalidArgumentError(
@@ -201,6 +254,17 @@ def _check(prepared: Prepared, query: str | None, group_by: str | None) -> None:
             f"query must be the name of a column, not None: ranking={prepared.ranking.name!r} or "
             f"another option reads it"
         )
+    if corpus is not None:
+        if query is None:
+            raise InvalidArgumentError(
+                "query must be the name of a column, not None, where chunks is a Corpus: without "
+                "one all rows have the same answer, that of Packer.pack"
+            )
+        if group_by is not None:
+            raise InvalidArgumentError(
+                "group_by must be None where chunks is a Corpus: each row is a query over it, "
+                "and no row is a chunk"
+            )
     if group_by in ANSWERED:
         raise InvalidArgumentError(
             f"group_by must not be {group_by!r}, the name of a column of the answer: rename it in "
@@ -231,7 +295,11 @@ def _asks_nobody(prepared: Prepared) -> bool:
 
 
 def _answers(
-    packer: Packer, rows: Any, needs_query: bool, refuse: Callable[..., str]
+    packer: Packer,
+    rows: Any,
+    needs_query: bool,
+    refuse: Callable[..., str],
+    corpus: Indexed[Any] | None,
 ) -> list[tuple[str, int, bytes] | str]:
     """Pack row by row. Return text, tokens and indices of each, or its error."""
     prepared = prepared_of(packer)
@@ -245,14 +313,20 @@ def _answers(
     answers: list[tuple[str, int, bytes] | str] = []
     for nth in range(len(rows)):
         found = rows.row(nth, wants)
-        answers.append(refuse(*found) if len(found) == 4 else _answer(packer, *found))
+        if len(found) == 4:
+            answers.append(refuse(*found))
+        else:
+            query, chunks = found
+            answers.append(_answer(packer, query, chunks if corpus is None else corpus))
     return answers
 
 
-def _answer(packer: Packer, query: str, chunks: list[Any]) -> tuple[str, int, bytes] | str:
+def _answer(
+    packer: Packer, query: str, chunks: list[Any] | Indexed[Any]
+) -> tuple[str, int, bytes] | str:
     try:
         packing = packer.pack(query, chunks)
-    except InternalError:
+    except (CorpusError, InternalError):  # of all rows
         raise
     except BudgeteerError as error:
         return str(error).encode("utf-8", "replace").decode()
@@ -270,7 +344,11 @@ def _indices(packing: Packing[Any]) -> bytes:
 
 
 def _refusal(
-    table: object, names: tuple[str | None, str, str | None], code: int, column: str, found: str
+    table: object,
+    names: tuple[str | None, str | None, str | None],
+    code: int,
+    column: str,
+    found: str,
 ) -> InvalidArgumentError:
     """Return the error for a table that a backend could not read."""
     query, chunks, group_by = names
@@ -283,7 +361,7 @@ def _refusal(
     if code == NO_COLUMN:
         fields = found.split("\0") if found else []
         listed = ", ".join(repr(name[:80]) for name in fields[:20]) or "none"
-        if column == f"{chunks}[].text" and column not in (query, group_by):
+        if chunks is not None and column == f"{chunks}[].text" and column not in (query, group_by):
             return InvalidArgumentError(
                 f"chunks must name structs with 'text', 'content' or 'page_content'; those of "
                 f"{chunks[:80]!r} have {listed}"

@@ -97,6 +97,16 @@ impl Keys {
     }
 }
 
+/// The chunks of a part.
+enum Chunks {
+    /// Each row has a list.
+    Lists(Lists, Fields),
+    /// Each row of a long table is one.
+    Rows(Fields),
+    /// They are in a corpus.
+    Elsewhere,
+}
+
 /// Some rows of the table, whose memory lies together.
 struct Part {
     /// The first row.
@@ -108,9 +118,7 @@ struct Part {
     /// Which rows are null, if rows can be.
     slots: Slots,
     query: Option<Strings>,
-    /// The lists of chunks; None of a long table.
-    lists: Option<Lists>,
-    fields: Fields,
+    chunks: Chunks,
     keys: Option<Keys>,
 }
 
@@ -172,13 +180,14 @@ impl Rows {
         if wants.query && query.is_none() {
             return Err(bad(Column::Query)(BadRow::Null));
         }
-        let places = match (group, &part.lists) {
+        let places = match (group, &part.chunks) {
             (Some(group), _) => Places::Group(self, group),
-            (None, Some(lists)) if has_row => {
+            (None, Chunks::Lists(lists, fields)) if has_row => {
                 let list = lists.get(part.shift + row);
                 let list = list.map_err(|code| bad(Column::Chunks)(code.into()))?;
-                Places::List(&part.fields, list.ok_or_else(|| bad(Column::Chunks)(BadRow::Null))?)
+                Places::List(fields, list.ok_or_else(|| bad(Column::Chunks)(BadRow::Null))?)
             }
+            (None, Chunks::Elsewhere) => Places::Elsewhere,
             _ => return Err(bad(Column::Chunks)(BadRow::Null)),
         };
         Row::of(query.unwrap_or_default(), places, wants)
@@ -240,7 +249,8 @@ impl Part {
 #[derive(Clone, Copy)]
 struct Names<'a> {
     query: Option<&'a str>,
-    chunks: &'a str,
+    /// None if they are in a corpus.
+    chunks: Option<&'a str>,
     group_by: Option<&'a str>,
 }
 
@@ -268,21 +278,25 @@ impl Part {
                 Some(strings(field, child, name)?)
             }
         };
-        let (field, child) = column(names.chunks)?;
-        let (lists, fields) = if let Some(key) = names.group_by {
-            column(key)?;
-            let fields = if field.format() == "+s" {
-                Fields::of_structs((field, child), names.chunks)?
-            } else {
-                Fields::of_table((schema, array), (field, child), names)?
-            };
-            (None, fields)
-        } else {
-            let wrong = || mistyped("list", names.chunks, field);
-            let lists = Lists::of(field, child).ok_or_else(wrong)?;
-            let item = field.children().next().ok_or_else(broken)?;
-            let items = child.child(0).ok_or_else(broken)?;
-            (Some(lists), Fields::of((item, items), names.chunks)?)
+        let chunks = match names.chunks {
+            None => Chunks::Elsewhere,
+            Some(name) => {
+                let (field, child) = column(name)?;
+                if let Some(key) = names.group_by {
+                    column(key)?;
+                    Chunks::Rows(if field.format() == "+s" {
+                        Fields::of_structs((field, child), name)?
+                    } else {
+                        Fields::of_table((schema, array), (field, child), names)?
+                    })
+                } else {
+                    let wrong = || mistyped("list", name, field);
+                    let lists = Lists::of(field, child).ok_or_else(wrong)?;
+                    let item = field.children().next().ok_or_else(broken)?;
+                    let items = child.child(0).ok_or_else(broken)?;
+                    Chunks::Lists(lists, Fields::of((item, items), name)?)
+                }
+            }
         };
         let keys = match names.group_by {
             None => None,
@@ -300,8 +314,7 @@ impl Part {
             shift: array.offset(),
             slots: Slots::of(array),
             query,
-            lists,
-            fields,
+            chunks,
             keys,
         })
     }
@@ -351,13 +364,13 @@ fn grouped(parts: &[Part], name: &str) -> Result<Groups, Refused> {
 }
 
 /// Reads a table, which gives Arrow; or returns a code, the column and what was
-/// found there.
+/// found there. Without a column of chunks, rows have none.
 #[pyfunction]
-#[pyo3(signature = (table: "object", query: "str | None", chunks: "str", group_by: "str | None") -> "Rows | tuple[int, str, str]", text_signature = "(table, query, chunks, group_by)")]
+#[pyo3(signature = (table: "object", query: "str | None", chunks: "str | None", group_by: "str | None") -> "Rows | tuple[int, str, str]", text_signature = "(table, query, chunks, group_by)")]
 pub(crate) fn read_rows<'py>(
     table: &Bound<'py, PyAny>,
     query: Option<&str>,
-    chunks: &str,
+    chunks: Option<&str>,
     group_by: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = table.py();

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from test_table import answers_of
 
-from budgeteer import pack_table
+from budgeteer import Corpus, pack_table
 from budgeteer.errors import InternalError, InvalidArgumentError
 from budgeteer.ranking import Hybrid
 
@@ -250,7 +250,18 @@ def test_wrong_columns(backend, table, names, message):
     ("arguments", "message"),
     [
         ({"query": 3}, "query must be a str, not int"),
-        ({"chunks": None}, "chunks must be a str, not None"),
+        (
+            {"chunks": None},
+            "chunks must be a str, the name of a column, or a Corpus, not None",
+        ),
+        (
+            {"chunks": Corpus(), "group_by": "day"},
+            "group_by must be None where chunks is a Corpus",
+        ),
+        (
+            {"chunks": Corpus(), "query": None, "ranking": "input"},
+            "query must be the name of a column, not None, where chunks is a Corpus",
+        ),
         ({"group_by": 3}, "group_by must be a str, not int"),
         ({"query": None}, "query must be the name of a column, not None"),
         ({"query": None, "ranking": "input", "min_score": 0.5}, "query must be the name of a"),

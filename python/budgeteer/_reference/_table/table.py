@@ -47,6 +47,8 @@ Wants: TypeAlias = tuple[bool, bool, bool, bool, bool, bool]
 
 _LABELS = ("title", "source", "kind")
 _NUMBERS = ("score", "position", "mtime")
+_MOST = 2**32
+"""No corpus has more chunks."""
 
 
 class _Refusal(Exception):  # noqa: N818 - it never leaves this module
@@ -186,9 +188,13 @@ def _bad(row: Row, wants: Wants) -> Bad | None:
 
 
 def read_rows(
-    table: object, query: str | None, chunks: str, group_by: str | None
+    table: object, query: str | None, chunks: str | None, group_by: str | None
 ) -> Rows | Refused:
-    """Read a table, which gives Arrow; or return a code, the column and what was found there."""
+    """
+    Read a table, which gives Arrow; or return a code, the column and what was found there.
+
+    Without a column of chunks, rows have none.
+    """
     try:
         return _rows(_parts(table), query, chunks, group_by)
     except _Refusal as refusal:
@@ -219,7 +225,7 @@ def _field(kind: Any, name: str) -> int:
     return names.index(name)
 
 
-def _rows(table: Any, query: str | None, chunks: str, group_by: str | None) -> Rows:
+def _rows(table: Any, query: str | None, chunks: str | None, group_by: str | None) -> Rows:
     pa = pyarrow()
     kind = table.type
     queries: list[Any] = [None] * len(table)
@@ -227,6 +233,8 @@ def _rows(table: Any, query: str | None, chunks: str, group_by: str | None) -> R
         of_query = _field(kind, query)
         _checked(is_text, kind.field(of_query).type, query)
         queries = [text for part in table.chunks for text in _masked(part, of_query)]
+    if chunks is None:
+        return Rows([Row(q, (), range(_MOST)) for q in queries], None, None)
     at = _field(kind, chunks)
     if group_by is None:
         lists = _lists(table, kind.field(at).type, at, chunks)

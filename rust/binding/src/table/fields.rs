@@ -85,9 +85,9 @@ impl Fields {
         (field, child): Child<'_>,
         names: Names<'_>,
     ) -> Result<Self, Refused> {
-        let fields = Self::of_texts(strings(field, child, names.chunks)?, "");
+        let fields = Self::of_texts(strings(field, child, names.chunks.unwrap_or_default())?, "");
         fields.with(table, "", |name| {
-            [Some(names.chunks), names.query, names.group_by].contains(&Some(name))
+            [names.chunks, names.query, names.group_by].contains(&Some(name))
         })
     }
 

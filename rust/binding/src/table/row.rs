@@ -13,12 +13,14 @@ use crate::codes::BadRow;
 use crate::convert::{signed, string};
 
 use super::fields::{Fields, Id};
-use super::{Bad, Column, Rows};
+use super::{Bad, Chunks, Column, Rows};
 
 /// The chunks of a row, where they lie.
 pub(super) enum Places<'a> {
     List(&'a Fields, Range<usize>),
     Group(&'a Rows, &'a [u32]),
+    /// There are none.
+    Elsewhere,
 }
 
 impl<'a> Places<'a> {
@@ -26,6 +28,7 @@ impl<'a> Places<'a> {
         match self {
             Self::List(_, range) => range.len(),
             Self::Group(_, rows) => rows.len(),
+            Self::Elsewhere => 0,
         }
     }
 
@@ -34,15 +37,19 @@ impl<'a> Places<'a> {
             Self::List(fields, range) => (fields, range.start + index),
             Self::Group(rows, group) => {
                 let (part, row) = rows.part(group[index] as usize);
-                (&part.fields, part.shift + row)
+                match &part.chunks {
+                    Chunks::Rows(fields) => (fields, part.shift + row),
+                    _ => unreachable!("rows are grouped in long tables only"),
+                }
             }
+            Self::Elsewhere => unreachable!("there are none"),
         }
     }
 
     /// Returns the index by which a chunk is named: in its list, or its row.
     fn named(&self, index: usize) -> usize {
         match self {
-            Self::List(..) => index,
+            Self::List(..) | Self::Elsewhere => index,
             Self::Group(_, group) => group[index] as usize,
         }
     }

@@ -1,0 +1,88 @@
+"""Spark: the rows of a data frame, each a query, packed by the processes of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from budgeteer._pack.state import Indexed
+from budgeteer.integrations._columns import Columns
+from budgeteer.integrations._missing import missing
+
+try:
+    import pyarrow as pa
+    from pyspark import cloudpickle
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+except ImportError as _error:
+    raise missing(__name__, _error) from None
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from budgeteer._pack.packer import Options
+
+__all__ = ["pack_dataframe"]
+
+_ANSWER = (
+    StructField("text", StringType()),
+    StructField("total_tokens", LongType()),
+    StructField("kept", ArrayType(LongType(), containsNull=False)),
+    StructField("error", StringType()),
+)
+
+
+def pack_dataframe(
+    df: DataFrame,
+    max_tokens: int,
+    *,
+    query: str | None = "query",
+    chunks: str | Indexed[Any] = "chunks",
+    keep: Sequence[str] | None = None,
+    **options: Unpack[Options],
+) -> DataFrame:
+    """
+    Pack each row of *df*, a query and its chunks, by `budgeteer.pack_table` in ``mapInArrow``.
+
+    The law: ``total_tokens`` is what the counter answers for exactly ``text``, and at most the
+    budget. Nothing runs before the frame is asked for. How many rows are packed at a time is
+    Spark's ``spark.sql.execution.arrow.maxRecordsPerBatch``.
+
+    Args:
+        df: A data frame with a row for each query.
+        max_tokens: The most tokens of each text, from 0 on.
+        query: The name of the column of queries. None if nothing reads them.
+        chunks: The name of the column of chunks: arrays of strings, or of structs, as for
+            `pack_table`. Or a `Corpus` that was opened from a file, at a path that each node has:
+            a process opens it once.
+        keep: The columns that stay beside the answer's, such as a key. None keeps all but
+            *chunks*.
+        **options: The options of `Packer`.
+
+    Returns:
+        A data frame of the columns kept, and then ``text``, ``total_tokens``, ``kept`` and
+        ``error``, as those of a `PackedTable`.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range, or contradicts
+            another; a column is missing or has a wrong type.
+        BudgeteerError: The corpus was not opened from a file.
+
+    Examples:
+        >>> from budgeteer.integrations.spark import pack_dataframe
+        >>> rows = [(7, "tea", ["Rye.", "Tea."])]
+        >>> df = spark.createDataFrame(rows, ["id", "query", "chunks"])  # doctest: +SKIP
+        >>> pack_dataframe(df, 2, keep=["id"]).collect()  # doctest: +SKIP
+        [Row(id=7, text='Tea.', total_tokens=2, kept=[1], error=None)]
+
+    """
+    work = Columns(max_tokens, query, chunks, keep, options)
+    work.over(to_arrow_schema(df.schema), cloudpickle.dumps)
+    schema = StructType([*(df.schema[name] for name in work.kept(df.columns)), *_ANSWER])
+
+    def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from work(batch).to_batches()
+
+    return df.mapInArrow(packed, schema)
