@@ -34,6 +34,7 @@ class Columns:
         self._keep = None if keep is None else _names(keep)
         self._job = uuid4().hex
         self._dumps: Callable[[Any], bytes] = pickle.dumps
+        self._parts: bytes | None = None
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -100,15 +101,16 @@ class Columns:
 
     def __reduce__(self) -> Any:
         """Pickle the parts as bytes, of which a process knows whether it has read them before."""
-        return _restored, (self._job, self._dumps((type(self), self.__dict__)))
+        if self._parts is None:
+            self._parts = self._dumps(self.__dict__)
+        return _restored, (self._job, self._parts)
 
 
 @lru_cache(maxsize=_JOBS)
 def _restored(job: str, parts: bytes) -> Columns:
     del job  # it is part of the key: another job may find another corpus at the same path
-    kind, state = pickle.loads(parts)  # noqa: S301 - made by `Columns`
-    columns: Columns = kind.__new__(kind)
-    columns.__dict__.update(state)
+    columns = Columns.__new__(Columns)
+    columns.__dict__.update(pickle.loads(parts), _parts=parts)  # noqa: S301 - it made them
     return columns
 
 

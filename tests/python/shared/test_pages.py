@@ -49,7 +49,7 @@ FILES = {"yaml": yaml.safe_load, "toml": tomllib.loads, "json": json.loads}
 RUN = ("pycon", "python", "console", "rust", *FILES)
 NOT_EXECUTED = "# Not executed here: "
 NEEDS = "# Needs "
-NATIVE = ("docs/corpus.md",)
+NATIVE = ("docs/corpus.md", "docs/scale.md")
 """Pages about what the reference does not know."""
 
 ENDPOINT = "http://localhost:8080/v1/embeddings"
