@@ -64,8 +64,9 @@ def pack_dataset(
         >>> import ray.data
         >>> from budgeteer.integrations.ray import pack_dataset
         >>> ds = ray.data.from_items([{"id": 7, "query": "tea", "chunks": ["Rye.", "Tea."]}])
-        >>> pack_dataset(ds, 2, keep=["id"]).take_all()  # doctest: +SKIP
+        >>> pack_dataset(ds, 2, keep=["id"]).take_all()
         [{'id': 7, 'text': 'Tea.', 'total_tokens': 2, 'kept': [1], 'error': None}]
+        >>> ray.shutdown()
 
     """
     work = Columns(max_tokens, query, chunks, keep, options)

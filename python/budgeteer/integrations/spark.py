@@ -70,11 +70,14 @@ def pack_dataframe(
         BudgeteerError: The corpus was not opened from a file.
 
     Examples:
+        >>> from pyspark.sql import SparkSession
         >>> from budgeteer.integrations.spark import pack_dataframe
+        >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
         >>> rows = [(7, "tea", ["Rye.", "Tea."])]
-        >>> df = spark.createDataFrame(rows, ["id", "query", "chunks"])  # doctest: +SKIP
-        >>> pack_dataframe(df, 2, keep=["id"]).collect()  # doctest: +SKIP
+        >>> df = spark.createDataFrame(rows, ["id", "query", "chunks"])
+        >>> pack_dataframe(df, 2, keep=["id"]).collect()
         [Row(id=7, text='Tea.', total_tokens=2, kept=[1], error=None)]
+        >>> spark.stop()
 
     """
     work = Columns(max_tokens, query, chunks, keep, options)
