@@ -53,8 +53,8 @@ def pack_dataframe(
         max_tokens: The most tokens of each text, from 0 on.
         query: The name of the column of queries. None if nothing reads them.
         chunks: The name of the column of chunks: lists of strings, or of structs, as for
-            `pack_table`. Or a `Corpus`; to leave this process it must have been opened from a
-            file, at a path that each node has: a process opens it once.
+            `pack_table`. Or a `Corpus` that was opened from a file, at a path that each node has:
+            a process opens it once.
         keep: The columns that stay beside the answer's, such as a key. None keeps all but
             *chunks*.
         **options: The options of `Packer`.

@@ -21,7 +21,7 @@ ANSWER = ["text", "total_tokens", "kept", "error"]
 
 @pytest.fixture(scope="module")
 def df():
-    return daft.from_arrow(cluster.TABLE).into_partitions(8).collect()
+    return daft.from_arrow(cluster.TABLE).collect()
 
 
 @pytest.mark.parametrize("options", cluster.OPTIONS.values(), ids=cluster.OPTIONS)

@@ -28,7 +28,7 @@ def _ray():
     ray.shutdown()
 
 
-def dataset(table=cluster.TABLE, blocks=8):
+def dataset(table=cluster.TABLE, blocks=4):
     size = -(-len(table) // blocks)
     return ray.data.from_arrow([table.slice(at, size) for at in range(0, len(table), size)])
 
@@ -82,7 +82,7 @@ def test_a_corpus_from_a_file(tmp_path):
 def test_resume_by_key():
     """Only rows whose keys have no answer yet are packed again; then all are there once."""
     done = pack_dataset(dataset().limit(120), cluster.BUDGET, keep=["key"]).materialize()
-    rest = dataset().join(done.select_columns(["key"]), "left_anti", 2, on=("key",))
+    rest = dataset().join(done.select_columns(["key"]), "left_anti", 1, on=("key",))
     more = pack_dataset(rest, cluster.BUDGET, keep=["key"])
 
     packed = [*done.take_all(), *more.take_all()]

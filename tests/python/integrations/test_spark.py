@@ -42,7 +42,7 @@ def spark():
 
 @pytest.fixture(scope="module")
 def df(spark):
-    return spark.createDataFrame(cluster.TABLE).repartition(8).cache()
+    return spark.createDataFrame(cluster.TABLE).repartition(4).cache()
 
 
 def rows_of(packed):
