@@ -62,10 +62,18 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Pack the requests of the input, and write their answers to the output."""
     source, output, workers = _checked(arguments)
     packer = packer_of(arguments)
-    with closing(Part(output, _run_of(source, packer))) as part:
+    run = _run_of(source, packer)
+    with closing(Part(output, run)) as part:
         try:
             if not part.state.is_done:
                 _pack(part, source, output, workers, packer, arguments.bar)
+                if _run_of(source, packer) != run:
+                    raise InvalidArgumentError(
+                        f"{source!r} was changed while it was read: remove {str(part.folder)!r} "
+                        f"and begin anew when nobody writes it"
+                    )
+                part.state.is_done = True
+                part.commit()
             state = part.state
             if output.endswith(".parquet") and not part.is_at_its_place:
                 bar: Bar = arguments.bar
@@ -155,5 +163,3 @@ def _pack(part: Part, source: str, output: str, workers: int, packer: Packer, ba
                     saved = time.monotonic()
     if not state.size:  # of a compressed file, nothing is something
         part.append(compressor_of(endings[1])(b""))
-    state.is_done = True
-    part.commit()

@@ -9,11 +9,20 @@ from typing import Any
 from budgeteer._count.limits import list_models
 from budgeteer._count.names import ENCODINGS, ESTIMATORS
 from budgeteer.cli._arguments import NOTICE, Commands, OneOf, Parser, counter, examples
+from budgeteer.cli._bulk import Output
+from budgeteer.cli._packer import OUTPUTS
 from budgeteer.errors import InvalidArgumentError
 
 _SHELLS = ("bash", "zsh", "tcsh")
 _FILES = ("FILE", "PATH")
 """In the name of a value they say that it may be a file."""
+_EITHER = "_budgeteer_word_or_file"
+_WORDS = " ".join(OUTPUTS)
+_BOTH = {
+    "bash": f'{_EITHER}() {{\n  compgen -W "{_WORDS}" -- "$1"\n  compgen -f -- "$1"\n}}',
+    "zsh": f"{_EITHER}() {{\n  compadd -- {_WORDS}\n  _files\n}}",
+}
+"""Functions that complete what `Output` takes."""
 
 
 def add(commands: Commands) -> None:
@@ -42,7 +51,8 @@ def _run(arguments: argparse.Namespace) -> str:
         ) from None
     parser = arguments.parser()
     _mark(parser, shtab.FILE)
-    return f"{shtab.complete(parser, arguments.shell).rstrip()}\n"
+    script: str = shtab.complete(parser, arguments.shell, preamble=_BOTH)
+    return f"{script.rstrip()}\n"
 
 
 def _mark(parser: Parser, file: Any) -> None:
@@ -52,9 +62,10 @@ def _mark(parser: Parser, file: Any) -> None:
             for inner in action.choices.values():
                 _mark(inner, file)
         elif isinstance(action.type, OneOf):
-            action.choices = action.type.allowed
-            if any(name in str(action.metavar) for name in _FILES):
-                action.complete = file  # type: ignore[attr-defined]
+            if isinstance(action.type, Output):  # shtab knows words or files, not both
+                action.complete = {**file, **dict.fromkeys(_BOTH, _EITHER)}  # type: ignore[attr-defined]
+            else:
+                action.choices = action.type.allowed
         elif action.type is counter:
             models = (limits.name for limits in list_models() if limits.encoding is not None)
             action.choices = (*ENCODINGS, *ESTIMATORS, *models)

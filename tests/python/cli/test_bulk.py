@@ -439,6 +439,22 @@ HOLD = (
 )
 
 
+def test_an_input_that_grows_meanwhile_is_no_output(refused, monkeypatch):
+    """Its last line may have been half a line."""
+    write("in.jsonl", requests(9))
+    append = Part.append
+
+    def grow(self, data):
+        append(self, data)
+        with Path("in.jsonl").open("a") as file:
+            file.write("{}\n")
+
+    monkeypatch.setattr(Part, "append", grow)
+    said = refused("pack", "--input", "in.jsonl", *ARGUMENTS, "-o", "out.jsonl")
+    assert said.startswith("'in.jsonl' was changed while it was read: remove 'out.jsonl.part'")
+    assert not Path("out.jsonl").exists()
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
 def test_a_stop_before_the_last_step_loses_nothing(run, ending):
     """Where only the folder was to be removed, it is."""
