@@ -70,7 +70,7 @@ def is_alive(pid):
     return status_of(pid).get("State", "Z")[0] not in "ZX"
 
 
-KILLS = 6
+KILLS = 8
 SLOW = (
     "import sys, time, budgeteer.cli as cli, budgeteer.cli._part as part\n"
     "append = part.Part.append\n"
@@ -127,7 +127,7 @@ def test_a_kill_at_any_moment_loses_nothing_and_doubles_nothing(source, output):
             assert whole == read(f"killed{output}")
             Path(f"killed{output}").unlink()
     process(f"in{source}", f"killed{output}", workers=2)
-    assert kills >= KILLS // 2
+    assert kills >= 5, "of four outputs at least 20"
     assert whole == read(f"killed{output}")
     assert Path(f"whole{output}").read_bytes() == Path(f"killed{output}").read_bytes()
     assert not Path(part).exists()
