@@ -1,7 +1,7 @@
 r"""
 The YAML configuration: a budget and the sources of its chunks.
 
-.. code-block:: yaml
+A file may look like this:
 
     budget:
       max_tokens: 8000        # from 1 on
@@ -29,8 +29,6 @@ above are the defaults, which are Packer's, and 8000 where Packer has none. ``co
 encoding or a model, such as ``cl100k_base`` or ``gpt-4o``, which count exactly, an estimate such
 as ``chars_div4``, ``tiktoken:NAME`` or ``file:PATH``. A ranking with options is a mapping from its
 name to them, and a template with options is a mapping of them:
-
-.. code-block:: yaml
 
     budget:
       ranking: {lexical: {stemming: german, feedback: false}}
@@ -61,9 +59,7 @@ vector to use.
 
 The keys under ``embedding`` are the options of `budgeteer.embedding.OpenAIEmbedder`, with its
 defaults but for two. null for ``api_key_env`` sends no key, null for ``cache_dir`` uses no cache.
-That of a Qdrant source embeds nothing but queries, and has no options for a cache or for batches.
-
-.. code-block:: yaml
+That of a Qdrant source embeds nothing but queries, and has no options for a cache or for batches:
 
     budget:
       embedding:

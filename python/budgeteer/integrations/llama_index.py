@@ -157,8 +157,8 @@ class BudgetMemory(BaseChatStoreMemory):
         max_tokens: The most tokens of messages, from 0 on.
         model: The model whose costs and counter apply. None counts with ``o200k_base``.
         counter: Counts the texts, as for `count_messages`. None takes the model's.
-        chat_store: Where the messages are, in memory by default.
-        chat_store_key: The key of this conversation there.
+        **store: ``chat_store``, where the messages are, in memory by default, and
+            ``chat_store_key``, the key of this conversation there.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
