@@ -1,9 +1,9 @@
 """
 What `mkdocs build` does for this project beside its own work; mkdocs.yml names this file.
 
-- The front page is README.md, and the documents in the root are pages, so nothing is written twice.
+- The front page is README.md, and the documents in the root are pages; nothing is written twice.
 - Each public module has a page of reference, which mkdocstrings makes of its docstrings.
-- A relative link leads to the page of a file that has one, and else to the file in the repository.
+- A relative link leads to the page of a file if it has one, and else to it in the repository.
 - llms.txt lists the pages for readers that are models, llms-full.txt has all of them, in the order
   of the navigation, and each page stands as Markdown beside its HTML.
 """
@@ -100,7 +100,7 @@ def existing(nav: list[Any]) -> list[Any]:
         if isinstance(item, dict) and isinstance(items := next(iter(item.values())), list):
             kept.append({next(iter(item)): existing(items)})
         elif item == "reference/":
-            kept += [{module.removeprefix("budgeteer."): path} for path, module in reference().items()]
+            kept += [{name.removeprefix("budgeteer."): path} for path, name in reference().items()]
         elif isinstance(item, dict) or item in DOCUMENTS or (ROOT / "docs" / item).exists():
             kept.append(item)
     return kept
@@ -110,9 +110,10 @@ def sections(nav: list[Any]) -> list[tuple[str, list[str]]]:
     """Return the sections of a navigation with the files of their pages."""
 
     def paths(item: Any) -> list[str]:
-        if isinstance(item, dict):
-            return paths([*item.values()])
-        return [path for part in item for path in paths(part)] if isinstance(item, list) else [item]
+        if isinstance(item, str):
+            return [item]
+        parts = item.values() if isinstance(item, dict) else item
+        return [path for part in parts for path in paths(part)]
 
     return [(name, paths(items)) for item in nav for name, items in item.items()]
 
@@ -172,7 +173,8 @@ def package() -> Any:
 
 def read(path: str) -> Any:
     """Return the module, class, function or value at a dotted path."""
-    return package()[path.removeprefix("budgeteer").lstrip(".")] if path != "budgeteer" else package()
+    _, _, rest = path.partition(".")
+    return package()[rest] if rest else package()
 
 
 @cache
@@ -238,10 +240,11 @@ def described(module: str) -> str:
 
 
 def entry(item: Any, path: str, level: int) -> list[str]:
-    """Return the heading, the signature and the docstring of a name, and the members of a class."""
+    """Return heading, signature and docstring of a name, and the members of a class."""
     if item.docstring is None:
         return []
-    signature = item.signature() if item.is_function or item.is_class else f"{item.name} = {item.value}"
+    is_call = item.is_function or item.is_class
+    signature = item.signature() if is_call else f"{item.name} = {item.value}"
     parts = [f"{'#' * level} {path}", f"    {signature}", item.docstring.value]
     if item.is_class:
         for name, member in item.all_members.items():
