@@ -211,17 +211,24 @@ def home(path: str) -> str:
     raise LookupError(path)
 
 
+def is_called(item: Any) -> bool:
+    """Return whether users call a name; they do not make what has no arguments to tell of."""
+    return item.is_function or (item.is_class and "\nArgs:\n" in item.docstring.value)
+
+
 def directives(module: str) -> str:
     """Return a page for mkdocstrings: what the module says of itself, and each of its names."""
     options = "    options: {members: false, show_root_heading: false, show_root_toc_entry: false}"
-    parts = [f"# {module}", f"::: {module}\n{options}"]
+    parts = [f"# Module {module}", f"::: {module}\n{options}"]
     others = []
     for name in exported(module):
         path = f"{module}.{name}"
-        if home(path) == path:
+        if home(path) != path:
+            others.append(f"[`{name}`][{home(path)}]")
+        elif is_called(read(path)):
             parts.append(f"::: {path}")
         else:
-            others.append(f"[`{name}`][{home(path)}]")
+            parts.append(f"::: {path}\n    options: {{merge_init_into_class: false}}")
     if others:
         parts.insert(2, f"Also here: {', '.join(others)}.")
     return "\n\n".join(parts) + "\n"
@@ -229,7 +236,7 @@ def directives(module: str) -> str:
 
 def described(module: str) -> str:
     """Return the reference of a module as plain Markdown."""
-    parts = [f"# {module}", read(module).docstring.value]
+    parts = [f"# Module {module}", read(module).docstring.value]
     for name in exported(module):
         path = f"{module}.{name}"
         if home(path) == path:
@@ -243,9 +250,13 @@ def entry(item: Any, path: str, level: int) -> list[str]:
     """Return heading, signature and docstring of a name, and the members of a class."""
     if item.docstring is None:
         return []
-    is_call = item.is_function or item.is_class
-    signature = item.signature() if is_call else f"{item.name} = {item.value}"
-    parts = [f"{'#' * level} {path}", f"    {signature}", item.docstring.value]
+    parts = [f"{'#' * level} {path}"]
+    if is_called(item):
+        signature = item.signature(return_type=True) if item.is_function else item.signature()
+        parts.append(f"    {signature}")
+    elif item.is_attribute and item.value is not None:
+        parts.append(f"    {item.name} = {item.value}")
+    parts.append(item.docstring.value)
     if item.is_class:
         for name, member in item.all_members.items():
             if not name.startswith("_"):

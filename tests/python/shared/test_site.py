@@ -27,7 +27,7 @@ needs_docs = pytest.mark.skipif(not INSTALLED, reason="the extra docs is not ins
 
 
 class Html(HTMLParser):
-    """The elements of an article, the links of a page, what it loads, and where it can be linked."""
+    """The elements of an article, and the links of a page, what it loads, and its anchors."""
 
     def __init__(self, text, *, article=False):
         super().__init__()
@@ -41,10 +41,8 @@ class Html(HTMLParser):
         if self.article and tag in COUNTED:
             self.elements[tag] += 1
         self.anchors.add(given.get("id"))
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        elif tag == "link" and given["rel"] in ("prev", "next", "canonical"):
-            self.links.append(given["href"])
+        if tag == "a" or given.get("rel") in ("prev", "next", "canonical"):
+            self.links += [given["href"]] if "href" in given else []
         else:
             self.loaded += [given[name] for name in ("src", "href", "srcset") if given.get(name)]
 
@@ -56,11 +54,8 @@ def files_of(nav):
     """Return the files of a navigation."""
     if isinstance(nav, str):
         return [nav]
-    return [
-        file
-        for item in (nav.values() if isinstance(nav, dict) else nav)
-        for file in files_of(item)
-    ]
+    parts = nav.values() if isinstance(nav, dict) else nav
+    return [file for part in parts for file in files_of(part)]
 
 
 def names_of(module):
@@ -94,16 +89,7 @@ def test_every_page_is_in_the_navigation():
 def site(tmp_path_factory):
     """Return the folder of the built site."""
     folder = tmp_path_factory.mktemp("site")
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--quiet",
-        "--site-dir",
-        folder,
-    ]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", folder]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
@@ -176,15 +162,13 @@ def test_reference(site):
 def test_llms(site):
     """llms.txt has the form of llmstxt.org, and leads to each page once, as plain Markdown."""
     title, summary, *rest = (site / "llms.txt").read_text(encoding="utf-8").split("\n\n")
-    lines = [line for block in rest for line in block.splitlines()]
-    links = [re.fullmatch(r"- \[[^\]]+\]\(([\w./-]+\.md)\): \S.*", line) for line in lines[1:]]
-    files = [found[1] for found in links if found]
+    lines = [line for block in rest[1:] for line in block.splitlines()]
+    links = [re.fullmatch(r"- \[[^\]]+\]\(([\w./-]+\.md)\): \S.*", line) for line in lines]
+    files = [link[1] for link in links if link]
 
     assert "# budgeteer" == title
     assert summary.startswith("> Decides what goes into an LLM's context window")
-    assert all(
-        found or line.startswith("## ") for found, line in zip(links, lines[1:], strict=True)
-    )
+    assert all(line.startswith("## ") for line, link in zip(lines, links, strict=True) if not link)
     assert sorted(files) == sorted(
         path.relative_to(site).as_posix() for path in site.rglob("*.md")
     )
@@ -213,8 +197,10 @@ def test_the_reference_in_plain_text(site):
 def test_links_to_the_repository():
     """What is no page is linked in the repository, and is plain text while that has no address."""
     code = (
-        "import runpy; linked = runpy.run_path('scripts/site_hook.py')['linked']\n"
-        "text = '[`a`](../python/a.py#L1) ![b](../b.svg) [c](../DECISIONS.md#d) [e](e.md) `[f](g)`'\n"
+        "import runpy\n"
+        "linked = runpy.run_path('scripts/site_hook.py')['linked']\n"
+        "text = '[`a`](../python/a.py#L1) ![b](../b.svg) [c](../DECISIONS.md#d) [e](e.md)'\n"
+        "text += ' `[f](g)`'\n"
         "for address in ('https://example.org/o/r', None):\n"
         "    print(linked(text, 'docs/page.md', 'page.md', address))\n"
     )
