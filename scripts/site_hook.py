@@ -120,7 +120,7 @@ def sections(nav: list[Any]) -> list[tuple[str, list[str]]]:
 
 def slug(heading: str, separator: str) -> str:
     """Return the anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", separator)
+    return re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", separator)
 
 
 def linked(text: str, document: str, path: str, repository: str | None) -> str:
