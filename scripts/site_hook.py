@@ -51,7 +51,10 @@ def on_config(config: Any) -> Any:
     package.cache_clear()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.site_description = project["description"]
-    config.repo_url = project.get("urls", {}).get("Repository", "").rstrip("/") or None
+    if url := project.get("urls", {}).get("Repository", "").rstrip("/"):
+        # Not repo_url: for that, the theme has each reader's browser ask GitHub for stars.
+        source = {"icon": "fontawesome/brands/git-alt", "link": url, "name": "Source"}
+        config.extra |= {"repository": url, "social": [source]}
     config.mdx_configs["toc"]["slugify"] = slug
     config.nav = existing(config.nav)
     return config
@@ -74,7 +77,7 @@ def on_page_markdown(text: str, page: Any, config: Any, **_: Any) -> str:
         markdown[path] = described(reference()[path])
         return text
     document = DOCUMENTS.get(path, f"docs/{path}")
-    written = markdown[path] = linked(text, document, path, config.repo_url)
+    written = markdown[path] = linked(text, document, path, config.extra.get("repository"))
     return written
 
 

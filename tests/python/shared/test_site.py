@@ -177,7 +177,8 @@ def test_llms(site):
     """llms.txt has the form of llmstxt.org, and leads to each page once, as plain Markdown."""
     title, summary, *rest = (site / "llms.txt").read_text(encoding="utf-8").split("\n\n")
     lines = [line for block in rest[1:] for line in block.splitlines()]
-    links = [re.fullmatch(r"- \[[^\]]+\]\(([\w./-]+\.md)\): \S.*", line) for line in lines]
+    form = r"- \[[^\]]+\]\((?:https://[^)]+?/)?((?:reference/)?[\w.-]+\.md)\): \S.*"
+    links = [re.fullmatch(form, line) for line in lines]
     files = [link[1] for link in links if link]
 
     assert "# budgeteer" == title
