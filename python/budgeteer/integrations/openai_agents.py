@@ -1,24 +1,27 @@
-"""OpenAI Agents: a filter that makes each call of a run's models fit."""
+"""OpenAI Agents: a filter that makes each call of a run's models fit, and a session that fits."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
+from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
-from budgeteer._messages.messages import Counter
+from budgeteer._messages.messages import Counter, chosen
+from budgeteer._messages.trim import trim_messages
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter
 
 try:
-    from agents import Agent, FunctionTool, RunContextWrapper, handoff
+    from agents import Agent, FunctionTool, RunContextWrapper, Session, TResponseInputItem, handoff
     from agents.agent_output import AgentOutputSchema, AgentOutputSchemaBase
     from agents.models.default_models import get_default_model
     from agents.run import CallModelData, ModelInputData
 except ImportError as _error:
     raise missing(__name__, _error) from None
 
-__all__ = ["input_filter"]
+__all__ = ["BudgetSession", "input_filter"]
 
 
 def input_filter(
@@ -86,6 +89,112 @@ def input_filter(
         return ModelInputData(input=made, instructions=given.instructions)
 
     return fitted
+
+
+class BudgetSession:
+    """
+    A session of which a run reads no more than fits; it keeps everything.
+
+    The law: the items of `get_items` count at most *max_tokens*, as by `count_messages`. They are
+    the newest, no call is separated from its output, and their beginning stays the same from one
+    time to the next as long as it can. For the whole of a request, instructions and tools
+    included, take `input_filter`; both go together.
+
+    Args:
+        session: The session that keeps the items, such as ``SQLiteSession``.
+        max_tokens: The most tokens of the items that are read, from 0 on.
+        model: The model by whose rules messages count. None counts as for OpenAI's.
+        counter: Counts the texts, as for `get_counter`. None takes the model's, or
+            ``o200k_base``.
+
+    Raises:
+        InvalidArgumentError: An argument has a wrong type or is out of range.
+
+    Examples:
+        >>> import asyncio
+        >>> from agents import SQLiteSession
+        >>> session = BudgetSession(SQLiteSession("house"), 12)
+        >>> items = [{"role": "user", "content": text} for text in ("Tea? " * 99, "And rye?")]
+        >>> asyncio.run(session.add_items(items))
+        >>> asyncio.run(session.get_items())
+        [{'role': 'user', 'content': 'And rye?'}]
+
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        max_tokens: int,
+        *,
+        model: str | ModelLimits | None = None,
+        counter: Counter | None = None,
+    ) -> None:
+        self.session = session
+        self.session_id = session.session_id
+        self.session_settings = session.session_settings
+        self._trim = partial(
+            trim_messages,
+            max_tokens=_validate.tokens("max_tokens", max_tokens),
+            model=model,
+            counter=chosen(counter, model),
+        )
+        self._trim([])  # refuses what is wrong now, and not in a run
+        self._sent: list[TResponseInputItem] = []
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """
+        Return the newest items that fit, oldest first.
+
+        Examples:
+            >>> import asyncio
+            >>> from agents import SQLiteSession
+            >>> asyncio.run(BudgetSession(SQLiteSession("house"), 12).get_items())
+            []
+
+        """
+        items = await self.session.get_items(limit)
+        found = list(self._trim(items, previous=None if limit else self._sent))
+        if not limit:
+            self._sent = found
+        return [*found]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """
+        Add items to the session, all of them.
+
+        Examples:
+            >>> import asyncio
+            >>> from agents import SQLiteSession
+            >>> session = BudgetSession(SQLiteSession("house"), 12)
+            >>> asyncio.run(session.add_items([{"role": "user", "content": "And rye?"}]))
+
+        """
+        await self.session.add_items(items)
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """
+        Remove and return the newest item of the session; None if there is none.
+
+        Examples:
+            >>> import asyncio
+            >>> from agents import SQLiteSession
+            >>> asyncio.run(BudgetSession(SQLiteSession("house"), 12).pop_item())
+
+        """
+        return await self.session.pop_item()
+
+    async def clear_session(self) -> None:
+        """
+        Remove all items of the session.
+
+        Examples:
+            >>> import asyncio
+            >>> from agents import SQLiteSession
+            >>> asyncio.run(BudgetSession(SQLiteSession("house"), 12).clear_session())
+
+        """
+        self._sent = []
+        await self.session.clear_session()
 
 
 def _model(agent: Agent[Any]) -> str:

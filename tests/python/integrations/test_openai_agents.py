@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from budgeteer import get_counter
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
-from budgeteer.integrations.openai_agents import input_filter
+from budgeteer.integrations.openai_agents import BudgetSession, input_filter
 from budgeteer.window import count_messages, count_tools
 
 COUNT = get_counter("o200k_base").count
@@ -140,6 +140,62 @@ def test_a_run_with_tools_and_a_session(provider, monkeypatch):
     outputs = [item for item in kept if item.get("type") == "function_call_output"]
     assert 8 == len(outputs)
     assert all(len(item["output"]) > 1000 for item in outputs)
+
+
+@pytest.mark.parametrize("limit", [120, 400, 10_000])
+def test_a_session_that_fits(provider, limit):
+    """The law: what is read of a session fits; pairs stay together, and nothing is lost."""
+    whole = SQLiteSession("house")
+    session = BudgetSession(whole, limit, model="gpt-4o")
+
+    async def talk():
+        await session.add_items(items(6))
+        await session.add_items([{"role": "user", "content": "Which one failed?"}])
+        before = await session.get_items()
+        await run(provider, OpenAIResponsesModel, 100_000, "And why?", session, tools=[read])
+        return (
+            before,
+            await session.get_items(),
+            await session.get_items(2),
+            await whole.get_items(),
+        )
+
+    before, after, two, everything = asyncio.run(talk())
+    whole.close()
+
+    for found in (before, after, two):
+        assert count_messages(found, model="gpt-4o") <= limit
+        calls = [i["call_id"] for i in found if i.get("type") == "function_call"]
+        outputs = [i["call_id"] for i in found if i.get("type") == "function_call_output"]
+        assert calls == outputs
+    assert "Which one failed?" == before[-1]["content"]
+    assert (limit == 10_000) == (len(before) == 25)
+    assert 25 + 2 == len(everything)
+    [body] = provider.seen
+    assert before == body["input"][: len(before)]
+
+
+def test_a_session_is_one(provider):
+    """It is a session for the package, and passes on what it is not asked to change."""
+    whole = SQLiteSession("house")
+    session = BudgetSession(whole, 20)
+    assert isinstance(session, agents.Session)
+
+    async def use():
+        await session.add_items(items(1))
+        last = await session.pop_item()
+        left = await whole.get_items()
+        await session.clear_session()
+        return last, left, await whole.get_items()
+
+    last, left, gone = asyncio.run(use())
+    whole.close()
+    assert ({"role": "assistant", "content": "It started."}, 3, []) == (last, len(left), gone)
+    for wrong, says in ((-1, "max_tokens must be from 0"), ("9", "max_tokens must be an int")):
+        with pytest.raises(InvalidArgumentError, match=says):
+            BudgetSession(whole, wrong)
+    with pytest.raises(InvalidArgumentError, match="model"):
+        BudgetSession(whole, 9, model=3)
 
 
 def test_what_cannot_fit_is_not_sent(provider):
