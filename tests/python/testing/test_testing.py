@@ -117,6 +117,9 @@ def test_strategies_of_conversations(made):
     assert_fits(trim_messages(made, 200, model="gpt-4o"), "gpt-4o", 200)
 
 
+PLUGIN = ("-p", "no:budgeteer", "-p", "budgeteer._pytest_plugin")
+"""Loads the plugin once, whether the package is installed or only on the path."""
+
 TESTS = """
 from budgeteer.testing import assert_fits
 
@@ -139,9 +142,7 @@ def test_none():
 def test_the_report(pytester, workers):
     """It names each test with its fullest check, the fullest first, over all workers."""
     pytester.makepyfile(TESTS)
-    ran = pytester.runpytest_subprocess(
-        "--budget-report", "-n", workers, "-p", "budgeteer._pytest_plugin"
-    )
+    ran = pytester.runpytest_subprocess("--budget-report", "-n", workers, *PLUGIN)
 
     ran.stdout.fnmatch_lines(
         [
@@ -159,7 +160,7 @@ def test_no_report(pytester):
     """Without the option nothing is said, and with no check that is said."""
     pytester.makepyfile("def test_none(): pass")
     plain, asked = (
-        pytester.runpytest_subprocess(*more, "-n", "0", "-p", "budgeteer._pytest_plugin")
+        pytester.runpytest_subprocess(*more, "-n", "0", *PLUGIN)
         for more in ((), ("--budget-report",))
     )
 
