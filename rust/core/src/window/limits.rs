@@ -565,7 +565,8 @@ fn is_new(name: &str) -> bool {
     let lock = || {
         let lock = WARNED.try_lock().ok();
         if lock.is_none() {
-            std::thread::yield_now();
+            // Who holds it may have lost its processor.
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         lock
     };
