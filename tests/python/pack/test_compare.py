@@ -135,10 +135,22 @@ def test_every_change_is_there(chunks, small, large):
     [
         ("tea", {}, "before must be a Packing or what Packing.to_dict returns, not str"),
         ({}, {}, "before must be what Packing.to_dict returns: it has no 'kept'"),
-        (pack("", [], 1), {"kept": [{}]}, "after must be what .* it has no 'index'"),
-        (pack("", [], 1), {"kept": 3}, "after must be what .* 'int' object is not iterable"),
         (
-            {**pack("tea", ["tea"], 0).to_dict(), "dropped": [], "dropped_count": 1},
+            pack("", [], 1, counter="words"),
+            {"kept": [{}]},
+            "after must be what .* it has no 'index'",
+        ),
+        (
+            pack("", [], 1, counter="words"),
+            {"kept": 3},
+            "after must be what .* 'int' object is not iterable",
+        ),
+        (
+            {
+                **pack("tea", ["tea"], 0, counter="words").to_dict(),
+                "dropped": [],
+                "dropped_count": 1,
+            },
             {},
             "before lists 0 of 1 dropped chunks: write it without --dropped",
         ),
