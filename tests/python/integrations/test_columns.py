@@ -4,9 +4,12 @@ import pickle
 import subprocess
 import sys
 
+import pytest
+
+pytest.importorskip("pyarrow")
+
 import cluster
 import pyarrow as pa
-import pytest
 from support import ONLY_REFERENCE
 
 from budgeteer.errors import InvalidArgumentError
