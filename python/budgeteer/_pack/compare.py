@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from budgeteer import _validate
@@ -150,8 +150,8 @@ class Comparison:
             "is_same": self.is_same,
             "is_reordered": self.is_reordered,
             "matched_by": self.matched_by,
-            "figures": [_fields(figure) for figure in self.figures],
-            "chunks": [_fields(chunk) for chunk in self.chunks],
+            "figures": [asdict(figure) for figure in self.figures],
+            "chunks": [asdict(chunk) for chunk in self.chunks],
         }
 
     def to_html(self) -> str:
@@ -253,10 +253,6 @@ def outcome(state: str | None, tokens: int | None) -> str:
     return f"cut to {said}" if state == "cut" else f"kept with {said}"
 
 
-def _fields(item: Any) -> dict[str, Any]:
-    return {name: getattr(item, name) for name in item.__slots__}
-
-
 @dataclass(frozen=True, slots=True)
 class _Item:
     """A chunk of one packing: what became of it, and its tokens in the text if it is there."""
@@ -314,27 +310,20 @@ def _read(
     facts: Mapping[str, str],
 ) -> _Side:
     """Return one side, from the document of a packing."""
+
+    def item_of(item: Mapping[str, Any], is_kept: bool) -> _Item:
+        index = item["index"]
+        return _Item(
+            index=index,
+            identity=ids.get(index, item.get("id")),
+            name=names.get(index, _label(item)),
+            state=("cut" if item["was_cut"] else "kept") if is_kept else item["reason"],
+            tokens=item["token_count"] if is_kept else None,
+        )
+
     try:
-        kept = [
-            _Item(
-                index=item["index"],
-                identity=ids.get(item["index"], item.get("id")),
-                name=names.get(item["index"], _label(item)),
-                state="cut" if item["was_cut"] else "kept",
-                tokens=item["token_count"],
-            )
-            for item in document["kept"]
-        ]
-        dropped = [
-            _Item(
-                index=item["index"],
-                identity=ids.get(item["index"], item.get("id")),
-                name=names.get(item["index"], _label(item)),
-                state=item["reason"],
-                tokens=None,
-            )
-            for item in document["dropped"]
-        ]
+        kept = [item_of(item, True) for item in document["kept"]]
+        dropped = [item_of(item, False) for item in document["dropped"]]
         count = document.get("dropped_count", len(dropped))
         cut = sum(item.state == "cut" for item in kept)
         figures: dict[str, int | str] = {
