@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import id_of
+from budgeteer._pack.explain import counted
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.shown import facts_of, name_of
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
 from budgeteer.errors import InvalidArgumentError
 
+if TYPE_CHECKING:
+    from budgeteer._report.difference import Changes
+
 _SHOWN = 40
 """The most chunks that `Comparison.explain` names."""
 _ABSENT = "not there"
+_SAME, _ONLY_TEXT = "Nothing changed.", "Only the text changed."
+_REORDERED = "Chunks that both texts have stand in another order."
 
 
 @public("budgeteer")
@@ -121,20 +127,20 @@ class Comparison:
 
     def _lines(self) -> Iterator[str]:
         if self.is_same:
-            yield "Nothing changed."
+            yield _SAME
             return
         for figure in self.figures:
             yield f"{figure.name.capitalize()}: {figure.before} -> {figure.after}"
         for chunk in self.chunks[:_SHOWN]:
-            before = outcome(chunk.before, chunk.tokens_before)
-            after = outcome(chunk.after, chunk.tokens_after)
-            yield f"Chunk {label(chunk)}: {before} -> {after}"
+            before = _outcome(chunk.before, chunk.tokens_before)
+            after = _outcome(chunk.after, chunk.tokens_after)
+            yield f"Chunk {_label(chunk)}: {before} -> {after}"
         if len(self.chunks) > _SHOWN:
             yield f"And {len(self.chunks) - _SHOWN} more chunks."
         if self.is_reordered:
-            yield "Chunks that both texts have stand in another order."
+            yield _REORDERED
         if not (self.figures or self.chunks or self.is_reordered):
-            yield "Only the text changed."
+            yield _ONLY_TEXT
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -165,14 +171,45 @@ class Comparison:
             True
 
         """
-        from budgeteer._report.difference import difference  # few comparisons are shown so
+        from budgeteer._report.difference import tables  # few comparisons are shown so
+        from budgeteer._report.page import document
 
-        return difference(self, label, outcome)
+        return document("What changed?", self._lead(), (), [*tables(self._tables())])
 
     def _repr_html_(self) -> str:
         from budgeteer._report.difference import tables
 
-        return "".join(tables(self, label, outcome))
+        return "".join(tables(self._tables()))
+
+    def _lead(self) -> str:
+        if self.is_same:
+            return _SAME
+        figures, chunks = len(self.figures), len(self.chunks)
+        if not (figures or chunks or self.is_reordered):
+            return _ONLY_TEXT
+        changed = f"{counted(figures, 'figure')} and {counted(chunks, 'chunk')} changed."
+        return f"{changed} {_REORDERED}" if self.is_reordered else changed
+
+    def _tables(self) -> list[Changes]:
+        from budgeteer._report.difference import Changes
+
+        chunks = [
+            (
+                f"Chunk {_label(one)}",
+                _outcome(one.before, one.tokens_before),
+                _outcome(one.after, one.tokens_after),
+            )
+            for one in self.chunks
+        ]
+        return [
+            Changes(
+                "figures",
+                "Figures and options",
+                "Figure",
+                [(one.name, _said(one.before), _said(one.after)) for one in self.figures],
+            ),
+            Changes("chunks", f"Chunks, matched by {self.matched_by}", "Chunk", chunks),
+        ]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -236,14 +273,18 @@ def compare(
     return Comparison(figures, tuple(changes), matched_by, is_reordered, is_same)
 
 
-def label(chunk: ChunkChange) -> str:
+def _label(chunk: ChunkChange) -> str:
     """Return the key and the name of a chunk, the key once."""
     if str(chunk.key) in chunk.name:
         return chunk.name
     return f"{chunk.key} ({chunk.name})" if chunk.name else str(chunk.key)
 
 
-def outcome(state: str | None, tokens: int | None) -> str:
+def _said(value: int | str) -> str:
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def _outcome(state: str | None, tokens: int | None) -> str:
     """Return what became of a chunk, in words."""
     if state is None:
         return _ABSENT
@@ -316,7 +357,7 @@ def _read(
         return _Item(
             index=index,
             identity=ids.get(index, item.get("id")),
-            name=names.get(index, _label(item)),
+            name=names.get(index, _name(item)),
             state=("cut" if item["was_cut"] else "kept") if is_kept else item["reason"],
             tokens=item["token_count"] if is_kept else None,
         )
@@ -348,6 +389,6 @@ def _read(
     return _Side(text, figures, [*kept, *dropped])
 
 
-def _label(item: Mapping[str, Any]) -> str:
+def _name(item: Mapping[str, Any]) -> str:
     """Return the name of a chunk in a document of the command line."""
     return name_of({"text": "", **{key: item.get(key) or "" for key in ("source", "id", "title")}})
