@@ -130,8 +130,8 @@ class BudgetSession:
         counter: Counter | None = None,
     ) -> None:
         self.session = session
-        self.session_id = session.session_id
-        self.session_settings = session.session_settings
+        self.session_id: str = session.session_id
+        self.session_settings: SessionSettings | None = session.session_settings
         self._trim = partial(
             trim_messages,
             max_tokens=_validate.tokens("max_tokens", max_tokens),

@@ -14,9 +14,9 @@ from budgeteer.errors import MissingPackageError
 
 try:
     from hypothesis import strategies as st
-except ImportError as error:
+except ImportError as _error:
     raise MissingPackageError(
-        f"{__name__} needs pip install 'budgeteer[testing]': {error}"
+        f"{__name__} needs pip install 'budgeteer[testing]': {_error}"
     ) from None
 
 __all__ = ["chunk_lists", "chunks", "conversations", "packer_options", "texts"]
