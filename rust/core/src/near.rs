@@ -3,7 +3,8 @@
 //! Two texts are compared by their shingles: all runs of five terms. The
 //! decision is exact, on the whole sets of shingles; there are no sketches.
 //! Only texts that may be kept are looked at, and they are compared only with
-//! kept texts that have a rare shingle in common with them.
+//! those of the first kept texts that have enough rare shingles in common with
+//! them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,10 @@ mod lists;
 
 /// The number of terms of a shingle; all terms where a text has fewer.
 const SHINGLE: usize = 5;
+
+/// How many kept texts a text is compared with: the first ones, which are the
+/// best. The reference has the same number.
+const MOST_KEPT: u32 = 1 << 12;
 
 /// How many terms are read between two looks at `stop`.
 const TERMS: usize = 1 << 12;
@@ -77,6 +82,9 @@ struct Scratch {
     missing: Vec<u64>,
     rare: Vec<(u32, u64)>,
     candidates: Vec<u32>,
+    /// For each kept text, how many of its listed shingles were found; 0 but
+    /// while a text is looked for.
+    shared: Vec<u32>,
 }
 
 impl Default for Near {
@@ -128,14 +136,28 @@ impl Near {
         if read.is_empty() {
             return None;
         }
-        scratch.candidates.clear();
+        let Scratch { candidates, shared, .. } = scratch;
+        candidates.clear();
+        shared.resize(kept.len() as usize, 0);
         lists.prefetch(read);
+        let mut links = 0_usize;
         for &shingle in read.iter() {
-            scratch.candidates.extend(lists.places(shingle));
+            for place in lists.places(shingle) {
+                links += 1;
+                if shared[place as usize] == 0 {
+                    candidates.push(place);
+                }
+                shared[place as usize] += 1;
+            }
         }
-        scratch.candidates.sort_unstable();
-        scratch.candidates.dedup();
-        self.spent += scratch.candidates.len().saturating_mul(COMPARING);
+        candidates.retain(|&place| {
+            let (kept, shared) = (kept.get(place as usize), &mut shared[place as usize]);
+            // All that are not listed may be in common, too.
+            let most = kept.len() - listed(kept.len()) + std::mem::take(shared) as usize;
+            most >= enough(read.len(), kept.len())
+        });
+        candidates.sort_unstable();
+        self.spent += links + candidates.len().saturating_mul(COMPARING);
         let resembles = |&place: &u32| {
             !stop.load(Ordering::Relaxed) && resembles(read, kept.get(place as usize))
         };
@@ -166,11 +188,12 @@ impl Near {
     /// Adds the text that was found last.
     pub(crate) fn push(&mut self) {
         let Self { kept, filter, rare, lists, all, read, scratch, .. } = self;
-        if kept.shingles.len() + read.len() > MOST_LINKS {
-            read.clear(); // memory runs out before; no text would be found to repeat this one
+        // Memory runs out before there are so many links.
+        if kept.len() >= MOST_KEPT || kept.shingles.len() + read.len() > MOST_LINKS {
+            read.clear(); // no text will be found to repeat this one
         }
         let place = kept.len();
-        let most = (read.len() / 5 + 1).min(read.len());
+        let most = listed(read.len());
         if scratch.missing.len() == most {
             rare.push(scratch.missing.iter().copied());
         } else {
@@ -285,10 +308,20 @@ impl Near {
     }
 }
 
+/// Returns how many shingles of a text are listed that has so many.
+fn listed(shingles: usize) -> usize {
+    (shingles / 5 + 1).min(shingles)
+}
+
+/// Returns how many elements of two sets of these sizes must be in both.
+fn enough(new: usize, kept: usize) -> usize {
+    // In whole numbers: c / (n + k - c) >= 4/5.
+    (4 * (new + kept)).div_ceil(9)
+}
+
 /// Returns whether four fifths of the elements of two sets are in both.
 fn resembles(new: &[u64], kept: &[u64]) -> bool {
-    // In whole numbers: c / (n + k - c) >= 4/5.
-    let enough = (4 * (new.len() + kept.len())).div_ceil(9);
+    let enough = enough(new.len(), kept.len());
     if enough > new.len().min(kept.len()) {
         return false;
     }

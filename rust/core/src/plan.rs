@@ -53,8 +53,9 @@ pub enum Dedupe {
     ///
     /// Texts are compared by their shingles: all runs of five words, or of all
     /// words where a text has fewer. Words are those of BM25. A chunk that fits
-    /// is a near duplicate if four fifths of all shingles of the two texts are
-    /// in both, or if the kept text has all shingles of the chunk.
+    /// is a near duplicate of one of the 4,096 best kept ones if four fifths of
+    /// all shingles of the two texts are in both, or if the kept text has all
+    /// shingles of the chunk.
     Near,
 }
 

@@ -251,3 +251,14 @@ def test_much_in_common_takes_no_longer(native):
     packing = pack("", same, 10**9, counter="words", ranking="input", dedupe="near")
     assert 0 < len(packing.kept) < len(same)
     assert time.process_time() - start < 10
+
+
+def test_the_best_4096_are_compared_with(backend):
+    """A chunk that nearly repeats the 4,096th kept one is dropped, and of the next one kept."""
+    chunks = [f"tea {i}" for i in range(4_097)]
+    near_last, near_beyond = "TEA 4095", "TEA 4096"
+    packer = Packer(10**6, counter="words", ranking="input", dedupe="near")
+    packing = packer.pack("", [*chunks, near_last, near_beyond])
+    assert [near_last] == [drop.chunk for drop in packing.dropped]
+    assert 4095 == packing.dropped[0].duplicate_of
+    assert near_beyond == packing.kept[-1].chunk

@@ -7,6 +7,9 @@ from budgeteer._reference._rank.terms import terms
 SHINGLE = 5
 """The number of terms in a shingle; a text with fewer terms is one shingle."""
 
+MOST_KEPT = 4096
+"""How many kept texts a text is compared with: the first ones, which are the best."""
+
 Shingles = frozenset[tuple[str, ...]]
 
 
@@ -22,8 +25,10 @@ def find(new: Shingles, kept: Sequence[Shingles]) -> int | None:
     """
     Return the place of the first of *kept* that *new* resembles, or else is contained in.
 
-    Texts resemble each other if at least four fifths of their shingles are in both.
+    Only the first 4,096 are looked at. Texts resemble each other if at least four fifths of their
+    shingles are in both.
     """
+    kept = kept[:MOST_KEPT]
     if not new:
         return None
     for place, old in enumerate(kept):
