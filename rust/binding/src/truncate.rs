@@ -47,7 +47,11 @@ pub(crate) fn truncate<'py>(
                     exact.truncate(whole, factor.within(max_tokens), keep, marker, stop)
                 })?
             }
-            (Counting::Estimate(estimate), _) => estimate.truncate(whole, max_tokens, keep, marker),
+            (Counting::Estimate(estimate), _) => {
+                convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
+                    estimate.truncate_till(whole, max_tokens, keep, marker, stop)
+                })?
+            }
             (Counting::Host, Some(ask)) => {
                 budgeteer::truncate(whole, max_tokens, keep, marker, |piece: Text<'_>| {
                     let mut utf8 = Vec::new();

@@ -3,14 +3,18 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
-use crate::text::{Text, is_space};
+use crate::text::{Cursor, Text, is_space};
 
 mod exact;
+
+/// How many characters are gone through between two looks at `stop`.
+const LOOK: usize = 1 << 16;
 
 /// Which part of a text a cut keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,16 +43,37 @@ impl Keep {
 /// the length.
 #[must_use]
 pub fn grapheme_boundaries(text: Text<'_>) -> Vec<usize> {
-    let mut string = String::with_capacity(text.chars());
-    // A surrogate stands alone, like the line separator that replaces it.
-    text.for_each(|code| string.push(char::from_u32(code).unwrap_or('\u{2028}')));
+    boundaries_till(text, &GO_ON)
+}
+
+/// Does what [`grapheme_boundaries`] does. The result means nothing once `stop`
+/// is set.
+fn boundaries_till(text: Text<'_>, stop: &AtomicBool) -> Vec<usize> {
+    let chars = text.chars();
+    let mut string = String::with_capacity(chars);
+    let mut cursor = Cursor::new(text);
+    for start in (0..chars).step_by(LOOK) {
+        // A surrogate stands alone, like the line separator that replaces it.
+        let slice = cursor.slice(start, chars.min(start + LOOK));
+        slice.for_each(|code| string.push(char::from_u32(code).unwrap_or('\u{2028}')));
+        if stop.load(Ordering::Relaxed) {
+            return vec![0, chars];
+        }
+    }
     let mut at = 0;
     let mut boundaries = vec![0];
-    boundaries.extend(string.graphemes(true).map(|cluster| {
-        at += cluster.chars().count();
-        at
-    }));
-    boundaries
+    let mut clusters = string.graphemes(true);
+    while !stop.load(Ordering::Relaxed) {
+        let read = boundaries.len();
+        boundaries.extend(clusters.by_ref().take(LOOK).map(|cluster| {
+            at += cluster.chars().count();
+            at
+        }));
+        if boundaries.len() < read + LOOK {
+            return boundaries;
+        }
+    }
+    vec![0, chars]
 }
 
 /// A text, and the pieces of it that a cut may leave.
@@ -74,10 +99,11 @@ pub(crate) struct Piece {
 }
 
 impl<'a> Cut<'a> {
-    pub(crate) fn new(text: Text<'a>, keep: Keep, marker: Text<'a>) -> Self {
+    /// Returns the cut. It means nothing once `stop` is set.
+    pub(crate) fn new(text: Text<'a>, keep: Keep, marker: Text<'a>, stop: &AtomicBool) -> Self {
         let boundaries = match text {
             Text::Ascii(_) => None,
-            _ => Some(grapheme_boundaries(text)),
+            _ => Some(boundaries_till(text, stop)),
         };
         Self { text, chars: text.chars(), keep, marker, boundaries, words: None }
     }
@@ -88,11 +114,12 @@ impl<'a> Cut<'a> {
         text: Text<'a>,
         keep: Keep,
         marker: Text<'a>,
+        stop: &AtomicBool,
     ) -> Self {
         if estimate != Estimate::Words {
-            return Self::new(text, keep, marker);
+            return Self::new(text, keep, marker, stop);
         }
-        let words = Some(Words::new(text, keep, marker));
+        let words = Some(Words::new(text, keep, marker, stop));
         Self { text, chars: text.chars(), keep, marker, boundaries: None, words }
     }
 
@@ -211,8 +238,11 @@ struct Words {
 }
 
 impl Words {
-    fn new(text: Text<'_>, keep: Keep, marker: Text<'_>) -> Self {
-        let (mut clusters, mut spaces) = (grapheme_boundaries(text), Vec::new());
+    fn new(text: Text<'_>, keep: Keep, marker: Text<'_>, stop: &AtomicBool) -> Self {
+        let (mut clusters, mut spaces) = (boundaries_till(text, stop), Vec::new());
+        if stop.load(Ordering::Relaxed) {
+            return Self { heads: vec![0], tails: vec![text.chars()] };
+        }
         text.for_each(|code| spaces.push(is_space(code)));
         let chars = spaces.len();
         // A word must not run on into the marker, nor the head into the tail.
@@ -294,7 +324,7 @@ pub fn truncate<E>(
     if count(text)? <= max_tokens {
         return Ok(None);
     }
-    let cut = Cut::new(text, keep, marker);
+    let cut = Cut::new(text, keep, marker, &GO_ON);
     let best =
         cut.longest(max_tokens, |head, tail| count(Text::from_utf8(&cut.utf8(head, tail))))?;
     Ok(Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail))))
@@ -326,14 +356,33 @@ impl Estimate {
         keep: Keep,
         marker: Text<'_>,
     ) -> Option<Vec<u8>> {
+        self.truncate_till(text, max_tokens, keep, marker, &GO_ON)
+    }
+
+    /// Does what [`Estimate::truncate`] does. The result means nothing once
+    /// `stop` is set.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn truncate_till(
+        self,
+        text: Text<'_>,
+        max_tokens: u64,
+        keep: Keep,
+        marker: Text<'_>,
+        stop: &AtomicBool,
+    ) -> Option<Vec<u8>> {
         let mut scratch = Vec::new();
         if self.count_text(text, &mut scratch) <= max_tokens {
             return None;
         }
-        let cut = Cut::for_estimate(self, text, keep, marker);
-        let Ok::<_, Infallible>(best) = cut.longest(max_tokens, |head, tail| {
+        let cut = Cut::for_estimate(self, text, keep, marker, stop);
+        let best = cut.longest(max_tokens, |head, tail| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(());
+            }
             Ok(self.tokens(cut.measure(self, head, tail, &mut scratch)))
         });
+        let best = best.unwrap_or_default();
         Some(best.map_or_else(Vec::new, |piece| cut.utf8(piece.head, piece.tail)))
     }
 }

@@ -152,6 +152,9 @@ else:
         ("cl100k_base", "truncate", "many words, ", 0.3),
         ("o200k_base", "truncate", "many words, ", 0.2),
         ("o200k_base", "truncate", "many words, ", 0.4),
+        ("o200k_base", "truncate", "th\u00e9 vert, ", 1.0),
+        ("chars_div4", "truncate", "th\u00e9 vert, ", 0.5),
+        ("words", "truncate", "many words, ", 0.5),
     ],
     ids=ascii,
 )

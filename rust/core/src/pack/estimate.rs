@@ -18,6 +18,10 @@ use crate::plan::{Call, Host};
 use crate::text::Text;
 use crate::truncate::{Cut, Keep, Piece};
 
+/// Finding where a text may be cut takes as long as reading this many times as
+/// much.
+const CUTTING: usize = 8;
+
 /// The sum of the measures of the kept chunks.
 #[derive(Debug)]
 pub(super) struct EstimateMeter {
@@ -216,7 +220,9 @@ impl<B: Batch, H: Host> Meter<B, H> for EstimateMeter {
     ) -> Result<bool, H::Error> {
         let (estimate, start, frame) = (self.estimate, self.start(packer), chunk.frame.clone());
         let text = packer.batch.text(index as usize);
-        let cut = Cut::for_estimate(estimate, text, keep, marker.into());
+        let cost = text.chars().saturating_mul(CUTTING);
+        let cut = |stop: &_| Cut::for_estimate(estimate, text, keep, marker.into(), stop);
+        let cut = packer.host.work(cost, cut)?;
         let size = |meter: &mut Self, head, tail| {
             if meter.is_bare {
                 return Size::additive(cut.measure(estimate, head, tail, &mut meter.scratch));

@@ -7,6 +7,7 @@ use super::indexed::Unseen;
 use super::meter::{Meter, Need};
 use super::{CUT_TRIES, Packer};
 use crate::chunk::Batch;
+use crate::count::exact::GO_ON;
 use crate::outcome::Frame;
 use crate::plan::{Host, Subject};
 use crate::text::Text;
@@ -146,7 +147,7 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
         let taken = count(packer, &around)?;
         let mut room = packer.call.budget.saturating_sub(taken);
 
-        let cut = Cut::new(packer.batch.text(index as usize), keep, marker.into());
+        let cut = Cut::new(packer.batch.text(index as usize), keep, marker.into(), &GO_ON);
         for _ in 0..CUT_TRIES {
             if room == 0 {
                 break;

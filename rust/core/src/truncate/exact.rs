@@ -85,8 +85,8 @@ impl Exact {
             text.last_plain_pair(chars.saturating_sub(reach))
         };
         let behind = text.slice(back, chars);
-        let front_cut = Cut::new(front, keep, marker);
-        let back_cut = Cut::new(behind, keep, marker);
+        let front_cut = Cut::new(front, keep, marker, stop);
+        let back_cut = Cut::new(behind, keep, marker, stop);
 
         let is_stopped = || stop.load(Ordering::Relaxed);
         let mut utf8 = Vec::new();
@@ -158,7 +158,7 @@ impl Exact {
         marker: Text<'_>,
         stop: &AtomicBool,
     ) -> Option<(u64, Vec<u8>)> {
-        let cut = Cut::new(text, keep, marker);
+        let cut = Cut::new(text, keep, marker, stop);
         let count = |head, tail| {
             let piece = cut.utf8(head, tail);
             let counted = count_text(self.model(), Text::from_utf8(&piece), max_tokens, stop);
