@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         CounterError,
         InternalError,
         InvalidArgumentError,
+        PackingTimeoutError,
     )
 
     __version__: str
@@ -68,7 +69,7 @@ _HOMES = {
     "_table.table": ("PackedTable", "pack_table"),
     "errors": (
         *("BudgetExhaustedError", "BudgeteerError", "CorpusError", "CounterError"),
-        *("InternalError", "InvalidArgumentError"),
+        *("InternalError", "InvalidArgumentError", "PackingTimeoutError"),
     ),
 }
 """The modules of the public names. Each is loaded when one of its names is first used."""
@@ -100,6 +101,7 @@ __all__ = [
     "PackedTable",
     "Packer",
     "Packing",
+    "PackingTimeoutError",
     "Prompt",
     "RequestChange",
     "RequestReport",

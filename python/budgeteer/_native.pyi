@@ -134,12 +134,12 @@ class Plan:
     What a packer knows when it is made. It never changes.
     """
     def __new__(cls, /, *, counter: "tuple[int | Tokenizer, float]", ranking: "tuple[int, tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool], tuple[float, float, float, float | None] | None]", min_score: "float | str | None", overflow: "int", max_chunks: "int | None", dedupe: "int", selection: "int", order: "int", template: "tuple[int, str, str, str, str]", notice: "tuple[str, ...] | None", policy: "tuple[int, int]", units: "int") -> Plan: ...
-    def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, write: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
+    def pack(self, /, query: "str", chunks: "object", budget: "int", *, keys: "bytes | None" = None, previous: "tuple[str, ...]" = ..., template: "tuple[int, str, str, str, str] | None" = None, ask: "object | None" = None, tag: "object | None" = None, write: "object | None" = None, cite: "object | None" = None, gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None, watch: "object | None" = None, releases: "bool" = False) -> "Packed | tuple[int, int]":
         """
         Packs chunks, a column of texts, or the result of
         [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
-        index of a bad chunk. If `releases`, other threads run meanwhile, however
-        quick the work is.
+        index of a bad chunk. What `watch` raises ends the call. If `releases`,
+        other threads run meanwhile, however quick the work is.
         """
     @staticmethod
     def text_chars(chunks: "tuple[object, ...] | TextColumn") -> "int":

@@ -143,6 +143,21 @@ class RetrievalTimeoutError(RetrievalError, TimeoutError):
     """
 
 
+class PackingTimeoutError(BudgeteerError, TimeoutError):
+    """
+    The deadline of a packing has passed.
+
+    Examples:
+        >>> from budgeteer import Packer
+        >>> try:
+        ...     Packer(9).pack("tea", ["Green tea."], deadline=1e-9)
+        ... except TimeoutError as error:
+        ...     print(error)
+        the deadline of 1e-09 seconds passed before the chunks were packed
+
+    """
+
+
 class CounterError(BudgeteerError):
     """
     A token counter is not available, or returned something that is not a count.

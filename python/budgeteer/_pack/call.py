@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from budgeteer import _process, _telemetry, _validate
 from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger, text_column
 from budgeteer._codes import HYBRID, STICKY
+from budgeteer._deadline import Watch
 from budgeteer._log import log
 from budgeteer._pack.options import ORDERS
 from budgeteer._pack.packing import Packing
@@ -160,7 +161,7 @@ class Call:
             return score_keys(self.items) if state is None else state.scores()
         return keys
 
-    def packed(self, budget: int) -> Any:
+    def packed(self, budget: int, watch: Watch | None = None) -> Any:
         """Return the backend's answer; a code and an index if a chunk cannot be read."""
         prepared, items = self.prepared, self.items
         cite = gate = None
@@ -184,6 +185,7 @@ class Call:
             write=prepared.template._writer(items),
             cite=cite,
             gate=gate,
+            watch=watch,
             releases=self.releases,
         )
 

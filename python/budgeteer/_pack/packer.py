@@ -9,6 +9,7 @@ from budgeteer import _telemetry, _validate
 from budgeteer._chunk.chunk import refusal
 from budgeteer._codes import NO_POLICY
 from budgeteer._count.counter import TokenCounter
+from budgeteer._deadline import Deadline, Watch, seconds_of
 from budgeteer._pack.call import Call, begun, in_thread
 from budgeteer._pack.curve import Again
 from budgeteer._pack.options import Dedupe, MinScore, Order, Overflow, Selection, Style, Units
@@ -20,7 +21,7 @@ from budgeteer._pack.template import Prompt, Template
 from budgeteer._public import public
 from budgeteer._pydantic import options_schema
 from budgeteer._rank.rankings import Ranking
-from budgeteer.errors import InvalidArgumentError
+from budgeteer.errors import InvalidArgumentError, PackingTimeoutError
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
@@ -74,8 +75,8 @@ class Packer:
             ``"truncate_middle"`` in its middle; both leave a marker and then skip.
         max_chunks: The most chunks to keep, from 0 on; None for no limit.
         dedupe: ``"exact"`` drops a chunk whose text equals that of a kept one. ``"near"`` also
-            drops one that shares four fifths of its five-word runs with a kept one, or all of its
-            own. None keeps duplicates.
+            drops one that shares four fifths of its five-word runs with one of the 4,096 best
+            kept ones, or all of its own. None keeps duplicates.
         selection: ``"rank"`` admits the best first. ``"coverage"`` takes next, among the 512 best
             chunks, the one that adds most to the query's words covered so far.
         units: ``"chunk"`` packs chunks. ``"sentence"`` packs sentences of the best chunks
@@ -151,6 +152,7 @@ class Packer:
         max_tokens: int | None = None,
         vectors: Any = None,
         previous: Packing[Any] | None = None,
+        deadline: float | None = None,
     ) -> Packing[T]:
         r"""
         Pack the best of *chunks* for *query*.
@@ -174,11 +176,14 @@ class Packer:
             previous: Under ``order="sticky"``, the previous packing. The text begins with the same
                 bytes, up to the first chunk that was kept then and is not now, so that a provider
                 can use its prompt cache. `Packing.stable_prefix_tokens` counts that beginning.
+            deadline: The most seconds that the call may take, above 0; None for no limit. A
+                function or an embedder of the caller's is not stopped; what it takes counts.
 
         Raises:
             InvalidArgumentError: An argument has a wrong type or shape, or a chunk has no text or
                 a NaN score, or a vector is not finite; the message names the argument and the
                 index.
+            PackingTimeoutError: The deadline has passed. Packing stops within 50 ms.
             EmbeddingError: The embedder failed, and there is no fallback.
             CounterError: The caller's counter returned something that is not a count.
 
@@ -194,7 +199,7 @@ class Packer:
             ('Tea.\n\nBread.', 0.8)
 
         """
-        return self._observed(query, chunks, max_tokens, vectors, previous)
+        return self._observed(query, chunks, max_tokens, vectors, previous, deadline)
 
     def _observed(
         self,
@@ -203,16 +208,18 @@ class Packer:
         max_tokens: int | None = None,
         vectors: Any = None,
         previous: Packing[Any] | None = None,
+        deadline: float | None = None,
         *,
         releases: bool = False,
     ) -> Packing[Any]:
         """Pack; if *releases*, let other threads run meanwhile, however quick that is."""
+        watch = None if deadline is None else _watch(deadline)
         observer = _telemetry.observer()
         if observer is None:
-            return self._pack(query, chunks, max_tokens, vectors, previous, releases)
+            return self._pack(query, chunks, max_tokens, vectors, previous, watch, releases)
         name, counter = self._prepared.ranking.name, self._prepared.counter.name
         with observer.packing(name, counter, query) as operation:
-            packing = self._pack(query, chunks, max_tokens, vectors, previous, releases)
+            packing = self._pack(query, chunks, max_tokens, vectors, previous, watch, releases)
             operation.tell_packing(packing)
             return packing
 
@@ -223,6 +230,7 @@ class Packer:
         max_tokens: object,
         vectors: object,
         previous: object,
+        watch: Watch | None,
         releases: bool,
     ) -> Packing[Any]:
         """Pack, without telemetry."""
@@ -231,7 +239,7 @@ class Packer:
         limit = self._limit(max_tokens)
         if call.is_missing_vectors:
             call.embed()
-        return finish(call, limit, self.reserve_tokens)
+        return finish(call, limit, self.reserve_tokens, watch)
 
     def _limit(self, max_tokens: object) -> int:
         return (
@@ -246,6 +254,7 @@ class Packer:
         max_tokens: int | None = None,
         vectors: Any = None,
         previous: Packing[Any] | None = None,
+        deadline: float | None = None,
     ) -> Packing[T]:
         """
         Pack as `pack` does, without blocking the event loop.
@@ -253,6 +262,7 @@ class Packer:
         An embedder is awaited. Packing that takes more than about a millisecond runs in a thread
         of asyncio's, in the caller's context, and so does what a counter of the caller's counts,
         for more than a few short chunks. Under other event loops it runs in the caller's thread.
+        Cancelling does not wait for the thread, which stops packing within 50 ms.
 
         Args:
             query: As for `pack`.
@@ -260,9 +270,11 @@ class Packer:
             max_tokens: As for `pack`.
             vectors: As for `pack`.
             previous: As for `pack`.
+            deadline: As for `pack`.
 
         Raises:
             InvalidArgumentError: As from `pack`, or the embedder has no ``aembed``.
+            PackingTimeoutError: As from `pack`.
             EmbeddingError: As from `pack`.
             CounterError: As from `pack`.
 
@@ -272,17 +284,26 @@ class Packer:
             'Green tea.'
 
         """
+        watch = _watch(deadline)
         observer = _telemetry.observer()
         if observer is None:
-            return await self._apack(query, chunks, max_tokens, vectors, previous)
+            return await self._apack(query, chunks, max_tokens, vectors, previous, watch)
         name, counter = self._prepared.ranking.name, self._prepared.counter.name
         with observer.packing(name, counter, query) as operation:
-            packing: Packing[T] = await self._apack(query, chunks, max_tokens, vectors, previous)
+            packing: Packing[T] = await self._apack(
+                query, chunks, max_tokens, vectors, previous, watch
+            )
             operation.tell_packing(packing)
             return packing
 
     async def _apack(
-        self, query: object, chunks: object, max_tokens: object, vectors: object, previous: object
+        self,
+        query: object,
+        chunks: object,
+        max_tokens: object,
+        vectors: object,
+        previous: object,
+        watch: Watch,
     ) -> Packing[Any]:
         """Pack, without telemetry."""
         call = begun(prepared_of(self), query, chunks, vectors, previous)
@@ -294,9 +315,9 @@ class Packer:
                 raise InvalidArgumentError(f"embedder must have a method aembed, not {found}")
             await call.aembed()
         if call.is_quick(limit):
-            return finish(call, limit, self.reserve_tokens)
+            return finish(call, limit, self.reserve_tokens, watch)
         call.releases = True
-        return await in_thread(lambda: finish(call, limit, self.reserve_tokens))
+        return await in_thread(lambda: finish(call, limit, self.reserve_tokens, watch))
 
     @overload
     def pack_batch(
@@ -375,9 +396,13 @@ def begin(packer: Packer, query: object, chunks: object) -> Call:
     return begun(prepared_of(packer), query, chunks)
 
 
-def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]:
+def finish(
+    call: Call, max_tokens: int, reserve_tokens: int = 0, watch: Watch | None = None
+) -> Packing[Any]:
     """
     Pack within *max_tokens*, and leave *reserve_tokens* of them free.
+
+    *watch* is called while that is under way, about every 10 ms; what it raises ends it.
 
     Raises:
         InvalidArgumentError: A chunk cannot be read.
@@ -389,10 +414,10 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
     if call.prepared.prompt is not None:
         from budgeteer._pack.prompt import Prompted  # which few packers need
 
-        packed = Prompted(call, budget).pack()
+        packed = Prompted(call, budget, watch).pack()
         own = getattr(packed, "own", None)
     else:
-        packed = call.packed(budget)
+        packed = call.packed(budget, watch)
     if isinstance(packed, tuple):
         raise refusal(call.items, *packed)
     packing: Packing[Any] = Packing(
@@ -408,6 +433,12 @@ def finish(call: Call, max_tokens: int, reserve_tokens: int = 0) -> Packing[Any]
         packing._compare(call.previous)
     packing._again = Again(finish, call, max_tokens, reserve_tokens)
     return packing
+
+
+def _watch(deadline: object) -> Watch:
+    """Return what raises once a packing has taken *deadline* seconds, or nobody waits for it."""
+    found = Deadline(seconds_of("deadline", deadline))
+    return found.watch(lambda: PackingTimeoutError(found.late_packing))
 
 
 def prepared_of(packer: Packer) -> Prepared:

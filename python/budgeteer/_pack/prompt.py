@@ -19,6 +19,7 @@ from budgeteer._codes import ASSEMBLED
 from budgeteer._pack.template import answer_of
 
 if TYPE_CHECKING:
+    from budgeteer._deadline import Watch
     from budgeteer._pack.call import Call
     from budgeteer._pack.prepared import Prepared
 
@@ -55,11 +56,13 @@ class Prompted:
     Attributes:
         call: The call.
         budget: The tokens of the budget.
+        watch: Called while chunks are packed; what it raises ends that. None for nothing.
 
     """
 
     call: Call
     budget: int
+    watch: Watch | None = None
     prepared: Prepared = field(init=False)
     keys: bytes | None = field(init=False)
     extra: int = field(init=False, default=0)
@@ -174,6 +177,7 @@ class Prompted:
             ask=None if prepared.ask is None else self._ask,
             tag=tagger(call.items),
             cite=(lambda _: extra) if extra else None,
+            watch=self.watch,
             releases=call.releases,
         )
 

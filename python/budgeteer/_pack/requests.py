@@ -20,7 +20,7 @@ ON_ERROR: tuple[OnError, ...] = ("raise", "yield")
 MAX_WORKERS = 256
 """The most threads that may pack one batch."""
 
-_ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous"}
+_ARGUMENTS = {"query", "chunks", "max_tokens", "vectors", "previous", "deadline"}
 _AHEAD = 2
 """The number of requests read ahead for each thread: one is packed while another waits."""
 
@@ -92,7 +92,7 @@ def _arguments(i: int, request: Any) -> dict[str, Any]:
         if set(request) - _ARGUMENTS or not {"query", "chunks"} <= set(request):
             raise InvalidArgumentError(
                 f"requests[{i}] must have 'query' and 'chunks', may have 'max_tokens', "
-                f"'vectors' and 'previous', and nothing else"
+                f"'vectors', 'previous' and 'deadline', and nothing else"
             )
         return dict(request)
     if isinstance(request, (tuple, list)) and len(request) == 2:

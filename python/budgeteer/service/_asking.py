@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import inspect
-import math
 import threading
-import time
 from collections.abc import (
     AsyncIterable,
     Awaitable,
@@ -19,7 +17,7 @@ from collections.abc import (
 )
 from typing import Any, NamedTuple
 
-from budgeteer import _telemetry, _validate
+from budgeteer import _deadline, _telemetry, _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._count.counter import TokenCounter
 from budgeteer._guard import Guard, name_of
@@ -38,18 +36,14 @@ _LOOK_EVERY = 256
 _NAMES_MAX = 5
 
 
-class Deadline:
+class Deadline(_deadline.Deadline):
     """The deadline of a request, if it has one."""
 
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds = seconds
-        self._ends = None if seconds is None else time.monotonic() + seconds
+    __slots__ = ()
 
-    def left(self) -> float | None:
-        """Return the seconds left, at least 0, or None if there is no deadline."""
-        if self._ends is None:
-            return None
-        return min(max(0.0, self._ends - time.monotonic()), threading.TIMEOUT_MAX)
+    def packing(self) -> _deadline.Watch:
+        """Return what raises once nobody waits any more for the chunks to be packed."""
+        return self.watch(lambda: RetrievalTimeoutError(self.late_packing))
 
     def error(self, sources: Sequence[str], *, was_asked: bool = True) -> RetrievalTimeoutError:
         """Return the error that names the components that were late, or not even called."""
@@ -295,16 +289,6 @@ def sources_of(retriever: object) -> tuple[Source, ...]:
     if not retriever:
         raise InvalidArgumentError("retriever must have at least one retriever")
     return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
-
-
-def seconds_of(value: float | None) -> float | None:
-    """Return a timeout, which is checked."""
-    if value is None:
-        return None
-    seconds = _validate.number("timeout", value)
-    if not 0 < seconds < math.inf:
-        raise InvalidArgumentError(f"timeout must be a number of seconds above 0, not {seconds:g}")
-    return seconds
 
 
 def aiter_of(pages: AsyncIterable[Any]) -> Any:

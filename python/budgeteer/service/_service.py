@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from budgeteer import _telemetry, _validate
 from budgeteer._count.calibration import Calibration
+from budgeteer._deadline import Watch, seconds_of
 from budgeteer._log import log
 from budgeteer._messages.messages import Message
 from budgeteer._pack.call import Call
@@ -36,7 +37,6 @@ from budgeteer.service._asking import (
     arun,
     in_thread,
     run,
-    seconds_of,
     sources_of,
 )
 from budgeteer.service._components import Components
@@ -78,6 +78,7 @@ class _Request:
 
     operation: _telemetry.Operation = _telemetry.UNOBSERVED
     packed: Packed | None = None
+    watch: Watch | None = None
     is_over: bool = False  # perhaps cancelled while a thread packs
 
 
@@ -115,9 +116,9 @@ class RetrievalService:
         limit: The number of chunks to request from a retriever. A retriever with ``pages`` is read
             until the budget is full or a page adds nothing to it. If a reranker or the packer
             ranks chunks anew, at least *limit* chunks are read.
-        timeout: The most seconds for retrieving, embedding and reranking together. Retrievers then
-            run in parallel threads; one that hangs keeps its thread, of at most 64. None sets no
-            limit and runs them in the caller's thread.
+        timeout: The most seconds for retrieving, embedding, reranking and packing together.
+            Retrievers then run in parallel threads; one that hangs keeps its thread, of at most
+            64. None sets no limit and runs them in the caller's thread.
         calibration: What `observe` teaches, and what corrects the counts of requests. The count of
             the messages is then the bound of their bill, the frame of the request included. None
             learns nothing.
@@ -178,7 +179,7 @@ class RetrievalService:
             )
         self._message_builder = message_builder
         self._limit = _validate.tokens("limit", limit, minimum=1)
-        self._timeout = seconds_of(timeout)
+        self._timeout = seconds_of("timeout", timeout)
         self._recorder = Recorder()
         self._calibration = checked_calibration(calibration)
         self._begin_anew()
@@ -243,9 +244,10 @@ class RetrievalService:
             for source in self._sources:
                 if source.is_async_only:
                     raise InvalidArgumentError(f"{source.name} is asynchronous: use aretrieve")
-            seconds = self._timeout if timeout is None else seconds_of(timeout)
+            seconds = self._timeout if timeout is None else seconds_of("timeout", timeout)
             plan = self._plan(query, request)
             deadline = Deadline(seconds)
+            request.watch = deadline.packing()
             is_over = Flag()
             try:
                 vector = None
@@ -283,11 +285,12 @@ class RetrievalService:
 
         """
         with self._recorded() as request:
-            seconds = self._timeout if timeout is None else seconds_of(timeout)
+            seconds = self._timeout if timeout is None else seconds_of("timeout", timeout)
             is_long = isinstance(query, str) and len(query) > _LONG_QUERY
             is_long = is_long or self._active.is_slow
             plan = await self._apart(is_long, lambda: self._plan(query, request))
             deadline = Deadline(seconds)
+            request.watch = deadline.packing()
             is_over = Flag()
             try:
                 vector = None
@@ -451,7 +454,7 @@ class RetrievalService:
         self, plan: Plan, parts: Sequence[list[Any]], call: Call, request: _Request
     ) -> RetrievalResult:
         """Pack, log what was left out, and return the result."""
-        packing, messages, total = self._pack(plan, parts, call)
+        packing, messages, total = self._pack(plan, parts, call, request.watch)
         model = plan.active.model
         overhead = total - plan.active.system_tokens - plan.query_tokens - packing.total_tokens
         tokens = RetrievalTokens(
@@ -478,7 +481,7 @@ class RetrievalService:
         return result
 
     def _pack(
-        self, plan: Plan, parts: Sequence[list[Any]], call: Call
+        self, plan: Plan, parts: Sequence[list[Any]], call: Call, watch: Watch | None
     ) -> tuple[Packing[Any], Sequence[Message], int]:
         """Return a packing, its messages, and their count, which is at most ``plan.most``."""
         active = plan.active
@@ -490,11 +493,11 @@ class RetrievalService:
         for attempt in range(_TRIES):
             limit = min(packer.max_tokens, room)
             with self._blaming(packer, parts, call.items):
-                packing = _packed(packer, plan, call, limit)
+                packing = _packed(packer, plan, call, limit, watch)
             if is_free and not is_by_input and _are_some_unscored(packing):
                 is_by_input = True
                 call = call.with_prepared(prepared_of(active.by_input))
-                packing = _packed(packer, plan, call, limit)
+                packing = _packed(packer, plan, call, limit, watch)
             messages = plan.messages.made(packing.text)
             total = plan.messages.count(messages, packing)
             if total <= plan.most:
@@ -505,10 +508,10 @@ class RetrievalService:
             share = packing.total_tokens * plan.room // (total - plan.most + plan.room)
             room = max(0, min(room - 1, max(less, share)))
             room = room if attempt < _TRIES // 2 else room // 2
-        packing = _packed(packer, plan, call, 0)
+        packing = _packed(packer, plan, call, 0, watch)
         if packing.text:  # the counter counts some texts as 0
             nothing = dataclasses.replace(call.prepared, max_chunks=0).with_plan()
-            packing = _packed(packer, plan, call.with_prepared(nothing), 0)
+            packing = _packed(packer, plan, call.with_prepared(nothing), 0, watch)
         messages = plan.messages.made("")
         total = plan.messages.count(messages)
         if total > plan.most:
@@ -525,6 +528,8 @@ class RetrievalService:
         """Turn an error about chunks into one that names the component that returned them."""
         try:
             yield
+        except RetrievalTimeoutError:
+            raise
         except Exception:
             for source, part in zip(self._sources, parts, strict=True):
                 _check_chunks(packer, source.name, part)
@@ -568,15 +573,17 @@ def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
         ) from error
 
 
-def _packed(packer: Packer, plan: Plan, call: Call, limit: int) -> Packing[Any]:
+def _packed(
+    packer: Packer, plan: Plan, call: Call, limit: int, watch: Watch | None
+) -> Packing[Any]:
     """Return a packing, observed with the figures of the request."""
     observer = _telemetry.observer()
     if observer is None:
-        return finish(call, limit, packer.reserve_tokens)
+        return finish(call, limit, packer.reserve_tokens, watch)
     told = {"tokens.system": plan.active.system_tokens, "tokens.query": plan.query_tokens}
     name, counter = call.prepared.ranking.name, call.prepared.counter.name
     with observer.packing(name, counter, plan.query, told) as operation:
-        packing: Packing[Any] = finish(call, limit, packer.reserve_tokens)
+        packing: Packing[Any] = finish(call, limit, packer.reserve_tokens, watch)
         operation.tell_packing(packing)
         return packing
 

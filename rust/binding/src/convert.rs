@@ -167,6 +167,10 @@ const INTERRUPT_CHARS: usize = 200_000_000;
 /// How often signals are looked at during long work.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// The same two for a call that is watched.
+const WATCHED_CHARS: usize = 4_000_000;
+const WATCHED_LOOK: Duration = Duration::from_millis(10);
+
 /// For how long a call of another thread counts.
 const COMPANY: Duration = Duration::from_millis(100);
 
@@ -180,7 +184,43 @@ pub(crate) fn work<R: Send>(
     chars: usize,
     work: impl FnOnce(&AtomicBool) -> R + Send,
 ) -> PyResult<R> {
-    work_from(py, least_to_release(chars, chars), chars, work)
+    work_from(py, least_to_release(chars, chars), chars, End::default(), work)
+}
+
+/// What may end a call: a signal, and what a function of Python's raises.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct End<'a> {
+    watch: Option<&'a Py<PyAny>>,
+}
+
+impl<'a> End<'a> {
+    /// `watch` is called during long work, if it is given.
+    pub(crate) fn by(watch: Option<&'a Py<PyAny>>) -> Self {
+        Self { watch }
+    }
+
+    /// Returns from how many code points on work is long.
+    fn most(self) -> usize {
+        self.watch.map_or(INTERRUPT_CHARS, |_| WATCHED_CHARS)
+    }
+
+    /// Returns how often to look during long work.
+    fn every(self) -> Duration {
+        self.watch.map_or(LOOK, |_| WATCHED_LOOK)
+    }
+
+    /// Fails if the call is over before it begins.
+    pub(crate) fn begin(self, py: Python<'_>) -> PyResult<()> {
+        self.watch.map_or(Ok(()), |watch| watch.call0(py).map(drop))
+    }
+
+    /// Fails if the call should end.
+    fn look(self) -> PyResult<()> {
+        Python::attach(|py| {
+            py.check_signals()?;
+            self.begin(py)
+        })
+    }
 }
 
 /// Returns from how many code points on a stage releases the lock, in a call of
@@ -214,23 +254,24 @@ fn work_from<R: Send>(
     py: Python<'_>,
     least: usize,
     chars: usize,
+    end: End<'_>,
     work: impl FnOnce(&AtomicBool) -> R + Send,
 ) -> PyResult<R> {
     let stop = AtomicBool::new(false);
     if chars < least {
         return Ok(work(&stop));
     }
-    if chars < INTERRUPT_CHARS {
+    if chars < end.most() {
         let done = py.detach(|| work(&stop));
-        py.check_signals()?;
+        end.look()?;
         return Ok(done);
     }
-    py.detach(|| interruptible(work))
+    py.detach(|| interruptible(end, work))
 }
 
-/// Does `work` in another thread, and looks at signals meanwhile. The calling
-/// thread does not hold the interpreter's lock.
-fn interruptible<R: Send>(work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
+/// Does `work` in another thread, and looks meanwhile whether it should end. The
+/// calling thread does not hold the interpreter's lock.
+fn interruptible<R: Send>(end: End<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let (done, wait) = mpsc::channel::<()>();
@@ -239,9 +280,9 @@ fn interruptible<R: Send>(work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResul
             work(&stop)
         });
         let mut interrupted = None;
-        while wait.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+        while wait.recv_timeout(end.every()) == Err(mpsc::RecvTimeoutError::Timeout) {
             if interrupted.is_none()
-                && let Err(error) = check_signals()
+                && let Err(error) = end.look()
             {
                 stop.store(true, Ordering::Relaxed);
                 interrupted = Some(error);
@@ -252,39 +293,36 @@ fn interruptible<R: Send>(work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResul
     })
 }
 
-#[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough
-fn check_signals() -> PyResult<()> {
-    Python::attach(|py| py.check_signals())
-}
-
-/// Where a call of several stages releases the interpreter's lock.
+/// Where a call of several stages releases the interpreter's lock, and what may
+/// end it.
 #[derive(Clone, Copy)]
-pub(crate) enum Lock {
-    /// In each stage that takes as long as reading this many code points.
-    HeldBelow(usize),
-    /// Once, for all stages. Signals were last looked at then.
-    Released(Instant),
+pub(crate) struct Lock<'a> {
+    /// From how many code points on a stage releases the lock. None releases it
+    /// once, for all stages.
+    least: Option<usize>,
+    end: End<'a>,
+    looked: Instant,
 }
 
-impl Lock {
+impl<'a> Lock<'a> {
     /// Returns the way to treat a call of `chars` code points, which takes as
     /// long as reading `cost`. If `releases`, quick work releases the lock too.
     /// What asks Python in between releases it stage by stage.
-    pub(crate) fn during(chars: usize, cost: usize, releases: bool, asks_python: bool) -> Self {
+    pub(crate) fn during(
+        chars: usize,
+        cost: usize,
+        releases: bool,
+        asks_python: bool,
+        end: End<'a>,
+    ) -> Self {
         let least = if releases { HAND_OVER_CHARS } else { least_to_release(chars, cost) };
-        if asks_python || chars < least {
-            Self::HeldBelow(least)
-        } else {
-            Self::Released(Instant::now())
-        }
+        let is_held = asks_python || chars < least;
+        Self { least: is_held.then_some(least), end, looked: Instant::now() }
     }
 
     /// Does all stages.
     pub(crate) fn run<R: Send>(self, py: Python<'_>, stages: impl FnOnce() -> R + Send) -> R {
-        match self {
-            Self::HeldBelow(_) => stages(),
-            Self::Released(_) => py.detach(stages),
-        }
+        if self.least.is_some() { stages() } else { py.detach(stages) }
     }
 
     /// Does one stage, as [`work`] does.
@@ -293,18 +331,25 @@ impl Lock {
         chars: usize,
         work: impl FnOnce(&AtomicBool) -> R + Send,
     ) -> PyResult<R> {
-        match self {
-            Self::HeldBelow(least) => Python::attach(|py| work_from(py, *least, chars, work)),
-            Self::Released(_) if chars >= INTERRUPT_CHARS => interruptible(work),
-            Self::Released(looked) => {
-                let done = work(&AtomicBool::new(false));
-                if looked.elapsed() >= LOOK {
-                    check_signals()?;
-                    *looked = Instant::now();
-                }
-                Ok(done)
-            }
+        let end = self.end;
+        let done = match self.least {
+            Some(least) => Python::attach(|py| work_from(py, least, chars, end, work))?,
+            None if chars >= end.most() => interruptible(end, work)?,
+            None => work(&AtomicBool::new(false)),
+        };
+        self.look()?;
+        Ok(done)
+    }
+
+    /// Looks whether the call should end, if the last look was some time ago. A
+    /// call that holds the lock, and is not watched, looks in long stages only.
+    pub(crate) fn look(&mut self) -> PyResult<()> {
+        let may_look = self.least.is_none() || self.end.watch.is_some();
+        if may_look && self.looked.elapsed() >= self.end.every() {
+            self.end.look()?;
+            self.looked = Instant::now();
         }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use crate::chunk::{Strings, Texts};
 use crate::codes::{self, ASSEMBLED, HybridOptions, Kind, MinScoreOption, TemplateOptions};
 use crate::column::TextColumn;
-use crate::convert::{Joiner, Lock, column, signed, string, text, utf8};
+use crate::convert::{End, Joiner, Lock, column, signed, string, text, utf8};
 use crate::corpus::{CorpusIndex, Unseen, dropped_columns, signals_column};
 use crate::error::guard;
 use crate::score::{self, LexicalOptions};
@@ -35,9 +35,10 @@ fn run<'py, S: Strings>(
     call: &Call<'_>,
     texts: &S,
     asks: Asks<'_>,
+    end: End<'_>,
     releases: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let lock = lock(call, texts.total_chars(), releases);
+    let lock = lock(call, texts.total_chars(), end, releases);
     let mut caller = Caller::new(texts, asks, lock);
     let outcome = lock.run(py, || pipeline::run(call, texts, &mut caller))?;
     let packed = Packed::new(py, &outcome, texts, call)?.with_columns(py, outcome)?;
@@ -45,9 +46,9 @@ fn run<'py, S: Strings>(
 }
 
 /// Returns the way to treat a call of `chars` code points.
-fn lock(call: &Call<'_>, chars: usize, releases: bool) -> Lock {
+fn lock<'a>(call: &Call<'_>, chars: usize, end: End<'a>, releases: bool) -> Lock<'a> {
     let cost = chars.saturating_mul(readings(call.plan));
-    Lock::during(chars, cost, releases, call.asks_host())
+    Lock::during(chars, cost, releases, call.asks_host(), end)
 }
 
 /// What is asked for a count, a tag, a written text and a citation.
@@ -123,8 +124,8 @@ impl Plan {
 
     /// Packs chunks, a column of texts, or the result of
     /// [`index_chunks`](crate::corpus::index_chunks); or returns a code and the
-    /// index of a bad chunk. If `releases`, other threads run meanwhile, however
-    /// quick the work is.
+    /// index of a bad chunk. What `watch` raises ends the call. If `releases`,
+    /// other threads run meanwhile, however quick the work is.
     #[pyo3(signature = (
         query: "str",
         chunks: "object",
@@ -138,6 +139,7 @@ impl Plan {
         write: "object | None" = None,
         cite: "object | None" = None,
         gate: "tuple[tuple[str, ...], tuple[str, ...], bytes] | None" = None,
+        watch: "object | None" = None,
         releases: "bool" = false,
     ) -> "Packed | tuple[int, int]")]
     #[allow(clippy::too_many_arguments)] // the facade names them
@@ -155,6 +157,7 @@ impl Plan {
         write: Option<&Bound<'py, PyAny>>,
         cite: Option<&Bound<'py, PyAny>>,
         gate: Option<GateColumns<'py>>,
+        watch: Option<&Bound<'py, PyAny>>,
         releases: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = query.py();
@@ -171,11 +174,13 @@ impl Plan {
                 ..self.plan.call(text(query)?, budget)
             };
             let asks = [ask, tag, write, cite].map(|given| given.map(Bound::as_unbound));
+            let end = End::by(watch.map(Bound::as_unbound));
+            end.begin(py)?;
             if let Ok(corpus) = chunks.cast::<CorpusIndex>() {
                 let corpus = corpus.get();
                 let CorpusIndex { index, texts } = corpus;
                 // How much will be read is not known before.
-                let lock = lock(&call, if releases { usize::MAX } else { 0 }, releases);
+                let lock = lock(&call, if releases { usize::MAX } else { 0 }, end, releases);
                 let mut caller = Caller::new(texts, asks, lock);
                 let run = || pipeline::run_indexed(&call, texts, index, &mut caller);
                 let outcome = lock.run(py, run)?;
@@ -186,11 +191,11 @@ impl Plan {
                 return Ok(Bound::new(py, Packed { unseen, ..packed })?.into_any());
             }
             if let Ok(column) = chunks.cast::<TextColumn>() {
-                return run(py, &call, &*column.get().texts(), asks, releases);
+                return run(py, &call, &*column.get().texts(), asks, end, releases);
             }
             let with_titles = self.plan.needs().has_titles;
             match Texts::of_chunks(chunks.cast::<PyTuple>()?, with_titles)? {
-                Ok(texts) => run(py, &call, &texts, asks, releases),
+                Ok(texts) => run(py, &call, &texts, asks, end, releases),
                 Err((code, index)) => Ok((code as u8, index).into_pyobject(py)?.into_any()),
             }
         })
@@ -237,11 +242,11 @@ struct Caller<'a, S> {
     tag: Option<&'a Py<PyAny>>,
     write: Option<&'a Py<PyAny>>,
     cite: Option<&'a Py<PyAny>>,
-    lock: Lock,
+    lock: Lock<'a>,
 }
 
 impl<'a, S> Caller<'a, S> {
-    fn new(chunks: &'a S, [ask, tag, write, cite]: Asks<'a>, lock: Lock) -> Self {
+    fn new(chunks: &'a S, [ask, tag, write, cite]: Asks<'a>, lock: Lock<'a>) -> Self {
         Self { chunks, ask, tag, write, cite, lock }
     }
 }
@@ -250,6 +255,7 @@ impl<S: Strings> Host for Caller<'_, S> {
     type Error = PyErr;
 
     fn count(&mut self, subject: Subject<'_>) -> PyResult<u64> {
+        self.lock.look()?;
         let ask = self.ask.expect("the facade gives what is to be asked");
         Python::attach(|py| {
             let (text, index) = match subject {

@@ -49,6 +49,10 @@ MOST = 2**63 - 1
 """The highest figure."""
 
 
+def unwatched() -> None:
+    """Let the call go on."""
+
+
 @dataclass(slots=True)
 class Packer:
     """Admits the chunks of one call."""
@@ -80,11 +84,16 @@ class Packer:
     def outcome(self) -> Outcome:
         return self.draft.outcome
 
-    def pack(self, order: Sequence[int]) -> int:
-        """Admit the chunks in that order, and return the tokens of the text."""
+    def pack(self, order: Sequence[int], look: Callable[[], None] = unwatched) -> int:
+        """
+        Admit the chunks in that order, and return the tokens of the text.
+
+        *look* is called before each; what it raises ends the call.
+        """
         # A cited chunk stands whole or not at all.
         self.may_cut = self.overflow in MARKERS and self.cite is None
         for place, i in enumerate(order, 1):
+            look()
             if self.is_refused(i):
                 continue
             if self.stopped_at is not None:

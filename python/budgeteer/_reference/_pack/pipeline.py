@@ -31,7 +31,7 @@ from budgeteer._reference._pack.extracts import Sentences
 from budgeteer._reference._pack.gate import Gate
 from budgeteer._reference._pack.measure import measure_of
 from budgeteer._reference._pack.outcome import Outcome
-from budgeteer._reference._pack.packer import Packer
+from budgeteer._reference._pack.packer import Packer, unwatched
 from budgeteer._reference._pack.scope import Scope, scope_of
 from budgeteer._reference._pack.selection import by_coverage
 from budgeteer._reference._pack.sum_of_parts import pack_sum_of_parts
@@ -126,6 +126,7 @@ class Plan:
         write: Callable[[int], str] | None = None,
         cite: Callable[[int], int] | None = None,
         gate: tuple[tuple[str, ...], tuple[str, ...], bytes] | None = None,
+        watch: Callable[[], None] | None = None,
         releases: bool = False,  # noqa: ARG002 - Python code releases the lock anyway
     ) -> Packed | tuple[int, int]:
         """Return the packing of *chunks*; or a code and the index of an unreadable one."""
@@ -143,6 +144,7 @@ class Plan:
             texts, titles = read(chunks, with_titles and gate is None)
         if isinstance(texts, int) or isinstance(titles, int):
             return texts, titles  # type: ignore[return-value]  # both are numbers, or neither
+        (look := watch or unwatched)()
         gated = None
         if gate is not None:
             gated = Gate(*gate, max_docs)
@@ -160,6 +162,7 @@ class Plan:
         if ranking == HYBRID and hybrid is not None:
             scores = hybrid_scores(scores, len(pairs), key, hybrid)
 
+        look()
         factor = ratio if exact.is_exact(kind) else 1.0
         budget = within(budget, factor)
         outcome = Outcome()
@@ -197,7 +200,7 @@ class Plan:
                 write or _never,
                 outcome,
             )
-            total = self._packed(draft, ranked, budget, ask or _never, cite, gated)
+            total = self._packed(draft, ranked, budget, ask or _never, cite, gated, look)
         _scale(draft, factor)
         return _columns(draft, times(total, factor), scores, scored.signals, scope, extracts)
 
@@ -209,6 +212,7 @@ class Plan:
         ask: Callable[[str, int], int],
         cite: Callable[[int], int] | None,
         gated: Gate | None,
+        look: Callable[[], None],
     ) -> int:
         """Pack whole chunks in that order, and return the tokens of the text."""
         kind, ratio = self.counter
@@ -216,7 +220,7 @@ class Plan:
             return pack_sum_of_parts(draft, ranked, budget, kind, ratio, self.overflow)
         measure = measure_of(draft, budget, kind, ratio, ask)
         options = self.overflow, self.max_chunks, self.dedupe
-        return Packer(draft, measure, budget, *options, cite, gated).pack(ranked)
+        return Packer(draft, measure, budget, *options, cite, gated).pack(ranked, look)
 
     @property
     def _is_sum(self) -> bool:

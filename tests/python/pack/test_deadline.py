@@ -1,0 +1,166 @@
+"""Deadlines of packings: what they stop, how soon, and what they leave as it is."""
+
+import asyncio
+import math
+import os
+import threading
+import time
+
+import pytest
+
+from budgeteer import (
+    Corpus,
+    InvalidArgumentError,
+    Packer,
+    PackingTimeoutError,
+    Prompt,
+)
+
+QUERY = "Which tea is mild?"
+SOON = 0.05
+"""The seconds within which a packing ends after its deadline."""
+
+PASSED = 1e-9
+TEXT = "Section {}: green tea is mild, and rye bread is dark. "
+
+needs_native = pytest.mark.skipif(
+    os.environ.get("BUDGETEER_BACKEND") == "reference", reason="is about the native backend"
+)
+
+
+def texts(count, times=15):
+    """Return that many chunks, none like another."""
+    return [TEXT.format(i) * times for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("deadline", "message"),
+    [
+        (0, "deadline must be a number of seconds above 0, not 0"),
+        (-1.5, "deadline must be a number of seconds above 0, not -1.5"),
+        (math.inf, "deadline must be a number of seconds above 0, not inf"),
+        (math.nan, "deadline must be a number, not NaN"),
+        ("1", "deadline must be a float, not str"),
+        (True, "deadline must be a float, not bool"),
+    ],
+)
+def test_only_seconds_above_0_are_taken(backend, deadline, message):
+    """A deadline that is no number above 0 is refused, and the message says what is allowed."""
+    with pytest.raises(InvalidArgumentError) as refused:
+        Packer(9).pack("tea", ["Green tea."], deadline=deadline)
+    assert message == str(refused.value)
+    with pytest.raises(InvalidArgumentError):
+        asyncio.run(Packer(9).apack("tea", ["Green tea."], deadline=deadline))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"ranking": "keyword"},
+        {"ranking": "input", "counter": "words"},
+        {"dedupe": "near"},
+        {"selection": "coverage"},
+        {"units": "sentence"},
+        {"counter": len},
+        {"template": Prompt("\n".join)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_corpus", [False, True])
+def test_a_deadline_that_has_passed_ends_the_call(backend, options, is_corpus):
+    """Whatever the options, no packing comes out after the deadline; one before it is the same."""
+    packer = Packer(60, **options)
+    chunks = Corpus(texts(4)) if is_corpus else texts(4)
+    with pytest.raises(PackingTimeoutError) as late:
+        packer.pack(QUERY, chunks, deadline=PASSED)
+    assert "the deadline of 1e-09 seconds passed before the chunks were packed" == str(late.value)
+    assert isinstance(late.value, TimeoutError)
+    with pytest.raises(PackingTimeoutError):
+        asyncio.run(packer.apack(QUERY, chunks, deadline=PASSED))
+    expected = packer.pack(QUERY, chunks)
+    packing = packer.pack(QUERY, chunks, deadline=600)
+    assert expected.to_dict() == packing.to_dict()
+
+
+def test_a_packing_forgets_its_deadline(backend):
+    """What is asked of a packing later has no deadline."""
+    packing = Packer(60).pack(QUERY, texts(4), deadline=0.5)
+    time.sleep(0.5)
+    assert packing.whatif(30).total_tokens <= 30
+    assert packing.budget_curve()
+
+
+def test_a_deadline_is_a_request_s_own(backend):
+    """In a batch of requests only the one that is late fails."""
+    requests = [
+        {"query": "tea", "chunks": ["Green tea."], "deadline": PASSED},
+        {"query": "bread", "chunks": ["Rye bread."], "deadline": 600},
+    ]
+    late, packing = Packer(9).pack_batch(requests, on_error="yield")
+    assert isinstance(late, PackingTimeoutError)
+    assert "Rye bread." == packing.text
+
+
+def test_a_counter_is_not_asked_after_the_deadline(backend):
+    """A slow function of the caller's ends the call late by one answer, not by all of them."""
+    asked = []
+
+    def slow(text):
+        asked.append(text)
+        time.sleep(0.02)
+        return len(text)
+
+    with pytest.raises(PackingTimeoutError):
+        Packer(10**6, counter=slow).pack(QUERY, texts(200, 1), deadline=0.1)
+    assert 1 <= len(asked) <= 20
+
+
+@needs_native
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ranking": "keyword"},
+        {},
+        {"dedupe": "near", "ranking": "input"},
+        {"selection": "coverage"},
+        {"units": "sentence"},
+        {"counter": "words", "overflow": "truncate_end", "ranking": "input"},
+    ],
+    ids=str,
+)
+def test_native_code_stops_soon(native, options):
+    """A packing of many chunks ends soon after its deadline, wherever it is then."""
+    packer = Packer(2_000_000, **options)
+    chunks = texts(30_000, 8)
+    began = time.perf_counter()
+    packer.pack(QUERY, chunks)
+    whole = time.perf_counter() - began
+    over = []
+    for share in (0.2, 0.5, 0.8):
+        fresh = [f"{text}." for text in chunks]
+        began = time.perf_counter()
+        try:
+            packer.pack(QUERY, fresh, deadline=share * whole)
+        except PackingTimeoutError:
+            over.append(time.perf_counter() - began - share * whole)
+    assert over
+    assert sorted(over)[len(over) // 2] <= 4 * SOON  # four times, for a busy machine
+
+
+@needs_native
+def test_a_cancelled_packing_stops(native):
+    """A thread whose task was cancelled stops packing, although nobody waits for it."""
+    chunks = texts(30_000, 8)
+
+    async def cancel():
+        packing = asyncio.create_task(Packer(2_000_000, dedupe="near").apack(QUERY, chunks))
+        await asyncio.sleep(0.05)
+        packing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await packing
+        return time.perf_counter()
+
+    cancelled = asyncio.run(cancel())  # which waits for its threads
+    assert time.perf_counter() - cancelled <= 10 * SOON
+    assert threading.active_count() < 10
