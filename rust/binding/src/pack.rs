@@ -287,6 +287,7 @@ impl<S: Strings> Host for Caller<'_, S> {
     }
 
     fn write(&mut self, index: usize) -> PyResult<Vec<u8>> {
+        self.lock.look()?;
         let write = self.write.expect("the facade gives what is to be asked");
         Python::attach(|py| utf8(&write.bind(py).call1((index,))?))
     }

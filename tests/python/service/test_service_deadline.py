@@ -1,0 +1,57 @@
+"""The deadline of a request holds while its chunks are packed, too."""
+
+import asyncio
+import time
+
+import pytest
+from service_support import SETTINGS, Fake
+
+from budgeteer import Packer, Template
+from budgeteer.service import RetrievalService, RetrievalTimeoutError
+
+LATE = "the deadline of {:g} seconds passed before the chunks were packed"
+
+
+class Slow:
+    """Writes chunks, and takes its time once it is told to."""
+
+    seconds = 0.0
+
+    def __call__(self, chunk):
+        time.sleep(self.seconds)
+        return chunk
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_packing_ends_at_the_deadline(backend, is_async):
+    """A request whose packing is late is a timeout, counts as one, and has no more chunks written."""
+    slow = Slow()
+    retriever = Fake(*[f"Green tea number {i}." for i in range(500)])
+    packer = Packer(10**6, template=Template(slow), ranking="input")
+    service = RetrievalService(retriever, SETTINGS, packer=packer)
+    retrieve = service.retrieve
+    if is_async:
+        retrieve = lambda *given, **named: asyncio.run(service.aretrieve(*given, **named))  # noqa: E731
+
+    assert retrieve("tea", timeout=60).packing.kept
+    slow.seconds = 0.01
+    began = time.perf_counter()
+    with pytest.raises(RetrievalTimeoutError) as late:
+        retrieve("tea", timeout=0.2)
+    assert LATE.format(0.2) == str(late.value)
+    assert time.perf_counter() - began < 2  # 500 chunks take five seconds
+    assert (1, 1) == (service.stats().answered, service.stats().timed_out)
+
+
+def test_native_packing_ends_at_the_deadline(native):
+    """Native code stops, too: a request ends soon after its deadline."""
+    texts = [f"Section {i}: green tea is mild, and rye bread is dark. " * 8 for i in range(30_000)]
+    packer = Packer(10**7, dedupe="near", ranking="input")
+    service = RetrievalService(Fake(*texts), SETTINGS, packer=packer, limit=len(texts))
+    began = time.perf_counter()
+    service.retrieve("tea", timeout=60)
+    whole = time.perf_counter() - began
+    began = time.perf_counter()
+    with pytest.raises(RetrievalTimeoutError, match="were packed"):
+        service.retrieve("tea", timeout=whole / 2)
+    assert time.perf_counter() - began < whole / 2 + 0.2  # 50 ms, and a busy machine
