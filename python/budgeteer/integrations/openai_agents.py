@@ -16,6 +16,7 @@ from budgeteer.integrations._requests import Fitter
 try:
     from agents import Agent, FunctionTool, RunContextWrapper, Session, TResponseInputItem, handoff
     from agents.agent_output import AgentOutputSchema, AgentOutputSchemaBase
+    from agents.memory import SessionSettings
     from agents.models.default_models import get_default_model
     from agents.run import CallModelData, ModelInputData
 except ImportError as _error:
