@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from budgeteer import _validate
 from budgeteer._messages.messages import chosen, count_messages, count_tools, model_name
@@ -29,6 +29,9 @@ try:
     from haystack.dataclasses import ChatMessage
 except ImportError as _error:
     raise missing(__name__, _error) from None
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["BudgetCompactor", "BudgetPacker", "BudgetPromptBuilder", "BudgetTokenCounter"]
 
@@ -215,7 +218,44 @@ class BudgetPromptBuilder:
             )
 
 
-class BudgetTokenCounter:
+class _Counting:
+    """Counts by a model's rules, or by a counter, and is written into a pipeline's YAML so."""
+
+    def __init__(self, model: str | None = None, *, counter: str | None = None) -> None:
+        self._model, self._counter = model, counter
+        model_name(model)
+        self._counting = chosen(counter, model)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return what a pipeline's YAML has of it.
+
+        Examples:
+            >>> BudgetTokenCounter("gpt-4o").to_dict()["init_parameters"]
+            {'model': 'gpt-4o', 'counter': None}
+
+        """
+        return _dict(self, model=self._model, counter=self._counter)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """
+        Return what `to_dict` wrote.
+
+        Args:
+            data: What it wrote.
+
+        Examples:
+            >>> compactor = BudgetCompactor("gpt-4o")
+            >>> BudgetCompactor.from_dict(compactor.to_dict()).to_dict() == compactor.to_dict()
+            True
+
+        """
+        made: Self = default_from_dict(cls, data)
+        return made
+
+
+class BudgetTokenCounter(_Counting):
     """
     Counts messages and tools as `count_messages` and `count_tools` do, for Haystack's hooks.
 
@@ -233,11 +273,6 @@ class BudgetTokenCounter:
         11
 
     """
-
-    def __init__(self, model: str | None = None, *, counter: str | None = None) -> None:
-        self._model, self._counter = model, counter
-        model_name(model)
-        self._counting = chosen(counter, model)
 
     def count(self, messages: list[ChatMessage], tools: Any = None) -> int:
         """
@@ -259,35 +294,8 @@ class BudgetTokenCounter:
         total = int(count_messages(views, **options))
         return total + count_tools(shown, has_system_message=has_system, **options)
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Return what a pipeline's YAML has of it.
 
-        Examples:
-            >>> BudgetTokenCounter("gpt-4o").to_dict()["init_parameters"]
-            {'model': 'gpt-4o', 'counter': None}
-
-        """
-        return _dict(self, model=self._model, counter=self._counter)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BudgetTokenCounter:
-        """
-        Return what `to_dict` wrote.
-
-        Args:
-            data: What it wrote.
-
-        Examples:
-            >>> counter = BudgetTokenCounter("gpt-4o")
-            >>> BudgetTokenCounter.from_dict(counter.to_dict()).to_dict() == counter.to_dict()
-            True
-
-        """
-        return default_from_dict(cls, data)
-
-
-class BudgetCompactor:
+class BudgetCompactor(_Counting):
     """
     Shortens a conversation as `trim_messages` does, for Haystack's ``CompactionHook``.
 
@@ -311,11 +319,6 @@ class BudgetCompactor:
         ['And rye?']
 
     """
-
-    def __init__(self, model: str | None = None, *, counter: str | None = None) -> None:
-        self._model, self._counter = model, counter
-        model_name(model)
-        self._counting = chosen(counter, model)
 
     def compact(
         self,
@@ -381,33 +384,6 @@ class BudgetCompactor:
                 )
             except BudgetExhaustedError:  # noqa: PERF203 - it is rare
                 limit += limit // 8 + 1  # Haystack wants what comes nearest, not an error
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Return what a pipeline's YAML has of it.
-
-        Examples:
-            >>> BudgetCompactor("gpt-4o").to_dict()["init_parameters"]
-            {'model': 'gpt-4o', 'counter': None}
-
-        """
-        return _dict(self, model=self._model, counter=self._counter)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BudgetCompactor:
-        """
-        Return what `to_dict` wrote.
-
-        Args:
-            data: What it wrote.
-
-        Examples:
-            >>> compactor = BudgetCompactor("gpt-4o")
-            >>> BudgetCompactor.from_dict(compactor.to_dict()).to_dict() == compactor.to_dict()
-            True
-
-        """
-        return default_from_dict(cls, data)
 
 
 def _dict(item: object, **parameters: Any) -> dict[str, Any]:

@@ -36,7 +36,8 @@ class BudgetHistory(AbstractCapability[Any]):
     grows, so that a provider's cache finds the beginning of the prompt: the last 64 conversations
     are remembered.
 
-    Put it last in ``capabilities``, as what another adds after it is not counted.
+    Put it last in ``capabilities``, as what another adds after it is not counted. Pydantic AI
+    before 2.54 would take what leaves a request out of the run's history, too.
 
     Args:
         model: The model whose window, costs and counter apply. None takes the agent's own.

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from provider import RESPONSES_TOOL, TOOL, history
+from provider import CLAUDE_TOOL, RESPONSES_TOOL, TOOL, claude_history, history
 
 pytest.importorskip("litellm")
 
@@ -15,6 +15,16 @@ from budgeteer.window import count_messages, count_tools
 
 OPTIONS = {"context_window": 900, "max_output_tokens": 100}
 MESSAGES = history(6)
+ITEMS = [
+    item
+    for i in range(6)
+    for item in (
+        {"role": "user", "content": f"What is in file {i}?"},
+        {"type": "function_call", "call_id": f"c{i}", "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": f"c{i}", "output": "Started. " * 300},
+    )
+]
+ITEMS.append({"role": "user", "content": "Which one failed?"})
 
 
 @pytest.fixture
@@ -77,17 +87,7 @@ def test_a_router(provider, api, hook):
 
 def test_responses(provider, api, hook):
     """What `aresponses` and a wrapped `responses` send fits."""
-    items = [
-        item
-        for i in range(6)
-        for item in (
-            {"role": "user", "content": f"What is in file {i}?"},
-            {"type": "function_call", "call_id": f"c{i}", "name": "read", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": f"c{i}", "output": "Started. " * 300},
-        )
-    ]
-    items.append({"role": "user", "content": "Which one failed?"})
-    asked = {"model": "openai/gpt-4o", "input": items, "tools": [RESPONSES_TOOL], **api}
+    asked = {"model": "openai/gpt-4o", "input": ITEMS, "tools": [RESPONSES_TOOL], **api}
 
     asyncio.run(litellm.aresponses(**asked))
     fitted(litellm.responses, **OPTIONS)(**asked)
@@ -96,7 +96,7 @@ def test_responses(provider, api, hook):
     for body in provider.seen:
         total = count_messages(body["input"], model="gpt-4o")
         assert total + count_tools(body["tools"], model="gpt-4o") <= 800
-        assert items[-1]["content"] in str(body["input"][-1])
+        assert ITEMS[-1]["content"] in str(body["input"][-1])
 
 
 def test_a_wrapped_function(provider, api):
@@ -142,8 +142,28 @@ def test_wrong_arguments():
         fitted(len)
 
 
+PROXY = {
+    "chat/completions": {"model": "house", "messages": MESSAGES, "tools": [TOOL]},
+    "messages": {
+        "model": "claude",
+        "max_tokens": 100,
+        "messages": claude_history(6),
+        "tools": [CLAUDE_TOOL],
+    },
+    "responses": {"model": "house", "input": ITEMS, "tools": [RESPONSES_TOOL]},
+}
+CONFIG = """model_list:
+- model_name: house
+  litellm_params: {{model: openai/gpt-4o, api_base: {url}/v1, api_key: none}}
+- model_name: claude
+  litellm_params: {{model: anthropic/claude-opus-5, api_base: {url}, api_key: none}}
+litellm_settings:
+  callbacks: house.fits
+"""
+
+
 def test_the_proxy(provider, tmp_path, monkeypatch):
-    """What the proxy sends to the deployment of its choice fits."""
+    """The law: what the proxy sends to the deployment of its choice fits, at each endpoint."""
     pytest.importorskip("fastapi_sso", reason="litellm[proxy] is not installed")
     from fastapi.testclient import TestClient
     from litellm.proxy import proxy_server
@@ -153,21 +173,25 @@ def test_the_proxy(provider, tmp_path, monkeypatch):
         "fits = BudgetHook(context_window=900, max_output_tokens=100)\n"
     )
     config = tmp_path / "config.yaml"
-    config.write_text(
-        "model_list:\n- model_name: house\n  litellm_params:\n    model: openai/gpt-4o\n"
-        f"    api_base: {provider.url}/v1\n    api_key: none\n"
-        "litellm_settings:\n  callbacks: house.fits\n"
-    )
+    config.write_text(CONFIG.format(url=provider.url))
     monkeypatch.setattr(litellm, "callbacks", [])
     asyncio.run(proxy_server.initialize(config=str(config)))
     client = TestClient(proxy_server.app)
 
-    asked = {"model": "house", "messages": MESSAGES, "tools": [TOOL]}
-    answer = client.post("/v1/chat/completions", json=asked)
+    for path, asked in PROXY.items():
+        for more in ({}, {"stream": True}):
+            answer = client.post(f"/v1/{path}", json={**asked, **more})
 
-    assert 200 == answer.status_code, answer.text
-    check(provider)
+            assert 200 == answer.status_code, answer.text
+            body = provider.seen.pop()
+            assert [] == provider.seen
+            key = "input" if path == "responses" else "messages"
+            model = "claude-opus-5" if path == "messages" else "gpt-4o"
+            total = count_messages(body[key], model=model)
+            tools = count_tools(body["tools"], model=model, has_system_message=True)
+            assert total + tools <= 800, path
+            assert asked[key][-1]["content"] in str(body[key][-1])
     long = {"model": "house", "messages": [{"role": "user", "content": "tea " * 2000}]}
     answer = client.post("/v1/chat/completions", json=long)
     assert "context_window 900" in answer.text
-    assert 1 == len(provider.seen)
+    assert [] == provider.seen

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-pytest.importorskip("pydantic_ai", minversion="2")
+pytest.importorskip("pydantic_ai", minversion="2.54")
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ImageUrl, NativeOutput, PromptedOutput, ToolOutput
