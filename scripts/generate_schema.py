@@ -46,6 +46,13 @@ SAID = {
 """What the keys of a source mean; those of the options stand in docstrings."""
 
 
+SAID_OF_OPTIONS = {
+    "max_tokens": "The most tokens of the text, from 1 on.",
+    "counter": "A name known to get_counter: an encoding, an estimate or a model.",
+}
+"""What options of Packer mean here, where a file can say less than a program."""
+
+
 def types_of(hint: Any) -> list[dict[str, Any]]:
     """Return the schemas of a type, as far as YAML can write it."""
     if isinstance(hint, type) or get_origin(hint) is Callable:
@@ -206,6 +213,8 @@ def budget_schema() -> dict[str, Any]:
     schema = options(Packer, ranking=ranking, template=template)
     properties = schema["properties"]
     properties["max_tokens"] |= {"default": MAX_TOKENS, "maximum": _validate.MAX_TOKENS}
+    for name, words in SAID_OF_OPTIONS.items():
+        properties[name]["description"] = words
     properties["embedding"] = {
         "anyOf": [ref("embedder"), {"type": "null"}],
         "description": "The endpoint for rankings by embeddings.",

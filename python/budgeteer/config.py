@@ -95,6 +95,7 @@ from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._rank.similarity import Embedder
 from budgeteer._sources.budget import budget_of
 from budgeteer._sources.embedder import check_sizes
+from budgeteer._sources.meaning import meaning_of
 from budgeteer._sources.sources import Qdrant, Source, place_of, source_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError, RetrievalError
 
@@ -125,7 +126,8 @@ class ConfigError(BudgeteerError, ValueError):
         ...         load(path)
         ...     except ConfigError as error:
         ...         print(str(error).rpartition("budgeteer.yaml: ")[2])
-        budget.max_tokens must be from 1 to 9223372036854775807, not 0
+        budget.max_tokens must be from 1 to 9223372036854775807, not 0. max_tokens: The most tokens
+        of the text, from 1 on.
 
     """
 
@@ -269,7 +271,8 @@ def load(path: str | os.PathLike[str]) -> Config:
 
     Raises:
         ConfigError: The file cannot be read, is not YAML, or has an invalid value: the message
-            names the key, the value and what is allowed. Or PyYAML is not installed.
+            names the key, the value, what is allowed and what the key is for. Or PyYAML is not
+            installed.
         InvalidArgumentError: *path* is not a path.
 
     Examples:
@@ -293,15 +296,19 @@ def load(path: str | os.PathLike[str]) -> Config:
     except OSError as error:
         raise ConfigError(reason(error)) from error
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        said = str(error)
+        if meaning := meaning_of(said, json_schema()):
+            said = f"{said}{'' if said.endswith('?') else '.'} {meaning}"
+        raise ConfigError(f"{path}: {said}") from None
 
 
 def json_schema() -> dict[str, Any]:
     """
     Return the JSON Schema of a configuration, for editors and other checks.
 
-    ``budgeteer schema`` writes the same. It knows keys, types, choices and defaults, and what each
-    option means; what depends on several options, on files or on numbers, `load` alone checks.
+    ``budgeteer schema`` writes the same, and errors of `load` quote what it says of a key. It
+    knows keys, types, choices and defaults, and what each option means; what depends on several
+    options, on files or on numbers, `load` alone checks.
 
     Examples:
         >>> sorted(json_schema()["properties"])

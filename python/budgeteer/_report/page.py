@@ -19,6 +19,8 @@ _FIRST = 100
 """The characters of a text that stand in place of all of it until somebody opens it."""
 _LISTED = 40
 """The most chunks that a line of the budget curve names."""
+_LONG = 30
+"""The characters of a note above which it wants more room than a narrow page has."""
 _NUMBER = ' class="number"'
 _STATES = (("kept", "kept whole"), ("cut", "cut"), ("dropped", "dropped"))
 
@@ -57,6 +59,7 @@ def document(
             f"<header>\n<h1>{shown(title)}</h1>\n",
             f'<p class="lead">{shown(lead)}</p>\n',
             *_facts(facts),
+            *(_places(body) if has_rows else ()),
             "</header>\n<main>\n",
             *body,
             "</main>\n<footer>Written by budgeteer. This file loads nothing.</footer>\n",
@@ -80,6 +83,13 @@ def _facts(facts: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield "</dl>\n"
 
 
+def _places(body: Sequence[str]) -> Iterator[str]:
+    """Yield links to the headings of *body*: between two of them may stand thousands of rows."""
+    found = (re.search(r'<h2 id="([^"]+)">([^<]+)</h2>', line) for line in body)
+    links = "".join(f'<a href="#{match[1]}">{match[2]}</a>' for match in found if match)
+    yield f'<nav class="places" aria-label="On this page">{links}</nav>\n'
+
+
 def _window(report: Report) -> Iterator[str]:
     parts = report.parts
     total = sum(part.tokens for part in parts)
@@ -98,7 +108,8 @@ def _window(report: Report) -> Iterator[str]:
         yield f'{_cell(part.tokens)}<td class="number">{share(part.tokens, total)}</td>'
         yield from map(_cell, part.others)
         if has_notes:
-            yield f"<td>{shown(part.note)}</td>"
+            long = ' class="long"' if len(part.note) > _LONG else ""
+            yield f"<td{long}>{shown(part.note)}</td>"
         yield "</tr>"
     yield "</tbody></table></div>\n</section>\n"
 

@@ -6,10 +6,15 @@ import re
 from html import escape
 
 _ODD = re.compile(
-    r"\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ufff9-\ufffb"
-    r"\ufdd0-\ufdef\ufffe\uffff\ud800-\udfff]"
+    r"\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
+    r"\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff"
+    r"\ud800-\udfff\U000e0000-\U000e00ff]|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
 )
-"""What a page cannot hold, does not show, or would let change the order of other characters."""
+"""
+What a page cannot hold, does not show, or would let change the order of other characters.
+
+One variation selector belongs to the character before it; more of them hide a text.
+"""
 
 
 def shown(text: str) -> str:
@@ -23,15 +28,17 @@ def flat(text: str) -> str:
 
 
 def _named(found: re.Match[str]) -> str:
-    name = _name(found)
-    return name if name == "\n" else f'<span class="odd">{name}</span>'
+    if found[0] == "\r\n":
+        return "\n"
+    return "".join(f'<span class="odd">{_code(one)}</span>' for one in found[0])
 
 
 def _name(found: re.Match[str]) -> str:
-    odd = found[0]
-    if odd == "\r\n":
-        return "\n"
-    return f"U+{ord(odd):04X}"
+    return "\n" if found[0] == "\r\n" else "".join(map(_code, found[0]))
+
+
+def _code(character: str) -> str:
+    return f"U+{ord(character):04X}"
 
 
 def number(value: float) -> str:

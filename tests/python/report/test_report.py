@@ -76,6 +76,32 @@ def test_a_text_is_shown_as_text(text):
     assert re.sub(r"<.*?>", "", found) == flat(text)
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "\u200b",  # a space without width
+        "\u200f",  # from right to left
+        "\u2060",
+        "\xad",
+        "\u3164",
+        "\U000e0041\U000e0042",  # letters of the block of tags
+        "\ufe01\ufe02\U000e0101",  # bytes as variation selectors
+    ],
+)
+def test_what_is_not_seen_is_named(hidden):
+    """Characters without ink, in which a text can be hidden from its readers, are shown."""
+    named = "".join(f'<span class="odd">U+{ord(one):04X}</span>' for one in hidden)
+    assert f"tea{named}leaf" == shown(f"tea{hidden}leaf")
+
+
+@pytest.mark.parametrize(
+    "text", ["\u2764\ufe0f", "\U0001f469\u200d\U0001f4bb", "\u0645\u06cc\u200c\u062e", "a\xa0b"]
+)
+def test_what_writing_needs_is_not_named(text):
+    """What joins or parts letters and emoji, one variation selector, and spaces stay."""
+    assert text == shown(text)
+
+
 @pytest.mark.parametrize("of", ["report", "_repr_html_"])
 def test_hostile_texts(of):
     """Scripts, styles and ends of elements in texts, names and queries are text."""

@@ -192,6 +192,19 @@ def test_a_link_to_a_duplicate(opened):
     assert page.url.endswith("#chunk-0")
 
 
+@pytest.mark.parametrize("name", ["Other budgets", "The text, as it is sent"])
+def test_places(opened, name):
+    """What stands behind thousands of rows can be reached from the top, without scrolling."""
+    page = opened(handbook(2_000, 800).report())
+    places = page.get_by_role("navigation").get_by_role("link")
+    assert [*page.locator("h2").all_inner_texts()] == places.all_inner_texts()
+
+    heading = page.get_by_role("heading", name=name)
+    playwright.expect(heading).not_to_be_in_viewport()
+    places.get_by_text(name).click()
+    playwright.expect(heading).to_be_in_viewport()
+
+
 def test_a_link_from_the_curve(opened):
     """The figures of the curve lead to the chunks that a budget would have admitted."""
     page = opened(handbook(9, 60).report())
@@ -340,5 +353,11 @@ def test_windows(opened, scheme, width, made):
     assert len(found) > 20
     assert [] == [(words, ratio) for words, ratio in found if ratio < 4.5]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    narrowest = page.evaluate(
+        """Math.min(...[...document.querySelectorAll(".figures tbody td")]
+             .filter((cell) => cell.textContent.length > 30)
+             .map((cell) => cell.getBoundingClientRect().width))"""
+    )
+    assert narrowest > 180, "a long note is a column of single words"
     assert 1 == page.get_by_role("img").count()
     assert page.get_by_role("rowheader").count() >= 5

@@ -8,20 +8,27 @@ from test_config import NOTE
 
 from budgeteer import BudgeteerError, InvalidArgumentError, Packer
 from budgeteer._count.names import NAMES
+from budgeteer._sources.meaning import meaning_of
 from budgeteer._sources.sources import Directory
-from budgeteer.config import Config, ConfigError, load
+from budgeteer.config import Config, ConfigError, json_schema, load
 
 
 @pytest.fixture
 def refused(configured, tmp_path):
-    """Load a configuration that must be refused, and return the message without the file."""
+    """Load a configuration that must be refused; return the error without file and meaning."""
 
     def refused(text, **files):
         with pytest.raises(ConfigError) as caught:
             configured(text, **files).chunks()
         message = str(caught.value)
         assert "\n" not in message
-        return message.removeprefix(f"{tmp_path / 'budgeteer.yaml'}: ")
+        message = message.removeprefix(f"{tmp_path / 'budgeteer.yaml'}: ")
+        meaning = meaning_of(message, json_schema())
+        if not meaning or not message.endswith(f" {meaning}"):
+            return message
+        message = message.removesuffix(f" {meaning}")
+        assert message[-1] in ".?"
+        return message.removesuffix(".")
 
     return refused
 

@@ -13,7 +13,7 @@ from test_config_refused import WRONG_BUDGETS, WRONG_KEYS, WRONG_SOURCES
 
 from budgeteer._sources import budget, sources
 from budgeteer.cli import main
-from budgeteer.config import document_of, json_schema
+from budgeteer.config import ConfigError, document_of, json_schema, load
 from budgeteer.embedding import OpenAIEmbedder
 
 ROOT = Path(__file__).parents[3]
@@ -72,6 +72,47 @@ def test_it_refuses_wrong_keys_types_and_choices(text, message):
     except ValueError as error:
         document = str(error)
     assert message == document or not is_valid(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "budget: {min_score: a}",
+            'min_score: Chunks that score lower are dropped as "out_of_scope".',
+        ),
+        (
+            "budget: {counter: o20}",
+            "counter: A name known to get_counter: an encoding, an estimate",
+        ),
+        ("budget: {estimator: o20}", "estimator: The older name of counter."),
+        (
+            "budget: {ranking: {bm25: {b: 2}}}",
+            "b: How strongly long texts are marked down, from 0",
+        ),
+        (
+            "budget: {ranking: {hybrid: {weights: {bm25: 1}, bm25: {lexical: {k1: a}}}}}",
+            "k1: How much repetitions of a term in a chunk add, from 0 (nothing) to 1,000,000.",
+        ),
+        ("budget: {template: {format: 1}}", 'format: "plain", "tagged", "markdown", "xml" or'),
+        ("budget: {ranking: embedding}", "embedding: The endpoint for rankings by embeddings."),
+        ("sources: [{type: jsonl, path: 1}]", "path: The folder or file, relative to the"),
+        ("budget: {overflw: skip}", None),
+        ("[]", None),
+        ("sources: [{type: inlin}]", "type: What kind of source it is."),
+    ],
+)
+def test_errors_quote_it(tmp_path, text, says):
+    """An error about a key ends with what the schema says of the key, however deep it stands."""
+    path = tmp_path / "budgeteer.yaml"
+    path.write_text(text if text.startswith(("sources", "[")) else f"{text}\n{NOTE}")
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    message = str(caught.value)
+    if says is None:
+        assert not re.search(r"[.?] \w+: [A-Z\"]", message)
+    else:
+        assert re.search(rf"[.?] {re.escape(says)}", message)
 
 
 def test_the_examples_are_valid():
