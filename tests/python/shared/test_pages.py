@@ -224,23 +224,6 @@ def test_picture():
     subprocess.run([sys.executable, ROOT / "scripts/generate_picture.py", "--check"], check=True)
 
 
-def test_links_for_an_index(tmp_path):
-    """What a package index shows has no relative link, and leads to the same files."""
-    url = "https://example.org/owner/budgeteer"
-    file = tmp_path / "README.md"
-    file.write_text(text_of("README.md"), encoding="utf-8")
-    command = [sys.executable, ROOT / "scripts/link_readme.py", url, "v1", "--file", file]
-    subprocess.run(command, check=True)
-
-    written = file.read_text(encoding="utf-8")
-    found = re.findall(r"\]\(([^)\s]+)\)", written)
-    before = re.findall(r"\]\(([^)\s]+)\)", text_of("README.md"))
-    assert before == [re.sub(rf"^{url}/(blob|raw)/v1/", "", target) for target in found]
-    assert [] == [target for target in found if not target.startswith("https://")]
-    assert f"]({url}/raw/v1/docs/packing.svg)" in written
-    assert 2 == subprocess.run([*command[:2], "docs", "v1"], check=False).returncode
-
-
 def test_every_page_is_linked():
     """The README leads to each page."""
     readme = text_of("README.md")
