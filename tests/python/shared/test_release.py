@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,6 +25,9 @@ FILES = (
 )
 URL = "https://example.org/owner/budgeteer"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+ZIZMOR = Path(sys.executable).with_name("zizmor")
+PINNED = r"[\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
 def toml(path):
@@ -45,6 +49,10 @@ def copy(tmp_path):
     dated = re.sub(rf"^## {VERSION} - .*$", f"## {VERSION} - 2026-12-01", text, flags=re.MULTILINE)
     changelog.write_text(dated, encoding="utf-8")
     return tmp_path
+
+
+def workflow(name):
+    return yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8"))
 
 
 def prepare(root, url=URL, tag=f"v{VERSION}"):
@@ -121,14 +129,17 @@ def test_the_changelog_has_this_version_first():
 
 def test_no_extra_is_for_the_project_itself():
     """What tests, linters and benchmarks need is in groups, which no package publishes."""
-    groups = {"bench", "browser", "clusters", "docs", "integrations", "lint", "test"}
+    groups = {"bench", "browser", "clusters", "docs", "integrations", "lint", "release", "test"}
     assert groups == set(PROJECT["dependency-groups"])
     assert not groups & set(PROJECT["project"]["optional-dependencies"])
 
 
 def test_the_groups_that_are_asked_for_exist():
     """Each group that a command installs is in pyproject.toml."""
-    for name in ("README.md", "CONTRIBUTING.md", "docs/performance.md", ".ci/run"):
+    for name in (
+        *("README.md", "CONTRIBUTING.md", "docs/performance.md"),
+        *(".ci/run", ".github/workflows/wheels.yml", "scripts/build_wheels.py"),
+    ):
         found = re.findall(r"--group (\S+)", (ROOT / name).read_text(encoding="utf-8"))
         assert found
         assert {group.strip("'`") for group in found} <= set(PROJECT["dependency-groups"]), name
@@ -160,3 +171,61 @@ def test_licence_expressions():
     assert {"MIT", "BSD-3-Clause"} == parts(core)
     assert {"MIT", "Apache-2.0"} == parts(vocab)
     assert parts(core) | parts(vocab) == parts(PROJECT["project"]["license"])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned(path):
+    """Each action is named by a whole commit, with its version beside it."""
+    used = re.findall(r"uses: (.*)", path.read_text(encoding="utf-8"))
+    others = [line for line in used if not line.startswith("$/")]
+
+    assert used
+    assert [] == [line for line in others if not re.fullmatch(PINNED, line)]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_permissions_are_given_to_jobs(path):
+    """A workflow has none; each job has those it needs, and writes nothing that it need not."""
+    whole = yaml.safe_load(path.read_text(encoding="utf-8"))
+
+    assert {} == whole["permissions"]
+    for job in whole["jobs"].values():
+        writes = {name for name, kind in job.get("permissions", {}).items() if kind == "write"}
+        assert writes <= {"id-token", "attestations", "contents"}
+        assert "contents" not in writes or job["needs"] == ["pypi", "crates"]
+
+
+def test_one_wheel_for_each_python():
+    """Wheels are built for each version that has a classifier, and for free threading."""
+    jobs = workflow("wheels")["jobs"]
+    for name in ("native", "musl"):
+        assert [*VERSIONS, f"{VERSIONS[-1]}t"] == jobs[name]["strategy"]["matrix"]["python"]
+    systems = jobs["native"]["strategy"]["matrix"]["os"]
+    assert {"ubuntu", "macos", "windows"} == {system.partition("-")[0] for system in systems}
+    assert 6 == len(systems)  # two processors for each
+
+
+def test_addresses_are_filled_in_before_anything_is_built():
+    """Each job that builds for a release runs the script first, and none publishes without it."""
+    jobs = {**workflow("wheels")["jobs"], "crates": workflow("release")["jobs"]["crates"]}
+    for name, job in jobs.items():
+        steps = [step.get("run", "") for step in job["steps"]]
+        prepared = [at for at, step in enumerate(steps) if "scripts/prepare_release.py" in step]
+        built = [
+            at
+            for at, step in enumerate(steps)
+            if re.search(r"build_wheels|build_pure_wheel|cargo publish", step)
+        ]
+        assert prepared, name
+        assert prepared[0] < min(built), name
+    assert {"release": True} == workflow("release")["jobs"]["wheels"]["with"]
+
+
+@pytest.mark.skipif(not ZIZMOR.exists(), reason="the group lint is not installed")
+def test_workflows_are_sound():
+    """The linter zizmor finds nothing, offline and at its strictest but for auditors."""
+    command = [ZIZMOR, "--offline", "--pedantic", "."]
+    done = subprocess.run(
+        command, cwd=ROOT / ".github", check=False, capture_output=True, text=True
+    )
+    assert 0 == done.returncode, done.stdout
