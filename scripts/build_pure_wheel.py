@@ -36,6 +36,7 @@ def copy(to: Path) -> None:
     """Copy what the wheel is built from, and say how it is built."""
     shutil.copytree(ROOT / "python", to / "python", ignore=shutil.ignore_patterns(*NATIVE))
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    pyproject = replaced('^    "THIRD-PARTY.txt",\n', "", pyproject)  # what is in native code
     found = re.search(r"^license-files = \[(.*?)\]", pyproject, re.MULTILINE | re.DOTALL)
     for name in ("README.md", *re.findall(r'"(.*?)"', found[1] if found else "")):
         for file in ROOT.glob(name):

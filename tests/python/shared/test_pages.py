@@ -6,7 +6,7 @@ The kinds of snippets, by the language behind their fence:
 - ``pycon``: a session; what it answers is compared.
 - ``python``: a script; what it prints is compared with the ``text`` block behind it.
 - ``console``: commands behind ``$``, continued behind ``>``; output and errors are compared.
-- ``rust``: a doctest of the crate, or of ``examples/rust``, which includes the page.
+- ``rust``: a doctest of ``examples/rust``, which includes the page.
 - ``yaml``, ``toml``, ``json``: a file, which the line above names.
 - ``sh``: what needs a checkout and takes long. Only the names of files are checked here.
 
@@ -211,9 +211,9 @@ def test_slow_commands(name):
 
 
 def test_rust_is_run():
-    """Each page with Rust is among the doctests of the crate, or of the examples."""
-    roots = text_of("rust/core/src/lib.rs") + text_of("examples/rust/src/lib.rs")
-    included = re.findall(r'include_str!\("\.\./\.\./\.\./(.*?)"\)', roots)
+    """Each page with Rust is among the doctests of the examples."""
+    root = text_of("examples/rust/src/lib.rs")
+    included = re.findall(r'include_str!\("\.\./\.\./\.\./(.*?)"\)', root)
     written = [name for name in PAGES if any(b.language == "rust" for b in snippets(name))]
 
     assert written == sorted(included)
