@@ -8,10 +8,12 @@ The source distribution has the crates it needs and the tests. Everything else i
 offline, as a user without a registry would: a wheel for each PYTHON (an interpreter; this one,
 unless told otherwise). On Linux, zig links for manylinux2014, or with `--musl` for musllinux 1.2.
 
-Each wheel must be below 8 MB and hold its licences, the notices of its crates and an SBOM that
+Each wheel must be below 8 MiB and hold its licences, the notices of its crates and an SBOM that
 names them; `twine check --strict` and auditwheel must accept it; installed into an environment of
 its own it must pass `try_wheel.py`. `--twice` builds all of it again, elsewhere, and compares the
 bytes. The release workflow runs this script, and `.ci/run` does so for one Python.
+
+Without a PYTHON behind `--python` only the source distribution is built.
 """
 
 import argparse
@@ -31,14 +33,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-LARGEST = 8_000_000
+LARGEST = 8 << 20
 CLOCK = "SOURCE_DATE_EPOCH"
+FOLDER = Path(tempfile.gettempdir()) / "budgeteer-wheels"
+"""Where it is built. It is in the SBOM, so that it is always the same."""
 
 
 def main() -> None:
     """Build, check and list."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().partition("\n")[0])
-    parser.add_argument("--python", nargs="+", default=[sys.executable], metavar="PYTHON")
+    parser.add_argument("--python", nargs="*", default=[sys.executable], metavar="PYTHON")
     parser.add_argument("--musl", action="store_true", help="for musllinux: not installed here")
     parser.add_argument("--twice", action="store_true", help="and compare the bytes")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="FOLDER")
@@ -103,29 +107,30 @@ def target_of(*, musl: bool) -> list[str]:
 
 def build(pythons: list[str], target: list[str], out: Path) -> list[Path]:
     """Return the source distribution and a wheel for each Python, made of it."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        source = source_distribution(Path(folder) / "checkout", out)
-        with tarfile.open(source) as archive:
-            archive.extractall(folder, filter="data")
-        unpacked = Path(folder) / source.name.removesuffix(".tar.gz")
-        # No file says where it was built, and no registry is there to ask.
-        env = {
-            **os.environ,
-            "CARGO_HOME": f"{folder}/cargo",
-            "CARGO_NET_OFFLINE": "true",
-            "RUSTFLAGS": f"--remap-path-prefix={unpacked}=. {os.environ.get('RUSTFLAGS', '')}",
-        }
-        wheels = []
-        for python in pythons:
-            before = set(out.glob("*.whl"))
-            run(
-                *(sys.executable, "-m", "maturin", "build", "--release", "--locked", *target),
-                *("--interpreter", python, "--out", out),
-                cwd=unpacked,
-                env=env,
-            )
-            (wheel,) = set(out.glob("*.whl")) - before
-            wheels.append(wheel)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    source = source_distribution(FOLDER / "checkout", out)
+    with tarfile.open(source) as archive:
+        archive.extractall(FOLDER, filter="data")
+    unpacked = FOLDER / source.name.removesuffix(".tar.gz")
+    # No registry is there to ask, and the module does not say where it was built.
+    env = {
+        **os.environ,
+        "CARGO_HOME": str(FOLDER / "cargo"),
+        "CARGO_NET_OFFLINE": "true",
+        "RUSTFLAGS": f"--remap-path-prefix={unpacked}=. {os.environ.get('RUSTFLAGS', '')}".strip(),
+    }
+    wheels = []
+    for python in pythons:
+        new = FOLDER / f"wheel-{len(wheels)}"
+        run(
+            *(sys.executable, "-m", "maturin", "build", "--release", "--locked", *target),
+            "--compression-level=9",
+            *("--interpreter", python, "--out", new),
+            cwd=unpacked,
+            env=env,
+        )
+        wheels += [Path(shutil.copy(wheel, out)) for wheel in new.iterdir()]
+    shutil.rmtree(FOLDER, ignore_errors=True)
     return [source, *wheels]
 
 

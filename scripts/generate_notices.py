@@ -1,5 +1,5 @@
 """
-Write THIRD-PARTY.txt: the licences of the crates in the native module, as their packages have them.
+Write THIRD-PARTY.txt: the licences of the crates in the native module, out of their packages.
 
     python scripts/generate_notices.py [--check]
 
