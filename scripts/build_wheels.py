@@ -77,10 +77,8 @@ def run(*command: Any, **options: Any) -> None:
 
 def output(*command: Any, **options: Any) -> str:
     """Return what a command prints."""
-    done = subprocess.run(
-        list(map(str, command)), check=True, stdout=subprocess.PIPE, text=True, **options
-    )
-    return done.stdout.strip()
+    command = tuple(map(str, command))
+    return subprocess.check_output(command, text=True, **options).strip()
 
 
 def digest(file: Path) -> str:
@@ -119,7 +117,7 @@ def build(pythons: list[str], target: list[str], out: Path) -> list[Path]:
         "CARGO_NET_OFFLINE": "true",
         "RUSTFLAGS": f"--remap-path-prefix={unpacked}=. {os.environ.get('RUSTFLAGS', '')}".strip(),
     }
-    wheels = []
+    wheels: list[Path] = []
     for python in pythons:
         new = FOLDER / f"wheel-{len(wheels)}"
         run(
@@ -139,7 +137,7 @@ def source_distribution(checkout: Path, out: Path) -> Path:
     for name in output("git", "ls-files", cwd=ROOT).splitlines():
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, checkout / name)
-    config = output("cargo", "vendor", "--locked", "--quiet", "--versioned-dirs", cwd=checkout)
+    config = output("cargo", "vendor", "--locked", "--versioned-dirs", cwd=checkout)
     (checkout / ".cargo").mkdir()
     (checkout / ".cargo/config.toml").write_text(f"{config}\n", encoding="utf-8")
     run(sys.executable, "-m", "maturin", "sdist", "--out", out, cwd=checkout)
