@@ -5,8 +5,8 @@ The benchmark suite: budgeteer beside others, in every language, with checked ou
                       [--questions FILE]
     python -m benches --smoke
 
-Its sections are in `suite/run.py`, and how it measures is in `timing.py`. It needs the extra
-``test``, and measures beside the packages of the extra ``bench`` that are installed.
+Its sections are in `suite/run.py`, and how it measures is in `timing.py`. It needs the group
+``test``, and measures beside the packages of the group ``bench`` that are installed.
 """
 
 import logging

@@ -15,7 +15,7 @@ Times are processor times, which other programs disturb little, except those of 
 They are medians over the rounds, and a ratio is the median of the rounds' ratios; times of
 different runs do not compare.
 
-gigatoken, of the extra `bench`, is left out if it is not installed.
+gigatoken, of the group `bench`, is left out if it is not installed.
 
 Under pytest the warm cases run with pytest-benchmark:
 ``pytest benches/bench_count.py --benchmark-enable``.

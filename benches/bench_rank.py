@@ -7,7 +7,7 @@ Each case answers one query over candidates that it sees for the first time, as 
 a package with an index builds it and queries it once. Every call gets fresh strings: see
 `timing.py`. Only the ratios of one run are meaningful. The text is the language reference
 that ships with Python, or that of FILE (JSONL like the evaluation data, or plain text). The peers,
-of the extra `bench`, are left out if they are not installed. They get the words of each text by
+of the group `bench`, are left out if they are not installed. They get the words of each text by
 the pattern ``[a-z0-9]+``, in lowercase; finding these is part of their time, as it is of ours.
 
 Under pytest the cases run with pytest-benchmark:

@@ -1,7 +1,7 @@
 """
 The texts of the suite, the same on every machine.
 
-They are made from files of packages in the extra ``test``, whose versions are pinned there. The
+They are made from files of packages in the group ``test``, whose versions are pinned there. The
 SHA-256 of each is here and checked: another version, and so another text, stops the run.
 
 - English, French, Russian, Chinese, Japanese, Arabic: the messages of Plone's user interface.
@@ -148,13 +148,13 @@ def text_of(name: str) -> str:
         found = version(source.package)
     except (PackageNotFoundError, ValueError) as error:
         raise TextError(
-            f"the text {name!r} needs {source.package}: pip install '.[test]'"
+            f"the text {name!r} needs {source.package}: pip install --group test"
         ) from error
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     if sha256 != source.sha256:
         raise TextError(
             f"the text {name!r}, of {source.package} {found}, has the SHA-256 {sha256}, and not"
-            f" {source.sha256}: install the version that the extra 'test' names"
+            f" {source.sha256}: install the version that the group 'test' names"
         )
     return text
 

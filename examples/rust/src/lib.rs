@@ -6,7 +6,10 @@ pub mod qdrant;
 pub mod rig;
 pub mod swiftide;
 
-/// The page that shows them: its snippets are tested.
+/// The pages of the repository that have Rust in them: their snippets are tested. They are here, as
+/// the package of the crate has none of them.
 #[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/integrations.md")]
-mod page {}
+#[doc = include_str!("../../../docs/rust.md")]
+mod pages {}

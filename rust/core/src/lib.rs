@@ -87,9 +87,3 @@ pub use stopwords::Stopwords;
 pub use template::Template;
 pub use text::Text;
 pub use truncate::{Keep, grapheme_boundaries, truncate};
-
-/// The pages of the repository that have Rust in them: their snippets are tested.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-#[doc = include_str!("../../../docs/rust.md")]
-mod pages {}

@@ -185,7 +185,7 @@ def test_langchain():
 
 def test_llamaindex():
     """Messages of LlamaIndex are read by their blocks, and cut in their own type."""
-    pytest.importorskip("llama_index.core", reason="its 60 packages are too many for the extra")
+    pytest.importorskip("llama_index.core", reason="its 60 packages are too many for the group")
     from llama_index.core.llms import ChatMessage, TextBlock
 
     messages = [

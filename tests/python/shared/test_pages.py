@@ -6,7 +6,7 @@ The kinds of snippets, by the language behind their fence:
 - ``pycon``: a session; what it answers is compared.
 - ``python``: a script; what it prints is compared with the ``text`` block behind it.
 - ``console``: commands behind ``$``, continued behind ``>``; output and errors are compared.
-- ``rust``: a doctest of the crate, or of ``examples/rust``, which includes the page.
+- ``rust``: a doctest of ``examples/rust``, which includes the page.
 - ``yaml``, ``toml``, ``json``: a file, which the line above names.
 - ``sh``: what needs a checkout and takes long. Only the names of files are checked here.
 
@@ -211,9 +211,9 @@ def test_slow_commands(name):
 
 
 def test_rust_is_run():
-    """Each page with Rust is among the doctests of the crate, or of the examples."""
-    roots = text_of("rust/core/src/lib.rs") + text_of("examples/rust/src/lib.rs")
-    included = re.findall(r'include_str!\("\.\./\.\./\.\./(.*?)"\)', roots)
+    """Each page with Rust is among the doctests of the examples."""
+    root = text_of("examples/rust/src/lib.rs")
+    included = re.findall(r'include_str!\("\.\./\.\./\.\./(.*?)"\)', root)
     written = [name for name in PAGES if any(b.language == "rust" for b in snippets(name))]
 
     assert written == sorted(included)
@@ -222,23 +222,6 @@ def test_rust_is_run():
 def test_picture():
     """The picture shows what the README's first command answers."""
     subprocess.run([sys.executable, ROOT / "scripts/generate_picture.py", "--check"], check=True)
-
-
-def test_links_for_an_index(tmp_path):
-    """What a package index shows has no relative link, and leads to the same files."""
-    url = "https://example.org/owner/budgeteer"
-    file = tmp_path / "README.md"
-    file.write_text(text_of("README.md"), encoding="utf-8")
-    command = [sys.executable, ROOT / "scripts/link_readme.py", url, "v1", "--file", file]
-    subprocess.run(command, check=True)
-
-    written = file.read_text(encoding="utf-8")
-    found = re.findall(r"\]\(([^)\s]+)\)", written)
-    before = re.findall(r"\]\(([^)\s]+)\)", text_of("README.md"))
-    assert before == [re.sub(rf"^{url}/(blob|raw)/v1/", "", target) for target in found]
-    assert [] == [target for target in found if not target.startswith("https://")]
-    assert f"]({url}/raw/v1/docs/packing.svg)" in written
-    assert 2 == subprocess.run([*command[:2], "docs", "v1"], check=False).returncode
 
 
 def test_every_page_is_linked():

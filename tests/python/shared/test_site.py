@@ -1,7 +1,7 @@
 """
 The documentation site: every page has its place, every name its entry, and every link its end.
 
-The site is built, strictly, where the extra `docs` is installed.
+The site is built, strictly, where the group `docs` is installed.
 """
 
 import ast
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python/budgeteer"
 COUNTED = ("h1", "h2", "h3", "h4", "li", "ol", "ul", "table", "tr", "pre", "code", "em", "strong")
 INSTALLED = all(map(importlib.util.find_spec, ("mkdocs", "material", "mkdocstrings")))
-needs_docs = pytest.mark.skipif(not INSTALLED, reason="the extra docs is not installed")
+needs_docs = pytest.mark.skipif(not INSTALLED, reason="the group docs is not installed")
 
 
 class Html(HTMLParser):

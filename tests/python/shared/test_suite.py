@@ -108,7 +108,7 @@ def test_a_function_runs_in_a_process_of_its_own():
 
 @pytest.mark.parametrize("name", fixed.SOURCES)
 def test_the_texts_are_those_of_the_figures(name):
-    """Each is made of what the extra `test` installs; its queries have the words they should."""
+    """Each is made of what the group `test` installs; its queries have the words they should."""
     assert len(fixed.text_of(name)) > 30_000
     for words in fixed.LENGTHS:
         assert len({*fixed.query_of(name, words).split()}) == words

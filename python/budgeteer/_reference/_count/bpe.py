@@ -7,10 +7,21 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from budgeteer._codes import DEEPSEEK, FRESH, GEMMA4, GLM4, QWEN2, QWEN35, TEKKEN
 from budgeteer.errors import CounterError
+
+NAMES = {
+    QWEN2: "qwen2",
+    QWEN35: "qwen3.5",
+    DEEPSEEK: "deepseek",
+    GLM4: "glm4",
+    TEKKEN: "tekken",
+    GEMMA4: "gemma4",
+}
+"""The encodings that are merged here, and the files of their vocabularies."""
 
 _LETTERS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -67,12 +78,8 @@ class Vocabulary(NamedTuple):
 
 @cache
 def vocabulary(kind: int) -> Vocabulary:
-    """Return the vocabulary of an encoding, which the native module holds."""
-    try:
-        from budgeteer import _native  # for its data: nothing else has them
-    except ImportError:
-        raise CounterError("without the native module, there is no vocabulary") from None
-    packed = _native.packed_vocabulary(kind)
+    """Return the vocabulary of an encoding."""
+    packed = _packed(kind)
     heads, wholes, early = (int.from_bytes(packed[at : at + 4], "little") for at in (0, 4, 8))
     start = 12
     parts = zlib.decompress(packed[start : start + heads], -15)
@@ -110,6 +117,20 @@ def vocabulary(kind: int) -> Vocabulary:
         found.update(token for token in tokens if len(token) > 1 and not token.strip(b" \n\t\r"))
     lefts = {token: left for (left, _), token in merges.items() if token in first}
     return Vocabulary(tokens, singles, merges, found, lefts)
+
+
+def _packed(kind: int) -> bytes:
+    """Return the data of a vocabulary, of the native module or the pure-Python wheel."""
+    try:
+        from budgeteer import _native
+    except ImportError:
+        file = Path(__file__).with_name("vocabularies") / f"{NAMES[kind]}.bin"
+    else:
+        return _native.packed_vocabulary(kind)
+    try:
+        return file.read_bytes()
+    except OSError:
+        raise CounterError("without the native module, there is no vocabulary") from None
 
 
 def normalized(kind: int, text: str) -> str:

@@ -241,9 +241,13 @@ mod tests {
 
     use super::*;
 
+    /// The cases of the repository; none in the package, which has no folder of tests.
     fn cases(kind: &str) -> Vec<Value> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/find_files.json");
-        let cases = fs::read_to_string(path).expect("it is there");
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+        if !tests.exists() {
+            return Vec::new();
+        }
+        let cases = fs::read_to_string(tests.join("cases/find_files.json")).expect("it is there");
         let mut cases: Value = serde_json::from_str(&cases).expect("it is JSON");
         serde_json::from_value(cases[kind].take()).expect("it is a list")
     }
