@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # For what tests share, under every import mode.
 sys.path.extend(
@@ -26,6 +26,13 @@ os.environ["HF_HUB_CACHE"] = os.devnull
 settings.register_profile("default", max_examples=100, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=5_000, deadline=None)
+settings.register_profile(  # for scripts/mutants.py, which asks only whether a test fails
+    "mutants",
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
 )
