@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from budgeteer._messages import shapes
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, text_key
+from budgeteer.errors import InvalidArgumentError
 
 Path: TypeAlias = tuple[str | int, ...]
 Shape: TypeAlias = Literal["chat", "langchain", "llamaindex", "output", "item", "gemini"]
@@ -162,7 +163,13 @@ def _call(key: object, name: object, given: object) -> dict[str, Any]:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=lambda inner: fields_of(inner) or "")
+    try:
+        return json.dumps(value, ensure_ascii=False, default=lambda inner: fields_of(inner) or "")
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgumentError(
+            "the arguments and results of a message's calls must be of JSON's types, and not "
+            "nested too deeply"
+        ) from None
 
 
 def _from_item(fields: Mapping[str, Any], kind: str) -> View:

@@ -148,7 +148,13 @@ def schema_cost(reading: Reading, count: Callable[[str], int]) -> Cost:
     found = _schema(reading)
     if found is None:
         return Cost(0, "published rule", "no schema")
-    text = "# Response Formats\n\n## " + json.dumps(found, ensure_ascii=False, default=_shown_as)
+    try:
+        shown = json.dumps(found, ensure_ascii=False, default=_shown_as)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgumentError(
+            "request's schema of the answer must be of JSON's types, and not nested too deeply"
+        ) from None
+    text = f"# Response Formats\n\n## {shown}"
     if reading.provider.startswith("openai"):
         return Cost(count(text), "published rule", "OpenAI harmony response format, 2025-08")
     return Cost(count(text), "bound", "the JSON of the schema")

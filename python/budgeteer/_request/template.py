@@ -63,7 +63,7 @@ class ChatTemplate:
             )
         except self._error as error:
             raise InvalidArgumentError(f"template refuses the request: {error}") from None
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise InvalidArgumentError(
                 f"template cannot render the request: {type(error).__name__}: {error}"
             ) from None
