@@ -65,7 +65,7 @@ def test_only_seconds_above_0_are_taken(backend, deadline, message):
         {"counter": len},
         {"template": Prompt("\n".join)},
     ],
-    ids=str,
+    ids=lambda options: " ".join(options) or "default",
 )
 @pytest.mark.parametrize("is_corpus", [False, True])
 def test_a_deadline_that_has_passed_ends_the_call(backend, options, is_corpus):
@@ -127,7 +127,7 @@ def test_a_counter_is_not_asked_after_the_deadline(backend):
         {"units": "sentence"},
         {"counter": "words", "overflow": "truncate_end", "ranking": "input"},
     ],
-    ids=str,
+    ids=lambda options: " ".join(options) or "default",
 )
 def test_native_code_stops_soon(native, options):
     """A packing of many chunks ends soon after its deadline, wherever it is then."""
