@@ -24,7 +24,7 @@ class Slow:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_packing_ends_at_the_deadline(backend, is_async):
-    """A request whose packing is late is a timeout, counts as one, and has no more chunks written."""
+    """A request whose packing is late is a timeout, and no more chunks are written for it."""
     slow = Slow()
     retriever = Fake(*[f"Green tea number {i}." for i in range(500)])
     packer = Packer(10**6, template=Template(slow), ranking="input")
