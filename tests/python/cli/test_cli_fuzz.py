@@ -75,7 +75,7 @@ def test_every_line_has_a_row(lines, selection):
     packer = Packer(12, selection=selection)
     data = b"\n".join(lines)
     found = Answerer(packer, ".jsonl", ".jsonl")(Batch(1, data, len(data), len(lines)))
-    rows = [json.loads(row) for row in found.data.decode().splitlines()]
+    rows = [json.loads(row) for row in found.data.splitlines()]
     assert len(rows) == found.requests
     assert found.failed == sum(row["error"] is not None for row in rows)
     full = [line for line in lines if line.decode("utf-8", "replace").strip()]
