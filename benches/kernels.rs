@@ -12,11 +12,15 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use budgeteer::{
-    Batch, Bm25, Corpus, Dedupe, Encoding, Exact, Lexical, OutputOptions, Overflow, Packer, RankBy,
-    Stemming, Text, TokenCounter, Units, Vectors, batch_bm25_scores, batch_keyword_scores,
+    Bm25, Corpus, Dedupe, Encoding, Exact, Lexical, OutputOptions, Overflow, Packer, RankBy,
+    Stemming, TokenCounter, Units, Vectors, batch_bm25_scores, batch_keyword_scores,
     batch_lexical_scores, cosine_scores, fit_output,
 };
 use serde_json::Value;
+
+use strings::{Random, Strings, Wide};
+
+mod strings;
 
 const TEXTS: &str = include_str!("kernels_texts.json");
 
@@ -67,61 +71,8 @@ impl Language {
     }
 }
 
-/// A fixed linear congruential sequence.
-struct Random(u32);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (self.0 >> 16) as usize % end
-    }
-}
-
-/// A text as an interpreter keeps it: all its characters have one width.
-enum Wide {
-    One(Vec<u8>),
-    Two(Vec<u16>),
-    Four(Vec<u32>),
-}
-
-impl Wide {
-    fn new(text: &str) -> Self {
-        let largest = text.chars().max().unwrap_or('\0');
-        if largest <= '\u{ff}' {
-            Self::One(text.chars().map(|c| u8::try_from(c).expect("it is small")).collect())
-        } else if largest <= '\u{ffff}' {
-            Self::Two(text.encode_utf16().collect())
-        } else {
-            Self::Four(text.chars().map(u32::from).collect())
-        }
-    }
-}
-
-struct Strings(Vec<Wide>);
-
-impl Strings {
-    fn new(texts: &[String]) -> Self {
-        Self(texts.iter().map(|text| Wide::new(text)).collect())
-    }
-}
-
-impl Batch for Strings {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn text(&self, index: usize) -> Text<'_> {
-        match &self.0[index] {
-            Wide::One(text) if text.is_ascii() => Text::Ascii(text),
-            Wide::One(text) => Text::Latin1(text),
-            Wide::Two(text) => Text::Ucs2(text),
-            Wide::Four(text) => Text::Ucs4(text),
-        }
-    }
-
-    fn title(&self, _: usize) -> Text<'_> {
-        Text::EMPTY
-    }
+fn strings_of(texts: &[String]) -> Strings {
+    Strings(texts.iter().map(|text| Wide::new(text.chars().map(u32::from))).collect())
 }
 
 /// What a kernel does in the round of this number.
@@ -168,7 +119,7 @@ fn add_scores(kernels: &mut Kernels, languages: &BTreeMap<String, Rc<Language>>)
         for ranking in ["keyword", "bm25", "lexical"] {
             let (query, language) = (query.clone(), language.clone());
             add(kernels, format!("score {ranking} {name}"), move || {
-                let (query, texts) = (query.clone(), Strings::new(&language.chunks(0)));
+                let (query, texts) = (query.clone(), strings_of(&language.chunks(0)));
                 let mut lexical = Lexical::default();
                 lexical.bm25.stemming = Stemming::of("english");
                 move |_| {
