@@ -19,7 +19,7 @@ def small(report: Report) -> str:
         if part.tokens or part.kind == "free"
     )
     return (
-        f'<div style="max-width:45em"><p><strong>{shown(report.lead)}</strong></p>'
+        f'<div style="max-width:60em"><p><strong>{shown(report.lead)}</strong></p>'
         f"{window(report.parts)}<p>{legend}</p>{_rows(report)}</div>"
     )
 
@@ -34,7 +34,7 @@ def _rows(report: Report) -> str:
     rows = "".join(
         f"<tr><td>{row.index}</td><td>{shown(row.name)}</td><td>{row.state}</td>"
         f"<td>{scored(row.score)}</td><td>{counted(row.tokens, row.is_least)}</td>"
-        f'<td style="text-align:left">{shown(row.why)}</td></tr>'
+        f'<td style="text-align:left;min-width:24em">{shown(row.why)}</td></tr>'
         for row in report.rows[:_ROWS]
     )
     head = "".join(
