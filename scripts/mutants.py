@@ -114,14 +114,17 @@ def of_python(file: str, tests: list[str], only: str, children: int) -> Found:
     states = {name: state for name, state in listed if fnmatch.fnmatch(name, pattern)}
     print(file, dict(Counter(states.values())))
     alive = [name for name, state in states.items() if state not in KILLED]
-    return Found(len(states) - len(alive), sorted(shown(mutmut("show", name)) for name in alive))
+    return Found(
+        len(states) - len(alive), sorted(shown(name, mutmut("show", name)) for name in alive)
+    )
 
 
-def shown(diff: str) -> str:
+def shown(name: str, diff: str) -> str:
     """Return the function of a mutant, and the lines that it takes away and adds."""
-    function = re.findall(r"^ *(?:async )?def (\w+)", diff.replace("\n ", "\n"), re.MULTILINE)
+    # A method's name is behind its class's, between letters that look like two bars.
+    function = re.sub(r"^.*\.x(?:_|\u01c1\w+\u01c1)|__mutmut_\d+$", "", name)
     lines = [line for line in diff.splitlines() if re.match(r"[-+](?![-+]{2} )", line)]
-    return " ".join([f"{function[0]}:", *(f"{line[0]} {line[1:].strip()}" for line in lines)])
+    return " ".join([f"{function}:", *(f"{line[0]} {line[1:].strip()}" for line in lines)])
 
 
 def of_rust(file: str, tests: list[str], only: str, children: int) -> Found:

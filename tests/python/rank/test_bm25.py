@@ -171,7 +171,22 @@ def test_ln():
     for _ in range(20_000):
         x = 1 + 10 ** rng.uniform(-12, 12)
         assert abs(ln(x) - math.log(x)) <= math.ulp(math.log(x))
+    for _ in range(20_000):  # near a power of two, where it takes a shorter way
+        x = 2.0 ** rng.randrange(40) * (1 + rng.choice([-1, 1]) * 10 ** rng.uniform(-15, -5))
+        assert abs(ln(max(1.0, x)) - math.log(max(1.0, x))) <= math.ulp(math.log(max(1.0, x)))
     assert (0.0, math.log(2), math.log(1024)) == (ln(1.0), ln(2.0), ln(1024.0))
+
+
+@compared
+@pytest.mark.parametrize("size", [2, 3, 30, 500])
+def test_each_frequency_weighs_the_same_on_both_backends(size):
+    """The logarithm of every share of texts is the same to the last bit."""
+    query = " ".join(f"t{number}" for number in range(size))
+    # Text n has the terms up to n: no two terms are in equally many.
+    items = [" ".join(f"t{number}" for number in range(n + 1)) for n in range(size)]
+    reference, native = both(query, items, None, 1.2, 0.0)
+
+    assert reference == native
 
 
 @pytest.mark.parametrize(
@@ -221,6 +236,15 @@ def test_query_without_terms(backend, query):
 def test_stopwords(backend):
     """No stopword is a term of a query."""
     assert [0.0] * 2 == scores(backend, " ".join(STOPWORDS), [" ".join(STOPWORDS), "tea"])
+
+
+@pytest.mark.parametrize(("chosen", "held"), [(None, True), (["tea"], True), ("english", False)])
+def test_other_stopwords(backend, chosen, held):
+    """What is no stopword of those asked for is a term."""
+    the, tea = ranking.bm25_scores("the tea", ["the", "tea", "rye"], stopwords=chosen)[:2]
+
+    assert held == (the > 0.0)
+    assert (chosen == ["tea"]) == (tea == 0.0)
 
 
 def test_titles(backend):

@@ -11,7 +11,7 @@ RECORD = json.loads((ROOT / "tests/mutants.json").read_text("utf-8"))
 
 @pytest.mark.parametrize("file", RECORD)
 def test_nine_of_ten_mutants_are_killed(file):
-    """The tests of each file that was mutated find nine of ten changes, and the rest has reasons."""
+    """The tests of a mutated file find nine of ten changes, and each other has a reason."""
     found = RECORD[file]
 
     assert (ROOT / file).is_file()
