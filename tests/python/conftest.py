@@ -63,6 +63,14 @@ def native():
         yield module
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _programs_are_not_measured():
+    """Coverage is of the tests' processes: a program that they start must stay small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_START", raising=False)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _same_backend_behind():
     """No test leaves another backend behind than it found."""
