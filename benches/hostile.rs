@@ -68,12 +68,13 @@ const PATTERNS: [(&str, Pattern); 12] = [
         let mut text = String::new();
         while text.len() < size {
             let (a, b) = (random.below(1_000), random.below(100_000));
-            text += &match random.below(4) {
+            let line = match random.below(4) {
                 0 => format!("@@ -{a},1 +{b},1 @@\n-old {a}\n+new {b}\n"),
                 1 => format!("--- a/{a}.py\n+++ b/{a}.py\n@@ -1 +1 @@\n"),
                 2 => format!("12:30:{} ERROR worker-{a} lost {b}\n", a % 60),
                 _ => format!("12:30:{} INFO worker-{a} done in {b} ms\n", a % 60),
             };
+            text.push_str(&line);
         }
         text.chars().take(size).map(u32::from).collect()
     }),
