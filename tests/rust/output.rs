@@ -103,6 +103,20 @@ fn errors_say_what_to_do() {
     assert!(fit(&"[".repeat(100_000), 9, OutputKind::Table).contains("at most 128 deep"));
 }
 
+/// An array of arrays is no table, and is cut as JSON. (Found by fuzzing: it
+/// panicked.)
+#[test]
+fn rows_without_keys_are_no_table() {
+    let value = "[[1,2],[3,4],[5,6],[7,8],[9,10],[11,12],[13,14],[15,16],[17,18]]";
+    let fit = |kind| {
+        let options = OutputOptions { kind, ..OutputOptions::default() };
+        fit_output(value, 14, &Estimate::CharsDiv4, options).unwrap()
+    };
+    let fitted = fit(OutputKind::Table);
+    assert!(fitted.was_cut());
+    assert_eq!((OutputKind::Json, fit(OutputKind::Json)), (fitted.kind, fitted));
+}
+
 #[test]
 fn what_is_left_out_is_spilled_once() {
     let spilled = RefCell::new(Vec::new());

@@ -128,7 +128,9 @@ impl<'a> Tree<'a> {
     /// keys in the same order, each once.
     pub(super) fn table(&self, stop: &AtomicBool) -> Option<Self> {
         let records = self.inside(0);
-        if self.nodes[0].kind != Kind::Array || records.len() < 2 {
+        let is_object = |at: usize| self.nodes[at].kind == Kind::Object;
+        // What is in an array has no keys to look for.
+        if self.nodes[0].kind != Kind::Array || records.len() < 2 || !is_object(records[0]) {
             return None;
         }
         let first: Vec<_> = self.names(records[0]).collect();
@@ -138,9 +140,7 @@ impl<'a> Tree<'a> {
         if first.is_empty() || sorted.len() < first.len() {
             return None;
         }
-        let is_record = |&at: &usize| {
-            self.nodes[at].kind == Kind::Object && self.names(at).eq(first.iter().copied())
-        };
+        let is_record = |&at: &usize| is_object(at) && self.names(at).eq(first.iter().copied());
         if !records.iter().all(is_record) {
             return None;
         }
