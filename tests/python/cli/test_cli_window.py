@@ -35,6 +35,14 @@ def test_inspect_prints_the_documents_json(run):
     assert list(expected) == list(json.loads(out)["metadata"])
 
 
+def test_inspect_names_memories(run):
+    """Memories are a part of the sum, where there are any."""
+    _, out, _ = run("inspect", *DOCUMENT, "--memories", 3)
+
+    assert "50 messages + 500 system + " in out
+    assert " in 3 memories)" in out
+
+
 def test_inspect_is_readable(run):
     """Seed 001: the fields of its console example, with its mark where the answer shrank."""
     expected = [

@@ -89,3 +89,18 @@ def test_what_was_shortened_before_is_not_read_again():
 
     assert len(sent.shortened) > 15
     assert max(read[-10:]) <= 12
+
+
+def test_what_is_odd_is_counted_anew():
+    """A change of keys of other types, or of what is nested deeply, is not looked for."""
+    deep = []
+    for _ in range(memory._DEEPEST + 5):
+        deep = [deep]
+    for odd in ({1: "a"}, deep):
+        use = {"type": "tool_use", "id": "x", "name": "read", "input": {"a": odd}}
+        history = [said("user", "a"), {"role": "assistant", "content": [use]}]
+        sent = trim_messages(history, 5_000, previous=[], counter=len)
+        again = trim_messages(history, 5_000, previous=sent, counter=len)
+
+        assert count_messages(again, counter=len) == again.total_tokens == sent.total_tokens
+        assert memory.Contents(history).same(history) == [True, False]

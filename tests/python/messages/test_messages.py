@@ -275,6 +275,14 @@ def test_broken_images(name, size, rest):
     assert found is None or min(found) > 0
 
 
+@pytest.mark.parametrize(
+    "image", [b"BM", webp(b"VP8 ", 640, 480)[:-1], jpeg(640, 480)[:-9], b"\xff\xd8" + bytes(9)]
+)
+def test_images_without_a_size(image):
+    """Another format, and a header that ends before the size, give None."""
+    assert size_of_base64(base64.b64encode(image).decode()) is None
+
+
 @given(st.text(max_size=50))
 def test_any_url(text):
     """Any text is answered."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from report_support import Page, handbook, hostile
 from support import (
@@ -25,9 +25,9 @@ from support import (
 
 from budgeteer import Chunk, Corpus, InvalidArgumentError, Packer, Prompt, Template, pack, presets
 from budgeteer._pack.shown import SHOWN, cut_pieces, name_of, report_of
-from budgeteer._report.chart import bar, ticks
+from budgeteer._report.chart import bar, plot, ticks
 from budgeteer._report.page import page
-from budgeteer._report.parts import Part, Piece
+from budgeteer._report.parts import Part, Piece, Report
 from budgeteer._report.words import flat, shown
 from budgeteer.ranking import Embedding
 
@@ -63,6 +63,7 @@ def test_every_chunk_has_a_row(name, query, chunks, budget, counter, chosen):
 
 
 @given(text=texts | st.text())
+@example(text="green\r\ntea\r")
 def test_a_text_is_shown_as_text(text):
     """No character of a text is markup, lost, or beyond what a file can hold."""
     found = shown(text)
@@ -356,6 +357,22 @@ def test_plot():
     assert len(root.findall(f"{SVG}circle")) == len(packing.budget_curve())
     assert picture == picture._repr_svg_()
     ET.fromstring(hostile().plot())
+
+
+def test_many_sections_are_named_in_rows():
+    """The names of sections stand inside the picture, each in a place of its own."""
+    names = [f"section {i}" for i in range(20)]
+    picture = plot(Report(title="a", lead="b", parts=[Part(name, 10) for name in names]))
+    places = {
+        text.text.rpartition(" ")[0]: (float(text.get("x")), float(text.get("y")))
+        for text in ET.fromstring(picture).iter(f"{SVG}text")
+        if text.text.startswith("section")
+    }
+
+    assert names == [*places]
+    assert len({*places.values()}) == len(names)
+    assert len({y for _, y in places.values()}) > 1
+    assert all(x + 7.6 * len("section 10 10") <= 720 for x, _ in places.values())
 
 
 @given(parts=st.lists(st.builds(Part, st.just("a"), st.integers(0, 10**12), KINDS), max_size=40))

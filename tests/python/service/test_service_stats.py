@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from service_support import COUNT, service_of, text_of
 
-from budgeteer import Packer
-from budgeteer.service import InputValidationError, LlmSettings
+from budgeteer import InvalidArgumentError, Packer
+from budgeteer.service import InputValidationError, LlmSettings, ServiceStats
 from budgeteer.service._stats import Packed, Recorder, bucket
 
 
@@ -154,3 +154,10 @@ def test_a_snapshot_has_whole_requests():
     assert 300 == service.stats().cut
     for answered, cut, chunks, _ in looking.result():
         assert answered == cut == chunks // kept
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_share_of_answers_is_from_0_to_1(share):
+    """Any other is refused."""
+    with pytest.raises(InvalidArgumentError, match="share must be"):
+        ServiceStats(full_budgets={1024: 1}).budget_for(share)

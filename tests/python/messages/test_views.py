@@ -1,0 +1,163 @@
+"""Messages of providers and frameworks, read as one of OpenAI's chat or of Anthropic."""
+
+from types import SimpleNamespace as Fields
+
+import pytest
+
+from budgeteer._messages.views import result_texts, view_of, with_results
+
+
+class Keyed(dict):
+    """Fields that are a mapping and no dict of Python's own."""
+
+
+class Shown:
+    """An object whose fields are in what it dumps alone."""
+
+    def __init__(self, **fields):
+        self._fields = fields
+
+    def model_dump(self):
+        return dict(self._fields)
+
+
+def block(kind, **fields):
+    return Fields(block_type=kind, **fields)
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        (block("text", text="Hi"), {"type": "text", "text": "Hi"}),
+        (block("thinking", content="Hm"), {"type": "thinking", "thinking": "Hm"}),
+        (block("thinking", content=None), {"type": "thinking", "thinking": ""}),
+        (
+            block("tool_call", tool_call_id="a", tool_name="read", tool_kwargs={"path": "b"}),
+            {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "b"}},
+        ),
+        (
+            block("image", image=b"\x00\x01", detail="low"),
+            {"type": "image", "source": {"data": "AAE="}, "detail": "low"},
+        ),
+        (
+            block("image", image=None, url="http://a", detail=None),
+            {"type": "image", "source": {"type": "url", "url": "http://a"}},
+        ),
+        (block("audio", audio="AAE="), {"type": "audio", "source": {"data": "AAE="}}),
+        (block("document", data=b"\x00"), {"type": "document", "source": {"data": "AA=="}}),
+        (block("cache", url=None), {"type": "cache", "source": {"type": "url", "url": ""}}),
+    ],
+)
+def test_a_block_of_llamaindex(given, part):
+    """Each kind of block is the part of Anthropic's that holds the same."""
+    message = Fields(role=Fields(value="model"), blocks=[given], additional_kwargs={})
+
+    assert ({"role": "assistant", "content": [part]}, "llamaindex") == view_of(message)
+
+
+def test_calls_of_llamaindex_are_taken_once():
+    """Calls beside the blocks are those of the blocks, where these have any."""
+    use = block("tool_call", tool_call_id="a", tool_name="read", tool_kwargs={})
+    beside = {"tool_calls": [{"id": "a"}], "name": "tea"}
+    with_use = Fields(role="assistant", blocks=[use], additional_kwargs=beside)
+    without = Fields(role="assistant", blocks=[], additional_kwargs=beside)
+
+    assert {"role", "content", "name"} == {*view_of(with_use).fields}
+    assert [{"id": "a"}] == view_of(without).fields["tool_calls"]
+
+
+def langchain(**fields):
+    given = {"type": "ai", "content": "", "response_metadata": {}, "additional_kwargs": {}}
+    return Fields(**{**given, **fields})
+
+
+def test_a_message_of_langchain():
+    """Its name is sent; calls that its content has are not taken twice."""
+    call = {"id": "a", "name": "read", "args": {"path": "b"}}
+    use = {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "b"}}
+
+    assert {"role": "assistant", "content": "Hi", "name": "tea"} == view_of(
+        langchain(content="Hi", name="tea")
+    ).fields
+    assert "tool_calls" not in view_of(langchain(content=[use], tool_calls=[call])).fields
+    made = view_of(langchain(tool_calls=[call])).fields["tool_calls"]
+    assert [{"name": "read", "arguments": '{"path": "b"}'}] == [one["function"] for one in made]
+
+
+@pytest.mark.parametrize(
+    ("item", "view"),
+    [
+        (
+            {"type": "computer_call_output", "call_id": "a", "output": {"url": "b"}},
+            {
+                "role": "tool",
+                "tool_call_id": "a",
+                "content": [
+                    {"type": "computer_call_output", "call_id": "a", "output": {"url": "b"}}
+                ],
+            },
+        ),
+        (
+            {"type": "web_search_call", "call_id": "a", "status": None},
+            {
+                "role": "assistant",
+                "content": [{"type": "web_search_call", "call_id": "a"}],
+                "tool_calls": [{"id": "a"}],
+            },
+        ),
+        (
+            {"type": "web_search_call"},
+            {"role": "assistant", "content": [{"type": "web_search_call"}], "tool_calls": []},
+        ),
+    ],
+)
+def test_an_item_of_another_kind(item, view):
+    """What an item of OpenAI's Responses holds is a part, whatever its kind is."""
+    assert (view, "item") == view_of(item)
+
+
+def test_a_part_of_gemini_of_another_kind():
+    """It is counted as its fields, bytes as base64."""
+    content = {"role": "model", "parts": [{"executable_code": {"code": "1"}, "seen": b"\x00"}]}
+
+    assert [{"type": "part", "executable_code": {"code": "1"}, "seen": "AA=="}] == view_of(
+        content
+    ).fields["content"]
+
+
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        ({"output": "tea"}, "tea"),
+        ({"output": 3}, '{"output": 3}'),
+        ({"tea": "green"}, '{"tea": "green"}'),
+        ({}, ""),
+    ],
+)
+def test_a_response_of_gemini(response, text):
+    """One that is a text is that text, any other is its JSON; a new text replaces either."""
+    content = {"role": "user", "parts": [{"function_response": {"response": response}}]}
+    made = with_results(content, ["new"])
+
+    assert [text] == result_texts(content)
+    assert ["new"] == result_texts(made)
+    assert {"response": response} == content["parts"][0]["function_response"]
+
+
+def output(*parts, wrap=dict):
+    return wrap(type="function_call_output", call_id="a", output=[*parts])
+
+
+@pytest.mark.parametrize("wrap", [dict, Keyed, Shown])
+def test_texts_of_a_result(wrap):
+    """Strings and texts of parts are texts of a result; what has no text stays as it is."""
+    image = {"type": "input_image", "image_url": "b"}
+    message = output("one", {"type": "input_text", "text": "two"}, image, wrap=wrap)
+
+    assert ["one", "two"] == result_texts(message)
+    made = with_results(message, ["one", "2"])
+    assert ["one", "2"] == result_texts(made)
+    assert ["one", "two"] == result_texts(message)
+    fields = made if isinstance(made, dict) else made.model_dump()
+    assert fields["output"][2] is image
+    assert with_results(message, ["one", "two"]) is message
