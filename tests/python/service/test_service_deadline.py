@@ -7,7 +7,7 @@ import pytest
 from service_support import SETTINGS, Fake
 
 from budgeteer import Packer, Template
-from budgeteer.service import RetrievalService, RetrievalTimeoutError
+from budgeteer.service import LlmSettings, RetrievalService, RetrievalTimeoutError
 
 LATE = "the deadline of {:g} seconds passed before the chunks were packed"
 
@@ -44,14 +44,15 @@ def test_packing_ends_at_the_deadline(backend, is_async):
 
 
 def test_native_packing_ends_at_the_deadline(native):
-    """Native code stops, too: a request ends soon after its deadline."""
-    texts = [f"Section {i}: green tea is mild, and rye bread is dark. " * 8 for i in range(30_000)]
-    packer = Packer(10**7, dedupe="near", ranking="input")
-    service = RetrievalService(Fake(*texts), SETTINGS, packer=packer, limit=len(texts))
-    began = time.perf_counter()
-    service.retrieve("tea", timeout=60)
-    whole = time.perf_counter() - began
-    began = time.perf_counter()
-    with pytest.raises(RetrievalTimeoutError, match="were packed"):
-        service.retrieve("tea", timeout=whole / 2)
-    assert time.perf_counter() - began < whole / 2 + 0.2  # 50 ms, and a busy machine
+    """Native code that has work for much longer stops, too; nothing else looks at the time then."""
+    text = "Section {0}: green tea is mild, and rye bread is dark. " * 8
+    settings = LlmSettings("gpt-4", context_window=4_000_000, max_output_tokens=500)
+    service = RetrievalService(
+        Fake(*[text.format(i) for i in range(60_000)]),
+        settings,
+        packer=Packer(4_000_000, dedupe="near"),
+        limit=60_000,
+    )
+    with pytest.raises(RetrievalTimeoutError):
+        service.retrieve("tea", timeout=0.05)
+    assert 1 == service.stats().timed_out

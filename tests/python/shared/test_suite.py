@@ -135,7 +135,7 @@ def test_a_text_without_its_package_says_what_to_install(monkeypatch):
     missing = fixed.Source("no-such-package", lambda: fixed.content("no-such-package", "x"), "")
     monkeypatch.setitem(fixed.SOURCES, "none", missing)
 
-    with pytest.raises(fixed.TextError, match=r"needs no-such-package: pip install '\.\[test\]'"):
+    with pytest.raises(fixed.TextError, match=r"needs no-such-package: pip install --group test"):
         fixed.text_of("none")
 
 

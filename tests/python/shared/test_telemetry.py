@@ -76,7 +76,7 @@ def test_nothing_is_counted_for_a_span(told, monkeypatch):
     packing = Packer(40, counter=count).pack("tea", CHUNKS)
     observed = asked.copy()
     asked.clear()
-    Packer(40, counter=count)._pack("tea", CHUNKS, None, None, None, releases=False)
+    Packer(40, counter=count)._pack("tea", CHUNKS, None, None, None, None, releases=False)
     assert asked == observed
     assert "dropped_total_tokens" not in vars(packing)
     assert "count" == told.only("budgeteer.pack").attributes["budgeteer.counter"]
