@@ -44,7 +44,7 @@ def test_packing_ends_at_the_deadline(backend, is_async):
 
 
 def test_native_packing_ends_at_the_deadline(native):
-    """Native code that has work for much longer stops, too; nothing else looks at the time then."""
+    """Native code with work for much longer stops, too; nothing else looks at the time then."""
     text = "Section {0}: green tea is mild, and rye bread is dark. " * 8
     settings = LlmSettings("gpt-4", context_window=4_000_000, max_output_tokens=500)
     service = RetrievalService(
