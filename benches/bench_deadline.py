@@ -1,10 +1,10 @@
 """
-How long after its deadline does a packing end?
+How late packings end after their deadlines.
 
     python benches/bench_deadline.py [--chunks N]
 
-For each kind of packing: what the whole takes, and how many milliseconds after their deadlines those
-ended that were stopped at seven places on the way.
+For each kind of packing: what the whole takes, and how many milliseconds after their deadlines
+those ended that were stopped at seven places on the way.
 """
 
 import argparse
