@@ -86,7 +86,10 @@ def overheads(rounds: int) -> dict[str, float]:
         for name, options in all_cases.items():
             with providers(**options):
                 packer.pack("", ())  # looks the observer up once
-                bare = timed(lambda: packer._pack("", (), None, None, None, None, releases=False), CALLS)  # noqa: SLF001
+                bare = timed(
+                    lambda: packer._pack("", (), None, None, None, None, releases=False),  # noqa: SLF001
+                    CALLS,
+                )
                 found[name].append(timed(lambda: packer.pack("", ()), CALLS) - bare)
     return {name: statistics.median(values) for name, values in found.items()}
 
