@@ -174,7 +174,9 @@ def test_interrupt(name, call, unit, after):
         process.kill()
 
     assert stopped not in ("finished\n", "")
-    assert float(stopped) - start < 1.0  # 200 ms of ours, and a busy machine
+    # 200 ms of ours, and a busy machine. A word is read to its end before anything looks, which
+    # is a second there for one of 200 million letters.
+    assert float(stopped) - start < (2.0 if unit == "aqz" else 1.0)
 
 
 REMEMBERED = """

@@ -182,26 +182,14 @@ fn end(rules: Rules, classes: &Classes, text: &[u8], at: usize) -> usize {
     space(rules.ends_whole, classes, text, at)
 }
 
-/// No word has so many bytes. A run that does is read in blocks.
-const LONG: usize = 1 << 10;
-const BLOCK: usize = 64;
-
 /// Returns where a run of characters of `wanted` classes ends.
 fn run(classes: &Classes, text: &[u8], mut at: usize, wanted: u8) -> usize {
-    let long = at.saturating_add(LONG);
     while at < text.len() {
         let (class, size) = classes.at(text, at);
         if class & wanted == 0 {
             break;
         }
         at += size;
-        if at >= long && wanted & Class::LOWER != 0 {
-            while let Some(block) = text.get(at..at + BLOCK)
-                && block.iter().all(u8::is_ascii_lowercase)
-            {
-                at += BLOCK;
-            }
-        }
     }
     at
 }
