@@ -6,7 +6,8 @@ What becomes of a corpus that is cut into shards, whose best chunks are merged a
 
 FILE is JSON Lines as for `eval_ranking.py`; the chunks of all its records make one pool. The pool
 is one corpus, or is dealt to shards in turns, or cut into them as it stands. Each shard answers
-its best chunks with their scores. They are merged in two ways:
+its best chunks with their scores. They are merged in two ways, under the rankings by words also
+with the merged statistics of the shards:
 
     by score     the best of all shards by the scores that the shards gave them
     ranked again all of them, by the same ranking as one list
@@ -31,10 +32,11 @@ from typing import Any
 from questions import asked, interval, shown
 
 from budgeteer import Corpus, Packer, Packing
+from budgeteer.ranking import Bm25, Lexical, Statistics
 
-RANKINGS = ("lexical", "bm25", "keyword")
+RANKINGS = {"lexical": Lexical(), "bm25": Bm25(), "keyword": "keyword"}
 LIMIT = 1_000_000_000
-"""Of a packer that keeps the best chunks whatever their size."""
+"""The budget of such a packer."""
 
 
 def dealt(count: int, shards: int) -> list[list[int]]:
@@ -49,12 +51,12 @@ def cut(count: int, shards: int) -> list[list[int]]:
 
 
 def found_in(
-    query: str, chooser: Packer, shards: Sequence[tuple[Corpus[Any], Sequence[int]]]
+    query: str, choosing: Packer, shards: Sequence[tuple[Corpus[Any], Sequence[int]]]
 ) -> list[tuple[float, int]]:
     """Return score and place of the best chunks of each shard, the best of all first."""
     found = []
     for corpus, places in shards:
-        kept = chooser.pack(query, corpus).kept
+        kept = choosing.pack(query, corpus).kept
         found += [(-one.score, places[one.index]) for one in kept]
     return [(-score, place) for score, place in sorted(found)]
 
@@ -67,31 +69,46 @@ def compared(
     arguments: argparse.Namespace,
 ) -> tuple[list[float], dict[str, list[tuple[float, float, float]]]]:
     """Return the recall of one corpus, and recall, shared chunks and equal ranks of each way."""
-    packer = Packer(arguments.budget, ranking=ranking)
-    chooser = Packer(
-        LIMIT, counter="chars_div4", ranking=ranking, max_chunks=arguments.best, dedupe=None
-    )
     whole = Corpus(pool)
     parts = [(Corpus([pool[place] for place in places]), places) for places in shards]
+    rankings = {"": ranking}
+    if not isinstance(ranking, str):
+        words = {"stemming": ranking.stemming, "stopwords": ranking.stopwords}
+        statistics = Statistics.merged(corpus.statistics(**words) for corpus, _ in parts)
+        rankings[" with statistics"] = replace(ranking, statistics=statistics)
+    packer = Packer(arguments.budget, ranking=ranking)
+    best_of_all = chooser(ranking, arguments)
     ones: list[float] = []
-    ways: dict[str, list[tuple[float, float, float]]] = {"by score": [], "ranked again": []}
+    ways: dict[str, list[tuple[float, float, float]]] = {}
     for record in records:
         query, gold = record["query"], set(record["gold_ids"])
-        found = found_in(query, chooser, parts)
-        best = [{**pool[place], "score": score} for score, place in found[: arguments.best]]
-        candidates = [pool[place] for place in sorted(place for _, place in found)]
-        first = [one.chunk["id"] for one in chooser.pack(query, whole).kept[:10]]
-        ten = [one.chunk["id"] for one in chooser.pack(query, candidates).kept[:10]]
+        first = [one.chunk["id"] for one in best_of_all.pack(query, whole).kept[:10]]
         kept = ids(packer.pack(query, whole))
         ones.append(len(gold & kept) / len(gold))
-        for way, other, order in (
-            ("by score", replace(packer, ranking="score").pack(query, best), ids_of(best[:10])),
-            ("ranked again", packer.pack(query, candidates), ten),
-        ):
-            too = ids(other)
-            shared = len(kept & too) / len(kept) if kept else 1.0
-            ways[way].append((len(gold & too) / len(gold), shared, float(first == order)))
+        for name, by in rankings.items():
+            choosing = chooser(by, arguments)
+            found = found_in(query, choosing, parts)
+            best = [{**pool[place], "score": score} for score, place in found[: arguments.best]]
+            candidates = [pool[place] for place in sorted(place for _, place in found)]
+            ten = [one.chunk["id"] for one in choosing.pack(query, candidates).kept[:10]]
+            scored = replace(packer, ranking="score").pack(query, best)
+            again = replace(packer, ranking=by).pack(query, candidates)
+            for way, other, order in (
+                ("by score", scored, ids_of(best[:10])),
+                ("ranked again", again, ten),
+            ):
+                too = ids(other)
+                shared = len(kept & too) / len(kept) if kept else 1.0
+                row = len(gold & too) / len(gold), shared, float(first == order)
+                ways.setdefault(way + name, []).append(row)
     return ones, ways
+
+
+def chooser(ranking: Any, arguments: argparse.Namespace) -> Packer:
+    """Return the packer of the best chunks, whatever their size."""
+    return Packer(
+        LIMIT, counter="chars_div4", ranking=ranking, max_chunks=arguments.best, dedupe=None
+    )
 
 
 def ids(packing: Packing[Any]) -> set[str]:
@@ -108,17 +125,17 @@ def report(name: str, records: Sequence[Mapping[str, Any]], arguments: argparse.
     """Print the tables of a file."""
     pool = [*{chunk["id"]: chunk for record in records for chunk in record["chunks"]}.values()]
     print(f"\n{name}: {len(records)} questions, {len(pool)} chunks, {arguments.shards} shards")
-    print(f"{'':36}{'one':>6}{'shards':>8}{'gain':>24}{'shared':>9}{'ranks':>8}")
+    print(f"{'':46}{'one':>6}{'shards':>8}{'gain':>24}{'shared':>9}{'ranks':>8}")
     for how, deal in {"dealt": dealt, "cut": cut}.items():
-        for ranking in RANKINGS:
+        for ranking, by in RANKINGS.items():
             shards = deal(len(pool), arguments.shards)
-            ones, ways = compared(records, pool, shards, ranking, arguments)
+            ones, ways = compared(records, pool, shards, by, arguments)
             for way, rows in ways.items():
                 recall, shared, ranks = zip(*rows, strict=True)
                 gain = shown(*interval([b - a for a, b in zip(ones, recall, strict=True)]))
                 one, found, both, same = map(fmean, (ones, recall, shared, ranks))
                 print(
-                    f"{how + ', ' + ranking + ', ' + way:36}{one:6.3f}{found:8.3f}{gain:>24}"
+                    f"{how + ', ' + ranking + ', ' + way:46}{one:6.3f}{found:8.3f}{gain:>24}"
                     f"{both:9.3f}{same:8.3f}",
                     flush=True,
                 )

@@ -148,8 +148,8 @@ def definitions() -> dict[str, Any]:
     template = options(Template)
     template["required"] = ["format"]
     return {
-        "lexical": options(Lexical),
-        "bm25": options(Bm25),
+        "lexical": options(Lexical, "statistics"),
+        "bm25": options(Bm25, "statistics"),
         "byEmbedding": embedding,
         "hybrid": options(
             Hybrid,

@@ -4,7 +4,7 @@ Native backend of `budgeteer`. Private: import from `budgeteer`.
 
 from typing import Any, final
 
-__all__ = ["Columns", "Packed", "Plan", "Rows", "TextColumn", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_column", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "pack_rows", "packed_vocabulary", "read_column", "read_rows", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
+__all__ = ["Columns", "Packed", "Plan", "Rows", "Statistics", "TextColumn", "Tokenizer", "bm25_scores", "cache_info", "clear_cache", "corpus_statistics", "cosine_scores", "count", "count_around", "count_batch", "count_chunks", "count_column", "count_till_limit", "dropped_chunks", "fit_output", "grapheme_boundaries", "index_chunks", "kept_chunks", "keyword_scores", "keywords", "lexical_scores", "open_corpus", "pack_rows", "packed_vocabulary", "read_column", "read_rows", "read_scores", "remove_chunks", "replace_chunks", "resolve_layout", "save_corpus", "scored", "sentence_spans", "stored_chunk", "truncate"]
 
 @final
 class Columns:
@@ -169,6 +169,13 @@ class Rows:
         """
 
 @final
+class Statistics:
+    """
+    The statistics of a collection, for the rankings by words.
+    """
+    def __new__(cls, /, of: "tuple[str | None, str | tuple[str, ...] | None]", chunks: "int", words: "int", frequencies: "dict[str, int]") -> Statistics: ...
+
+@final
 class TextColumn:
     """
     A column of texts, which become strs when they are asked for.
@@ -215,6 +222,11 @@ def cache_info(kind: "int | Tokenizer") -> "tuple[int, int, int, int, int]":
 def clear_cache(kind: "int | Tokenizer") -> "None":
     """
     Empties the cache of counts.
+    """
+
+def corpus_statistics(index: "object", of: "tuple[str | None, str | tuple[str, ...] | None]") -> "tuple[int, int, dict[str, int]]":
+    """
+    Returns the number of chunks, that of words, and of the chunks with each stem.
     """
 
 def cosine_scores(query: "object", vectors: "object") -> "bytearray | int":
@@ -299,7 +311,7 @@ def keywords(text: "str") -> "list[str]":
     Returns the keywords of `text`, each once, in order of first occurrence.
     """
 
-def lexical_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", options: "tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool]") -> "bytearray | tuple[int, int]":
+def lexical_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", options: "tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool, Statistics | None]") -> "bytearray | tuple[int, int]":
     """
     Scores each text as float64; or returns a code and the index of the first
     that is not a str.

@@ -10,6 +10,7 @@ from budgeteer._backend import backend
 from budgeteer._codes import TITLE_TYPE
 from budgeteer._rank import similarity
 from budgeteer._rank.rankings import Bm25, Embedding, Hybrid, Lexical
+from budgeteer._rank.statistics import Statistics
 from budgeteer._rank.terms import Language, Stopwords
 from budgeteer.errors import InvalidArgumentError
 
@@ -21,6 +22,7 @@ __all__ = [
     "Embedding",
     "Hybrid",
     "Lexical",
+    "Statistics",
     "bm25_scores",
     "cosine_scores",
     "keyword_scores",

@@ -17,7 +17,7 @@ from budgeteer._count import counter
 from budgeteer._layout import layout
 from budgeteer._output import output
 from budgeteer._pack import corpus, packer, packing, prepared
-from budgeteer._rank import similarity
+from budgeteer._rank import similarity, statistics
 from budgeteer._table import table
 from budgeteer.ranking import Lexical
 from budgeteer.service import _service
@@ -34,7 +34,7 @@ compared = pytest.mark.skipif(ONLY_REFERENCE, reason="BUDGETEER_BACKEND=referenc
 """Marks a test that compares both backends."""
 
 FACADES = (chunk, corpus, record, packing, prepared, counter, layout, output, similarity)
-FACADES += (ranking, table)
+FACADES += (ranking, statistics, table)
 """The modules that hold a backend of their own."""
 
 END_MARKER = " [...]"

@@ -1,8 +1,8 @@
 //! Corpora in Rust: they pack as their chunks, are changed, and are kept in files.
 
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
 
 use budgeteer::presets::{agentic_rag, context_gate};
 use budgeteer::{
@@ -52,13 +52,20 @@ fn hybrid() -> RankBy {
     Hybrid { weights, ..Hybrid::default() }.into()
 }
 
-/// The lexical ranking with any of its signals, alone or in a hybrid one.
+/// The lexical ranking with any of its signals, alone or in a hybrid one, with
+/// or without the statistics of some chunks.
 fn lexical() -> impl Strategy<Value = RankBy> {
     let signals = any::<(bool, bool, bool, bool, bool)>();
-    (signals, 0.0..5.0).prop_map(|((headings, links, feedback, has_stems, is_hybrid), k3)| {
+    let known = prop::option::of(0_usize..600);
+    (signals, 0.0..5.0, known).prop_map(|(signals, k3, known)| {
+        let (headings, links, feedback, has_stems, is_hybrid) = signals;
         let default = Lexical::default();
         let bm25 = if has_stems { default.bm25 } else { Bm25::default() };
-        let lexical = Lexical { bm25, k3, headings, links, feedback };
+        let statistics = known.map(|size| {
+            let found = Corpus::new(chunks(size, size)).statistics(&bm25);
+            Arc::new(found.expect("no file is damaged"))
+        });
+        let lexical = Lexical { bm25, k3, headings, links, feedback, statistics };
         let weights = Weights { bm25: 0.7, embedding: 0.0, score: 0.3 };
         if is_hybrid {
             Hybrid { weights, bm25: lexical, ..Hybrid::default() }.into()

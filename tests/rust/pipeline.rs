@@ -133,7 +133,7 @@ proptest! {
         let notice = vec!["Left out: ".to_owned(), ".".to_owned()];
         let bm25 = Bm25 { k1, b, stemming: stemming.and_then(Stemming::of), ..Bm25::default() };
         let (headings, links, feedback) = signals;
-        let lexical = Lexical { bm25, k3, headings, links, feedback };
+        let lexical = Lexical { bm25, k3, headings, links, feedback, statistics: None };
         let ranking = if is_hybrid {
             let weights = Weights { bm25: 1.0, embedding: 0.0, score: 0.0 };
             Hybrid { weights, bm25: lexical, ..Hybrid::default() }.into()

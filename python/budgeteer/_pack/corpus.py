@@ -16,6 +16,8 @@ from budgeteer._chunk.record import Stored, records_of
 from budgeteer._pack.packer import Packer, begin, finish
 from budgeteer._pack.state import Indexed, State
 from budgeteer._public import public
+from budgeteer._rank.statistics import Statistics
+from budgeteer._rank.terms import Language, Stopwords, words_of
 from budgeteer.errors import BudgeteerError, CorpusError, InvalidArgumentError
 
 T = TypeVar("T")
@@ -236,6 +238,32 @@ class Corpus(Indexed[T]):
         ).kept  # no telemetry: the caller did not ask for a packing
         chunks = as_chunks([found.chunk for found in kept])
         return scored(chunks, [found.score for found in kept])
+
+    def statistics(
+        self, *, stemming: Language | None = "english", stopwords: Stopwords | None = "english"
+    ) -> Statistics:
+        """
+        Return how many chunks have each word, for a ranking of chunks from several corpora.
+
+        Reads all texts, which takes about as long as indexing them. Later changes of the corpus do
+        not change what was returned.
+
+        Args:
+            stemming: The language of stems, as of the ranking; None keeps words as they are.
+            stopwords: The words that match nothing, as of the ranking.
+
+        Raises:
+            InvalidArgumentError: An argument has a wrong type or value.
+            CorpusError: The corpus was opened from a file that is damaged.
+
+        Examples:
+            >>> Corpus(["Green tea.", "A tea house."]).statistics().frequencies["tea"]
+            2
+
+        """
+        words = words_of(stemming, stopwords)
+        found = backend.corpus_statistics(self._state.index, words)
+        return Statistics(*found, stemming=words[0], stopwords=words[1])
 
     def __len__(self) -> int:
         return len(self._state.chunks)

@@ -8,6 +8,7 @@ from budgeteer import _codes, _validate
 from budgeteer._needs import HybridWire, Needs, needs_of
 from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
+from budgeteer._rank.statistics import Statistics, refuse_other_words
 from budgeteer._rank.terms import Language, Stopwords, words_of
 from budgeteer.errors import InvalidArgumentError
 
@@ -25,12 +26,13 @@ SIGNALS: tuple[Signal, ...] = get_args(Signal)
 DEFAULT_K = 60
 
 LexicalWire: TypeAlias = tuple[
-    float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool
+    float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool, Any
 ]
 """
 The options of a ranking by words as a backend takes them.
 
-k1, b, the language of stems, stopwords, k3, and whether headings, links and feedback count.
+k1, b, the language of stems, stopwords, k3, whether headings, links and feedback count, and the
+statistics, if any, as the backend has them.
 """
 
 
@@ -58,6 +60,9 @@ class Bm25:
             own, compared in lowercase and before stemming. None, the default, has none.
         k1: How much repetitions of a term add, from 0 (nothing) to 1,000,000.
         b: How strongly long texts are marked down, from 0 to 1.
+        statistics: Those of the collection that the chunks of a call are from: how rare a word and
+            how long a text is goes by them. They must have the same stemming and stopwords. None,
+            the default, goes by the chunks of the call, or those of the corpus.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
@@ -75,6 +80,7 @@ class Bm25:
     stopwords: Stopwords | None = "english"
     k1: float = 1.2
     b: float = 0.75
+    statistics: Statistics | None = None
 
     def __post_init__(self) -> None:
         _set_terms(self)
@@ -82,7 +88,7 @@ class Bm25:
     @property
     def _wire(self) -> LexicalWire:
         words = words_of(self.stemming, self.stopwords)
-        return self.k1, self.b, *words, 0.0, False, False, False
+        return self.k1, self.b, *words, 0.0, False, False, False, _known(self)
 
 
 @public("budgeteer.ranking")
@@ -109,6 +115,7 @@ class Lexical:
         k1: How much repetitions of a term in a chunk add, from 0 (nothing) to 1,000,000.
         b: How strongly long texts are marked down, from 0 to 1.
         k3: How much repetitions of a term in the query add, from 0 (nothing) to 1,000,000.
+        statistics: Those of the collection that the chunks of a call are from, as for `Bm25`.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
@@ -135,6 +142,7 @@ class Lexical:
     k1: float = 1.2
     b: float = 0.75
     k3: float = 3.0
+    statistics: Statistics | None = None
 
     def __post_init__(self) -> None:
         _set_terms(self)
@@ -145,7 +153,8 @@ class Lexical:
     @property
     def _wire(self) -> LexicalWire:
         signals = self.k3, self.headings, self.links, self.feedback
-        return self.k1, self.b, *words_of(self.stemming, self.stopwords), *signals
+        words = words_of(self.stemming, self.stopwords)
+        return self.k1, self.b, *words, *signals, _known(self)
 
 
 def _set_terms(ranking: Bm25 | Lexical) -> None:
@@ -155,6 +164,16 @@ def _set_terms(ranking: Bm25 | Lexical) -> None:
     b = _validate.number_between("b", ranking.b, 0, 1)
     for name, value in (("stemming", stemming), ("stopwords", stopwords), ("k1", k1), ("b", b)):
         object.__setattr__(ranking, name, value)
+    statistics: object = ranking.statistics
+    if isinstance(statistics, Statistics):
+        refuse_other_words("statistics", statistics, ranking, "the ranking")
+    elif statistics is not None:
+        found = _validate.type_name(statistics)
+        raise InvalidArgumentError(f"statistics must be a Statistics or None, not {found}")
+
+
+def _known(ranking: Bm25 | Lexical) -> Any:
+    return None if ranking.statistics is None else ranking.statistics._wire  # noqa: SLF001
 
 
 @public("budgeteer.ranking")

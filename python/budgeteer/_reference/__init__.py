@@ -16,6 +16,7 @@ from budgeteer._reference._count.truncate import truncate
 from budgeteer._reference._layout.layout import resolve_layout
 from budgeteer._reference._output.output import fit_output
 from budgeteer._reference._pack.corpus import (
+    corpus_statistics,
     index_chunks,
     open_corpus,
     remove_chunks,
@@ -31,6 +32,7 @@ from budgeteer._reference._rank.keywords import keywords
 from budgeteer._reference._rank.lexical import lexical_scores
 from budgeteer._reference._rank.score import keyword_scores
 from budgeteer._reference._rank.similarity import cosine_scores
+from budgeteer._reference._rank.statistics import Statistics
 from budgeteer._reference._table.column import TextColumn, count_column, read_column
 from budgeteer._reference._table.table import Columns, Rows, pack_rows, read_rows
 
@@ -39,11 +41,13 @@ __all__ = [
     "Packed",
     "Plan",
     "Rows",
+    "Statistics",
     "TextColumn",
     "Tokenizer",
     "bm25_scores",
     "cache_info",
     "clear_cache",
+    "corpus_statistics",
     "cosine_scores",
     "count",
     "count_around",

@@ -163,7 +163,7 @@ def _ranking(key: str, value: object, embedder: OpenAIEmbedder | None) -> Rankin
 
 
 def _by_words(key: str, kind: Any, value: object) -> Any:
-    return _made(key, kind, mapping(key, value, _names(kind)))
+    return _made(key, kind, mapping(key, value, _names(kind, "statistics")))
 
 
 def _either(key: str, value: object) -> Lexical | Bm25:

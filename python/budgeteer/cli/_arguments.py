@@ -28,7 +28,7 @@ DEFAULTS: dict[str, Any] = {
     option.name: option.default
     for kind in (Packer, Lexical)
     for option in dataclasses.fields(kind)
-    if option.init
+    if option.init and option.name != "statistics"
 }
 
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use budgeteer::pipeline::{Counting, Outcome, Signal};
-use budgeteer::{Batch, DroppedColumns, ErrorKind, Index, Stored, Text};
+use budgeteer::{Batch, DroppedColumns, ErrorKind, Index, Statistics, Stored, Text};
 use pyo3::exceptions::PyOSError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arrow::ArrowTexts;
 use crate::chunk::{Strings, Texts};
@@ -18,6 +18,7 @@ use crate::codes;
 use crate::column::TextColumn;
 use crate::convert::{borrow_text, column, signed, string, work};
 use crate::error::{CorpusError, guard};
+use crate::score::{Words, words_of};
 
 /// Indexing the texts takes as long as reading them this many times.
 const INDEXING: usize = 20;
@@ -399,6 +400,31 @@ pub(crate) fn replace_chunks<'py>(
             index.replaced_until(&places, &texts, stop)
         })?;
         CorpusIndex { index: Arc::new(index), texts }.checked(py)
+    })
+}
+
+/// Returns the number of chunks, that of words, and of the chunks with each stem.
+#[pyfunction]
+#[pyo3(signature = (
+    index: "object",
+    of: "tuple[str | None, str | tuple[str, ...] | None]",
+) -> "tuple[int, int, dict[str, int]]", text_signature = "(index, of)")]
+pub(crate) fn corpus_statistics<'py>(
+    index: &Bound<'py, CorpusIndex>,
+    of: Words<'py>,
+) -> PyResult<(u64, u64, Bound<'py, PyDict>)> {
+    let py = index.py();
+    guard(|| {
+        let bm25 = words_of(of)?;
+        let corpus = index.get();
+        let chars = corpus.index.total_chars().saturating_mul(INDEXING);
+        let found = work(py, chars, |stop| Statistics::of_until(&corpus.texts, &bm25, stop))?;
+        corpus.check(py)?;
+        let frequencies = PyDict::new(py);
+        for (stem, count) in found.frequencies() {
+            frequencies.set_item(stem, count)?;
+        }
+        Ok((found.chunks(), found.words(), frequencies))
     })
 }
 

@@ -29,7 +29,8 @@ mod _native {
     use super::column::{TextColumn, read_column};
     #[pymodule_export]
     use super::corpus::{
-        index_chunks, open_corpus, remove_chunks, replace_chunks, save_corpus, stored_chunk,
+        corpus_statistics, index_chunks, open_corpus, remove_chunks, replace_chunks, save_corpus,
+        stored_chunk,
     };
     #[pymodule_export]
     use super::count::{
@@ -45,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use super::pack::{Packed, Plan};
     #[pymodule_export]
-    use super::score::{bm25_scores, keyword_scores, keywords, lexical_scores};
+    use super::score::{Statistics, bm25_scores, keyword_scores, keywords, lexical_scores};
     #[pymodule_export]
     use super::sentences::sentence_spans;
     #[pymodule_export]

@@ -1,9 +1,11 @@
 //! `budgeteer::keyword_scores`, `budgeteer::bm25_scores`,
 //! `budgeteer::lexical_scores` and `budgeteer::keywords` for Python.
 
-use budgeteer::{Batch, Bm25, Lexical, Stemming, Stopwords, Text};
+use std::sync::Arc;
+
+use budgeteer::{B, Batch, Bm25, K1, Lexical, Stemming, Stopwords, Text};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySequence, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PySequence, PyString, PyTuple};
 
 use crate::chunk::Texts;
 use crate::convert::{mutable_column, string, text, utf8, work};
@@ -67,7 +69,7 @@ pub(crate) fn bm25_scores<'py>(
     query: "str",
     texts: "list[object] | tuple[object, ...]",
     titles: "list[object] | tuple[object, ...] | None",
-    options: "tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool]",
+    options: "tuple[float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool, Statistics | None]",
 ) -> "bytearray | tuple[int, int]")]
 pub(crate) fn lexical_scores<'py>(
     query: &Bound<'py, PyString>,
@@ -82,20 +84,69 @@ pub(crate) fn lexical_scores<'py>(
 }
 
 /// The options of the lexical ranking: k1, b, the language of the stems, the
-/// stopwords (their language, the words themselves, or None), k3, and whether
-/// headings, links and feedback count.
-pub(crate) type LexicalOptions<'py> =
-    (f64, f64, Option<String>, Bound<'py, PyAny>, f64, bool, bool, bool);
+/// stopwords (their language, the words themselves, or None), k3, whether
+/// headings, links and feedback count, and the statistics.
+pub(crate) type LexicalOptions<'py> = (
+    f64,
+    f64,
+    Option<String>,
+    Bound<'py, PyAny>,
+    f64,
+    bool,
+    bool,
+    bool,
+    Option<Bound<'py, Statistics>>,
+);
 
 /// Returns the lexical ranking with its options.
 pub(crate) fn lexical(options: LexicalOptions<'_>) -> PyResult<Lexical> {
-    let (k1, b, stemming, stopwords, k3, headings, links, feedback) = options;
+    let (k1, b, stemming, stopwords, k3, headings, links, feedback, statistics) = options;
     let bm25 = bm25(k1, b, (stemming, stopwords))?;
-    Ok(Lexical { bm25, k3, headings, links, feedback })
+    let statistics = statistics.map(|statistics| Arc::clone(&statistics.get().0));
+    Ok(Lexical { bm25, k3, headings, links, feedback, statistics })
+}
+
+/// The statistics of a collection, for the rankings by words.
+#[pyclass(frozen, module = "budgeteer._native")]
+pub(crate) struct Statistics(Arc<budgeteer::Statistics>);
+
+#[pymethods]
+impl Statistics {
+    #[new]
+    #[pyo3(signature = (
+        of: "tuple[str | None, str | tuple[str, ...] | None]",
+        chunks: "int",
+        words: "int",
+        frequencies: "dict[str, int]",
+    ))]
+    fn new(
+        of: Words<'_>,
+        chunks: u64,
+        words: u64,
+        frequencies: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        guard(|| {
+            let bm25 = words_of(of)?;
+            let mut known = Vec::with_capacity(frequencies.len());
+            for (word, count) in frequencies {
+                // A word with a lone surrogate is none that a text has.
+                if let Ok(word) = word.extract::<String>() {
+                    known.push((word, count.extract::<u64>()?));
+                }
+            }
+            let made = budgeteer::Statistics::new(&bm25, chunks, words, known);
+            Ok(Self(Arc::new(made.expect("the facade has checked them"))))
+        })
+    }
 }
 
 /// The language of the stems, and the stopwords.
-type Words<'py> = (Option<String>, Bound<'py, PyAny>);
+pub(crate) type Words<'py> = (Option<String>, Bound<'py, PyAny>);
+
+/// Returns BM25 for these words.
+pub(crate) fn words_of(words: Words<'_>) -> PyResult<Bm25> {
+    bm25(K1, B, words)
+}
 
 fn bm25(k1: f64, b: f64, (stemming, stopwords): Words<'_>) -> PyResult<Bm25> {
     let stopwords = if stopwords.is_none() {

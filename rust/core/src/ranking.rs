@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::error::Error;
+use crate::statistics::Statistics;
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
 use crate::terms::for_each_term_of;
@@ -307,19 +309,24 @@ pub struct Lexical {
     pub links: bool,
     /// Whether words of the best chunk count.
     pub feedback: bool,
+    /// Those of the collection that the chunks of a call are from, which must
+    /// have the stemming and stopwords of `bm25`: words weigh, and texts are
+    /// long, by these. A word that more chunks of the call have counts as in so
+    /// many. None, the default, takes all from the chunks of the call.
+    pub statistics: Option<Arc<Statistics>>,
 }
 
 impl Default for Lexical {
     fn default() -> Self {
         let bm25 = Bm25 { stemming: Stemming::of("english"), ..Bm25::default() };
-        Self { bm25, k3: K3, headings: true, links: true, feedback: true }
+        Self { bm25, k3: K3, headings: true, links: true, feedback: true, statistics: None }
     }
 }
 
 impl From<Bm25> for Lexical {
     /// Returns BM25 without any further signal.
     fn from(bm25: Bm25) -> Self {
-        Self { bm25, k3: 0.0, headings: false, links: false, feedback: false }
+        Self { bm25, k3: 0.0, headings: false, links: false, feedback: false, statistics: None }
     }
 }
 
@@ -327,6 +334,10 @@ impl Lexical {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if !(0.0..=LARGEST).contains(&self.k3) {
             return Err(Error::limit("k3", "from 0 to 1000000", self.k3.to_string()));
+        }
+        if self.statistics.as_ref().is_some_and(|statistics| !statistics.fits(&self.bm25)) {
+            let message = "statistics must have the stemming and the stopwords of the ranking";
+            return Err(Error::shape(message.to_owned()));
         }
         self.bm25.check()
     }

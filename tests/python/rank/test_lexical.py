@@ -126,6 +126,7 @@ def test_backends_agree(query, chunks, lexical):
 def test_a_packing_has_the_scores_of_the_function(name, query, chunks, lexical):
     """A packing scores as `lexical_scores` does with the same options, and so does a corpus."""
     options = {field: getattr(lexical, field) for field in Lexical.__dataclass_fields__}
+    del options["statistics"]
     options.pop("_", None)
     titles = [label_of(chunk, "title") for chunk in chunks]
     with using(name):

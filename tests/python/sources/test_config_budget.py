@@ -36,7 +36,9 @@ TEA = [
 
 
 def names_of(kind):
-    return {item.name: item.default for item in dataclasses.fields(kind) if item.init}
+    """Return the options that a file may have; statistics are no text."""
+    options = [item for item in dataclasses.fields(kind) if item.init]
+    return {item.name: item.default for item in options if item.name != "statistics"}
 
 
 def options_of(packer):

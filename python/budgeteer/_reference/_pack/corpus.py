@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from budgeteer._reference._chunk.chunk import read
+from budgeteer._reference._rank.statistics import statistics_of
+from budgeteer._reference._rank.terms import Words
 from budgeteer.errors import BudgeteerError
 
 
@@ -47,6 +49,12 @@ def replace_chunks(
     for place, text, title in zip(places, new.texts, new.titles, strict=True):
         texts[place], titles[place] = text, title
     return Index(texts, titles)
+
+
+def corpus_statistics(index: Index, of: Words) -> tuple[int, int, dict[str, int]]:
+    """Return the number of chunks and of words, and of the chunks with each stem."""
+    _, chunks, words, frequencies = statistics_of(index.texts, index.titles, of)
+    return chunks, words, frequencies
 
 
 _NATIVE_ONLY = "files of corpora need the native backend: the reference knows none"

@@ -268,7 +268,9 @@ class Sentences:
                 sentences.append((place, number))
                 has_it = number == 0 and not title
                 pairs.append((split.sentence(number), "" if has_it else heading))
-        options = self.ranking[1]._replace(headings=False, links=False, feedback=False)
+        options = self.ranking[1]._replace(
+            headings=False, links=False, feedback=False, statistics=None
+        )
         scores = lexical.score(self.query, pairs, options).scores
         highest = max(scores, default=0.0)
         shares = self.shares()

@@ -4,12 +4,13 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from budgeteer._codes import FEEDBACK as FED
 from budgeteer._codes import HEADING
 from budgeteer._codes import LINK as LINKED
 from budgeteer._reference._rank.bm25 import ln, pairs_of
+from budgeteer._reference._rank.statistics import Statistics
 from budgeteer._reference._rank.terms import Terms, Words, terms
 
 MAX_HEADING = 120
@@ -48,6 +49,7 @@ class Options(NamedTuple):
     headings: bool
     links: bool
     feedback: bool
+    statistics: Statistics | None = None
 
     @property
     def words(self) -> Words:
@@ -101,6 +103,12 @@ class _Scoring:
             total += length
         self.size = float(len(texts))
         self.mean = total / self.size if texts else 0.0
+        self.known: dict[str, int] = {}
+        if options.statistics is not None:
+            _, chunks, words, self.known = options.statistics
+            self.size = max(self.size, float(chunks))
+            if chunks and words:
+                self.mean = float(words) / float(chunks)
 
     def scored(self) -> Scored:
         options = self.options
@@ -191,7 +199,8 @@ class _Scoring:
         return weight * ((count * (k1 + 1.0)) / (count + norm))
 
     def _frequency(self, term: str) -> float:
-        return float(sum(term in counts for counts in self.counted))
+        found = sum(term in counts for counts in self.counted)
+        return float(max(found, self.known.get(term, 0)))
 
     def _idf(self, term: str) -> float:
         frequency = self._frequency(term)
@@ -211,9 +220,7 @@ def lexical_scores(
     query: str,
     texts: Sequence[object],
     titles: Sequence[object] | None,
-    options: tuple[
-        float, float, str | None, str | tuple[str, ...] | None, float, bool, bool, bool
-    ],
+    options: tuple[Any, ...],
 ) -> bytearray | tuple[int, int]:
     """Score each text as float64; or return a code and the index of an item that is not a str."""
     pairs = pairs_of(texts, titles)

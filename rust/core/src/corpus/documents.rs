@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use super::found::Later;
@@ -11,8 +12,9 @@ use crate::chunk::{Batch, Chunk, Document};
 use crate::error::Error;
 use crate::mapped::Mapped;
 use crate::rank::sort_descending;
-use crate::ranking::Lexical;
+use crate::ranking::{Bm25, Lexical};
 use crate::score::lexical::batch_lexical_scores;
+use crate::statistics::Statistics;
 use crate::text::Text;
 
 /// How many identifiers an error names, and how much of each.
@@ -315,6 +317,29 @@ impl<D: Document + Sync> Corpus<D> {
         }
         self.forget();
         Ok(())
+    }
+
+    /// Returns how many chunks have each word that `bm25` counts. Reads all
+    /// texts.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Corpus::check`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use budgeteer::{Bm25, Corpus};
+    ///
+    /// let statistics = Corpus::new(["Green tea.", "A tea."]).statistics(&Bm25::default())?;
+    /// assert_eq!((2, 4), (statistics.chunks(), statistics.words()));
+    /// assert_eq!((2, 1), (statistics.frequency("tea"), statistics.frequency("green")));
+    /// # Ok::<(), budgeteer::Error>(())
+    /// ```
+    pub fn statistics(&self, bm25: &Bm25) -> Result<Statistics, Error> {
+        let found = Statistics::of_until(&self.batch(), bm25, &AtomicBool::new(false));
+        self.check()?;
+        Ok(found)
     }
 
     /// Returns the places of the chunks with each identifier.

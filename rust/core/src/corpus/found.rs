@@ -25,16 +25,22 @@ pub(crate) struct Found {
     pub(super) fed: Option<(u32, usize)>,
     k1: f64,
     b: f64,
+    /// The mean length of a chunk, if it is not that of the corpus.
+    average: Option<f64>,
 }
 
 impl Found {
-    pub(super) fn new(bm25: &Bm25) -> Self {
+    pub(super) fn new(bm25: &Bm25, average: Option<f64>) -> Self {
         let &Bm25 { k1, b, .. } = bm25;
-        Self { adders: Vec::new(), divisor: 1.0, signals: Vec::new(), fed: None, k1, b }
+        Self { adders: Vec::new(), divisor: 1.0, signals: Vec::new(), fed: None, k1, b, average }
+    }
+
+    pub(super) fn norms<'a>(&self, index: &'a Index) -> Norms<'a> {
+        index.norms(self.k1, self.b, self.average)
     }
 
     pub(super) fn with<R>(&self, index: &Index, use_sums: impl FnOnce(&Sums<'_>) -> R) -> R {
-        let norms = index.norms(self.k1, self.b);
+        let norms = self.norms(index);
         use_sums(&self.sums(index, &norms))
     }
 
@@ -48,7 +54,7 @@ impl Found {
     }
 
     fn all(&self, index: &Index) -> Vec<f64> {
-        self.sums(index, &index.norms(self.k1, self.b)).all()
+        self.sums(index, &self.norms(index)).all()
     }
 
     /// Returns the scores of all chunks, and all signals.

@@ -24,7 +24,7 @@ impl Index {
     /// Returns what the lists say of the keywords of `query`.
     #[allow(clippy::cast_precision_loss)] // no query has 2^53 keywords
     pub(crate) fn overlap(&self, query: Text<'_>) -> Overlap {
-        let (mut found, mut rest) = (Found::new(&Bm25::default()), Vec::new());
+        let (mut found, mut rest) = (Found::new(&Bm25::default(), None), Vec::new());
         let wanted = keywords(query);
         found.divisor = wanted.len().max(1) as f64;
         let bm25 = Bm25 { stopwords: Stopwords::none(), ..Bm25::default() };

@@ -70,7 +70,7 @@ impl Index {
         let terms = query.wanted.iter();
         let terms = terms.map(|term| {
             let rows = self.rows_of(WORDS, term, &lexical.bm25);
-            (rows, self.frequency(term, &lexical.bm25))
+            (rows, self.frequency(term, lexical))
         });
         let terms = terms.collect();
         let mut headings = Vec::new();
@@ -90,23 +90,28 @@ impl Index {
         })
     }
 
-    /// Returns how many chunks have a stem or, without stemming, a term.
-    fn frequency(&self, term: &[u8], bm25: &Bm25) -> u64 {
+    /// Returns how many chunks have a stem or, without stemming, a term; at
+    /// least as many as the statistics say.
+    fn frequency(&self, term: &[u8], lexical: &Lexical) -> u64 {
+        let bm25 = &lexical.bm25;
         let of = |part: &Arc<Part>| match bm25.stemming {
             Some(stemming) => part.words.frequency_of_stem(term, stemming, &bm25.stopwords),
             None => part.words.find(term).map_or(0, |list| list.frequency),
         };
-        self.parts.iter().map(|part| u64::from(of(part))).sum()
+        let found = self.parts.iter().map(|part| u64::from(of(part))).sum();
+        lexical.statistics.as_ref().map_or(found, |known| known.frequency_of(term).max(found))
     }
 
     /// Returns a number that the chunks with a stem are not below.
-    fn least_frequency(&self, term: &[u8], bm25: &Bm25) -> u64 {
+    fn least_frequency(&self, term: &[u8], lexical: &Lexical) -> u64 {
+        let bm25 = &lexical.bm25;
         let postings = self.parts.iter().map(|part| &part.words);
         let least = postings.map(|words| match bm25.stemming {
             Some(stemming) => words.least_frequency(term, stemming, &bm25.stopwords),
             None => words.find(term).map_or(0, |list| list.frequency),
         });
-        least.map(u64::from).sum()
+        let least = least.map(u64::from).sum();
+        lexical.statistics.as_ref().map_or(least, |known| known.frequency_of(term).max(least))
     }
 
     /// Returns the rows of the lists that `find` finds.
@@ -129,8 +134,8 @@ impl Index {
     }
 
     #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 words
-    pub(super) fn norms(&self, k1: f64, b: f64) -> Norms<'_> {
-        let average = self.total_length as f64 / self.len() as f64;
+    pub(super) fn norms(&self, k1: f64, b: f64, average: Option<f64>) -> Norms<'_> {
+        let average = average.unwrap_or_else(|| self.total_length as f64 / self.len() as f64);
         Norms::new(&self.columns.lengths, average, k1, b, self.longest)
     }
 }
@@ -162,9 +167,10 @@ impl Query<'_> {
     /// [`LexicalScorer`](crate::score::lexical::LexicalScorer).
     pub(crate) fn found(&self, batch: &impl Batch) -> (Found, Option<Feedback>) {
         let Lexical { bm25, links, feedback, .. } = self.lexical;
-        let norms = self.index.norms(bm25.k1, bm25.b);
         let idf: Vec<f64> = self.terms.iter().map(|(_, frequency)| self.idf(*frequency)).collect();
-        let mut found = Found::new(bm25);
+        let average = self.lexical.statistics.as_ref().and_then(|known| known.average());
+        let mut found = Found::new(bm25, average);
+        let norms = found.norms(self.index);
         for (((rows, _), idf), repeated) in self.terms.iter().zip(&idf).zip(&self.wanted.repeated) {
             found.adders.push(Adder::Term { weight: idf * repeated, rows: rows.clone() });
         }
@@ -189,7 +195,10 @@ impl Query<'_> {
 
     #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 chunks
     fn idf(&self, frequency: u64) -> f64 {
-        idf(self.index.len() as f64, frequency as f64)
+        let chunks = self.index.len() as u64;
+        let known = self.lexical.statistics.as_ref();
+        let chunks = known.map_or(chunks, |known| known.chunks().max(chunks));
+        idf(chunks as f64, frequency as f64)
     }
 
     fn add_headings(&self, idf: &[f64], found: &mut Found) {
@@ -310,17 +319,18 @@ impl Query<'_> {
         found: &mut Found,
         norms: &Norms<'_>,
     ) -> Option<Feedback> {
-        let Self { index, lexical: Lexical { bm25, .. }, .. } = self;
+        let Self { index, lexical, .. } = self;
+        let bm25 = &lexical.bm25;
         let words = candidates(batch, best as usize, &self.wanted, bm25);
         if has_unlisted(bm25, |stem| words.contains_key(stem)) {
-            return Some(Feedback::new(best as usize, words, bm25));
+            return Some(Feedback::new(best as usize, words, lexical));
         }
         let norm = norms.of(best)?;
         let strength = |count: u32, idf: f64| idf * norms.saturated(count, norm);
         // Counting the chunks with a common word takes time, so first comes what
         // may be strongest.
         let bounds = words.iter().map(|(word, &count)| {
-            let least = index.least_frequency(word, bm25).max(LEAST_FREQUENCY);
+            let least = index.least_frequency(word, lexical).max(LEAST_FREQUENCY);
             (strength(count, self.idf(least)), word, count)
         });
         let mut bounds: Vec<_> = bounds.collect();
@@ -330,7 +340,7 @@ impl Query<'_> {
             if strong.get(EXPANSION - 1).is_some_and(|last| last.strength > bound) {
                 break;
             }
-            let frequency = index.frequency(word, bm25);
+            let frequency = index.frequency(word, lexical);
             if frequency >= LEAST_FREQUENCY {
                 let idf = self.idf(frequency);
                 let found = Strong { strength: strength(count, idf), word, idf };

@@ -375,7 +375,8 @@ impl<'a, B: Batch> Sentences<'a, B> {
             }
         }
         let lexical = self.call.plan.ranking.lexical().into_owned();
-        let words = Lexical { headings: false, links: false, feedback: false, ..lexical };
+        let words =
+            Lexical { headings: false, links: false, feedback: false, statistics: None, ..lexical };
         let scores = batch_lexical_scores(self.call.query, &Titled(titled), &words);
         let highest = scores.iter().copied().fold(0.0, f64::max);
         let shares = self.shares();

@@ -11,6 +11,7 @@ use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Bm25;
 use crate::scan::{Sight, Tally, TermScanner, WideTerms};
+use crate::statistics::{Known, Statistics};
 use crate::stem::{Short, Stemming};
 use crate::stopwords::Stopwords;
 use crate::terms::{end_of, fold, for_each_term, for_each_wide, lower, take_unspaced};
@@ -27,6 +28,8 @@ pub(crate) struct Bm25Scorer {
     /// The tally of a part of a text.
     part: Tally,
     counted: Counted,
+    /// What is known of the collection that the texts are from.
+    known: Option<Known>,
     folded: Vec<u8>,
     scratch: Scratch,
 }
@@ -84,6 +87,17 @@ impl Bm25Scorer {
         Self::of_terms(bm25.terms_of(query), bm25)
     }
 
+    /// Does the same as [`Bm25Scorer::of_terms`], for texts from a collection
+    /// that has `statistics`.
+    pub(crate) fn of_collection(
+        wanted: Vec<Vec<u8>>,
+        bm25: &Bm25,
+        statistics: Option<&Statistics>,
+    ) -> Self {
+        let known = statistics.map(|statistics| statistics.known(&wanted));
+        Self { known, ..Self::of_terms(wanted, bm25) }
+    }
+
     /// Returns a scorer for terms that differ, stemmed if `bm25` says so.
     pub(crate) fn of_terms(wanted: Vec<Vec<u8>>, bm25: &Bm25) -> Self {
         let terms = wanted.len();
@@ -107,6 +121,7 @@ impl Bm25Scorer {
             tally: Tally::new(terms),
             part: Tally::new(terms),
             counted: Counted::new(terms),
+            known: None,
             folded: Vec::new(),
             scratch: Scratch::default(),
         }
@@ -233,22 +248,25 @@ impl Bm25Scorer {
     /// Returns the weight of each term.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 texts
     pub(crate) fn weights(&self) -> Vec<f64> {
-        let Counted { texts, frequencies, .. } = &self.counted;
-        let idf = |&frequency: &u64| idf(*texts as f64, frequency as f64);
-        frequencies.iter().map(idf).collect()
+        let texts = self.counted.texts as u64;
+        let texts = self.known.as_ref().map_or(texts, |known| known.chunks.max(texts));
+        let terms = 0..u32::try_from(self.counted.frequencies.len()).expect("they were numbered");
+        terms.map(|term| idf(texts as f64, self.frequency(term) as f64)).collect()
     }
 
     /// Returns how many texts have the term.
     pub(crate) fn frequency(&self, term: u32) -> u64 {
-        self.counted.frequencies[term as usize]
+        let counted = self.counted.frequencies[term as usize];
+        self.known.as_ref().map_or(counted, |known| known.frequencies[term as usize].max(counted))
     }
 
     /// Calls `visit` for each text, in their order, with its terms and their
     /// counts, and with the norm of its length.
     #[allow(clippy::cast_precision_loss)] // no batch has 2^53 words
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&[[u32; 2]], f64)) {
-        let Self { k1, b, counted, .. } = self;
+        let Self { k1, b, counted, known, .. } = self;
         let average = counted.words as f64 / counted.texts as f64;
+        let average = known.as_ref().and_then(|known| known.average).unwrap_or(average);
         for mut counts in counted.blocks.iter().chain([&counted.counts]).map(Vec::as_slice) {
             while let [words, terms, rest @ ..] = counts {
                 let (found, rest) = rest.split_at(2 * *terms as usize);

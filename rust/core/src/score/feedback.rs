@@ -6,7 +6,7 @@ use super::Scorer;
 use super::bm25::{Bm25Scorer, Counted};
 use super::lexical::{QueryTerms, Scored, Signal, SignalKind, index};
 use crate::chunk::Batch;
-use crate::ranking::Bm25;
+use crate::ranking::{Bm25, Lexical};
 use crate::terms::for_each_term_of;
 use crate::text::Text;
 
@@ -51,8 +51,9 @@ pub(crate) struct Feedback {
 impl Feedback {
     /// Returns what counts the words of the text at `best`, as
     /// [`candidates`] found them.
-    pub(crate) fn new(best: usize, words: BTreeMap<Vec<u8>, u32>, bm25: &Bm25) -> Self {
-        Self { best, scorer: Bm25Scorer::of_terms(words.into_keys().collect(), bm25) }
+    pub(crate) fn new(best: usize, words: BTreeMap<Vec<u8>, u32>, lexical: &Lexical) -> Self {
+        let (words, statistics) = (words.into_keys().collect(), lexical.statistics.as_deref());
+        Self { best, scorer: Bm25Scorer::of_collection(words, &lexical.bm25, statistics) }
     }
 
     /// Adds what the strongest of the words score to the scores of all texts.

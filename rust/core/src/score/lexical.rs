@@ -103,7 +103,8 @@ pub(crate) struct LexicalScorer<'a> {
 impl<'a> LexicalScorer<'a> {
     pub(crate) fn new(query: Text<'_>, lexical: &'a Lexical) -> Self {
         let query = Arc::new(QueryTerms::of(query, lexical));
-        let bm25 = Bm25Scorer::of_terms(query.wanted.clone(), &lexical.bm25);
+        let Lexical { bm25, statistics, .. } = lexical;
+        let bm25 = Bm25Scorer::of_collection(query.wanted.clone(), bm25, statistics.as_deref());
         Self { lexical, query, bm25, headings: Vec::new(), linker: Linker::default() }
     }
 
@@ -163,10 +164,9 @@ impl<'a> LexicalScorer<'a> {
         if !self.lexical.feedback {
             return None;
         }
-        let bm25 = &self.lexical.bm25;
         let best = *best(&scored.scores).first()?;
-        let words = candidates(batch, best, &self.query, bm25);
-        (!words.is_empty()).then(|| Feedback::new(best, words, bm25))
+        let words = candidates(batch, best, &self.query, &self.lexical.bm25);
+        (!words.is_empty()).then(|| Feedback::new(best, words, self.lexical))
     }
 }
 
