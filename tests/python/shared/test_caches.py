@@ -1,6 +1,7 @@
 """What a process remembers is bounded, and has no large text of a caller."""
 
 import gc
+import json
 import sys
 
 import pytest
@@ -63,7 +64,8 @@ def test_files_of_models_are_bounded(monkeypatch, tmp_path):
     """A process that changes BUDGETEER_MODELS keeps the files that it read last."""
     for number in range(9):
         file = tmp_path / f"{number}.json"
-        file.write_text(f'{{"models": {{"tea-{number}": {{"context_window": {1_000 + number}}}}}}}', "utf-8")
+        models = {f"tea-{number}": {"context_window": 1_000 + number}}
+        file.write_text(json.dumps({"models": models}), "utf-8")
         monkeypatch.setenv("BUDGETEER_MODELS", str(file))
         assert 1_000 + number == model_limits(f"tea-{number}").context_window
 

@@ -21,7 +21,6 @@ NAMES = {CL100K: "cl100k_base", O200K: "o200k_base"}
 """The encodings that tiktoken counts. The others are merged here."""
 
 
-
 def _max_bytes() -> int:
     """Return what ``BUDGETEER_COUNT_CACHE_MB`` says, which `budgeteer._backend` has checked."""
     digits = os.environ.get("BUDGETEER_COUNT_CACHE_MB", "32").lstrip("0")[:20] or "0"
