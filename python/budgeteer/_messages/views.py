@@ -199,7 +199,7 @@ _MEDIA = ("inline_data", "inlineData", "file_data", "fileData")
 
 def _from_gemini(fields: Mapping[str, Any]) -> dict[str, Any]:
     given = fields.get("parts", (fields,)) or ()
-    # What is no sequence is refused where the content is read.
+    # A value that is not iterable is refused where the content is read.
     content = [_part(part) for part in given] if isinstance(given, Iterable) else given
     role = fields.get("role") or "user"
     return {"role": "assistant" if role == "model" else role, "content": content}
