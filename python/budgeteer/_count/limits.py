@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from budgeteer import _models, _validate
@@ -33,6 +33,7 @@ VARIABLE = "BUDGETEER_MODELS"
 
 _PREFIXES = ("chars_per_token:", TIKTOKEN, FILE, HF)
 _WARNED_MAX = 1_000
+_WARNED_CHARS = 256  # of a name: longer ones that begin alike are told once
 _FACTOR_MIN, _FACTOR_MAX = 0.01, 100.0
 _UNPUBLISHED = ("claude", "grok")
 """What is in the names of models whose tokenizers nobody published."""
@@ -229,7 +230,7 @@ def _warn_of_guess(limits: ModelLimits) -> None:
 
 def warn_of_estimate(name: str, encoding: str, factor: float) -> None:
     """Warn once that the model *name* counts by an estimate; not of a caller's own factor."""
-    if name in _warned:
+    if name[:_WARNED_CHARS] in _warned:
         return
     known = shipped(name)
     if (encoding, factor) != (known.encoding, known.calibration):
@@ -285,6 +286,7 @@ def exact_remedy(name: str) -> str:
 
 def _is_new(name: str) -> bool:
     """Return whether nothing was logged of the model *name* before."""
+    name = name[:_WARNED_CHARS]
     if name in _warned:
         return False
     with _lock:
@@ -504,7 +506,7 @@ def _environment() -> dict[str, ModelLimits]:
     return _environment_file(path) if path else {}
 
 
-@cache
+@lru_cache(maxsize=4)  # a process may change its environment
 def _environment_file(path: str) -> dict[str, ModelLimits]:
     try:
         return _read(path)

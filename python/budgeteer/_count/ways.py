@@ -103,9 +103,21 @@ def source_of(name: str, encoding: str, factor: float, guessed_from: str | None)
     return next(iter(same.values()))
 
 
-@lru_cache(maxsize=64)  # a program names few models, and some of them in every call
+_LONGEST_KEPT = 256
+"""How long a name may be whose families are kept."""
+
+
 def _families(name: str) -> tuple[tuple[str, str, bool], ...]:
     """Return each family in a name, its way to count, and whether it is the whole name's."""
+    return _kept_families(name) if len(name) <= _LONGEST_KEPT else _found_families(name)
+
+
+@lru_cache(maxsize=64)  # a program names few models, and some of them in every call
+def _kept_families(name: str) -> tuple[tuple[str, str, bool], ...]:
+    return _found_families(name)
+
+
+def _found_families(name: str) -> tuple[tuple[str, str, bool], ...]:
     ways = document()["families"]
     found = model_names.families(name, ways, prefixes())
     return tuple((family, ways[family], is_whole) for family, is_whole in found)

@@ -546,4 +546,5 @@ def _type(where: str, schema: Any, indent: int, depth: int) -> str:
         return f"{_type(where, items, indent, depth + 1)}[]" if items else "any[]"
     if kind == "object":
         return "\n".join(["{", _properties(where, schema, indent + 2, depth + 1), "}"])
-    return _SIMPLE[kind] if kind in _SIMPLE else as_json(where, schema)
+    is_simple = isinstance(kind, str) and kind in _SIMPLE
+    return _SIMPLE[kind] if is_simple else as_json(where, schema)

@@ -198,10 +198,11 @@ _MEDIA = ("inline_data", "inlineData", "file_data", "fileData")
 
 
 def _from_gemini(fields: Mapping[str, Any]) -> dict[str, Any]:
-    given = fields.get("parts", (fields,))
-    parts = [_part(part) for part in given or ()]
+    given = fields.get("parts", (fields,)) or ()
+    # A value that is not iterable is refused where the content is read.
+    content = [_part(part) for part in given] if isinstance(given, Iterable) else given
     role = fields.get("role") or "user"
-    return {"role": "assistant" if role == "model" else role, "content": parts}
+    return {"role": "assistant" if role == "model" else role, "content": content}
 
 
 def _part(value: object) -> dict[str, Any]:

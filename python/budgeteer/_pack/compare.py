@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from budgeteer import _validate
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SHOWN = 40
 """The most chunks that `Comparison.explain` names."""
 _ABSENT = "not there"
+_QUESTION = "question"
 _SAME, _ONLY_TEXT = "Nothing changed.", "Only the text changed."
 _REORDERED = "Chunks that both texts have stand in another order."
 
@@ -49,6 +50,13 @@ class FigureChange:
     before: int | str
     after: int | str
 
+    def __repr__(self) -> str:
+        """Show the fields, but of questions only how long they are."""
+        before, after = self.before, self.after
+        if self.name == _QUESTION:
+            before, after = (f"<{len(str(it))} characters>" for it in (before, after))
+        return f"FigureChange(name={self.name!r}, before={before!r}, after={after!r})"
+
 
 @public("budgeteer")
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ class ChunkChange:
     """
 
     key: int | str
-    name: str
+    name: str = field(repr=False)
     before: str | None
     after: str | None
     tokens_before: int | None

@@ -167,14 +167,13 @@ def _of_arrow(name: str, value: Any) -> Any:
 
 @contextmanager
 def _naming(chunks: Sequence[object]) -> Iterator[None]:
-    """Name the chunk that an embedder's error is about: its source, id and title."""
+    """Name the chunk that an embedder's error is about: its source and id."""
     try:
         yield
     except EmbeddingError as error:
         i = error.index
         if type(i) is int and 0 <= i < len(chunks):
             fields = {"source": label_of(chunks[i], "source"), "id": known_field(chunks[i], "id")}
-            fields["section"] = label_of(chunks[i], "title")
             shown = [f"{name} {str(it)[:200]!r}" for name, it in fields.items() if it]
             if shown:
                 error.args = (f"{error}; that is the chunk of {', '.join(shown)}",)

@@ -114,13 +114,17 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return plain, run
 
 
+_KEPT_BYTES = 1 << 17
+"""How large tools may be whose text is kept."""
+
+
 def _shown(form: str, tools: Sequence[Any]) -> str:
-    """Return the text of tools; it is kept for those of plain types."""
+    """Return the text of tools; it is kept for those of plain types that are not large."""
     try:
         blob = marshal.dumps([*tools], 2)  # of the same bytes for equal tools
     except ValueError:
         return _render(form, tools)
-    return _rendered(form, blob)
+    return _rendered(form, blob) if len(blob) <= _KEPT_BYTES else _render(form, tools)
 
 
 @lru_cache(maxsize=32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -33,14 +34,18 @@ class ChatTemplate:
         )
         world.filters["tojson"] = _to_json
 
-        def refuse(message: str) -> NoReturn:
-            raise TemplateError(message)
+        def refuse(message: object) -> NoReturn:
+            raise _RefusalError(str(message))
+
+        class _RefusalError(TemplateError):
+            """The template's own words, which may quote the request."""
 
         world.globals["raise_exception"] = refuse
         world.globals["strftime_now"] = lambda form: form  # a time differs from call to call
-        self._error = TemplateError
+        self._error, self._refusal = TemplateError, _RefusalError
+        self._source = _validate.text("template", template)
         try:
-            self._template = world.from_string(_validate.text("template", template))
+            self._template = world.from_string(self._source)
         except TemplateError as error:
             raise InvalidArgumentError(f"template is not valid: {error}") from None
 
@@ -61,12 +66,28 @@ class ChatTemplate:
                 bos_token="<s>",  # noqa: S106 - a token of a vocabulary
                 eos_token="</s>",  # noqa: S106
             )
+        except self._refusal as error:
+            # Words that are not in the template as they are may quote a message.
+            told = f": {error}" if f"{error}" in self._source else ""
+            raise InvalidArgumentError(f"template refuses the request{told}") from None
         except self._error as error:
-            raise InvalidArgumentError(f"template refuses the request: {error}") from None
+            raise InvalidArgumentError(
+                f"template refuses the request: {_told(error, self._source)}"
+            ) from None
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise InvalidArgumentError(
-                f"template cannot render the request: {type(error).__name__}: {error}"
+                f"template cannot render the request: {type(error).__name__}"
             ) from None
+
+
+def _told(error: Exception, source: str) -> str:
+    """Return what went wrong; only the type if something is quoted that is not in *source*."""
+    message = str(error)
+    rest = _QUOTED.sub(lambda found: "" if (found[1] or "") in source else found[0], message)
+    return type(error).__name__ if set(rest) & {"'", '"'} else message
+
+
+_QUOTED = re.compile(r"'(?:(?:dict|list|str|int|float|bool|tuple|NoneType) object|([^'\"]*))'")
 
 
 def _to_json(value: Any, indent: int | None = None, **_: Any) -> str:

@@ -37,6 +37,8 @@ _OBJECTS = {
     "a Template": "a mapping",
 }
 _WARNED_MAX = 10_000
+_SHOWN = 500
+"""How many characters of a place are shown: the id of a chunk is its owner's."""
 
 
 def in_yaml(message: str) -> str:
@@ -105,7 +107,7 @@ def check_sizes(
     Args:
         embedder: The embedder of a configuration.
         chunks: The chunks that it will embed.
-        places: The file or source of each.
+        places: The file or source of each, and its id or number there.
         is_strict: Whether a chunk that the embedder will refuse is an error here.
 
     Raises:
@@ -119,27 +121,26 @@ def check_sizes(
     texts = Vectors("", chunks, None, embedder).texts
     if limit is None or texts is None or not (embedder.truncate or is_strict):
         return
-    for text, chunk, place in zip(texts, chunks, places, strict=True):
+    for text, place in zip(texts, places, strict=True):
         tokens = excessive(embedder, text)
         if tokens is None:
             continue
         if not embedder.truncate:
             raise InvalidArgumentError(
-                f"{_section(place, chunk.title)} has {tokens} tokens, more than the {limit} that "
+                f"{_shown(place)} has {tokens} tokens, more than the {limit} that "
                 f"{embedder.model[:80]!r} takes; budget.embedding.truncate: true cuts what is "
                 f"embedded"
             )
-        _warn_of_cut(place, chunk.title, tokens, limit, embedder.model)
+        _warn_of_cut(_shown(place), tokens, limit, embedder.model)
 
 
 @functools.lru_cache(_WARNED_MAX)  # told once: a service reads its sources for each query
-def _warn_of_cut(place: str, title: str, tokens: int, limit: int, model: str) -> None:
+def _warn_of_cut(place: str, tokens: int, limit: int, model: str) -> None:
     log().warning(
         "%s has %d tokens, more than the %d that %.80r takes: the rest is not embedded",
-        *(_section(place, title), tokens, limit, model),
+        *(place, tokens, limit, model),
         extra={
             "source": place,
-            "title": title,
             "tokens": tokens,
             "max_input_tokens": limit,
             "model": model,
@@ -147,5 +148,5 @@ def _warn_of_cut(place: str, title: str, tokens: int, limit: int, model: str) ->
     )
 
 
-def _section(place: str, title: str) -> str:
-    return one_line(f"{place}, section {title[:200]!r}," if title else place)
+def _shown(place: str) -> str:
+    return one_line(place[:_SHOWN])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -106,7 +106,7 @@ class Jsonl:
 class Inline:
     """A text in the configuration itself."""
 
-    text: str
+    text: str = field(repr=False)
     name: str
     priority: float = 0.0
 
@@ -129,8 +129,8 @@ class Qdrant:
     name: str
     priority: float = 0.0
     path: Path | None = None
-    url: str | None = None
-    api_key_env: str | None = None
+    url: str | None = field(default=None, repr=False)
+    api_key_env: str | None = field(default=None, repr=False)
     vector_name: str | None = None
     fields: Mapping[ChunkField, str] | None = None
     embedder: OpenAIEmbedder | None = None
@@ -181,10 +181,10 @@ Source = Directory | Jsonl | Inline | Qdrant
 
 
 def place_of(source: Source, chunk: Chunk, number: int) -> str:
-    """Return where a chunk is, for messages: its file, or its source and its *number* in it."""
-    if isinstance(source, Directory) and chunk.metadata is not None:
-        return str(source.path / chunk.metadata["path"])
+    """Return where a chunk is, for messages: its file or source, and its id or *number* in it."""
     name = source.path if isinstance(source, Jsonl) else source.name
+    if isinstance(source, Directory) and chunk.metadata is not None:
+        name = source.path / chunk.metadata["path"]
     return f"{name}, chunk {number if chunk.id is None else chunk.id}"
 
 

@@ -17,6 +17,9 @@ from budgeteer._request.result import FittedRequest
 _KEYS = ("messages", "input", "contents")
 CONVERSATIONS = 64
 """How many conversations are remembered, the latest used ones."""
+MAX_BYTES = 32 << 20
+"""How many bytes their requests may have together, about."""
+_NODE_BYTES = 64
 
 
 class Fitter:
@@ -43,13 +46,14 @@ class Fitter:
         self._model, self._window = model, context_window
         self._output = max_output_tokens
         self._lock = Lock()
-        self._sent: OrderedDict[tuple[str, int], FittedRequest] = OrderedDict()
+        self._sent: OrderedDict[tuple[str, int], tuple[FittedRequest, int]] = OrderedDict()
+        self._bytes = 0
 
     def __call__(self, request: Mapping[str, Any]) -> FittedRequest:
         """Return the request that fits; the errors are those of `fit_request`."""
         key = _conversation(request)
         with self._lock:
-            previous = self._sent.get(key)
+            previous, _ = self._sent.get(key, (None, 0))
         fitted = fit_request(
             request,
             model=self._model,
@@ -58,12 +62,32 @@ class Fitter:
             counter=self._counter,
             previous=previous,
         )
+        size = _size(request)
         with self._lock:
-            self._sent[key] = fitted
-            self._sent.move_to_end(key)
-            if len(self._sent) > CONVERSATIONS:
-                self._sent.popitem(last=False)
+            _, before = self._sent.pop(key, (None, 0))
+            self._sent[key] = (fitted, size)
+            self._bytes += size - before
+            while len(self._sent) > CONVERSATIONS or self._bytes > MAX_BYTES:
+                _, (_, gone) = self._sent.popitem(last=False)
+                self._bytes -= gone
         return fitted
+
+
+def _size(request: Mapping[str, Any]) -> int:
+    """Return about how many bytes the strings of a request take, and what holds them."""
+    found, left = 0, [*request.values()]
+    while left and found <= MAX_BYTES:
+        value = left.pop()
+        found += _NODE_BYTES
+        if isinstance(value, (str, bytes, bytearray)):
+            found += len(value)
+        elif isinstance(value, Mapping):
+            left += value.values()
+        elif isinstance(value, (list, tuple)):
+            left += value
+        else:
+            left += getattr(value, "__dict__", {}).values()
+    return found
 
 
 def _conversation(request: Mapping[str, Any]) -> tuple[str, int]:

@@ -358,6 +358,74 @@ def test_number_of_threads(threads, monkeypatch):
     assert ("3900000\n", "") == (done.stdout, done.stderr)
 
 
+@pytest.mark.parametrize("chosen", BACKENDS)
+@pytest.mark.parametrize(
+    "size", ["", "-1", "+1", "1.0", "1e3", " 2", "2 ", "two", "\u0662", "1_0", "32MB", "9x" * 99]
+)
+def test_bad_size_of_the_cache(chosen, size, monkeypatch):
+    """A BUDGETEER_COUNT_CACHE_MB that is no number from 0 on is an ImportError, on any backend."""
+    monkeypatch.setenv("BUDGETEER_BACKEND", chosen)
+    monkeypatch.setenv("BUDGETEER_COUNT_CACHE_MB", size)
+    done = subprocess.run(
+        [sys.executable, "-c", "from budgeteer import Packer"],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+
+    assert done.returncode != 0
+    expected = f"BUDGETEER_COUNT_CACHE_MB must be a number from 0 on, not {size[:80]!r}"
+    assert expected == done.stderr.decode().splitlines()[-1].removeprefix("ImportError: ")
+
+
+SIZED = """
+from budgeteer import get_counter
+
+counter = get_counter("o200k_base")
+texts = [f"{i} is a number." for i in range(40_000)]
+total = sum(counter.count_batch(texts[at : at + 1_000]).sum() for at in range(0, 40_000, 1_000))
+info = counter.cache_info()
+assert info.bytes <= info.max_bytes
+again = sum(map(counter.count, texts[-9:]))
+print(total, again, info.max_bytes, info.misses, counter.cache_info().hits, info.entries)
+"""
+
+
+@pytest.mark.parametrize("chosen", BACKENDS)
+@pytest.mark.parametrize(
+    ("size", "most"), [(None, 32 << 20), ("0", 0), ("1", 1 << 20), ("032", 32 << 20)]
+)
+def test_size_of_the_cache(chosen, size, most, monkeypatch, vocabulary):
+    """The cache takes at most what BUDGETEER_COUNT_CACHE_MB says; counts are the same."""
+    monkeypatch.setenv("BUDGETEER_BACKEND", chosen)
+    monkeypatch.delenv("BUDGETEER_COUNT_CACHE_MB", raising=False)
+    if size is not None:
+        monkeypatch.setenv("BUDGETEER_COUNT_CACHE_MB", size)
+    done = subprocess.run(
+        [sys.executable, "-c", SIZED], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ("", 0) == (done.stderr, done.returncode)
+    *figures, entries = map(int, done.stdout.split())
+    assert figures == [239_000, 54, most, *((40_000, 9) if most else (0, 0))]
+    fewest = {0: 0, 1 << 20: 2_500, 32 << 20: 40_000}[most]
+    assert fewest <= entries <= {0: 0, 1 << 20: 30_000, 32 << 20: 40_000}[most]
+
+
+@pytest.mark.parametrize("chosen", BACKENDS)
+def test_a_cache_beyond_all_memory(chosen, monkeypatch):
+    """However many digits the number has, it is a number."""
+    monkeypatch.setenv("BUDGETEER_BACKEND", chosen)
+    monkeypatch.setenv("BUDGETEER_COUNT_CACHE_MB", "9" * 5_000)
+    code = "import budgeteer; print(budgeteer.get_counter('qwen2').cache_info().max_bytes)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (f"{2**64 - 1}\n", "") == (done.stdout, done.stderr)
+
+
 def test_chosen_backend(monkeypatch):
     """BUDGETEER_BACKEND=reference runs without the extension module."""
     monkeypatch.setenv("BUDGETEER_BACKEND", "reference")

@@ -173,7 +173,7 @@ def warnings_of(caplog):
     "by", ["embedding", "hybrid", "{hybrid: {fusion: rrf}}", "{embedding: {fallback: bm25}}"]
 )
 def test_a_long_section_is_cut_with_a_warning(embedding_docs, endpoint, tmp_path, caplog, by):
-    """Only what is embedded is cut; the warning, given once, names file and heading."""
+    """Only what is embedded is cut; the warning, given once, names file and id."""
     config = embedding_docs(by)
     with config.embedder:
         packings = [config.query("tea") for _ in range(2)]
@@ -183,11 +183,11 @@ def test_a_long_section_is_cut_with_a_warning(embedding_docs, endpoint, tmp_path
     model = "text-embedding-3-small"
     assert logging.WARNING == record.levelno
     assert (
-        f"{path}, section 'Install', has {TOKENS} tokens, more than the 8191 that "
+        f"{path}, chunk a.md#0 has {TOKENS} tokens, more than the 8191 that "
         f"'{model}' takes: the rest is not embedded"
     ) == record.getMessage()
     expected = {
-        "source": path, "title": "Install", "tokens": TOKENS, "max_input_tokens": 8_191,
+        "source": f"{path}, chunk a.md#0", "tokens": TOKENS, "max_input_tokens": 8_191,
         "model": model,
     }  # fmt: skip
     assert expected == {name: getattr(record, name) for name in expected}
@@ -202,8 +202,8 @@ def test_a_long_section_is_cut_with_a_warning(embedding_docs, endpoint, tmp_path
 
 
 def test_a_long_line_is_named_by_its_id(embedding_docs, tmp_path, caplog):
-    """A chunk without a heading is named by file and id, or by its number."""
-    rows = [{"text": "Tea."}, {"text": LONG}, {"text": LONG, "id": "x", "title": "Tea\nleaves"}]
+    """A chunk of a file of lines is named by file and id, or by its number."""
+    rows = [{"text": "Tea."}, {"text": LONG}, {"text": LONG, "id": "x", "title": "Tea"}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     config = embedding_docs(source="{type: jsonl, path: a.jsonl, name: rows}")
     with config.embedder:
@@ -211,7 +211,7 @@ def test_a_long_line_is_named_by_its_id(embedding_docs, tmp_path, caplog):
         config.query("")  # is not embedded, and nor are the texts
 
     path = tmp_path / "a.jsonl"
-    starts = [f"{path}, chunk 2 has 9", f"{path}, chunk x, section 'Tea\\nleaves', has 9"]
+    starts = [f"{path}, chunk 2 has 9", f"{path}, chunk x has 9"]
     found = [record.getMessage() for record in warnings_of(caplog)]
     assert len(starts) == len(found)
     assert all(map(str.startswith, found, starts))
@@ -225,12 +225,12 @@ def test_no_warning_where_nothing_is_embedded(embedding_docs, endpoint, caplog, 
 
 
 def test_a_long_section_is_an_error_on_request(embedding_docs, endpoint, tmp_path):
-    """Under truncate: false the error names file, heading and key, and nothing is sent."""
+    """Under truncate: false the error names file, id and key, and nothing is sent."""
     with pytest.raises(ConfigError) as caught:
         embedding_docs(said=", truncate: false").query("tea")
     path = tmp_path / "docs" / "a.md"
     assert (
-        f"{path}, section 'Install', has {TOKENS} tokens, more than the 8191 that "
+        f"{path}, chunk a.md#0 has {TOKENS} tokens, more than the 8191 that "
         "'text-embedding-3-small' takes; budget.embedding.truncate: true cuts what is embedded"
     ) == str(caught.value)
     assert [] == endpoint.questions
@@ -243,7 +243,7 @@ def test_a_long_section_falls_back_on_request(embedding_docs, caplog):
     assert ("bm25", 2) == (packing.fallback, len(packing.kept))
     (record,) = warnings_of(caplog)
     assert "the option truncate cuts it; that is the chunk of " in record.getMessage()
-    assert record.getMessage().endswith("id 'a.md#0', section 'Install'")
+    assert record.getMessage().endswith("id 'a.md#0'")
     assert "bm25" == record.fallback
 
 
@@ -256,9 +256,9 @@ def refused(message):
 
 
 def test_a_section_that_the_endpoint_names(embedding_docs, endpoint, caplog):
-    """Where the limit is not known the endpoint's refusal names file, heading and the key."""
+    """Where the limit is not known the endpoint's refusal names file, id and the key."""
     endpoint.always = refused("Invalid 'input[0]': maximum context length is 8192 tokens.")
-    named = "id 'a.md#0', section 'Install'"
+    named = "id 'a.md#0'"
     with pytest.raises(EmbeddingError) as caught:
         embedding_docs(said=UNKNOWN).query("tea")
     assert "answered 400 (too_long) about texts[0]" in str(caught.value)

@@ -91,7 +91,7 @@ def count_batch(kind: Any, ratio: float, texts: Sequence[object]) -> bytearray |
 def cache_info(kind: Any) -> tuple[int, int, int, int, int]:
     """Return the hits, misses, entries, bytes and most bytes of the cache."""
     remembered = _exact.remembered(kind)
-    entries = len(remembered.counts)
+    entries = len(remembered)
     size = entries * _exact.ENTRY_BYTES
     return remembered.hits, remembered.misses, entries, size, _exact.MAX_BYTES
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from bisect import bisect_left, bisect_right
 from errno import ENOENT
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
-from os import strerror
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,32 @@ from budgeteer.errors import CounterError
 NAMES = {CL100K: "cl100k_base", O200K: "o200k_base"}
 """The encodings that tiktoken counts. The others are merged here."""
 
-MAX_BYTES = 32 << 20
+
+def _max_bytes() -> int:
+    """Return what ``BUDGETEER_COUNT_CACHE_MB`` says, which `budgeteer._backend` has checked."""
+    digits = os.environ.get("BUDGETEER_COUNT_CACHE_MB", "32").lstrip("0")[:20] or "0"
+    return min(int(digits) << 20, 2**64 - 1)  # more is more memory than there is
+
+
+MAX_BYTES = _max_bytes()
 """The most bytes of the cache of an encoding."""
 
-ENTRY_BYTES = 50
-"""About the bytes of one count in the native backend's cache."""
+ENTRY_BYTES = 200
+"""The bytes of one count at most: a hash, an int and a place in a dict that is half empty."""
+
+_MAX_ENTRIES = MAX_BYTES // ENTRY_BYTES // 2
+"""The entries that each half of a cache may have."""
+
+_KEY = os.urandom(16)
 
 
 class Remembered:
-    """The cache of counts of one encoding; the least recently used is dropped first."""
+    """
+    The cache of counts of one encoding, by a keyed hash of each text.
+
+    What is used moves to the young half. When that is full it becomes the old one, which is
+    forgotten.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
@@ -35,24 +53,41 @@ class Remembered:
 
     def clear(self) -> None:
         """Clear all counts and figures."""
-        self.counts: dict[str, int] = {}
+        self._young: dict[bytes, int] = {}
+        self._old: dict[bytes, int] = {}
         self.hits = self.misses = 0
+
+    def __len__(self) -> int:
+        """Return the number of counts."""
+        return len(self._young) + len(self._old)
 
     def get(self, text: str) -> int | None:
         """Return the count of *text*, or None if it is not in the cache."""
-        count = self.counts.pop(text, None)
+        key = _hash(text)
+        count = self._young.get(key)
+        if count is None:
+            count = self._old.pop(key, None)
+            if count is not None:
+                self._put(key, count)
         if count is None:
             self.misses += 1
         else:
             self.hits += 1
-            self.counts[text] = count
         return count
 
     def put(self, text: str, count: int) -> None:
         """Store a count."""
-        self.counts[text] = count
-        if len(self.counts) * ENTRY_BYTES > MAX_BYTES:
-            del self.counts[next(iter(self.counts))]
+        self._put(_hash(text), count)
+
+    def _put(self, key: bytes, count: int) -> None:
+        if len(self._young) >= _MAX_ENTRIES:
+            self._old, self._young = self._young, {}
+        self._young[key] = count
+
+
+def _hash(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16, key=_KEY).digest()
 
 
 REMEMBERED = {kind: Remembered() for kind in range(CL100K, CLAUDE48 + 1)}
@@ -65,7 +100,7 @@ class Tokenizer:
         """Read the ``tokenizer.json`` at *path*, or in that directory."""
         file = _external.tokenizer_json(path)
         if file is None:
-            raise FileNotFoundError(ENOENT, strerror(ENOENT))
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
         if not file.endswith(".json"):
             raise CounterError("without the native backend, only a tokenizer.json is read")
         self.path, self.has_cache = path, has_cache
@@ -84,7 +119,7 @@ class Tokenizer:
         return self.encode(text)  # type: ignore[no-any-return]
 
 
-@cache
+@lru_cache(maxsize=4)  # as many as `budgeteer._count.files` keeps
 def _encode(file: str, _: int) -> Any:
     """Return what gives the sizes of tokens. Added tokens are plain text, as native code does."""
     try:
@@ -125,6 +160,8 @@ def remembered(kind: Any) -> Remembered:
 
 
 def _is_fresh(kind: Any) -> bool:
+    if not MAX_BYTES:
+        return True
     return not kind.has_cache if isinstance(kind, Tokenizer) else bool(kind & FRESH)
 
 

@@ -19,7 +19,9 @@ use crate::threads::{extra, share};
 ///
 /// Counts of whole texts are cached for the process, unless
 /// [`Exact::without_cache`] says otherwise: a text that was counted before is
-/// only hashed.
+/// only hashed. For each encoding or file the cache takes at most 32 MiB, or
+/// those that `BUDGETEER_COUNT_CACHE_MB` says when it is first used; 0 keeps
+/// nothing.
 ///
 /// # Examples
 ///
@@ -89,10 +91,11 @@ impl Exact {
     pub fn count_text(&self, text: Text<'_>, limit: u64, stop: &AtomicBool) -> Option<u64> {
         // Hashing all of a long text costs more than counting its start.
         let is_long = text.units() as u64 / LONG > limit;
-        if !self.remembers || is_long {
-            return count_text(self.model(), text, limit, stop);
+        let model = self.model();
+        if !self.remembers || is_long || !model.cache.keeps() {
+            return count_text(model, text, limit, stop);
         }
-        let (model, hash) = (self.model(), cache::hash(text));
+        let hash = cache::hash(text);
         let known = model.cache.get(hash, limit);
         let to = match known {
             Some(Known::Count(count)) => return (count <= limit).then_some(count),
