@@ -289,7 +289,7 @@ def test_a_new_file_that_is_locked(endpoint, embedder, caplog, monkeypatch):
 
 
 def test_a_row_that_cannot_be_written(endpoint, embedder, caplog):
-    """Where another program refuses the rows, texts are embedded all the same, and none is left."""
+    """Where another program refuses rows, texts are embedded all the same, and none is left."""
     as_sent(endpoint, embedder)
     refuse = "BEGIN SELECT RAISE(ABORT, 'no more rows'); END"
     change(embedder, f"CREATE TRIGGER full BEFORE INSERT ON vectors {refuse}")
