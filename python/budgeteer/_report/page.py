@@ -123,9 +123,7 @@ def head(first: str, columns: Sequence[tuple[str, bool]]) -> str:
     return f'<thead><tr><th scope="col">{first}</th>{cells}</tr></thead><tbody>'
 
 
-def _cell(value: int | str) -> str:
-    if isinstance(value, str):
-        return f"<td>{shown(value)}</td>"
+def _cell(value: int) -> str:
     return f"<td{_NUMBER}>{number(value)}</td>"
 
 

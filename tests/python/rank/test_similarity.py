@@ -583,3 +583,13 @@ def test_no_query_is_not_embedded(backend):
     packing = asyncio.run(packer.apack("", CHUNKS))
     assert packer.pack("", CHUNKS).to_dict() == packing.to_dict()
     assert [] == [texts for texts in table.asked if texts != CHUNKS]
+
+
+def test_vectors_of_chunks_alone(backend):
+    """apack with vectors of the chunks embeds the query, and nothing else, as pack does."""
+    table = Async()
+    packer = Packer(99, ranking=Embedding(table))
+    vectors = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]], np.float32)
+    packing = asyncio.run(packer.apack("tea", CHUNKS, vectors=vectors))
+    assert [["tea"]] == table.asked
+    assert packer.pack("tea", CHUNKS, vectors=vectors).to_dict() == packing.to_dict()
