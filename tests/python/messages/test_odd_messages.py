@@ -127,13 +127,16 @@ class Same(dict):
 def test_a_field_that_becomes_an_object(before, after):
     """What was remembered of a message whose fields cannot be compared is counted anew."""
     messages = [QUESTION, use(before), *({"role": "user", "content": "tea " * 9},) * 6]
-    trimmed = trim_messages(messages, 100, counter="words")
-    fitted = fit_request({"messages": messages}, context_window=100, counter="words")
+    trimmed = trim_messages(messages, 200, counter="words")
+    request = {"messages": messages}
+    fitted = fit_request(request, context_window=200, counter="words")
+    # From the second call of a conversation on, messages are remembered.
+    fitted = fit_request(request, context_window=200, counter="words", previous=fitted)
     messages[1]["content"][0]["input"] = after
     options = {"counter": "words", "previous": trimmed}
     assert count(*messages) == trim_messages(messages, 200, **options).total_tokens
     options["previous"] = fitted
-    again = fit_request({"messages": messages}, context_window=200, **options)
+    again = fit_request(request, context_window=200, **options)
     assert count(*messages) == again.total_tokens
 
 

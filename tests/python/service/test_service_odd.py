@@ -11,6 +11,7 @@ from budgeteer.service import (
     RetrievalTimeoutError,
     context_length_error,
 )
+from budgeteer.window import count_messages
 
 PAGES = [["Green tea."], ["Black tea."]]
 
@@ -104,3 +105,39 @@ class HostileError(Exception):
 def test_an_error_that_cannot_be_read():
     """An error whose attributes and text raise is none of ours, and nothing is raised."""
     assert context_length_error(HostileError()) is None
+
+
+def test_the_log_of_what_fits(caplog):
+    """Where everything fits only a log of details says so, with the figures."""
+    caplog.set_level("DEBUG", "budgeteer")
+    RetrievalService(Pages(), SETTINGS).retrieve("tea")
+    (record,) = [it for it in caplog.records if getattr(it, "code", "") == "chunks_fit"]
+    assert ("retrieval: everything fits", "DEBUG") == (record.getMessage(), record.levelname)
+    assert 2 == getattr(record, "chunks.kept")
+
+
+def test_another_text_around_the_context():
+    """A text that begins as the context does, and goes on otherwise, is counted as it is."""
+    chunks = ["Green tea is mild. " * 40]
+    packing = RetrievalService(Listed(chunks), SETTINGS).retrieve("tea").packing
+
+    def build(system, context, query):
+        return [
+            {"role": "system", "content": context},
+            {"role": "user", "content": f"{context[:-9]}{query}{'x' * 20}"},
+        ]
+
+    service = RetrievalService(Listed(chunks), SETTINGS, message_builder=build)
+    result = service.retrieve("tea")
+    assert packing.text == result.packing.text
+    assert count_messages(result.messages, model="gpt-4") == result.tokens.input
+
+
+class Listed:
+    """Answers these chunks."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def retrieve(self, query, limit):
+        return self.chunks
