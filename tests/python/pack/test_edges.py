@@ -14,8 +14,8 @@ from budgeteer import (
     parse_context,
 )
 
-XML = pack("tea", ["Green tea.", "Rye."], 90, template="xml").text
-TAGGED = pack("tea", ["Green tea.", "Rye."], 90).text
+XML = pack("tea", ["Green tea.", "Rye."], 90, template="xml", counter="words").text
+TAGGED = pack("tea", ["Green tea.", "Rye."], 90, counter="words").text
 
 
 @pytest.mark.parametrize(
