@@ -4,8 +4,9 @@ Refuse where the tests leave more than 2 of 100 branches of the facade, or of it
     COVERAGE_PROCESS_START=pyproject.toml COVERAGE_FILE="$PWD/target/coverage/data" pytest
     COVERAGE_FILE="$PWD/target/coverage/data" python scripts/check_coverage.py
 
-The first line measures in every process of the tests, by what coverage installs for that; what is
-measured, `pyproject.toml` says. A run of all tests is meant, on both backends.
+The first line measures in every process of pytest, by what coverage installs for that, and in no
+program that a test starts. What is measured, `pyproject.toml` says. A run of all tests is meant,
+on both backends.
 """
 
 import json

@@ -279,8 +279,7 @@ def slots_of(view: View) -> Iterator[Slot]:
 
 def _slots(value: Any, path: Path, is_result: bool) -> Iterator[Slot]:
     if isinstance(value, str):
-        if is_result:
-            yield Slot(value, path)
+        yield Slot(value, path)
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
             if isinstance(part, str):

@@ -97,8 +97,7 @@ def _window(report: Report) -> Iterator[str]:
     yield window(parts)
     yield '<div class="scroll" tabindex="0" role="region" aria-label="Sections of the window">'
     yield f'<table class="figures"><caption>{number(total)} tokens by section</caption>'
-    kinds = [isinstance(cell, int) for cell in parts[0].others] if parts else []
-    columns = [("Tokens", True), ("Share", True), *zip(report.columns, kinds, strict=False)]
+    columns = [(name, True) for name in ("Tokens", "Share", *report.columns)]
     has_notes = any(part.note for part in parts)
     if has_notes:
         columns.append(("Note", False))
@@ -123,9 +122,7 @@ def head(first: str, columns: Sequence[tuple[str, bool]]) -> str:
     return f'<thead><tr><th scope="col">{first}</th>{cells}</tr></thead><tbody>'
 
 
-def _cell(value: int | str) -> str:
-    if isinstance(value, str):
-        return f"<td>{shown(value)}</td>"
+def _cell(value: int) -> str:
     return f"<td{_NUMBER}>{number(value)}</td>"
 
 

@@ -27,7 +27,7 @@ class Part(NamedTuple):
     tokens: int
     kind: Kind = "used"
     note: str = ""
-    others: tuple[int | str, ...] = ()
+    others: tuple[int, ...] = ()
 
 
 class Piece(NamedTuple):

@@ -272,3 +272,29 @@ def test_cases_are_what_python_answers(kind):
 def test_names_of_files_are_few():
     """However long a name is, only its own and its family's are looked for."""
     assert 10 > len(ways.file_names("us.meta.llama3-1-8b:x/" * 30))
+
+
+def test_a_folder_that_cannot_be_read(monkeypatch, tmp_path):
+    """A folder that the system refuses to look into is an error, and no model without a file."""
+    monkeypatch.setenv(find_files.VARIABLE, str(tmp_path / ("x" * 300)))
+    with pytest.raises(CounterError, match=r"^the tokenizer of 'llama3\.2:3b' cannot be looked"):
+        get_counter("llama3.2:3b")
+
+
+def test_a_model_that_was_not_downloaded_whole(hub):
+    """A cached model without a snapshot, or with one without a tokenizer, has no file."""
+    estimate = get_counter("llama-3.2-3b")
+    model = hub / "models--meta-llama--Llama-3.2-3B"
+    for folder in (model, model / "snapshots" / "abc"):
+        folder.mkdir(parents=True)
+        found = get_counter("meta-llama/Llama-3.2-3B")
+        assert not found.is_exact
+        assert estimate.count(TEXT) == found.count(TEXT)
+
+
+def test_a_margin_is_not_exact():
+    """An exact counter with a margin is refused, and a counter with one says what it counts by."""
+    with pytest.raises(InvalidArgumentError, match=r"^margin must be 0 where strict is True, not"):
+        get_counter("gpt-4o", strict=True, margin=0.1)
+    counter = get_counter("gpt-4o", margin=0.1)
+    assert "estimate='o200k_base * 1.1'" in repr(counter)

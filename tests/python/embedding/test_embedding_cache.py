@@ -272,6 +272,68 @@ def test_a_locked_file(endpoint, embedder, caplog, monkeypatch):
     assert [] == as_sent(endpoint, embedder, ["new", *TEXTS])
 
 
+def test_a_new_file_that_is_locked(endpoint, embedder, caplog, monkeypatch):
+    """A new file that another process locks before it is a cache is waited for, and no longer."""
+    monkeypatch.setattr("budgeteer.embedding._cache._BUSY_SECONDS", 0.2)
+    path = path_of(embedder)
+    path.parent.mkdir(parents=True)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN EXCLUSIVE")
+    as_sent(endpoint, embedder)
+    assert "cannot be used: database is locked" in warnings_of(caplog)[0]
+    connection.execute("ROLLBACK")
+    connection.close()
+
+    assert sorted(TEXTS) == as_sent(endpoint, embedder)
+    assert [] == as_sent(endpoint, embedder)
+
+
+def test_a_row_that_cannot_be_written(endpoint, embedder, caplog):
+    """Where another program refuses rows, texts are embedded all the same, and none is left."""
+    as_sent(endpoint, embedder)
+    refuse = "BEGIN SELECT RAISE(ABORT, 'no more rows'); END"
+    change(embedder, f"CREATE TRIGGER full BEFORE INSERT ON vectors {refuse}")
+    assert ["new"] == as_sent(endpoint, embedder, ["new"])
+    assert "cannot be used: no more rows" in warnings_of(caplog)[0]
+    change(embedder, "DROP TRIGGER full")
+    assert ["new"] == as_sent(endpoint, embedder, ["new"])
+    assert [] == as_sent(endpoint, embedder, ["new", *TEXTS])
+
+
+def test_a_corrupt_file_that_cannot_be_renamed(endpoint, embedder, caplog, monkeypatch):
+    """A corrupt file that stays in the way is no error, and the log says why it stays."""
+    path = path_of(embedder)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"These are not the rows you are looking for. " * 99)
+
+    def refuse(self, target):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    assert sorted(TEXTS) == as_sent(endpoint, embedder)
+    assert f"the corrupt embedding cache {path} cannot be renamed: " in warnings_of(caplog)[0]
+
+
+def test_a_corrupt_file_that_another_process_replaced(endpoint, embedder, caplog, monkeypatch):
+    """A file that took the place of a corrupt one is used, and not renamed in its turn."""
+    path = path_of(embedder)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"These are not the rows you are looking for. " * 99)
+    close = Cache._close
+
+    def replaced(cache):
+        close(cache)
+        if path.stat().st_size > 0 and path.read_bytes().startswith(b"These"):
+            path.rename(path.with_name("elsewhere"))
+            path.touch()
+
+    monkeypatch.setattr(Cache, "_close", replaced)
+    assert sorted(TEXTS) == as_sent(endpoint, embedder)
+    assert [] == as_sent(endpoint, embedder)
+    assert [] == warnings_of(caplog)
+    assert not path.with_name(FILE + ".corrupt").exists()
+
+
 def test_the_file_is_bounded(endpoint, embedder):
     """The file keeps to its size, and what was stored first leaves first."""
     small = replace(embedder, max_cache_bytes=MIN_BYTES, dimensions=512)

@@ -258,9 +258,9 @@ def test_many_results_take_time_in_proportion():
     messages = [QUESTION, *results]
     most = count_messages(messages, counter="chars_div4") - 5 * 16_000
 
-    start = time.perf_counter()
+    start = time.process_time()  # others may have the processor, too
     kept = trim_messages(messages, most, counter="chars_div4")
 
-    assert time.perf_counter() - start < 6
+    assert time.process_time() - start < 6
     assert len(messages) == len(kept)
     assert all(MARKER in message["content"] for message in kept[2::2])

@@ -177,6 +177,26 @@ def test_ln():
     assert (0.0, math.log(2), math.log(1024)) == (ln(1.0), ln(2.0), ln(1024.0))
 
 
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        ("0x1.6a09bd6172adfp+0", "0x1.62e3bbe60bbfcp-2"),
+        ("0x1.6a09b54f47842p+1", "0x1.0a2b013c53917p+0"),
+        ("0x1.00002f1167f45p+0", "0x1.788b1d04eed37p-19"),
+        ("0x1.00000f35a5e52p+0", "0x1.e6b4ae2eb5a34p-21"),
+        ("0x1.00001bb91168fp+0", "0x1.bb90fe8a86097p-20"),
+        ("0x1.6147aedc49712p+0", "0x1.49d0440133620p-2"),
+        ("0x1.6147a38f19397p+0", "0x1.49d0233f2550ap-2"),
+        ("0x1.6b852a9908cebp+0", "0x1.6712b9c42cec9p-2"),
+        ("0x1.a50c7a7eb1129p+1", "0x1.30d2eaddc7835p+0"),
+        ("0x1.6b8520c9284eep+0", "0x1.67129e2077c41p-2"),
+    ],
+)
+def test_ln_to_the_bit(x, expected):
+    """Where it goes from one way to another it still has the bits of fdlibm's, as Rust's must."""
+    assert expected == ln(float.fromhex(x)).hex()
+
+
 @compared
 @pytest.mark.parametrize("size", [2, 3, 30, 500])
 def test_each_frequency_weighs_the_same_on_both_backends(size):

@@ -559,3 +559,37 @@ def test_numpy_only_for_arrays():
     )
 
     assert ("", 0) == (done.stderr, done.returncode)
+
+
+class Async(Table):
+    """An embedder whose coroutines answer what its methods do; it has no way for queries alone."""
+
+    async def aembed(self, texts):
+        return self.embed(texts)
+
+
+def test_an_embedder_without_a_way_for_queries(backend):
+    """Where an embedder has no aembed_query, aembed embeds the query as a text, as embed does."""
+    packer = Packer(99, ranking=Embedding(Async()))
+    packing = asyncio.run(packer.apack("tea", CHUNKS))
+    assert packer.pack("tea", CHUNKS).to_dict() == packing.to_dict()
+    assert packing.kept[0].score > 0
+
+
+def test_no_query_is_not_embedded(backend):
+    """Without a query only the chunks are embedded, with and without async alike."""
+    table = Async()
+    packer = Packer(99, ranking=Embedding(table))
+    packing = asyncio.run(packer.apack("", CHUNKS))
+    assert packer.pack("", CHUNKS).to_dict() == packing.to_dict()
+    assert [] == [texts for texts in table.asked if texts != CHUNKS]
+
+
+def test_vectors_of_chunks_alone(backend):
+    """apack with vectors of the chunks embeds the query, and nothing else, as pack does."""
+    table = Async()
+    packer = Packer(99, ranking=Embedding(table))
+    vectors = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]], np.float32)
+    packing = asyncio.run(packer.apack("tea", CHUNKS, vectors=vectors))
+    assert [["tea"]] == table.asked
+    assert packer.pack("tea", CHUNKS, vectors=vectors).to_dict() == packing.to_dict()

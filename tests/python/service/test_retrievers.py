@@ -65,6 +65,12 @@ def test_a_folder_and_a_file(tmp_path):
     assert "Coffee." == file.retrieve("tea", 1)[0].text
 
 
+class Odd:
+    """A chunk of another type, with a source that is no text."""
+
+    text, source = "Green tea.", 3
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -76,6 +82,7 @@ def test_a_folder_and_a_file(tmp_path):
         (lambda path: FolderRetriever(path, name=3), "name must be a str, not int"),
         (lambda path: ChunkRetriever("tea"), "chunks must be a sequence, not str"),
         (lambda path: ChunkRetriever(["a", 3]), r"chunks\[1\] must be a str, a mapping"),
+        (lambda path: ChunkRetriever([Odd()]), r"chunks\[0\].source must be a str, not int"),
         (lambda path: ChunkRetriever([{"title": "a"}]), r"chunks\[0\] must be a str, a mapping"),
         (lambda path: ChunkRetriever(["a"]).retrieve(3, 1), "query must be a str, not int"),
         (lambda path: ChunkRetriever(["a"]).retrieve("q", -1), "limit must be from 0"),

@@ -20,6 +20,8 @@ from budgeteer import (
     Packer,
     Packing,
     Section,
+    compare,
+    fit_request,
     get_counter,
     pack,
     presets,
@@ -63,6 +65,29 @@ def test_results_are_fields():
     assert made.allocation.to_dict() == written["allocation"]
     assert written == json.loads(made.model_dump_json())
     assert {} != Answer.model_json_schema(mode="serialization")
+
+
+REQUEST = {"messages": [{"role": "user", "content": "Green tea?"}]}
+
+
+@pytest.mark.parametrize(
+    ("made", "plain"),
+    [
+        (compare(PACKING, PACKING), lambda made: made.to_dict()),
+        (PACKING.budget_curve()[0], lambda made: made.to_dict()),
+        (
+            fit_request(REQUEST, context_window=99, counter="words"),
+            lambda made: {**made.report.to_dict(), "total_tokens": made.total_tokens},
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_other_results_are_fields(made, plain):
+    """A comparison, a point of a curve and a request are taken as they are, and written plain."""
+    adapter = TypeAdapter(type(made))
+    assert made is adapter.validate_python(made)
+    assert plain(made) == adapter.dump_python(made)
+    assert adapter.dump_json(made)
 
 
 @pytest.mark.parametrize("kind", [Packing, Allocation, KeptChunk, DroppedChunk])

@@ -14,6 +14,7 @@ from support import BACKENDS, backend_named, compared
 
 import budgeteer
 from budgeteer import (
+    _backend,
     _codes,
     _models,
     _reference,
@@ -314,6 +315,25 @@ def test_unknown_backend(name, monkeypatch):
 
     assert done.returncode != 0
     assert f"BUDGETEER_BACKEND must be 'native' or 'reference', not {name[:80]!r}\n" in done.stderr
+
+
+def test_the_choice_of_a_backend(monkeypatch):
+    """Each name is a backend's; without the extension module the error names the remedy."""
+    for name in BACKENDS:
+        monkeypatch.setenv("BUDGETEER_BACKEND", name)
+        assert f"budgeteer._{name}" == _backend._load().__name__
+    monkeypatch.setenv("BUDGETEER_BACKEND", "nativ")
+    with pytest.raises(ImportError, match="must be 'native' or 'reference', not 'nativ'"):
+        _backend._load()
+    monkeypatch.delenv("BUDGETEER_BACKEND")
+    monkeypatch.setattr(_backend, "DEFAULT", "native")
+    monkeypatch.delattr(budgeteer, "_native", raising=False)
+    monkeypatch.setitem(sys.modules, "budgeteer._native", None)
+    with pytest.raises(ImportError, match="or set BUDGETEER_BACKEND=reference for the slow"):
+        _backend._load()
+    monkeypatch.setenv("BUDGETEER_NUM_THREADS", "0")
+    with pytest.raises(ImportError, match="must be a number from 1 on, not '0'"):
+        _backend._check_threads()
 
 
 @pytest.mark.parametrize("chosen", BACKENDS)

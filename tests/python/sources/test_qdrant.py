@@ -212,6 +212,13 @@ def test_reading_all(retriever):
     assert 7 == len(retriever.read(7))
 
 
+class AsyncClient:
+    """Asks as an AsyncQdrantClient does."""
+
+    async def query_points(self):
+        raise AssertionError("never asked")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -224,6 +231,8 @@ def test_reading_all(retriever):
         ({"to_chunk": 3}, "to_chunk must be callable, not int"),
         ({"to_chunk": print, "fields": {}}, "only one of fields and to_chunk can be given"),
         ({"fields": []}, "fields must be a mapping, not list"),
+        ({"client": 3}, "client must be a QdrantClient or None, not int"),
+        ({"client": AsyncClient()}, "client must be a QdrantClient, not the asynchronous Async"),
         ({"fields": {"txt": "a"}}, "a key of fields must be one of"),
         ({"fields": {"text": 3}}, r"fields\['text'\] must be a str, not int"),
         ({"page_size": 0}, "page_size must be from 1 to"),
@@ -244,6 +253,17 @@ def test_bad_additions():
         QdrantRetriever("docs").add(["a"])
     with pytest.raises(InvalidArgumentError, match="one for each of 2 chunks, not 1"):
         QdrantRetriever("docs").add(["a", "b"], vectors=[[1.0]])
+    for wrong in (3, ["a"], None):
+        with pytest.raises(InvalidArgumentError, match="a vector must be a sequence of floats"):
+            QdrantRetriever("docs").add(["a"], vectors=[wrong])
+
+
+def test_no_additions():
+    """No chunks make no collection."""
+    retriever = QdrantRetriever("docs", embedder=Axis())
+    retriever.add([])
+    with pytest.raises(InvalidArgumentError, match="the collection 'docs' does not exist"):
+        retriever.retrieve("tea", 1)
 
 
 def test_without_the_package(monkeypatch):
@@ -398,6 +418,7 @@ def test_another_size_of_vectors(configured, endpoint):
         (ENTRY + ", api_key_env: b}", "sources[0].api_key_env needs a url to go with"),
         (ENTRY + ", limit: 0}", "sources[0].limit must be from 1 to"),
         (ENTRY + ", fields: {txt: b}}", "sources[0].fields.txt is not a known key"),
+        (ENTRY + ", fields: {text: 3}}", "sources[0].fields.text must be a str, not int"),
         (ENTRY + ", embedding: {modle: b}}", "sources[0].embedding.modle is not a known key"),
         (ENTRY + ", embedding: {model: 3}}", "sources[0].embedding.model must be a str"),
         (

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from test_table import answers_of
 
-from budgeteer import Corpus, pack_table
+from budgeteer import Corpus, Template, pack_table
 from budgeteer.errors import InternalError, InvalidArgumentError
 from budgeteer.ranking import Hybrid
 
@@ -315,6 +315,15 @@ def test_functions_that_fail(backend):
     assert ("Tea.", 4, [0], None) == answers[0]
     assert (None, None, None, "a function of the caller's raised OSError") == answers[1]
     assert answers[2][3].startswith("the counter must answer an int from 0 on for chunks[0]")
+
+
+def test_a_text_that_arrow_cannot_hold(backend):
+    """A function that writes a lone surrogate spoils its own row, and no other."""
+    table = pa.table({"query": ["tea"] * 2, "chunks": [["Tea."], ["Rye."]]})
+    template = Template(lambda chunk: "\ud800" if chunk == "Tea." else str(chunk))
+    answers = answers_of(pack_table(table, 30, counter=len, template=template))
+    assert "the text has a lone surrogate, which Arrow cannot hold" == answers[0][3]
+    assert ("Rye.", 4, [0], None) == answers[1]
 
 
 def test_a_defect_is_raised(backend, monkeypatch):

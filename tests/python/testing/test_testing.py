@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextvars import copy_context
 
 import pytest
 from hypothesis import given
@@ -154,6 +155,26 @@ def test_the_report(pytester, workers):
     )
     ran.assert_outcomes(passed=3, failed=1)
     assert "test_none" not in ran.stdout.str()
+
+
+def test_the_report_of_one_process(pytester):
+    """Without workers the report is the same, with the fullest twenty tests at most."""
+    many = "".join(f"def test_{i}(): assert_fits('a', 'words', {i + 1})\n" for i in range(25))
+    pytester.makepyfile(f"from budgeteer.testing import assert_fits\n{many}")
+    arguments = ("--budget-report", "-n", "0", *PLUGIN)
+    ran = copy_context().run(pytester.runpytest_inprocess, *arguments)
+
+    ran.assert_outcomes(passed=25)
+    ran.stdout.fnmatch_lines(
+        [
+            "100.0%  1 of 1 tokens  *::test_0",
+            " 50.0%  1 of 2 tokens  *::test_1",
+            "and * tests with more room",
+        ]
+    )
+    pytester.makepyfile("def test_none(): pass")
+    ran = copy_context().run(pytester.runpytest_inprocess, *arguments)
+    ran.stdout.fnmatch_lines(["No test called budgeteer.testing.assert_fits."])
 
 
 def test_no_report(pytester):

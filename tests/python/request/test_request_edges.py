@@ -1,0 +1,234 @@
+"""Requests that few clients send: nothing to leave out, odd shapes, and no room at all."""
+
+import json
+from types import MappingProxyType
+
+import pytest
+
+from budgeteer import BudgetExhaustedError, InvalidArgumentError, Section, fit_request
+
+QUESTION = {"role": "user", "content": "Green tea?"}
+TOOL = {"type": "function", "function": {"name": "read", "parameters": {}}}
+TURNS = (
+    *[{"role": "user", "content": "tea " * 30}, {"role": "assistant", "content": "rye " * 30}] * 3,
+    QUESTION,
+)
+
+
+class Model:
+    """An object with fields, as pydantic's are."""
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+    def model_dump(self, **_):
+        return dict(self.__dict__)
+
+
+def fitted(request, window=10**4, **options):
+    return fit_request(request, context_window=window, counter="words", **options)
+
+
+def tokens(section, request):
+    return fitted(request).report.sections[section].tokens
+
+
+def chat(**options):
+    return {"model": "gpt-4o", "messages": [QUESTION], **options}
+
+
+def call(key):
+    made = {"id": key, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    return {"role": "assistant", "content": None, "tool_calls": [made]}
+
+
+def result(key, text):
+    return {"role": "tool", "tool_call_id": key, "content": text}
+
+
+def test_instructions_alone():
+    """Where nothing is but instructions they stay, or do not fit."""
+    request = {"messages": [{"role": "system", "content": "tea " * 20}]}
+    assert fitted(request, 30).request is request
+    with pytest.raises(BudgetExhaustedError, match="24 for the messages that must stay = -17"):
+        fitted(request, 10)
+
+
+def test_a_result_without_a_question():
+    """A tool result is cut where no question says what of it matters."""
+    made = fitted({"messages": [call("a"), result("a", "tea " * 900)]}, 60)
+    assert 60 >= made.total_tokens > 40
+    assert "characters left out" in made.request["messages"][1]["content"]
+
+
+def test_a_text_after_an_item():
+    """A model's text after a Responses item stays with it, as an item must with what follows."""
+    thought = {"type": "reasoning", "id": "r", "summary": []}
+    said = {"role": "assistant", "content": "Yes. " * 20}
+    request = {"input": [QUESTION, thought, said, {"role": "user", "content": "And?"}]}
+    left = [fitted(request, window).request["input"] for window in range(10, 50)]
+    assert {1, 4} == {len(items) for items in left}
+
+
+def test_tools_that_are_objects():
+    """A tool counts the same whether it is a mapping or has an object in it."""
+    same = {"type": "function", "function": Model(name="read", parameters={})}
+    counts = [tokens("tools", chat(tools=[tool])) for tool in (TOOL, same)]
+    assert 22 == counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(
+    ("choice", "more"),
+    [("auto", 0), ("none", 1), ({"type": "function", "function": {"name": "read"}}, 8), (7, 0)],
+)
+def test_a_choice_of_tools(choice, more):
+    """A choice that is written for the model costs what OpenAI's bills have for it."""
+    free, chosen = (chat(tools=[TOOL], **given) for given in ({}, {"tool_choice": choice}))
+    assert tokens("tools", free) + more == tokens("tools", chosen)
+
+
+def test_a_schema_of_objects():
+    """A part of a schema that is an object counts as its fields; what JSON has not is refused."""
+    plain = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}
+    same = {"type": "OBJECT", "properties": {"a": Model(type="STRING")}}
+    counts = [
+        tokens("schema", {"contents": "Hi", "config": {"response_schema": schema}})
+        for schema in (plain, same)
+    ]
+    assert counts[0] == counts[1] > 0
+    wrong = {"type": "json_schema", "json_schema": {"schema": {(1, 2): 3}}}
+    with pytest.raises(InvalidArgumentError, match="schema of the answer must be of JSON's types"):
+        fitted(chat(response_format=wrong))
+
+
+def test_texts_around_a_result():
+    """What a result holds beside its texts counts with the history, and is never cut."""
+    parts = [
+        {"type": "search_result", "source": "x y", "title": "z", "content": []},
+        {"type": "text", "text": "tea " * 900},
+    ]
+    use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
+    request = {
+        "messages": [
+            QUESTION,
+            {"role": "assistant", "content": [use]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "a", "content": parts}],
+            },
+        ]
+    }
+    assert 900 == tokens("tool_results", request)
+    made = fitted(request, 100)
+    assert 100 >= made.total_tokens
+    left = made.request["messages"][2]["content"][0]["content"]
+    assert parts[0] is left[0]
+    assert "characters left out" in left[1]["text"]
+
+
+def test_a_section_beside_a_text():
+    """A message with a text beside its section stays where no chunk fits."""
+    section = Section("context", query="tea", chunks=["Green tea is mild."])
+    text = {"type": "text", "text": "Green tea?"}
+    request = {
+        "messages": [{"role": "user", "content": [{"type": "text", "text": section}, text]}]
+    }
+    assert "Green tea is mild." == fitted(request).request["messages"][0]["content"][0]["text"]
+    (message,) = fitted(request, 11).request["messages"]
+    assert [{"type": "text", "text": ""}, text] == message["content"]
+
+
+def test_the_shape_of_the_request_stays():
+    """A tuple of messages stays one; a mapping that is no dict becomes one."""
+    made = fitted({"messages": TURNS}, 60).request
+    assert isinstance(made["messages"], tuple)
+    assert QUESTION in made["messages"]
+    frozen = MappingProxyType({"messages": TURNS, "n": 1})
+    assert {"messages": made["messages"], "n": 1} == fitted(frozen, 60).request
+
+
+def test_other_instructions_have_no_stable_prefix():
+    """A cache finds nothing of a request whose instructions changed."""
+    request = {"messages": TURNS, "system": "Be brief."}
+    before = fitted(request, 90)
+    assert fitted(request, 90, previous=before).report.stable_prefix_tokens > 0
+    changed = fitted({**request, "system": "Be long."}, 90, previous=before)
+    assert 0 == changed.report.stable_prefix_tokens
+
+
+def test_a_template_that_never_fits():
+    """A template that writes the more the less is left is given up, with the arithmetic."""
+    template = "{% for m in messages %}{{ 'pad ' * (4000 // (messages | length)) }}{% endfor %}"
+    with pytest.raises(BudgetExhaustedError, match="for instructions and frames"):
+        fitted({"messages": TURNS}, 150, template=template)
+
+
+def test_tools_of_a_template():
+    """Tools of an open model count as their JSON, with the most that its template writes."""
+    own, other = (tokens("tools", chat(tools=[TOOL], model=name)) for name in ("qwen3", "gpt-4o"))
+    assert own > 200 > other
+
+
+def test_tools_that_all_stay():
+    """Where every tool is to be kept, none is left out, however little its section may take."""
+    section = Section("tools", [TOOL], select="bm25", query="x", keep=["read"], max_tokens=5)
+    made = fitted(chat(tools=section))
+    assert [TOOL] == made.request["tools"]
+    assert 22 == made.report.sections["tools"].tokens
+
+
+def test_a_result_of_a_function_in_a_template():
+    """A template may write the name and the id of a result."""
+    template = (
+        "{% for m in messages %}{{ m.name }} {{ m.tool_call_id }} {{ m.content }}{% endfor %}"
+    )
+    messages = [{"role": "tool", "tool_call_id": "a", "name": "read", "content": "12"}]
+    made = fitted({"messages": [call("a"), *messages]}, template=template)
+    # What is not there is written as nothing: "  " and "read a 12".
+    assert 3 == made.total_tokens
+
+
+def test_a_cut_that_says_nothing():
+    """Where not even a marked JSON fits into a result's room, the marker alone stands for it."""
+    messages = [QUESTION, call("a"), result("a", '{"a": "%s", "b": [1, 2]}' % ("tea " * 900))]
+    left = set()
+    for window in range(60, 200):
+        try:
+            made = fit_request({"messages": messages}, context_window=window, counter=len)
+        except BudgetExhaustedError:
+            continue
+        assert window >= made.total_tokens
+        left.add(made.request["messages"][2]["content"])
+    assert "\n[...truncated...]\n" == min(left, key=len)
+    assert len(left) > 9
+
+
+def test_an_image_beside_the_question():
+    """What stays of a result answers the texts of the question; its image is no text."""
+    image = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
+    text = {"type": "text", "text": "Where is gyokuro?"}
+    question = {"role": "user", "content": [image, text]}
+    rows = [{"id": i, "tea": "gyokuro" if i == 213 else f"kind {i * 7}"} for i in range(400)]
+    messages = [question, call("a"), result("a", json.dumps(rows))]
+    alone = fitted({"messages": [question]}).total_tokens
+    made = fitted({"messages": messages}, alone + 300)
+    assert "cut" == made.report.changes[0].action
+    assert "gyokuro" in made.request["messages"][2]["content"]
+    assert question is made.request["messages"][0]
+
+
+def test_chunks_give_way():
+    """A section that was packed for what was free gets less once a larger frame needs room."""
+    template = "{% for m in messages %}{{ 'pad ' * 20 }}{{ m.content }}{% endfor %}"
+    chunks = ["Green tea is mild.", "Rye bread is sour."]
+    section = Section("context", query="tea", chunks=chunks)
+    request = {"messages": [{"role": "system", "content": section}, QUESTION]}
+    texts = [
+        [m["content"] for m in fitted(request, window, template=template).request["messages"]]
+        for window in (42, 48, 54)
+    ]
+    assert [
+        ["Green tea?"],
+        [chunks[0], "Green tea?"],
+        ["\n\n".join(chunks), "Green tea?"],
+    ] == texts

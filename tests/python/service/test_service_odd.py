@@ -1,0 +1,143 @@
+"""Retrievers, rerankers and errors of others that are unlike most."""
+
+import asyncio
+
+import pytest
+from service_support import SETTINGS
+
+from budgeteer.service import (
+    RetrievalError,
+    RetrievalService,
+    RetrievalTimeoutError,
+    context_length_error,
+)
+from budgeteer.window import count_messages
+
+PAGES = [["Green tea."], ["Black tea."]]
+
+
+class Pages:
+    """Answers pages from a list, which has nothing to close."""
+
+    name = "pages"
+
+    def retrieve(self, query, limit):
+        raise AssertionError("pages are read instead")
+
+    def pages(self, query):
+        return PAGES
+
+
+class AsyncPages(Pages):
+    """Answers them from an asynchronous iterator that has nothing to close."""
+
+    def apages(self, query):
+        class Iterator:
+            left = iter(PAGES)
+
+            def __aiter__(self):
+                return self
+
+            async def __anext__(self):
+                try:
+                    return next(self.left)
+                except StopIteration:
+                    raise StopAsyncIteration from None
+
+        return Iterator()
+
+
+def test_pages_of_a_list():
+    """Pages may come from what is no generator; they end where it ends."""
+    service = RetrievalService(Pages(), SETTINGS)
+    assert "Green tea.\n\nBlack tea." == service.retrieve("tea").packing.text
+    service = RetrievalService(AsyncPages(), SETTINGS)
+    result = asyncio.run(service.aretrieve("tea"))
+    assert "Green tea.\n\nBlack tea." == result.packing.text
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_coroutine_for_chunks():
+    """A coroutine where chunks must be is an error, and never a coroutine that nobody awaited."""
+
+    async def found():
+        return ["Green tea."]
+
+    class Search:
+        def retrieve(self, query, limit):
+            return found()
+
+    with pytest.raises(RetrievalError, match="must answer a sequence of chunks, not coroutine"):
+        RetrievalService(Search(), SETTINGS).retrieve("tea")
+
+
+def test_many_that_are_late():
+    """An error names the first components that were late, and how many more there are."""
+
+    class Search:
+        def __init__(self, i):
+            self.name = f"search {i}"
+
+        async def aretrieve(self, query, limit):
+            await asyncio.sleep(60)
+
+        def retrieve(self, query, limit):
+            raise AssertionError("the coroutine is used")
+
+    service = RetrievalService([Search(i) for i in range(40)], SETTINGS, timeout=0.05)
+    with pytest.raises(RetrievalTimeoutError, match=r"search 0, .* and \d+ more answered"):
+        asyncio.run(service.aretrieve("tea"))
+
+
+class HostileError(Exception):
+    """An error that cannot even be shown."""
+
+    @property
+    def message(self):
+        raise RuntimeError("no message")
+
+    body = code = message
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def test_an_error_that_cannot_be_read():
+    """An error whose attributes and text raise is none of ours, and nothing is raised."""
+    assert context_length_error(HostileError()) is None
+
+
+def test_the_log_of_what_fits(caplog):
+    """Where everything fits only a log of details says so, with the figures."""
+    caplog.set_level("DEBUG", "budgeteer")
+    RetrievalService(Pages(), SETTINGS).retrieve("tea")
+    (record,) = [it for it in caplog.records if getattr(it, "code", "") == "chunks_fit"]
+    assert ("retrieval: everything fits", "DEBUG") == (record.getMessage(), record.levelname)
+    assert 2 == getattr(record, "chunks.kept")
+
+
+def test_another_text_around_the_context():
+    """A text that begins as the context does, and goes on otherwise, is counted as it is."""
+    chunks = ["Green tea is mild. " * 40]
+    packing = RetrievalService(Listed(chunks), SETTINGS).retrieve("tea").packing
+
+    def build(system, context, query):
+        return [
+            {"role": "system", "content": context},
+            {"role": "user", "content": f"{context[:-9]}{query}{'x' * 20}"},
+        ]
+
+    service = RetrievalService(Listed(chunks), SETTINGS, message_builder=build)
+    result = service.retrieve("tea")
+    assert packing.text == result.packing.text
+    assert count_messages(result.messages, model="gpt-4") == result.tokens.input
+
+
+class Listed:
+    """Answers these chunks."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def retrieve(self, query, limit):
+        return self.chunks
