@@ -69,7 +69,7 @@ class Statistics:
         frequencies = {
             _validate.text("a key of frequencies", word): number
             if type(number) is int and 0 <= number <= chunks
-            else _validate.whole(f"frequencies[{word[:80]!r}]", number, 0, chunks)
+            else _validate.whole("a value of frequencies", number, 0, chunks)
             for word, number in self.frequencies.items()
         }
         wire = backend.Statistics((stemming, stopwords), chunks, words, frequencies)

@@ -66,11 +66,11 @@ impl Statistics {
         let frequencies = frequencies.into_iter().map(|(term, count)| (term.into_bytes(), count));
         let mut found = Self { chunks, words, ..Self::none(bm25) };
         found.frequencies = frequencies.collect();
-        match found.frequencies.iter().find(|&(_, &count)| count > chunks) {
+        match found.frequencies.values().find(|&&count| count > chunks) {
             None => Ok(found),
-            Some((term, count)) => {
-                let name = format!("the frequency of {:?}", String::from_utf8_lossy(term));
-                Err(Error::limit(&name, format!("at most {chunks}, the chunks"), count.to_string()))
+            Some(count) => {
+                let allowed = format!("at most {chunks}, the chunks");
+                Err(Error::limit("a frequency", allowed, count.to_string()))
             }
         }
     }
