@@ -152,7 +152,10 @@ def test_merged():
         (lambda: Statistics(1, True, {}), "words must be an int, not bool"),
         (lambda: Statistics(1, 1, ["tea"]), "frequencies must be a mapping, not list"),
         (lambda: Statistics(1, 1, {3: 1}), "a key of frequencies must be a str, not int"),
-        (lambda: Statistics(1, 1, {"tea": 2}), "a value of frequencies must be from 0 to 1, not 2"),
+        (
+            lambda: Statistics(1, 1, {"tea": 2}),
+            "a value of frequencies must be from 0 to 1, not 2",
+        ),
         (
             lambda: Bm25(statistics=Corpus(HOUSE).statistics()),
             "statistics must have the stemming of the ranking, None, not 'english'",
