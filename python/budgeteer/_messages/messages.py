@@ -546,5 +546,5 @@ def _type(where: str, schema: Any, indent: int, depth: int) -> str:
         return f"{_type(where, items, indent, depth + 1)}[]" if items else "any[]"
     if kind == "object":
         return "\n".join(["{", _properties(where, schema, indent + 2, depth + 1), "}"])
-    is_simple = isinstance(kind, str) and kind in _SIMPLE
-    return _SIMPLE[kind] if is_simple else as_json(where, schema)
+    simple = _SIMPLE.get(kind) if isinstance(kind, str) else None
+    return as_json(where, schema) if simple is None else simple
