@@ -2,8 +2,8 @@
 //! stopped at a limit, it has the limit.
 //!
 //! The key of a text is a keyed 128-bit hash of its stored form, so no text is
-//! kept. How much is kept the environment says, as `BUDGETEER_COUNT_CACHE_MB`. Each process draws its hash key anew: nobody outside can make two
-//! texts collide.
+//! kept. Each process draws its hash key anew: nobody outside can make two
+//! texts collide. `BUDGETEER_COUNT_CACHE_MB` says how much is kept.
 //!
 //! No thread waits long for a lock here. Another thread may hold it for ever:
 //! one that held it when the process forked. Then the text is counted as if it
