@@ -86,14 +86,14 @@ def options_of(command):
 def test_every_option_of_packer_has_a_flag(command):
     """A new option of Packer, or of a ranking by words, is one of both; statistics are no text."""
     flags = options_of(command)
-    for kind in (Packer, Lexical, Bm25):
-        for option in dataclasses.fields(kind):
-            if option.init and option.name != "statistics":
-                assert f"--{option.name.replace('_', '-')}" in flags[option.name].option_strings
-                assert option.name not in FLAGS or (
-                    f"--no-{option.name}" in flags[option.name].option_strings
-                )
-    assert {*LEXICAL} == {option.name for option in dataclasses.fields(Lexical) if option.init}
+    names = {
+        kind: {option.name for option in dataclasses.fields(kind) if option.init} - {"statistics"}
+        for kind in (Packer, Lexical, Bm25)
+    }
+    for name in names[Packer] | names[Lexical] | names[Bm25]:
+        assert f"--{name.replace('_', '-')}" in flags[name].option_strings
+        assert name not in FLAGS or f"--no-{name}" in flags[name].option_strings
+    assert {*LEXICAL} == names[Lexical]
 
 
 @pytest.mark.parametrize("command", ["ask", "pack"])
