@@ -415,10 +415,12 @@ pub(crate) fn corpus_statistics<'py>(
 ) -> PyResult<(u64, u64, Bound<'py, PyDict>)> {
     let py = index.py();
     guard(|| {
-        let bm25 = words_of(of)?;
+        let (stemming, stopwords) = words_of(of)?;
         let corpus = index.get();
         let chars = corpus.index.total_chars().saturating_mul(INDEXING);
-        let found = work(py, chars, |stop| Statistics::of_until(&corpus.texts, &bm25, stop))?;
+        let found = work(py, chars, |stop| {
+            Statistics::of_until(&corpus.texts, stemming, &stopwords, stop)
+        })?;
         corpus.check(py)?;
         let frequencies = PyDict::new(py);
         for (stem, count) in found.frequencies() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use budgeteer::{B, Batch, Bm25, K1, Lexical, Stemming, Stopwords, Text};
+use budgeteer::{Batch, Bm25, Lexical, Stemming, Stopwords, Text};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySequence, PyString, PyTuple};
 
@@ -126,7 +126,7 @@ impl Statistics {
         frequencies: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         guard(|| {
-            let bm25 = words_of(of)?;
+            let (stemming, stopwords) = words_of(of)?;
             let mut known = Vec::with_capacity(frequencies.len());
             for (word, count) in frequencies {
                 // A word with a lone surrogate is none that a text has.
@@ -134,7 +134,7 @@ impl Statistics {
                     known.push((word, count.extract::<u64>()?));
                 }
             }
-            let made = budgeteer::Statistics::new(&bm25, chunks, words, known);
+            let made = budgeteer::Statistics::new(stemming, stopwords, chunks, words, known);
             Ok(Self(Arc::new(made.expect("the facade has checked them"))))
         })
     }
@@ -143,12 +143,15 @@ impl Statistics {
 /// The language of the stems, and the stopwords.
 pub(crate) type Words<'py> = (Option<String>, Bound<'py, PyAny>);
 
-/// Returns BM25 for these words.
-pub(crate) fn words_of(words: Words<'_>) -> PyResult<Bm25> {
-    bm25(K1, B, words)
+fn bm25(k1: f64, b: f64, words: Words<'_>) -> PyResult<Bm25> {
+    let (stemming, stopwords) = words_of(words)?;
+    Ok(Bm25 { stemming, stopwords, k1, b })
 }
 
-fn bm25(k1: f64, b: f64, (stemming, stopwords): Words<'_>) -> PyResult<Bm25> {
+/// Returns the stemming and the stopwords.
+pub(crate) fn words_of(
+    (stemming, stopwords): Words<'_>,
+) -> PyResult<(Option<Stemming>, Stopwords)> {
     let stopwords = if stopwords.is_none() {
         Stopwords::none()
     } else if let Ok(language) = stopwords.cast::<PyString>() {
@@ -162,7 +165,7 @@ fn bm25(k1: f64, b: f64, (stemming, stopwords): Words<'_>) -> PyResult<Bm25> {
     let stemming = stemming
         .as_deref()
         .map(|language| Stemming::of(language).expect("the facade knows the languages"));
-    Ok(Bm25 { stemming, stopwords, k1, b })
+    Ok((stemming, stopwords))
 }
 
 fn scores<'py>(

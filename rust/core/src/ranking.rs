@@ -335,7 +335,9 @@ impl Lexical {
         if !(0.0..=LARGEST).contains(&self.k3) {
             return Err(Error::limit("k3", "from 0 to 1000000", self.k3.to_string()));
         }
-        if self.statistics.as_ref().is_some_and(|statistics| !statistics.fits(&self.bm25)) {
+        let Bm25 { stemming, stopwords, .. } = &self.bm25;
+        let fits = |known: &Arc<Statistics>| known.are_of(*stemming, stopwords);
+        if !self.statistics.as_ref().is_none_or(fits) {
             let message = "statistics must have the stemming and the stopwords of the ranking";
             return Err(Error::shape(message.to_owned()));
         }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chunk::Batch;
 use crate::error::Error;
-use crate::ranking::Bm25;
 use crate::stem::Stemming;
 use crate::stopwords::Stopwords;
 use crate::terms::{fold, for_each_term};
@@ -50,21 +49,21 @@ pub struct Statistics {
 impl Statistics {
     /// Returns the statistics of a collection of `chunks` with that many
     /// `words` in all, titles included; `frequencies` has each stem (each word,
-    /// if `bm25` has no stemming) that is no stopword, and how many chunks have
-    /// it.
+    /// without stemming) that is no stopword, and how many chunks have it.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if a
     /// frequency is above `chunks`.
     pub fn new(
-        bm25: &Bm25,
+        stemming: Option<Stemming>,
+        stopwords: Stopwords,
         chunks: u64,
         words: u64,
         frequencies: impl IntoIterator<Item = (String, u64)>,
     ) -> Result<Self, Error> {
         let frequencies = frequencies.into_iter().map(|(term, count)| (term.into_bytes(), count));
-        let mut found = Self { chunks, words, ..Self::none(bm25) };
+        let mut found = Self { chunks, words, ..Self::none(stemming, stopwords) };
         found.frequencies = frequencies.collect();
         match found.frequencies.values().find(|&&count| count > chunks) {
             None => Ok(found),
@@ -75,16 +74,21 @@ impl Statistics {
         }
     }
 
-    fn none(Bm25 { stemming, stopwords, .. }: &Bm25) -> Self {
-        let (stemming, stopwords) = (*stemming, stopwords.clone());
+    fn none(stemming: Option<Stemming>, stopwords: Stopwords) -> Self {
         Self { stemming, stopwords, chunks: 0, words: 0, frequencies: HashMap::new() }
     }
 
     /// Returns the statistics of a batch. Soon after `stop` is set it returns
     /// some that are of no use.
     #[must_use]
-    pub fn of_until(batch: &impl Batch, bm25: &Bm25, stop: &AtomicBool) -> Self {
-        let mut found = Self { chunks: batch.len() as u64, ..Self::none(bm25) };
+    pub fn of_until(
+        batch: &impl Batch,
+        stemming: Option<Stemming>,
+        stopwords: &Stopwords,
+        stop: &AtomicBool,
+    ) -> Self {
+        let mut found = Self::none(stemming, stopwords.clone());
+        found.chunks = batch.len() as u64;
         let (mut folded, mut lowered) = (Vec::new(), Vec::new());
         // By word the number of its stem, and by that its chunks and the last of these.
         let mut known: HashMap<Vec<u8>, Option<usize>> = HashMap::new();
@@ -99,8 +103,9 @@ impl Statistics {
                 for_each_term(part, &folded, &mut lowered, |term| {
                     found.words += 1;
                     let place = known.get(term).copied().unwrap_or_else(|| {
-                        let place = bm25.stem_of(term).map(|stem| {
-                            *places.entry(stem.into_owned()).or_insert_with(|| {
+                        let stem = || stemming.map_or(Cow::Borrowed(term), |by| by.of_term(term));
+                        let place = (!stopwords.contains(term)).then(|| {
+                            *places.entry(stem().into_owned()).or_insert_with(|| {
                                 counts.push((0, usize::MAX));
                                 counts.len() - 1
                             })
@@ -132,7 +137,7 @@ impl Statistics {
         let mut all =
             parts.next().ok_or_else(|| Error::shape("there must be a part to merge".to_owned()))?;
         for part in parts {
-            if (all.stemming, &all.stopwords) != (part.stemming, &part.stopwords) {
+            if !all.are_of(part.stemming, &part.stopwords) {
                 let message = "all parts must have the same stemming and stopwords";
                 return Err(Error::shape(message.to_owned()));
             }
@@ -179,9 +184,9 @@ impl Statistics {
         self.frequencies.get(term).copied().unwrap_or_default()
     }
 
-    /// Returns whether they are of the words that `bm25` counts.
-    pub(crate) fn fits(&self, bm25: &Bm25) -> bool {
-        (self.stemming, &self.stopwords) == (bm25.stemming, &bm25.stopwords)
+    /// Returns whether they are of these words.
+    pub(crate) fn are_of(&self, stemming: Option<Stemming>, stopwords: &Stopwords) -> bool {
+        (self.stemming, &self.stopwords) == (stemming, stopwords)
     }
 
     /// Returns the mean length of a chunk in words; None if there are none.

@@ -337,7 +337,9 @@ impl<D: Document + Sync> Corpus<D> {
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     pub fn statistics(&self, bm25: &Bm25) -> Result<Statistics, Error> {
-        let found = Statistics::of_until(&self.batch(), bm25, &AtomicBool::new(false));
+        let (stemming, stopwords) = (bm25.stemming, &bm25.stopwords);
+        let never = AtomicBool::new(false);
+        let found = Statistics::of_until(&self.batch(), stemming, stopwords, &never);
         self.check()?;
         Ok(found)
     }
