@@ -333,18 +333,24 @@ def test_the_choice_of_a_backend(monkeypatch):
         _backend._load()
     monkeypatch.setenv("BUDGETEER_NUM_THREADS", "0")
     with pytest.raises(ImportError, match="must be a number from 1 on, not '0'"):
-        _backend._check_threads()
+        _backend._check_number("BUDGETEER_NUM_THREADS", 1)
+
+
+NO_NUMBERS = ["", "-1", "+1", "1.0", "1e3", " 2", "2 ", "two", "\u0662", "1_0", "9x" * 99]
 
 
 @pytest.mark.parametrize("chosen", BACKENDS)
 @pytest.mark.parametrize(
-    "threads",
-    ["", "0", "00", "-1", "+1", "1.0", "1e3", " 2", "2 ", "two", "\u0662", "1_0", "9x" * 99],
+    ("variable", "least", "value"),
+    [
+        *(("BUDGETEER_NUM_THREADS", 1, value) for value in [*NO_NUMBERS, "0", "00"]),
+        *(("BUDGETEER_COUNT_CACHE_MB", 0, value) for value in [*NO_NUMBERS, "32MB"]),
+    ],
 )
-def test_bad_number_of_threads(chosen, threads, monkeypatch):
-    """A BUDGETEER_NUM_THREADS that is no number from 1 on is an ImportError, on any backend."""
+def test_bad_number_in_a_variable(chosen, variable, least, value, monkeypatch):
+    """What is no number from that one on is an ImportError, on any backend."""
     monkeypatch.setenv("BUDGETEER_BACKEND", chosen)
-    monkeypatch.setenv("BUDGETEER_NUM_THREADS", threads)
+    monkeypatch.setenv(variable, value)
     done = subprocess.run(
         [sys.executable, "-c", "from budgeteer import Packer"],
         capture_output=True,
@@ -354,7 +360,7 @@ def test_bad_number_of_threads(chosen, threads, monkeypatch):
     )
 
     assert done.returncode != 0
-    expected = f"BUDGETEER_NUM_THREADS must be a number from 1 on, not {threads[:80]!r}"
+    expected = f"{variable} must be a number from {least} on, not {value[:80]!r}"
     assert expected == done.stderr.decode().splitlines()[-1].removeprefix("ImportError: ")
 
 
@@ -376,27 +382,6 @@ def test_number_of_threads(threads, monkeypatch):
     )
 
     assert ("3900000\n", "") == (done.stdout, done.stderr)
-
-
-@pytest.mark.parametrize("chosen", BACKENDS)
-@pytest.mark.parametrize(
-    "size", ["", "-1", "+1", "1.0", "1e3", " 2", "2 ", "two", "\u0662", "1_0", "32MB", "9x" * 99]
-)
-def test_bad_size_of_the_cache(chosen, size, monkeypatch):
-    """A BUDGETEER_COUNT_CACHE_MB that is no number from 0 on is an ImportError, on any backend."""
-    monkeypatch.setenv("BUDGETEER_BACKEND", chosen)
-    monkeypatch.setenv("BUDGETEER_COUNT_CACHE_MB", size)
-    done = subprocess.run(
-        [sys.executable, "-c", "from budgeteer import Packer"],
-        capture_output=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
-
-    assert done.returncode != 0
-    expected = f"BUDGETEER_COUNT_CACHE_MB must be a number from 0 on, not {size[:80]!r}"
-    assert expected == done.stderr.decode().splitlines()[-1].removeprefix("ImportError: ")
 
 
 SIZED = """
