@@ -17,6 +17,7 @@ pub(crate) mod heading;
 pub(crate) mod hybrid;
 pub(crate) mod lexical;
 pub(crate) mod link;
+mod search;
 
 /// Counts something in texts, one by one. Several can share the texts of a
 /// batch.

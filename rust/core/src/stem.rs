@@ -10,7 +10,7 @@ use std::cell::RefCell;
 #[cfg(feature = "stemming")]
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
-use crate::text::letters::is_word;
+use crate::text::Unit;
 
 /// A word of more code points is its own stem. No language has such words, and
 /// the time would grow faster than the length.
@@ -68,14 +68,15 @@ impl Short {
         Some(Self(bytes))
     }
 
-    /// Returns the word of a folded text that starts at `at` and goes on to
-    /// `within` at least, in lowercase, if it is short and in ASCII; None too
-    /// near the end of the text.
+    /// Returns the word of a folded text from `at` to `end` in lowercase, if it
+    /// is short and in ASCII; None too near the end of the text.
     #[inline]
-    pub(crate) fn at(folded: &[u8], at: usize, within: usize) -> Option<Self> {
+    pub(crate) fn at(folded: &[u8], at: usize, end: usize) -> Option<Self> {
         let bytes: &[u8; 16] = folded.get(at..)?.first_chunk()?;
-        let known = within - at;
-        let length = known + bytes.get(known..)?.iter().position(|&byte| !is_word(byte))?;
+        let length = end - at;
+        if length > 15 {
+            return None;
+        }
         // The bit is set in digits and small letters, and makes capitals small.
         let lowered = u128::from_le_bytes(*bytes) | u128::from_le_bytes([0x20; 16]);
         let kept = lowered & !(u128::MAX << (8 * length));
@@ -83,6 +84,20 @@ impl Short {
             return None;
         }
         Some(Self((kept | (length as u128) << 120).to_le_bytes()))
+    }
+
+    /// Returns a key of a short word of letters and digits of Latin-1, in
+    /// lowercase, with a length that no word has; None of any other word.
+    #[inline]
+    pub(crate) fn of_latin<U: Unit>(word: &[U]) -> Option<Self> {
+        let mut bytes = [0; 16];
+        for (byte, &unit) in bytes[..15].get_mut(..word.len())?.iter_mut().zip(word) {
+            *byte = u8::try_from(unit.into()).ok()?;
+            // As above, but for the sharp s, which has no such capital.
+            *byte |= u8::from(*byte != 0xDF) << 5;
+        }
+        bytes[15] = 0x80 | u8::try_from(word.len()).expect("at most 15");
+        Some(Self(bytes))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -246,6 +261,39 @@ fn languages() -> impl Iterator<Item = &'static str> {
 #[cfg(not(feature = "stemming"))]
 fn languages() -> impl Iterator<Item = &'static str> {
     std::iter::empty()
+}
+
+#[cfg(test)]
+mod latin {
+    use super::Short;
+    use crate::terms::{fold, lower};
+    use crate::text::Text;
+    use crate::text::letters::is_word;
+
+    /// Words of Latin-1 have one key exactly if they are the same in lowercase.
+    #[test]
+    fn keys_of_words_are_those_of_their_lowercase() {
+        let (mut folded, all) = (Vec::new(), (0..=0xFF).collect::<Vec<u8>>());
+        fold(Text::Latin1(&all), &mut folded);
+        let letters: Vec<u8> =
+            all.into_iter().filter(|&unit| is_word(folded[usize::from(unit)])).collect();
+        assert!(letters.len() > 120);
+        let lowered = |unit: u8| {
+            let mut out = Vec::new();
+            lower(Text::Latin1(&[unit]), &mut out);
+            out
+        };
+        for &one in &letters {
+            assert_eq!(Short::of_latin(&[one]), Short::of_latin(&[u16::from(one)]));
+            for &two in &letters {
+                let is_same = Short::of_latin(&[b'x', one]) == Short::of_latin(&[b'X', two]);
+                assert_eq!(lowered(one) == lowered(two), is_same, "{one:X} {two:X}");
+            }
+        }
+        assert_ne!(Short::of_latin(b"ab"), Short::of(b"ab"));
+        assert_eq!(None, Short::of_latin(&[0xE9_u8; 16]));
+        assert_eq!(None, Short::of_latin(&[0x153_u16]));
+    }
 }
 
 #[cfg(all(test, feature = "stemming"))]

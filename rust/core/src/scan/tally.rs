@@ -33,7 +33,7 @@ pub(crate) struct Tally {
     /// How many terms occur.
     len: usize,
     /// Where words start that have a wanted beginning, if those are looked for,
-    /// and a place up to which each goes on at least.
+    /// and where each ends.
     pub(crate) places: Vec<(usize, usize)>,
 }
 
@@ -57,12 +57,23 @@ impl Tally {
     /// Counts `term` once more.
     #[inline]
     pub(crate) fn add(&mut self, term: u32) {
-        let term = term as usize;
-        let count = &mut self.counts[term];
-        self.len += usize::from(*count == 0);
-        *count = count.saturating_add(1);
-        self.found[term / 64] |= 1 << (term % 64);
-        self.blocks[term / 64 / 64] |= 1 << (term / 64 % 64);
+        self.add_all(&[term]);
+    }
+
+    /// Counts each of `terms` once more.
+    #[inline]
+    pub(crate) fn add_all(&mut self, terms: &[u32]) {
+        // The lengths stay in registers.
+        let (counts, found, blocks) =
+            (&mut self.counts[..], &mut self.found[..], &mut self.blocks[..]);
+        for &term in terms {
+            let term = term as usize;
+            let count = &mut counts[term];
+            self.len += usize::from(*count == 0);
+            *count = count.saturating_add(1);
+            found[term / 64] |= 1 << (term % 64);
+            blocks[term / 64 / 64] |= 1 << (term / 64 % 64);
+        }
     }
 
     /// Calls `visit` with each term that occurs and its count, in their order.
@@ -230,7 +241,7 @@ impl TermScanner {
             Kind::Keywords => return,
             Kind::Beginnings => {
                 // Few others pass, and whoever asks looks at the words anyway.
-                tally.places.push((at, within));
+                tally.places.push((at, end_of(folded, within, is_word)));
                 return;
             }
         };
@@ -309,6 +320,13 @@ impl<'s, L: Lanes, const MANY: bool> Scan<'s, L, MANY> {
             (word, starts, L::both_nonzero(first, first) & starts)
         };
         self.words += u64::from(starts.count_ones());
+        // The last word may go on here.
+        let front = wanted.trailing_zeros() as usize;
+        if let Some((_, end)) = tally.places.last_mut()
+            && *end == at + front
+        {
+            *end += ((!(word >> front)).trailing_zeros() as usize).min(L::WIDTH - front);
+        }
         if candidates == 0 {
             return;
         }
@@ -475,8 +493,10 @@ mod tests {
                 let text = [&b" -".repeat(before)[..before], text].concat();
                 let mut tally = Tally::new(0);
                 scanner.scan(&text, &mut tally);
-                let places: Vec<_> = tally.places.iter().map(|(start, _)| start - before).collect();
-                assert_eq!([0, 5, 14, 20, 24, 29, 37], *places, "{method:?}");
+                let places = tally.places.iter().map(|(start, end)| (start - before, end - before));
+                let places: Vec<_> = places.collect();
+                let expected = [(0, 4), (5, 11), (14, 15), (20, 23), (24, 26), (29, 32), (37, 39)];
+                assert_eq!(expected, *places, "{method:?}");
                 assert_eq!(11, tally.words);
             }
         }

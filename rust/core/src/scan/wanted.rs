@@ -1,6 +1,6 @@
-//! Words that are wanted, by their first two characters.
+//! Words that are wanted, and a filter of their first two characters.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, clear_behind};
@@ -15,18 +15,23 @@ pub(super) const NONE: u32 = 0;
 const I: u32 = 0x69;
 const Y: u32 = 0x79;
 
-/// So many words that begin alike are compared one by one.
+/// The most beginnings of which the lowest bits let few others pass.
 const FEW: usize = 8;
+
+/// The same of scripts without spaces, which have more letters.
+const SOME: usize = 32;
 
 /// Numbers of keys that are one or two characters.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    /// A bit for a part of the hash of each key: most others have none.
-    filter: Box<[u64; 1 << 9]>,
+    filter: Filter,
     /// The entries by their hash, or behind it: a key and its number. Most are
     /// empty, with a key of 0.
     entries: Vec<(u64, u32)>,
     shift: u32,
+    /// The lowest bits of the first and of the second characters, where these
+    /// are few.
+    pub(super) fronts: Option<[ByteTable; 2]>,
 }
 
 impl Pairs {
@@ -34,79 +39,115 @@ impl Pairs {
     pub(super) fn new(pairs: &[([u32; 2], u32)]) -> Self {
         let size = (8 * pairs.len()).next_power_of_two().max(2);
         let mut found = Self {
-            filter: Box::new([0; 1 << 9]),
+            filter: Filter::default(),
             entries: vec![(0, 0); size],
-            shift: u64::BITS - size.trailing_zeros(),
+            shift: u32::BITS - size.trailing_zeros(),
+            fronts: (pairs.len() <= SOME).then(|| {
+                fronts_of(pairs.iter().map(|(pair, _)| *pair).filter(|pair| pair[1] != NONE))
+            }),
         };
         for &(pair, number) in pairs {
-            found.let_pass(pair);
-            let place = found.place(pair);
+            let hash = hash(pair);
+            found.filter.let_pass(hash);
+            let mut place = (hash >> found.shift) as usize;
+            while ![0, key(pair)].contains(&found.entries[place].0) {
+                place = (place + 1) & (size - 1);
+            }
             found.entries[place] = (key(pair), number);
         }
         found
     }
 
-    fn let_pass(&mut self, pair: [u32; 2]) {
-        let hash = hash(pair);
-        self.filter[(hash >> 55) as usize] |= 1 << (hash >> 49 & 63);
+    /// Returns 1 if a pair of this hash may have a number, else 0.
+    #[inline]
+    pub(super) fn may_have(&self, hash: u32) -> u64 {
+        self.filter.passes(hash)
+    }
+
+    /// Returns the number of a pair, with its hash.
+    #[inline]
+    pub(super) fn get(&self, pair: [u32; 2], hash: u32) -> Option<u32> {
+        let mut place = (hash >> self.shift) as usize;
+        loop {
+            match self.entries[place] {
+                (known, number) if known == key(pair) => return Some(number),
+                (0, _) => return None,
+                _ => place = (place + 1) & (self.entries.len() - 1),
+            }
+        }
+    }
+}
+
+/// A bit for a part of the hash of each pair that passes: most others have
+/// none.
+#[derive(Debug)]
+struct Filter(Box<[u64; 1 << 9]>);
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self(Box::new([0; 1 << 9]))
+    }
+}
+
+impl Filter {
+    fn let_pass(&mut self, hash: u32) {
+        self.0[(hash >> 23) as usize] |= 1 << (hash >> 17 & 63);
     }
 
     /// Lets a pair of small letters pass, each in all its cases.
     fn let_all_pass(&mut self, [first, second]: [u32; 2]) {
         for first in cases(first) {
             for second in cases(second) {
-                self.let_pass([first, second]);
+                self.let_pass(hash([first, second]));
             }
         }
     }
 
-    /// Returns 1 if there may be a number of a pair, else 0.
     #[inline]
-    pub(super) fn may_have(&self, pair: [u32; 2]) -> u64 {
-        let hash = hash(pair);
-        self.filter[(hash >> 55) as usize] >> (hash >> 49 & 63) & 1
-    }
-
-    /// Returns where the entry of a pair is, or would be.
-    #[allow(clippy::cast_possible_truncation)] // a table has fewer entries
-    fn place(&self, pair: [u32; 2]) -> usize {
-        let key = key(pair);
-        let mut place = (hash(pair) >> self.shift) as usize;
-        while self.entries[place].0 != key && self.entries[place].0 != 0 {
-            place = (place + 1) & (self.entries.len() - 1);
-        }
-        place
-    }
-
-    pub(super) fn get(&self, pair: [u32; 2]) -> Option<u32> {
-        let (key, number) = self.entries[self.place(pair)];
-        (key != 0).then_some(number)
+    fn passes(&self, hash: u32) -> u64 {
+        self.0[(hash >> 23) as usize] >> (hash >> 17 & 63) & 1
     }
 }
-
-/// Its products have high bits that depend on all of the factor.
-const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[inline]
 fn key([first, second]: [u32; 2]) -> u64 {
     u64::from(first) << 32 | u64::from(second)
 }
 
+/// Its high bits depend on all of both characters. A vector of it takes a few
+/// instructions.
 #[inline]
-fn hash(pair: [u32; 2]) -> u64 {
-    key(pair).wrapping_mul(MIX)
+pub(super) fn hash([first, second]: [u32; 2]) -> u32 {
+    first.wrapping_mul(0x9E37_79B1).wrapping_add(second.wrapping_mul(0x85EB_CA77))
 }
 
-/// Words by their first two characters. All are in lowercase, with ordinary
-/// sigmas alone.
+/// Writes the hash of each unit and the one behind it, for all but the last,
+/// with the widest instructions that the processor has.
+pub(super) fn write_hashes<U: Unit>(units: &[U], out: &mut Vec<u32>) {
+    with_avx2!(hashes_of::<U>(units: &[U], out: &mut Vec<u32>));
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn hashes_of<U: Unit>(units: &[U], out: &mut Vec<u32>) {
+    out.clear();
+    let seconds = units.get(1..).unwrap_or_default();
+    out.extend(units.iter().zip(seconds).map(|(&one, &two)| hash([one.into(), two.into()])));
+}
+
+/// Words outside ASCII. All are in lowercase, with ordinary sigmas alone.
 #[derive(Debug)]
 pub(super) struct Wanted {
     smalls: &'static Smalls,
-    beginnings: Pairs,
+    /// Lets their first two characters pass, in all their cases.
+    beginnings: Filter,
     /// 1 if a word has the dot of a lowercased U+0130, else 0.
     has_dot: u64,
-    /// For each beginning, the words and their numbers, in order.
-    words: Vec<Vec<(Box<[u32]>, u32)>>,
+    /// The words and their numbers.
+    words: Vec<(Box<[u32]>, u32)>,
+    /// By the hash of a word, or behind it, 1 more than its place; most are 0.
+    slots: Vec<u32>,
+    shift: u32,
     /// The lowest bits of the first and of the second characters, where these
     /// are few.
     pub(super) fronts: Option<[ByteTable; 2]>,
@@ -184,60 +225,69 @@ pub(super) enum Found {
 impl Wanted {
     /// Returns the words with their numbers; None where there are none.
     pub(super) fn new<'w>(wanted: impl Iterator<Item = (&'w [u8], u32)>) -> Option<Self> {
-        let mut found: BTreeMap<[u32; 2], Vec<_>> = BTreeMap::new();
-        for (word, number) in wanted {
-            let codes = codes_of(word);
-            found.entry(beginning(&codes)).or_default().push((codes, number));
+        let words: Vec<_> = wanted.map(|(word, number)| (codes_of(word), number)).collect();
+        if words.is_empty() {
+            return None;
         }
-        let mut beginnings = Pairs::new(&found.keys().copied().zip(0..).collect::<Vec<_>>());
-        for &[first, second] in found.keys() {
+        let starts: BTreeSet<_> = words.iter().map(|(codes, _)| beginning(codes)).collect();
+        let mut beginnings = Filter::default();
+        for &[first, second] in &starts {
             beginnings.let_all_pass([first, second]);
             if second == I {
                 beginnings.let_all_pass([first, Y]);
             }
         }
-        for words in found.values_mut() {
-            words.sort_unstable();
+        let has_dot = words.iter().any(|(codes, _)| codes.contains(&DOT)).into();
+        let fronts = (has_dot == 0 && starts.len() <= FEW).then(|| fronts_of(starts.into_iter()));
+        let size = (4 * words.len()).next_power_of_two().max(2);
+        let shift = u32::BITS - size.trailing_zeros();
+        let mut slots = vec![0; size];
+        for (place, (codes, _)) in (1..).zip(&words) {
+            let mut slot = (hash_of(codes, |&code| code) >> shift) as usize;
+            while slots[slot] != 0 {
+                slot = (slot + 1) & (size - 1);
+            }
+            slots[slot] = place;
         }
-        let words: Vec<_> = found.into_values().collect();
-        let mut codes = words.iter().flatten().flat_map(|(codes, _)| codes);
-        let has_dot = codes.any(|&code| code == DOT).into();
-        let beginnings_of = || words.iter().map(|words| beginning(&words[0].0));
-        let fronts = (has_dot == 0 && words.len() <= FEW).then(|| fronts_of(beginnings_of()));
         let smalls = Smalls::get();
-        (!words.is_empty()).then_some(Self { smalls, beginnings, has_dot, words, fronts })
+        Some(Self { smalls, beginnings, has_dot, words, slots, shift, fronts })
     }
 
     /// Returns 1 if a word with these first characters may be wanted, else 0.
     #[inline]
     pub(super) fn may_begin(&self, first: u32, second: u32) -> u64 {
         let is_unsure = u64::from(first == DOTTED_I) | u64::from(second == DOTTED_I);
-        is_unsure & self.has_dot | self.beginnings.may_have([first, second])
+        is_unsure & self.has_dot | self.beginnings.passes(hash([first, second]))
     }
 
     /// Returns what the word is that has these characters.
     pub(super) fn find<U: Unit>(&self, word: &[U]) -> Found {
-        let small = |unit: &U| self.smalls.of((*unit).into());
-        let code = |place: usize| word.get(place).map_or(NONE, small);
         if self.has_dot == 1 && word.iter().any(|&unit| unit.into() == DOTTED_I) {
             return Found::Unsure;
         }
-        let Some(place) = self.beginnings.get([code(0), code(1)]) else { return Found::Nothing };
-        let words = &self.words[place as usize];
-        let is_same = |wanted: &[u32]| {
-            wanted.len() == word.len()
-                && wanted.iter().zip(word).all(|(&one, unit)| one == small(unit))
-        };
-        let found = if words.len() <= FEW {
-            words.iter().find(|(wanted, _)| is_same(wanted))
-        } else {
-            let compare = |(wanted, _): &(Box<[u32]>, u32)| {
-                wanted.iter().copied().cmp(word.iter().map(small))
-            };
-            words.binary_search_by(compare).ok().map(|place| &words[place])
-        };
-        found.map_or(Found::Nothing, |&(_, number)| Found::Word(number))
+        let small = |&unit: &U| self.smalls.of(unit.into());
+        let mut slot = (hash_of(word, small) >> self.shift) as usize;
+        while let Some(place) = self.slots[slot].checked_sub(1) {
+            let (wanted, number) = &self.words[place as usize];
+            let mut pairs = wanted.iter().zip(word);
+            if wanted.len() == word.len() && pairs.all(|(&one, unit)| one == small(unit)) {
+                return Found::Word(*number);
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        Found::Nothing
     }
+}
+
+/// Returns a hash of a word: of its length, its first two characters and its
+/// last, in lowercase.
+#[inline]
+fn hash_of<U>(word: &[U], small: impl Fn(&U) -> u32) -> u32 {
+    let at = |place: usize| word.get(place).map_or(NONE, &small);
+    #[allow(clippy::cast_possible_truncation)] // few words are as long
+    let length = word.len() as u32;
+    let end = hash([at(word.len().wrapping_sub(1)), length]);
+    (hash([at(0), at(1)]).rotate_left(11) ^ end).wrapping_mul(0x9E37_79B1)
 }
 
 /// Returns the characters of a word in lowercase.

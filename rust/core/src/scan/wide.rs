@@ -8,8 +8,10 @@ use memchr::memchr;
 
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary};
-use super::tally::Places;
-use super::wanted::{Found, Fronts, NONE, Pairs, Wanted, beginning, bits, codes_of};
+use super::tally::{Places, Tally};
+use super::wanted::{
+    Found, Fronts, NONE, Pairs, Wanted, beginning, bits, codes_of, hash, write_hashes,
+};
 use crate::keywords::end_of_keyword;
 use crate::text::letters::{UNSPACED, is_of_unspaced};
 use crate::text::{Text, Unit, with_units};
@@ -38,6 +40,7 @@ pub(crate) struct WideTerms {
     /// Where words are.
     words: Vec<u64>,
     fronts: Fronts,
+    hashes: Vec<u32>,
 }
 
 impl WideTerms {
@@ -57,6 +60,7 @@ impl WideTerms {
             unspaced: Vec::new(),
             words: Vec::new(),
             fronts: Fronts::default(),
+            hashes: Vec::new(),
         }
     }
 
@@ -101,33 +105,52 @@ impl WideTerms {
         })
     }
 
-    /// Calls `visit` with the number of each wanted term of a script without
-    /// spaces. The text has a unit for each character.
-    pub(crate) fn find_unspaced(&self, text: Text<'_>, visit: impl FnMut(u32)) {
-        if let Some(wanted) = &self.wanted_unspaced {
-            with_units!(text, units => self.unspaced_in(units, wanted, visit));
+    /// Counts each wanted term of a script without spaces. The text has a unit
+    /// for each character.
+    pub(crate) fn count_unspaced(&mut self, text: Text<'_>, tally: &mut Tally) {
+        if let (Some(wanted), false) = (&self.wanted_unspaced, self.unspaced.is_empty()) {
+            if let Some(fronts) = &wanted.fronts {
+                with_units!(text, units => self.fronts.find(self.method, fronts, units));
+            } else {
+                with_units!(text, units => write_hashes(units, &mut self.hashes));
+            }
+            with_units!(text, units => self.unspaced_in(units, wanted, tally));
         }
     }
 
-    fn unspaced_in<U: Unit>(&self, units: &[U], wanted: &Pairs, mut visit: impl FnMut(u32)) {
-        let mut look_up = |pair| wanted.get(pair).into_iter().for_each(&mut visit);
+    fn unspaced_in<U: Unit>(&self, units: &[U], wanted: &Pairs, tally: &mut Tally) {
+        let mut before = 0;
         for (at, mut seconds, alone) in self.unspaced_terms() {
-            if seconds.count_ones() >= DENSE {
+            let from = at.saturating_sub(1);
+            if wanted.fronts.is_some() {
+                let here = self.fronts.firsts[at / MAX_WIDTH];
+                seconds &= here << 1 | before >> 63;
+                before = here;
+            } else if seconds.count_ones() >= DENSE {
                 // All places are looked up: that needs no branch.
-                let from = at.saturating_sub(1);
-                let letters = &units[from..units.len().min(at + MAX_WIDTH)];
-                let pairs = letters.iter().zip(&letters[1..]);
-                let found = pairs.enumerate().fold(0, |found, (place, (&one, &two))| {
-                    found | wanted.may_have([one.into(), two.into()]) << place
-                });
-                seconds &= if at == 0 { found << 1 } else { found };
+                let hashes = &self.hashes[from..self.hashes.len().min(at + MAX_WIDTH - 1)];
+                let found = hashes
+                    .iter()
+                    .enumerate()
+                    .fold(0, |found, (place, &hash)| found | wanted.may_have(hash) << place);
+                seconds &= found << (from + 1 - at);
             }
-            for at in Places(seconds).map(|offset| at + offset) {
-                look_up([units[at - 1].into(), units[at].into()]);
+            let (mut terms, mut count) = ([0; MAX_WIDTH], 0);
+            let mut note = |term: Option<u32>| {
+                if let (Some(term), Some(place)) = (term, terms.get_mut(count)) {
+                    (*place, count) = (term, count + 1);
+                }
+            };
+            let units = &units[from..];
+            for place in Places(seconds).map(|offset| at + offset - 1 - from) {
+                let pair = [units[place].into(), units[place + 1].into()];
+                note(wanted.get(pair, hash(pair)));
             }
-            for at in Places(alone).map(|offset| at + offset) {
-                look_up([units[at].into(), NONE]);
+            for place in Places(alone).map(|offset| at + offset - from) {
+                let pair = [units[place].into(), NONE];
+                note(wanted.get(pair, hash(pair)));
             }
+            tally.add_all(&terms[..count]);
         }
     }
 
@@ -175,7 +198,7 @@ impl WideTerms {
             let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
             for at in Places(passed).map(|offset| MAX_WIDTH * block + offset) {
                 let end = self.end_of_word(at);
-                if stemmed.is_some_and(|folded| folded[at..end].iter().any(u8::is_ascii)) {
+                if stemmed.is_some_and(|folded| has_ascii(folded, at, end)) {
                     visit(Sight::Maybe(at, end));
                     continue;
                 }
@@ -198,6 +221,18 @@ impl WideTerms {
             }
         }
         at
+    }
+}
+
+/// Returns whether a word of a folded text has ASCII in it.
+#[inline]
+fn has_ascii(folded: &[u8], at: usize, end: usize) -> bool {
+    match folded[at..].first_chunk() {
+        Some(eight) if end - at < eight.len() => {
+            let low = !u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+            low & !(u64::MAX << (8 * (end - at))) != 0
+        }
+        _ => folded[at..end].iter().any(u8::is_ascii),
     }
 }
 
@@ -306,6 +341,10 @@ mod tests {
             ["é", "aя", "яя", "σσ", "i\u{307}a", "茶", "茶绿", "か\u{3099}", "ก서", "éσя"];
         check_terms(&TERMS);
         check_terms(&["яя", "σσ", "é"]);
+        let letters: Vec<String> = "茶绿か\u{3099}ก서".chars().map(String::from).collect();
+        let pairs = letters.iter().flat_map(|one| letters.iter().map(move |two| one.clone() + two));
+        let many: Vec<String> = letters.iter().cloned().chain(pairs).collect();
+        check_terms(&many.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
     fn check_terms(wanted: &[&str]) {
@@ -326,10 +365,14 @@ mod tests {
             for method in methods() {
                 let mut wide = WideTerms { method, ..WideTerms::new(wanted.iter().copied()) };
                 let (mut codes, mut spaced, mut found) = (Vec::new(), folded.clone(), Vec::new());
+                let mut tally = Tally::new(wanted.len());
                 let units = text.decoded(&mut codes);
                 assert_eq!(unspaced, wide.fold_unspaced(&mut spaced), "{method:?}");
                 assert_eq!(plain, spaced);
-                wide.find_unspaced(units, |number| found.push(number));
+                wide.count_unspaced(units, &mut tally);
+                tally.drain(|number, count| {
+                    found.extend(std::iter::repeat_n(number, count as usize));
+                });
                 wide.find_words(units, None, |sight| match sight {
                     Sight::Word(number) => found.push(number),
                     Sight::Maybe(start, end) => {

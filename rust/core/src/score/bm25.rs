@@ -3,20 +3,14 @@
 //! One pass over the texts counts the query's terms and the words. The scores
 //! follow from these counts. No index is built.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
+use super::search::Search;
 use super::{Scorer, read_all};
 use crate::chunk::Batch;
 use crate::error::Error;
 use crate::ranking::Bm25;
-use crate::scan::{Sight, Tally, TermScanner, WideTerms};
+use crate::scan::Tally;
 use crate::statistics::{Known, Statistics};
-use crate::stem::{Short, Stemming};
-use crate::stopwords::Stopwords;
-use crate::terms::{end_of, fold, for_each_term, for_each_wide, lower, take_unspaced};
-use crate::text::letters::is_word;
-use crate::text::{OTHER, Text};
+use crate::text::Text;
 
 /// Counts what BM25 needs, text by text, and scores the texts in the end.
 #[derive(Debug)]
@@ -30,8 +24,6 @@ pub(crate) struct Bm25Scorer {
     counted: Counted,
     /// What is known of the collection that the texts are from.
     known: Option<Known>,
-    folded: Vec<u8>,
-    scratch: Scratch,
 }
 
 /// What was counted in some texts.
@@ -72,15 +64,6 @@ impl Counted {
     }
 }
 
-/// How the query's terms are found.
-#[derive(Debug)]
-enum Search {
-    /// The scanners look for the terms, in ASCII and outside of it.
-    Terms { scanner: Arc<TermScanner>, wide: Box<WideTerms>, words: Arc<HashMap<Vec<u8>, u32>> },
-    /// Terms are stemmed before they are looked up.
-    Stems(Box<Stems>),
-}
-
 impl Bm25Scorer {
     /// Returns a scorer with the options of `bm25`.
     pub(crate) fn new(query: Text<'_>, bm25: &Bm25) -> Self {
@@ -101,16 +84,7 @@ impl Bm25Scorer {
     /// Returns a scorer for terms that differ, stemmed if `bm25` says so.
     pub(crate) fn of_terms(wanted: Vec<Vec<u8>>, bm25: &Bm25) -> Self {
         let terms = wanted.len();
-        let numbered = wanted.into_iter().zip(0_u32..);
-        let search = if let Some(stemming) = bm25.stemming {
-            Search::Stems(Box::new(Stems::new(stemming, &bm25.stopwords, numbered.collect())))
-        } else {
-            let (ascii, wide): (Vec<_>, Vec<_>) = numbered.partition(|(term, _)| term.is_ascii());
-            let scanner = Arc::new(TermScanner::new(ascii));
-            let words = Arc::new(wide.into_iter().collect());
-            Search::Terms { scanner, wide: wide_terms(&words), words }
-        };
-        Self::with(search, terms, bm25.k1, bm25.b)
+        Self::with(Search::new(wanted, bm25), terms, bm25.k1, bm25.b)
     }
 
     fn with(search: Search, terms: usize, k1: f64, b: f64) -> Self {
@@ -122,8 +96,6 @@ impl Bm25Scorer {
             part: Tally::new(terms),
             counted: Counted::new(terms),
             known: None,
-            folded: Vec::new(),
-            scratch: Scratch::default(),
         }
     }
 
@@ -178,31 +150,7 @@ impl Bm25Scorer {
         if text.is_empty() {
             return;
         }
-        let Self { search, tally, folded, scratch, .. } = self;
-        match (search, text) {
-            (Search::Terms { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
-            (Search::Terms { scanner, wide, words }, _) => {
-                fold(text, folded);
-                let number = |word: &[u8]| words.get(word).copied();
-                tally.words += find_wide(wide, (text, folded), false, scratch, tally, number);
-                scanner.scan(folded, tally);
-            }
-            (Search::Stems(stems), Text::Ascii(bytes)) if stems.scanner.is_some() => {
-                stems.scan(bytes, &mut scratch.lowered, tally);
-            }
-            (Search::Stems(stems), _) if stems.scanner.is_some() => {
-                fold(text, folded);
-                tally.words += stems.find_wide(text, folded, scratch, tally);
-                stems.scan(folded, &mut scratch.lowered, tally);
-            }
-            (Search::Stems(stems), _) => {
-                fold(text, folded);
-                for_each_term(text, folded, &mut scratch.lowered, |term| {
-                    tally.words += 1;
-                    stems.number(term).into_iter().for_each(|number| tally.add(number));
-                });
-            }
-        }
+        self.search.count(text, &mut self.tally);
     }
 
     /// Returns the score of each text of a batch, with its title.
@@ -292,15 +240,7 @@ impl Scorer for Bm25Scorer {
     type Read = Counted;
 
     fn another(&self) -> Self {
-        let search = match &self.search {
-            Search::Terms { scanner, words, .. } => Search::Terms {
-                scanner: Arc::clone(scanner),
-                wide: wide_terms(words),
-                words: Arc::clone(words),
-            },
-            Search::Stems(stems) => Search::Stems(Box::new(stems.another())),
-        };
-        Self::with(search, self.counted.frequencies.len(), self.k1, self.b)
+        Self::with(self.search.another(), self.counted.frequencies.len(), self.k1, self.b)
     }
 
     fn read(&mut self, text: Text<'_>, title: Text<'_>) {
@@ -322,51 +262,6 @@ impl Scorer for Bm25Scorer {
     }
 }
 
-/// Prepares to look for those of `wanted` that are not in ASCII.
-fn wide_terms(wanted: &HashMap<Vec<u8>, u32>) -> Box<WideTerms> {
-    let terms = wanted.iter().map(|(term, &number)| (term.as_slice(), number));
-    Box::new(WideTerms::new(terms))
-}
-
-/// Buffers for the terms outside ASCII of a text.
-#[derive(Debug, Default)]
-struct Scratch {
-    codes: Vec<u32>,
-    lowered: Vec<u8>,
-}
-
-/// Counts the wanted terms outside ASCII, replaces the letters of scripts
-/// without spaces with spaces, and returns the number of terms that they make.
-/// `number` returns that of a word in lowercase, if it is wanted; where that is
-/// by its stem, `is_stemmed`.
-fn find_wide(
-    wide: &mut WideTerms,
-    (text, folded): (Text<'_>, &mut [u8]),
-    is_stemmed: bool,
-    Scratch { codes, lowered }: &mut Scratch,
-    tally: &mut Tally,
-    mut number: impl FnMut(&[u8]) -> Option<u32>,
-) -> u64 {
-    let unspaced = wide.fold_unspaced(folded);
-    if wide.is_idle() {
-        return unspaced;
-    }
-    let text = text.decoded(codes);
-    wide.find_unspaced(text, |number| tally.add(number));
-    wide.find_words(text, is_stemmed.then_some(&*folded), |sight| match sight {
-        Sight::Word(number) => tally.add(number),
-        Sight::Maybe(start, end) if folded[start..end].contains(&OTHER) => {
-            lowered.clear();
-            lower(text.slice(start, end), lowered);
-            if let Some(number) = number(lowered) {
-                tally.add(number);
-            }
-        }
-        Sight::Maybe(..) => {}
-    });
-    unspaced
-}
-
 /// The contributions of the terms of a query to the scores of texts.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
@@ -383,135 +278,6 @@ impl Parts {
     pub(crate) fn of(&self, place: usize) -> &[(u32, f64)] {
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.found[start..self.ends[place]]
-    }
-}
-
-/// Finds the number of a word's stem. Stems each word once.
-#[derive(Debug)]
-struct Stems {
-    stemming: Stemming,
-    stopwords: Stopwords,
-    wanted: Arc<HashMap<Vec<u8>, u32>>,
-    /// The short ones of the wanted stems, by their keys.
-    short: Vec<(u128, u32)>,
-    /// Finds ASCII words that may have a wanted stem, where that is possible.
-    scanner: Option<Arc<TermScanner>>,
-    /// Finds other words that may have one, where that is possible.
-    wide: Option<Box<WideTerms>>,
-    /// Short words seen lately, by a part of their hash, each with the number
-    /// of its stem if that is wanted.
-    recent: Box<[(Short, Option<u32>)]>,
-}
-
-/// The number of bits of the place of a recent word.
-const RECENT_BITS: u32 = 11;
-
-fn nothing_recent() -> Box<[(Short, Option<u32>)]> {
-    vec![(Short::NONE, None); 1 << RECENT_BITS].into_boxed_slice()
-}
-
-impl Stems {
-    fn new(stemming: Stemming, stopwords: &Stopwords, wanted: HashMap<Vec<u8>, u32>) -> Self {
-        let beginnings = wanted.keys().map(|stem| stemming.beginnings(stem));
-        let beginnings = beginnings.collect::<Option<Vec<_>>>().map(|beginnings| {
-            let mut beginnings = beginnings.concat();
-            beginnings.sort_unstable();
-            beginnings.dedup();
-            beginnings
-        });
-        let scanner = beginnings.map(|some| Arc::new(TermScanner::of_beginnings(some)));
-        let wide = stemming.keeps_two().then(|| wide_terms(&wanted));
-        let key = |(stem, &number): (&Vec<u8>, _)| Some((Short::of(stem)?.key(), number));
-        let mut short: Vec<_> = wanted.iter().filter_map(key).collect();
-        short.sort_unstable();
-        let (stopwords, wanted) = (stopwords.clone(), Arc::new(wanted));
-        Self { stemming, stopwords, wanted, short, scanner, wide, recent: nothing_recent() }
-    }
-
-    /// Returns the same, with buffers of its own.
-    fn another(&self) -> Self {
-        Self {
-            stemming: self.stemming,
-            stopwords: self.stopwords.clone(),
-            wanted: Arc::clone(&self.wanted),
-            short: self.short.clone(),
-            scanner: self.scanner.clone(),
-            wide: self.wide.as_ref().map(|_| wide_terms(&self.wanted)),
-            recent: nothing_recent(),
-        }
-    }
-
-    /// Counts the ASCII words of `folded` that have a wanted stem, and all of
-    /// its words.
-    fn scan(&mut self, folded: &[u8], lowered: &mut Vec<u8>, tally: &mut Tally) {
-        self.scanner.iter().for_each(|scanner| scanner.scan(folded, tally));
-        let mut places = std::mem::take(&mut tally.places);
-        for (at, within) in places.drain(..) {
-            let number = if let Some(word) = Short::at(folded, at, within) {
-                self.short_number(word)
-            } else {
-                let word = &folded[at..end_of(folded, within, is_word)];
-                lowered.clear();
-                lowered.extend(word.iter().map(u8::to_ascii_lowercase));
-                if word.is_ascii() { self.number(lowered) } else { None }
-            };
-            if let Some(number) = number {
-                tally.add(number);
-            }
-        }
-        tally.places = places;
-    }
-
-    /// Counts the words outside ASCII that have a wanted stem, as [`find_wide`]
-    /// does.
-    fn find_wide(
-        &mut self,
-        text: Text<'_>,
-        folded: &mut [u8],
-        scratch: &mut Scratch,
-        tally: &mut Tally,
-    ) -> u64 {
-        let Some(mut wide) = self.wide.take() else {
-            for_each_wide(text, folded, &mut scratch.lowered, |term| {
-                self.number(term).into_iter().for_each(|number| tally.add(number));
-            });
-            return take_unspaced(folded);
-        };
-        let number = |word: &[u8]| self.number(word);
-        let unspaced = find_wide(&mut wide, (text, folded), true, scratch, tally, number);
-        self.wide = Some(wide);
-        unspaced
-    }
-
-    fn number(&mut self, word: &[u8]) -> Option<u32> {
-        match Short::of(word) {
-            Some(word) => self.short_number(word),
-            None => self.long_number(word),
-        }
-    }
-
-    fn short_number(&mut self, word: Short) -> Option<u32> {
-        let place = word.hash(RECENT_BITS);
-        if self.recent[place].0 != word {
-            let number = match self.stemming.of_short(word) {
-                Some(stem) => {
-                    let at = self.short.binary_search_by_key(&stem.key(), |(key, _)| *key);
-                    at.ok().and_then(|at| self.unless_stopword(word.bytes(), self.short[at].1))
-                }
-                None => self.long_number(word.bytes()),
-            };
-            self.recent[place] = (word, number);
-        }
-        self.recent[place].1
-    }
-
-    fn long_number(&self, word: &[u8]) -> Option<u32> {
-        let number = *self.wanted.get(&*self.stemming.of_term(word))?;
-        self.unless_stopword(word, number)
-    }
-
-    fn unless_stopword(&self, word: &[u8], number: u32) -> Option<u32> {
-        (!self.stopwords.contains(word)).then_some(number)
     }
 }
 

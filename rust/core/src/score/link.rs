@@ -1,6 +1,6 @@
 //! Links: texts that the best texts name by their headings.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use memchr::memmem;
 
@@ -88,20 +88,30 @@ impl<'a> Named<'a> {
         if runs.len() <= FEW {
             return Self::Searched(source);
         }
-        let mut by_size: HashMap<usize, HashSet<&[u8]>> = HashMap::new();
+        let mut wanted = HashSet::with_capacity(runs.len());
+        // By what a run begins with, a bit for each length that runs have.
+        let mut lengths = vec![0_u32; 1 << Key::BITS];
         for run in runs {
-            let size = 1 + memchr::memchr_iter(b' ', run).count();
-            if size <= MAX_RUN {
-                by_size.entry(size).or_default().insert(run);
+            let terms = 1 + memchr::memchr_iter(b' ', run).count();
+            if terms <= MAX_RUN {
+                lengths[Key::of(run.split(|&byte| byte == b' ')).place()] |= 1 << (terms - 1);
+                wanted.insert(*run);
             }
         }
         let mut known = HashSet::new();
         for part in &source.parts {
             let spaces: Vec<usize> = memchr::memchr_iter(b' ', part).collect();
-            for (&size, runs) in &by_size {
-                let ends = spaces.iter().skip(size);
-                let windows = spaces.iter().zip(ends).map(|(start, &end)| &part[start + 1..end]);
-                known.extend(windows.filter_map(|window| runs.get(window)));
+            let terms: Vec<_> = spaces.windows(2).map(|ends| &part[ends[0] + 1..ends[1]]).collect();
+            for (at, start) in spaces.iter().take(terms.len()).enumerate() {
+                let of = |terms: &[&[u8]]| lengths[Key::of(terms.iter().copied()).place()];
+                let mut rest =
+                    of(&terms[at..=at]) & 1 | of(terms[at..].get(..2).unwrap_or_default()) & !1;
+                while rest != 0 {
+                    let behind = at + rest.trailing_zeros() as usize + 1;
+                    rest &= rest - 1;
+                    let window = spaces.get(behind).map(|&end| &part[start + 1..end]);
+                    known.extend(window.and_then(|window| wanted.get(window)));
+                }
             }
         }
         Self::Known(known)
@@ -222,6 +232,22 @@ struct Key {
 }
 
 impl Key {
+    /// The number of bits of a [`place`](Self::place).
+    const BITS: u32 = 12;
+
+    /// Returns the key of a run of these terms.
+    fn of<'t>(terms: impl Iterator<Item = &'t [u8]>) -> Self {
+        terms.take(2).fold(Self::default(), |mut key, term| {
+            key.push(term);
+            key
+        })
+    }
+
+    /// Returns where a table has what belongs to the key.
+    fn place(self) -> usize {
+        usize::from(self.number() >> (u16::BITS - Self::BITS))
+    }
+
     fn push(&mut self, term: &[u8]) {
         if !self.is_full() {
             self.hash = term.iter().fold(self.hash ^ self.terms, |hash, &byte| {
