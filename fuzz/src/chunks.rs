@@ -186,6 +186,7 @@ impl By {
                 headings: *headings,
                 links: *links,
                 feedback: *feedback,
+                statistics: None,
             }
             .into(),
             Self::Hybrid { weights, k, bm25 } => {

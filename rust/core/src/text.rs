@@ -294,10 +294,13 @@ pub(crate) trait Unit: Copy + Ord + Hash + Into<u32> {
     /// Does the same with classes. It is [`fold::UNSURE`] for most code points
     /// whose class a range does not tell.
     fn classed(self) -> u8;
+
+    /// Does the same for code points below [`fold::ALPHABETS`].
+    fn alphabetic(self) -> u8;
 }
 
 macro_rules! impl_unit {
-    ($type:ty, $may_be_space:expr, $folded:expr, $classed:expr) => {
+    ($type:ty, $may_be_space:expr, $folded:expr, $alphabetic:expr, $classed:expr) => {
         impl Unit for $type {
             #[allow(clippy::cast_possible_truncation)] // the limit fits
             fn at_most(self, limit: u8) -> u8 {
@@ -328,13 +331,19 @@ macro_rules! impl_unit {
             fn classed(self) -> u8 {
                 $classed(self)
             }
+
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // as above
+            fn alphabetic(self) -> u8 {
+                $alphabetic(self)
+            }
         }
     };
 }
 
-impl_unit!(u8, fold::may_be_space_byte, fold::folded_byte, fold::classed_byte);
-impl_unit!(u16, fold::may_be_space_u16, fold::folded_u16, fold::classed_u16);
-impl_unit!(u32, fold::may_be_space_u32, fold::folded_u32, fold::classed_u32);
+impl_unit!(u8, fold::may_be_space_byte, fold::folded_byte, fold::classed_byte, fold::classed_byte);
+impl_unit!(u16, fold::may_be_space_u16, fold::folded_u16, fold::alphabetic_u16, fold::classed_u16);
+impl_unit!(u32, fold::may_be_space_u32, fold::folded_u32, fold::alphabetic_u32, fold::classed_u32);
 
 /// How many code points are tested for ASCII at once. The compiler makes vector
 /// instructions of the test and of the narrowing.

@@ -70,18 +70,22 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
     for block in blocks {
         let mut folded = [0; BLOCK];
         let mut most = 0;
-        for (to, unit) in folded.iter_mut().zip(block) {
+        let mut highest = block[0];
+        for (to, &unit) in folded.iter_mut().zip(block) {
             *to = unit.at_most(OTHER);
             most = most.max(*to);
+            highest = highest.max(unit);
         }
         let is_needed =
             || classes.is_some() || block.iter().fold(false, |any, unit| any | unit.may_be_space());
         if most >= OTHER && is_needed() {
-            most = 0;
-            for (to, unit) in folded.iter_mut().zip(block) {
-                *to = if classes.is_some() { unit.classed() } else { unit.folded() };
-                most = most.max(*to);
-            }
+            most = match classes {
+                None => fold_block(block, &mut folded, U::folded),
+                Some(_) if highest.into() < ALPHABETS => {
+                    fold_block(block, &mut folded, U::alphabetic)
+                }
+                Some(_) => fold_block(block, &mut folded, U::classed),
+            };
             if most == UNSURE {
                 let before = out.last().copied().unwrap_or(b' ');
                 fold_unsure(&mut folded, block, before, classes);
@@ -94,6 +98,18 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
         before = fold_code(unit.into(), before, classes);
         before
     }));
+}
+
+/// Folds a block by `fold` and returns the highest byte of it.
+#[inline(always)]
+#[allow(clippy::inline_always)] // as above
+fn fold_block<U: Unit>(block: &[U; BLOCK], folded: &mut [u8; BLOCK], fold: impl Fn(U) -> u8) -> u8 {
+    let mut most = 0;
+    for (to, &unit) in folded.iter_mut().zip(block) {
+        *to = fold(unit);
+        most = most.max(*to);
+    }
+    most
 }
 
 /// Folds each [`UNSURE`] of `folded` anew.
@@ -146,8 +162,11 @@ pub(super) fn classed_byte(byte: u8) -> u8 {
     if byte < 0x80 { byte } else { other }
 }
 
+/// Letters of Latin, Greek, Cyrillic and Arabic are below it.
+pub(super) const ALPHABETS: u32 = 0x900;
+
 macro_rules! fold_by_ranges {
-    ($type:ty, $space:ident, $folded:ident, $classed:ident, $signs:expr) => {
+    ($type:ty, $space:ident, $folded:ident, $alphabetic:ident, $classed:ident, $signs:expr) => {
         #[inline(always)]
         #[allow(clippy::inline_always)] // as above
         #[allow(clippy::needless_bitwise_bool)] // as above
@@ -179,34 +198,43 @@ macro_rules! fold_by_ranges {
         #[allow(clippy::inline_always)] // as above
         #[allow(clippy::cast_possible_truncation)] // ASCII fits
         #[allow(clippy::needless_bitwise_bool)] // as above
-        pub(super) fn $classed(code: $type) -> u8 {
+        pub(super) fn $alphabetic(code: $type) -> u8 {
             let within = |first: $type, size: $type| code.wrapping_sub(first) < size;
-            // Latin, Greek and Cyrillic, Arabic, Devanagari
             let is_letter = (within(0xC0, 0x1F0) & (code != 0xD7) & (code != 0xF7))
                 | (within(0x391, 0xF1) & (code != 0x3A2) & (code != 0x3F6))
-                | within(0x620, 0x2B)
-                | within(0x904, 0x36);
+                | within(0x620, 0x2B);
+            let other = if is_letter { OTHER } else { UNSURE };
+            if code < 0x80 { code as u8 } else { other }
+        }
+
+        #[inline(always)]
+        #[allow(clippy::inline_always)] // as above
+        #[allow(clippy::needless_bitwise_bool)] // as above
+        pub(super) fn $classed(code: $type) -> u8 {
+            let within = |first: $type, size: $type| code.wrapping_sub(first) < size;
+            let other = if within(0x904, 0x36) { OTHER } else { $alphabetic(code) }; // Devanagari
             // Han, Hangul, Hiragana and Katakana, Thai
             let is_unspaced = within(0x4E00, 0x5200)
                 | within(0xAC00, 0x2BA4)
                 | within(0x3041, 0x56)
                 | within(0x30A1, 0x5A)
+                | within(0x30FC, 3)
                 | within(0xE01, 0x30);
-            // Quotes and dashes, wide ones, and what else the type has
-            let is_sign = within(0x2010, 0x17)
+            // Quotes, dashes and joiners, symbols, wide ones, and what else the type has
+            let is_sign = within(0x2000, 0x70)
+                | within(0x2600, 0x176)
                 | within(0x3000, 4)
+                | within(0x3008, 0x19)
                 | within(0xFF01, 15)
                 | within($signs.0, $signs.1);
-            let other = if is_letter { OTHER } else { UNSURE };
             let other = if is_unspaced { letters::UNSPACED } else { other };
-            let other = if is_sign { b' ' } else { other };
-            if code < 0x80 { code as u8 } else { other }
+            if is_sign { b' ' } else { other }
         }
     };
 }
 
-fold_by_ranges!(u16, may_be_space_u16, folded_u16, classed_u16, (0x2010, 0x17));
-fold_by_ranges!(u32, may_be_space_u32, folded_u32, classed_u32, (0x1_F300, 0x700));
+fold_by_ranges!(u16, may_be_space_u16, folded_u16, alphabetic_u16, classed_u16, (0x2000, 0x70));
+fold_by_ranges!(u32, may_be_space_u32, folded_u32, alphabetic_u32, classed_u32, (0x1_F10D, 0x9F3));
 
 /// Returns how `code` is folded behind `before`.
 #[inline]
@@ -234,6 +262,7 @@ mod tests {
             let is_plain = plain == OTHER || code < 0x80;
             assert!(is_plain || may_be_space_u32(code), "{code:X}");
             let classed = classed_u32(code);
+            assert!(code >= ALPHABETS || classed == alphabetic_u32(code), "{code:X}");
             if classed != UNSURE {
                 for before in [b' ', b'a', OTHER, letters::UNSPACED] {
                     assert_eq!(fold_code(code, before, Some(table)), classed, "{code:X}");
@@ -241,6 +270,7 @@ mod tests {
             }
             if let Ok(unit) = u16::try_from(code) {
                 assert_eq!((plain, classed), (folded_u16(unit), classed_u16(unit)), "{code:X}");
+                assert!(code >= ALPHABETS || classed == alphabetic_u16(unit), "{code:X}");
                 assert_eq!(may_be_space_u32(code), may_be_space_u16(unit), "{code:X}");
             }
             if let Ok(byte) = u8::try_from(code) {
