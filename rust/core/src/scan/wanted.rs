@@ -1,6 +1,6 @@
 //! Words that are wanted, and a filter of their first two characters.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, clear_behind};
@@ -15,7 +15,8 @@ pub(super) const NONE: u32 = 0;
 const I: u32 = 0x69;
 const Y: u32 = 0x79;
 
-/// The most beginnings of which the lowest bits let few others pass.
+/// The most beginnings of which the lowest bits let few others pass; and the
+/// most words that are compared one by one.
 const FEW: usize = 8;
 
 /// The same of scripts without spaces, which have more letters.
@@ -143,10 +144,11 @@ pub(super) struct Wanted {
     beginnings: Filter,
     /// 1 if a word has the dot of a lowercased U+0130, else 0.
     has_dot: u64,
-    /// The words and their numbers.
-    words: Vec<(Box<[u32]>, u32)>,
-    /// By the hash of a word, or behind it, 1 more than its place; most are 0.
-    slots: Vec<u32>,
+    /// For each hash, the words and their numbers, in order.
+    words: Vec<Vec<(Box<[u32]>, u32)>>,
+    /// By a hash, or behind it, that hash and 1 more than the place of its words;
+    /// in most that is 0.
+    slots: Vec<(u32, u32)>,
     shift: u32,
     /// The lowest bits of the first and of the second characters, where these
     /// are few.
@@ -225,11 +227,17 @@ pub(super) enum Found {
 impl Wanted {
     /// Returns the words with their numbers; None where there are none.
     pub(super) fn new<'w>(wanted: impl Iterator<Item = (&'w [u8], u32)>) -> Option<Self> {
-        let words: Vec<_> = wanted.map(|(word, number)| (codes_of(word), number)).collect();
-        if words.is_empty() {
+        let mut found: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+        for (word, number) in wanted {
+            let codes = codes_of(word);
+            found.entry(hash_of(&codes, |&code| code)).or_default().push((codes, number));
+        }
+        if found.is_empty() {
             return None;
         }
-        let starts: BTreeSet<_> = words.iter().map(|(codes, _)| beginning(codes)).collect();
+        let all = || found.values().flatten().map(|(codes, _)| codes);
+        let starts: BTreeSet<_> = all().map(|codes| beginning(codes)).collect();
+        let has_dot = all().any(|codes| codes.contains(&DOT)).into();
         let mut beginnings = Filter::default();
         for &[first, second] in &starts {
             beginnings.let_all_pass([first, second]);
@@ -237,17 +245,20 @@ impl Wanted {
                 beginnings.let_all_pass([first, Y]);
             }
         }
-        let has_dot = words.iter().any(|(codes, _)| codes.contains(&DOT)).into();
         let fronts = (has_dot == 0 && starts.len() <= FEW).then(|| fronts_of(starts.into_iter()));
-        let size = (4 * words.len()).next_power_of_two().max(2);
+        let size = (4 * found.len()).next_power_of_two().max(2);
         let shift = u32::BITS - size.trailing_zeros();
-        let mut slots = vec![0; size];
-        for (place, (codes, _)) in (1..).zip(&words) {
-            let mut slot = (hash_of(codes, |&code| code) >> shift) as usize;
-            while slots[slot] != 0 {
+        let mut slots = vec![(0, 0); size];
+        for (place, &hash) in (1..).zip(found.keys()) {
+            let mut slot = (hash >> shift) as usize;
+            while slots[slot].1 != 0 {
                 slot = (slot + 1) & (size - 1);
             }
-            slots[slot] = place;
+            slots[slot] = (hash, place);
+        }
+        let mut words: Vec<_> = found.into_values().collect();
+        for words in &mut words {
+            words.sort_unstable();
         }
         let smalls = Smalls::get();
         Some(Self { smalls, beginnings, has_dot, words, slots, shift, fronts })
@@ -265,17 +276,29 @@ impl Wanted {
         if self.has_dot == 1 && word.iter().any(|&unit| unit.into() == DOTTED_I) {
             return Found::Unsure;
         }
-        let small = |&unit: &U| self.smalls.of(unit.into());
-        let mut slot = (hash_of(word, small) >> self.shift) as usize;
-        while let Some(place) = self.slots[slot].checked_sub(1) {
-            let (wanted, number) = &self.words[place as usize];
-            let mut pairs = wanted.iter().zip(word);
-            if wanted.len() == word.len() && pairs.all(|(&one, unit)| one == small(unit)) {
-                return Found::Word(*number);
+        let small = |unit: &U| self.smalls.of((*unit).into());
+        let hash = hash_of(word, small);
+        let mut slot = (hash >> self.shift) as usize;
+        let words = loop {
+            match self.slots[slot] {
+                (_, 0) => return Found::Nothing,
+                (known, place) if known == hash => break &self.words[place as usize - 1],
+                _ => slot = (slot + 1) & (self.slots.len() - 1),
             }
-            slot = (slot + 1) & (self.slots.len() - 1);
-        }
-        Found::Nothing
+        };
+        let is_same = |wanted: &[u32]| {
+            wanted.len() == word.len()
+                && wanted.iter().zip(word).all(|(&one, unit)| one == small(unit))
+        };
+        let found = if words.len() <= FEW {
+            words.iter().find(|(wanted, _)| is_same(wanted))
+        } else {
+            let compare = |(wanted, _): &(Box<[u32]>, u32)| {
+                wanted.iter().copied().cmp(word.iter().map(small))
+            };
+            words.binary_search_by(compare).ok().map(|place| &words[place])
+        };
+        found.map_or(Found::Nothing, |&(_, number)| Found::Word(number))
     }
 }
 

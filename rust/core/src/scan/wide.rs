@@ -345,6 +345,11 @@ mod tests {
         let pairs = letters.iter().flat_map(|one| letters.iter().map(move |two| one.clone() + two));
         let many: Vec<String> = letters.iter().cloned().chain(pairs).collect();
         check_terms(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        // More than are compared one by one have one hash.
+        let middles =
+            ["a", "é", "я"].map(|one| ["a", "é", "я"].map(|two| format!("éa{one}{two}é")));
+        let alike: Vec<&str> = middles.iter().flatten().map(String::as_str).collect();
+        check_terms(&[&["é", "a"][..], &alike].concat());
     }
 
     fn check_terms(wanted: &[&str]) {
