@@ -1,5 +1,6 @@
 """Backends, Hypothesis profiles, markers and fixtures of the whole suite."""
 
+import contextlib
 import io
 import os
 import sys
@@ -100,6 +101,7 @@ def configured(tmp_path):
     from budgeteer.config import document_of, json_schema, load
 
     schema = json_schema()
+    embedders = contextlib.ExitStack()
 
     def configured(text, **files):
         for name, content in files.items():
@@ -110,9 +112,12 @@ def configured(tmp_path):
         path.write_text(text, encoding="utf-8")
         config = load(path)
         jsonschema.validate(document_of(text), schema)  # what is read, the schema takes
+        if config.embedder is not None:
+            embedders.callback(config.embedder.close)
         return config
 
-    return configured
+    with embedders:
+        yield configured
 
 
 @pytest.fixture

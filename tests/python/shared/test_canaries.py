@@ -398,7 +398,8 @@ def test_a_configuration(tmp_path, log, spans, endpoint, monkeypatch):
     budget = f"{{max_tokens: 99, ranking: embedding, {embedding}}}"
     path.write_text(f"{{budget: {budget}, sources: {sources}]}}", "utf-8")
     config = load(path)
-    packing = config.query(QUERY)
+    with config.embedder:
+        packing = config.query(QUERY)
     assert "the rest is not embedded" in log()
     assert [] == told(repr(config) + repr(packing)) == told(log()) == told(spans())
 
@@ -406,7 +407,8 @@ def test_a_configuration(tmp_path, log, spans, endpoint, monkeypatch):
     path.write_text(f"{{budget: {budget}, sources: {sources}, {server_}]}}", "utf-8")
     config = load(path)
     assert [] == told(repr(config) + str(config))
-    error = failure(lambda: config.query(QUERY))
+    with config.embedder:
+        error = failure(lambda: config.query(QUERY))
     assert isinstance(error, BudgeteerError)
     assert [] == told(f"{error}" + formatted(error, chain=False)) == told(log()) == told(spans())
 
