@@ -65,10 +65,10 @@ impl Pairs {
         self.filter.passes(hash)
     }
 
-    /// Returns the number of a pair, with its hash.
+    /// Returns the number of a pair.
     #[inline]
-    pub(super) fn get(&self, pair: [u32; 2], hash: u32) -> Option<u32> {
-        let mut place = (hash >> self.shift) as usize;
+    pub(super) fn get(&self, pair: [u32; 2]) -> Option<u32> {
+        let mut place = (hash(pair) >> self.shift) as usize;
         loop {
             match self.entries[place] {
                 (known, number) if known == key(pair) => return Some(number),
@@ -118,7 +118,7 @@ fn key([first, second]: [u32; 2]) -> u64 {
 /// Its high bits depend on all of both characters. A vector of it takes a few
 /// instructions.
 #[inline]
-pub(super) fn hash([first, second]: [u32; 2]) -> u32 {
+fn hash([first, second]: [u32; 2]) -> u32 {
     first.wrapping_mul(0x9E37_79B1).wrapping_add(second.wrapping_mul(0x85EB_CA77))
 }
 

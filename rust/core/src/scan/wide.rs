@@ -9,9 +9,7 @@ use memchr::memchr;
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary};
 use super::tally::{Places, Tally};
-use super::wanted::{
-    Found, Fronts, NONE, Pairs, Wanted, beginning, bits, codes_of, hash, write_hashes,
-};
+use super::wanted::{Found, Fronts, NONE, Pairs, Wanted, beginning, bits, codes_of, write_hashes};
 use crate::keywords::end_of_keyword;
 use crate::text::letters::{UNSPACED, is_of_unspaced};
 use crate::text::{Text, Unit, with_units};
@@ -143,12 +141,10 @@ impl WideTerms {
             };
             let units = &units[from..];
             for place in Places(seconds).map(|offset| at + offset - 1 - from) {
-                let pair = [units[place].into(), units[place + 1].into()];
-                note(wanted.get(pair, hash(pair)));
+                note(wanted.get([units[place].into(), units[place + 1].into()]));
             }
             for place in Places(alone).map(|offset| at + offset - from) {
-                let pair = [units[place].into(), NONE];
-                note(wanted.get(pair, hash(pair)));
+                note(wanted.get([units[place].into(), NONE]));
             }
             tally.add_all(&terms[..count]);
         }

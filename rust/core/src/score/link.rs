@@ -103,9 +103,8 @@ impl<'a> Named<'a> {
             let spaces: Vec<usize> = memchr::memchr_iter(b' ', part).collect();
             let terms: Vec<_> = spaces.windows(2).map(|ends| &part[ends[0] + 1..ends[1]]).collect();
             for (at, start) in spaces.iter().take(terms.len()).enumerate() {
-                let of = |terms: &[&[u8]]| lengths[Key::of(terms.iter().copied()).place()];
-                let mut rest =
-                    of(&terms[at..=at]) & 1 | of(terms[at..].get(..2).unwrap_or_default()) & !1;
+                let [one, two] = Key::both(&terms[at..]).map(|key| lengths[key.place()]);
+                let mut rest = one & 1 | two & !1;
                 while rest != 0 {
                     let behind = at + rest.trailing_zeros() as usize + 1;
                     rest &= rest - 1;
@@ -189,15 +188,10 @@ impl Linker {
             .collect();
         let mut keys = vec![0_u64; 1 << 10];
         for terms in sources.iter().flat_map(|(_, _, source)| source.terms()) {
-            let mut before = Key::default();
-            for term in terms {
-                let mut own = Key::default();
-                own.push(term);
-                before.push(term);
-                for key in [own, before].map(Key::number) {
+            for at in 0..terms.len() {
+                for key in Key::both(&terms[at..]).map(Key::number) {
                     keys[usize::from(key >> 6)] |= 1 << (key & 63);
                 }
-                before = own;
             }
         }
         let mut candidates = Vec::new();
@@ -241,6 +235,11 @@ impl Key {
             key.push(term);
             key
         })
+    }
+
+    /// Returns the keys of the first of these terms and of the first two.
+    fn both(terms: &[&[u8]]) -> [Self; 2] {
+        [1, 2].map(|size| Self::of(terms.iter().take(size).copied()))
     }
 
     /// Returns where a table has what belongs to the key.
