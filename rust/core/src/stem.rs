@@ -10,7 +10,7 @@ use std::cell::RefCell;
 #[cfg(feature = "stemming")]
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
-use crate::text::Unit;
+use crate::text::{Text, Unit};
 
 /// A word of more code points is its own stem. No language has such words, and
 /// the time would grow faster than the length.
@@ -68,36 +68,43 @@ impl Short {
         Some(Self(bytes))
     }
 
-    /// Returns the word of a folded text from `at` to `end` in lowercase, if it
-    /// is short and in ASCII; None too near the end of the text.
+    /// Returns the word of a folded text from `at` to `end` in lowercase, and
+    /// whether it is in ASCII; None of a long word, and too near the end of the
+    /// text.
     #[inline]
-    pub(crate) fn at(folded: &[u8], at: usize, end: usize) -> Option<Self> {
+    pub(crate) fn at(folded: &[u8], at: usize, end: usize) -> Option<(Self, bool)> {
         let bytes: &[u8; 16] = folded.get(at..)?.first_chunk()?;
-        let length = end - at;
-        if length > 15 {
-            return None;
-        }
         // The bit is set in digits and small letters, and makes capitals small.
         let lowered = u128::from_le_bytes(*bytes) | u128::from_le_bytes([0x20; 16]);
-        let kept = lowered & !(u128::MAX << (8 * length));
-        if kept & u128::from_le_bytes([0x80; 16]) != 0 {
-            return None;
-        }
-        Some(Self((kept | (length as u128) << 120).to_le_bytes()))
+        let kept = lowered & first_bytes(end - at)?;
+        let is_ascii = kept & u128::from_le_bytes([0x80; 16]) == 0;
+        Some((Self((kept | ((end - at) as u128) << 120).to_le_bytes()), is_ascii))
     }
 
-    /// Returns a key of a short word of letters and digits of Latin-1, in
-    /// lowercase, with a length that no word has; None of any other word.
+    /// Returns a key of the word of a text from `at` to `end`, of letters and
+    /// digits of Latin-1, in lowercase, with a length that no word has; None of
+    /// any other word, of a long one, and too near the end of the text. The text
+    /// has a unit for each character.
     #[inline]
-    pub(crate) fn of_latin<U: Unit>(word: &[U]) -> Option<Self> {
-        let mut bytes = [0; 16];
-        for (byte, &unit) in bytes[..15].get_mut(..word.len())?.iter_mut().zip(word) {
-            *byte = u8::try_from(unit.into()).ok()?;
-            // As above, but for the sharp s, which has no such capital.
-            *byte |= u8::from(*byte != 0xDF) << 5;
+    pub(crate) fn of_latin(text: Text<'_>, at: usize, end: usize) -> Option<Self> {
+        let (bytes, above) = match text {
+            Text::Ascii(units) | Text::Latin1(units) => {
+                (u128::from_le_bytes(*units.get(at..)?.first_chunk()?), 0)
+            }
+            Text::Ucs2(units) => narrow(units.get(at..)?.first_chunk()?),
+            Text::Ucs4(units) => narrow(units.get(at..)?.first_chunk()?),
+            Text::Utf8(_) => return None,
+        };
+        let kept = first_bytes(end - at)?;
+        if above & kept != 0 {
+            return None;
         }
-        bytes[15] = 0x80 | u8::try_from(word.len()).expect("at most 15");
-        Some(Self(bytes))
+        let all = |byte: u8| u128::from_le_bytes([byte; 16]);
+        // As above, but for the sharp s, which has no such capital.
+        let differ = bytes ^ all(0xDF);
+        let is_other = ((differ & all(0x7F)) + all(0x7F) | differ) & all(0x80);
+        let lowered = (bytes | is_other >> 2) & kept;
+        Some(Self((lowered | (0x80 | (end - at) as u128) << 120).to_le_bytes()))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -116,6 +123,33 @@ impl Short {
         let hash = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         usize::try_from(hash >> (u64::BITS - bits)).expect("a few bits")
     }
+}
+
+/// Returns the lowest byte of each unit, and which units have more than that.
+fn narrow<U: Unit>(units: &[U; 16]) -> (u128, u128) {
+    let mut out = [[0; 16]; 2];
+    narrow_to(units, &mut out);
+    let [bytes, above] = out.map(u128::from_le_bytes);
+    (bytes, above)
+}
+
+#[inline(never)] // so that it is a few vector instructions
+fn narrow_to<U: Unit>(units: &[U; 16], [bytes, above]: &mut [[u8; 16]; 2]) {
+    for (byte, &unit) in bytes.iter_mut().zip(units) {
+        let code: u32 = unit.into();
+        #[allow(clippy::cast_possible_truncation)] // that is what is asked for
+        (*byte = code as u8);
+    }
+    for (above, &unit) in above.iter_mut().zip(units) {
+        *above = u8::from(unit.into() > 0xFF);
+    }
+}
+
+/// Returns the bits of the first `length` bytes, if they are those of a short
+/// word.
+#[inline]
+fn first_bytes(length: usize) -> Option<u128> {
+    (length <= 15).then(|| !(u128::MAX << (8 * length)))
 }
 
 /// The number of bits of the place of a word seen lately: 8,192 of them, in
@@ -264,7 +298,7 @@ fn languages() -> impl Iterator<Item = &'static str> {
 }
 
 #[cfg(test)]
-mod latin {
+mod short {
     use super::Short;
     use crate::terms::{fold, lower};
     use crate::text::Text;
@@ -284,15 +318,42 @@ mod latin {
             out
         };
         for &one in &letters {
-            assert_eq!(Short::of_latin(&[one]), Short::of_latin(&[u16::from(one)]));
+            let wide = ucs2(&[one.into()]);
+            assert!(wide.is_some());
+            assert_eq!(latin(&[one]), wide);
             for &two in &letters {
-                let is_same = Short::of_latin(&[b'x', one]) == Short::of_latin(&[b'X', two]);
+                let is_same = latin(&[b'x', one]) == latin(&[b'X', two]);
                 assert_eq!(lowered(one) == lowered(two), is_same, "{one:X} {two:X}");
             }
         }
-        assert_ne!(Short::of_latin(b"ab"), Short::of(b"ab"));
-        assert_eq!(None, Short::of_latin(&[0xE9_u8; 16]));
-        assert_eq!(None, Short::of_latin(&[0x153_u16]));
+        assert_ne!(latin(b"ab"), Short::of(b"ab"));
+        assert_eq!(None, latin(&[0xE9; 16]));
+        assert_eq!(None, ucs2(&[0xE9, 0x153]));
+    }
+
+    /// Returns the key of a word with something behind it.
+    fn latin(word: &[u8]) -> Option<Short> {
+        let units = [word, &[b' '; 16]].concat();
+        Short::of_latin(Text::Latin1(&units), 0, word.len())
+    }
+
+    fn ucs2(word: &[u16]) -> Option<Short> {
+        let units = [word, &[0x4E00; 16]].concat();
+        Short::of_latin(Text::Ucs2(&units), 0, word.len())
+    }
+
+    /// A word of a folded text has the key of its lowercase, at each length.
+    #[test]
+    fn words_of_a_folded_text() {
+        let text = b" Abcdefghijklmno1 ";
+        for (at, end) in (1..=15).flat_map(|end| (1..end).map(move |at| (at, end))) {
+            let key = Short::of(&text[at..end].to_ascii_lowercase());
+            let expected = (at + 16 <= text.len()).then_some(key).flatten();
+            assert_eq!(expected.map(|key| (key, true)), Short::at(text, at, end));
+        }
+        let (wide, long) = (b"ab\x80d            ", b"abcdefghijklmnop");
+        assert_eq!([Some(true), Some(false)], [2, 3].map(|end| Some(Short::at(wide, 0, end)?.1)));
+        assert_eq!([true, false], [15, 16].map(|end| Short::at(long, 0, end).is_some()));
     }
 }
 

@@ -57,23 +57,34 @@ impl Tally {
     /// Counts `term` once more.
     #[inline]
     pub(crate) fn add(&mut self, term: u32) {
-        self.add_all(&[term]);
+        let count = &mut self.counts[term as usize];
+        self.len += usize::from(*count == 0);
+        *count = count.saturating_add(1);
+        self.mark(term);
     }
 
-    /// Counts each of `terms` once more.
+    /// Counts each of `terms` once more, and overwrites them.
     #[inline]
-    pub(crate) fn add_all(&mut self, terms: &[u32]) {
-        // The lengths stay in registers.
-        let (counts, found, blocks) =
-            (&mut self.counts[..], &mut self.found[..], &mut self.blocks[..]);
-        for &term in terms {
-            let term = term as usize;
-            let count = &mut counts[term];
-            self.len += usize::from(*count == 0);
+    pub(crate) fn add_all(&mut self, terms: &mut [u32]) {
+        // Those that occur for the first time come to the front, without a branch.
+        let (counts, mut new) = (&mut self.counts[..], 0);
+        for place in 0..terms.len() {
+            let term = terms[place];
+            let count = &mut counts[term as usize];
+            terms[new] = term;
+            new += usize::from(*count == 0);
             *count = count.saturating_add(1);
-            found[term / 64] |= 1 << (term % 64);
-            blocks[term / 64 / 64] |= 1 << (term / 64 % 64);
         }
+        self.len += new;
+        terms[..new].iter().for_each(|&term| self.mark(term));
+    }
+
+    /// Notes that `term` occurs.
+    #[inline]
+    fn mark(&mut self, term: u32) {
+        let term = term as usize;
+        self.found[term / 64] |= 1 << (term % 64);
+        self.blocks[term / 64 / 64] |= 1 << (term / 64 % 64);
     }
 
     /// Calls `visit` with each term that occurs and its count, in their order.

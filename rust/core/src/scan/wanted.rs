@@ -144,8 +144,8 @@ pub(super) struct Wanted {
     beginnings: Filter,
     /// 1 if a word has the dot of a lowercased U+0130, else 0.
     has_dot: u64,
-    /// For each hash, the words and their numbers, in order.
-    words: Vec<Vec<(Box<[u32]>, u32)>>,
+    /// For each hash, the words, in order.
+    words: Vec<Vec<Word>>,
     /// By a hash, or behind it, that hash and 1 more than the place of its words;
     /// in most that is 0.
     slots: Vec<(u32, u32)>,
@@ -214,6 +214,53 @@ fn extend_by_lows<U: Unit>(units: &[U], out: &mut Vec<u8>) {
     out.extend(units.iter().map(|unit| unit.low()));
 }
 
+/// A word that is wanted.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Word {
+    codes: Box<[u32]>,
+    number: u32,
+    /// The first of the codes, and how many bits of each of a text's are compared
+    /// with them.
+    first: [u32; FIRST],
+    kept: [u32; FIRST],
+}
+
+/// How many characters of words are compared at once.
+const FIRST: usize = 8;
+
+impl Word {
+    fn new(codes: Box<[u32]>, number: u32) -> Self {
+        let (mut first, mut kept) = ([0; FIRST], [0; FIRST]);
+        for ((first, kept), &code) in first.iter_mut().zip(&mut kept).zip(&codes) {
+            (*first, *kept) = (code, u32::MAX);
+        }
+        Self { codes, number, first, kept }
+    }
+
+    /// Returns whether this is the word of a text from `at` to `end`.
+    #[inline]
+    fn is<U: Unit>(&self, units: &[U], at: usize, end: usize, small: impl Fn(&U) -> u32) -> bool {
+        let word = &units[at..end];
+        if self.codes.len() != word.len() {
+            return false;
+        }
+        // Most are short and in lowercase: that takes no branch for a character.
+        if let Some(units) = units[at..].first_chunk::<FIRST>()
+            && word.len() <= FIRST
+        {
+            let pairs = self.first.iter().zip(&self.kept).zip(units);
+            let differ = pairs.fold(0, |differ, ((&first, &kept), &unit)| {
+                let code: u32 = unit.into();
+                differ | (first ^ code) & kept
+            });
+            if differ == 0 {
+                return true;
+            }
+        }
+        self.codes.iter().zip(word).all(|(&one, unit)| one == small(unit))
+    }
+}
+
 /// What a word of a text is.
 pub(super) enum Found {
     /// None that is wanted.
@@ -227,15 +274,16 @@ pub(super) enum Found {
 impl Wanted {
     /// Returns the words with their numbers; None where there are none.
     pub(super) fn new<'w>(wanted: impl Iterator<Item = (&'w [u8], u32)>) -> Option<Self> {
-        let mut found: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+        let mut found: BTreeMap<u32, Vec<Word>> = BTreeMap::new();
         for (word, number) in wanted {
             let codes = codes_of(word);
-            found.entry(hash_of(&codes, |&code| code)).or_default().push((codes, number));
+            let words = found.entry(hash_of(&codes, |&code| code)).or_default();
+            words.push(Word::new(codes, number));
         }
         if found.is_empty() {
             return None;
         }
-        let all = || found.values().flatten().map(|(codes, _)| codes);
+        let all = || found.values().flatten().map(|word| &word.codes);
         let starts: BTreeSet<_> = all().map(|codes| beginning(codes)).collect();
         let has_dot = all().any(|codes| codes.contains(&DOT)).into();
         let mut beginnings = Filter::default();
@@ -271,8 +319,9 @@ impl Wanted {
         is_unsure & self.has_dot | self.beginnings.passes(hash([first, second]))
     }
 
-    /// Returns what the word is that has these characters.
-    pub(super) fn find<U: Unit>(&self, word: &[U]) -> Found {
+    /// Returns what the word of a text from `at` to `end` is.
+    pub(super) fn find<U: Unit>(&self, units: &[U], at: usize, end: usize) -> Found {
+        let word = &units[at..end];
         if self.has_dot == 1 && word.iter().any(|&unit| unit.into() == DOTTED_I) {
             return Found::Unsure;
         }
@@ -286,19 +335,13 @@ impl Wanted {
                 _ => slot = (slot + 1) & (self.slots.len() - 1),
             }
         };
-        let is_same = |wanted: &[u32]| {
-            wanted.len() == word.len()
-                && wanted.iter().zip(word).all(|(&one, unit)| one == small(unit))
-        };
         let found = if words.len() <= FEW {
-            words.iter().find(|(wanted, _)| is_same(wanted))
+            words.iter().find(|wanted| wanted.is(units, at, end, small))
         } else {
-            let compare = |(wanted, _): &(Box<[u32]>, u32)| {
-                wanted.iter().copied().cmp(word.iter().map(small))
-            };
+            let compare = |wanted: &Word| wanted.codes.iter().copied().cmp(word.iter().map(small));
             words.binary_search_by(compare).ok().map(|place| &words[place])
         };
-        found.map_or(Found::Nothing, |&(_, number)| Found::Word(number))
+        found.map_or(Found::Nothing, |wanted| Found::Word(wanted.number))
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct WideTerms {
     unspaced: Vec<u64>,
     /// Where words are.
     words: Vec<u64>,
+    /// Where their characters outside ASCII are.
+    others: Vec<u64>,
     fronts: Fronts,
     hashes: Vec<u32>,
 }
@@ -57,6 +59,7 @@ impl WideTerms {
             wanted_words: Wanted::new(words.into_iter()),
             unspaced: Vec::new(),
             words: Vec::new(),
+            others: Vec::new(),
             fronts: Fronts::default(),
             hashes: Vec::new(),
         }
@@ -146,14 +149,14 @@ impl WideTerms {
             for place in Places(alone).map(|offset| at + offset - from) {
                 note(wanted.get([units[place].into(), NONE]));
             }
-            tally.add_all(&terms[..count]);
+            tally.add_all(&mut terms[..count]);
         }
     }
 
     /// Calls `visit` with each wanted word of a text, which has a unit for each
-    /// character, and with each that may be one. Where the wanted words are
-    /// stems, all words with ASCII in them are such: `stemmed` is the folded
-    /// text then.
+    /// character, and with each that may be one. All have a character outside
+    /// ASCII. Where the wanted words are stems, those that also have ASCII may be
+    /// one: `stemmed` is the folded text then.
     pub(crate) fn find_words(
         &mut self,
         text: Text<'_>,
@@ -163,6 +166,9 @@ impl WideTerms {
         if let Some(wanted) = &self.wanted_words {
             if let Some(fronts) = &wanted.fronts {
                 with_units!(text, units => self.fronts.find(self.method, fronts, units));
+            }
+            if let Some(folded) = stemmed {
+                bits(self.method, &ByteTable::EMPTY, folded, true, &mut self.others);
             }
             with_units!(text, units => self.words_in(units, wanted, stemmed, visit));
         }
@@ -182,6 +188,9 @@ impl WideTerms {
             if wanted.fronts.is_some() {
                 starts &= self.fronts.firsts[block];
             }
+            if stemmed.is_some() {
+                starts = with_other(starts, here, self.others[block]);
+            }
             let behind = self.words.get(block + 1).copied().unwrap_or(0);
             let seconds = here >> 1 | behind << 63;
             let begin = |offset: usize| {
@@ -194,11 +203,16 @@ impl WideTerms {
             let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
             for at in Places(passed).map(|offset| MAX_WIDTH * block + offset) {
                 let end = self.end_of_word(at);
-                if stemmed.is_some_and(|folded| has_ascii(folded, at, end)) {
-                    visit(Sight::Maybe(at, end));
+                if let Some(folded) = stemmed
+                    && has_ascii(folded, at, end)
+                {
+                    let may_go_on = end >= MAX_WIDTH * (block + 1);
+                    if !may_go_on || !folded[at..end].is_ascii() {
+                        visit(Sight::Maybe(at, end));
+                    }
                     continue;
                 }
-                match wanted.find(&units[at..end]) {
+                match wanted.find(units, at, end) {
                     Found::Nothing => {}
                     Found::Word(number) => visit(Sight::Word(number)),
                     Found::Unsure => visit(Sight::Maybe(at, end)),
@@ -218,6 +232,19 @@ impl WideTerms {
         }
         at
     }
+}
+
+/// Returns those of `starts`, where some of `words` begin, whose words have one
+/// of `others` or go on up to the end or behind it.
+#[inline]
+fn with_other(starts: u64, words: u64, others: u64) -> u64 {
+    let ascii = words & !others;
+    // Each start moves on through ASCII, to what stands behind it.
+    let (behind, goes_on) = ascii.overflowing_add(starts & ascii);
+    let last = |starts: u64| if starts == 0 { 0 } else { 1 << starts.ilog2() };
+    let found = starts & others | if goes_on { last(starts) } else { 0 };
+    let arrived = Places(behind & others);
+    arrived.fold(found, |found, place| found | last(starts & !(u64::MAX << place)))
 }
 
 /// Returns whether a word of a folded text has ASCII in it.
@@ -293,8 +320,9 @@ impl WideKeywords {
             // Without a branch, as above.
             let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
             for at in Places(passed).map(|offset| MAX_WIDTH * block + offset) {
-                let word = units.get(at..end_of_keyword(folded, at)).unwrap_or_default();
-                if !matches!(self.wanted.find(word), Found::Nothing) && !visit(at) {
+                let end = end_of_keyword(folded, at);
+                let is_wanted = || !matches!(self.wanted.find(units, at, end), Found::Nothing);
+                if at < end && is_wanted() && !visit(at) {
                     return;
                 }
             }
@@ -374,17 +402,23 @@ mod tests {
                 tally.drain(|number, count| {
                     found.extend(std::iter::repeat_n(number, count as usize));
                 });
-                wide.find_words(units, None, |sight| match sight {
-                    Sight::Word(number) => found.push(number),
-                    Sight::Maybe(start, end) => {
-                        let mut lowered = Vec::new();
-                        crate::terms::lower(units.slice(start, end), &mut lowered);
-                        let is_it = |(one, _): &&(&[u8], u32)| *one == lowered;
-                        found.extend(wanted.iter().find(is_it).map(|one| one.1));
-                    }
-                });
-                found.sort_unstable();
-                assert_eq!(expected, found, "{method:?} {text:?}");
+                let of_unspaced = found.len();
+                for stemmed in [None, Some(&*spaced)] {
+                    found.truncate(of_unspaced);
+                    wide.find_words(units, stemmed, |sight| match sight {
+                        Sight::Word(number) => found.push(number),
+                        Sight::Maybe(start, end) => {
+                            let mut lowered = Vec::new();
+                            crate::terms::lower(units.slice(start, end), &mut lowered);
+                            assert!(!lowered.is_ascii() || stemmed.is_none());
+                            let is_it = |(one, _): &&(&[u8], u32)| *one == lowered;
+                            found.extend(wanted.iter().find(is_it).map(|one| one.1));
+                        }
+                    });
+                    let mut sorted = found.clone();
+                    sorted.sort_unstable();
+                    assert_eq!(expected, sorted, "{method:?} {text:?}");
+                }
             }
         }
         assert!(all > 1_000);

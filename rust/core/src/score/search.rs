@@ -8,7 +8,7 @@ use crate::scan::{Sight, Tally, TermScanner, WideTerms};
 use crate::stem::{Short, Stemming};
 use crate::stopwords::Stopwords;
 use crate::terms::{fold, for_each_term, for_each_wide, lower, take_unspaced};
-use crate::text::{OTHER, Text, with_units};
+use crate::text::Text;
 
 /// Counts the terms of a query in texts.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Search {
             (Terms::Plain { scanner, .. }, Text::Ascii(bytes)) => scanner.scan(bytes, tally),
             (Terms::Plain { scanner, wide, words }, _) => {
                 fold(text, folded);
-                let number = |word: Text<'_>, lowered: &mut Vec<u8>| {
-                    lower_into(word, lowered);
+                let number = |text: Text<'_>, start, end, lowered: &mut Vec<u8>| {
+                    lower_into(text.slice(start, end), lowered);
                     words.get(&**lowered).copied()
                 };
                 tally.words += find_wide(wide, (text, folded), false, scratch, tally, number);
@@ -100,15 +100,15 @@ struct Scratch {
 
 /// Counts the wanted terms outside ASCII, replaces the letters of scripts
 /// without spaces with spaces, and returns the number of terms that they make.
-/// `number` returns that of a word, if it is wanted; where that is by its stem,
-/// `is_stemmed`.
+/// `number` returns that of the word of a text from one place to another, if it
+/// is wanted; where that is by its stem, `is_stemmed`.
 fn find_wide(
     wide: &mut WideTerms,
     (text, folded): (Text<'_>, &mut [u8]),
     is_stemmed: bool,
     Scratch { codes, lowered }: &mut Scratch,
     tally: &mut Tally,
-    mut number: impl FnMut(Text<'_>, &mut Vec<u8>) -> Option<u32>,
+    mut number: impl FnMut(Text<'_>, usize, usize, &mut Vec<u8>) -> Option<u32>,
 ) -> u64 {
     let unspaced = wide.fold_unspaced(folded);
     if wide.is_idle() {
@@ -118,12 +118,11 @@ fn find_wide(
     wide.count_unspaced(text, tally);
     wide.find_words(text, is_stemmed.then_some(&*folded), |sight| match sight {
         Sight::Word(number) => tally.add(number),
-        Sight::Maybe(start, end) if folded[start..end].contains(&OTHER) => {
-            if let Some(number) = number(text.slice(start, end), lowered) {
+        Sight::Maybe(start, end) => {
+            if let Some(number) = number(text, start, end, lowered) {
                 tally.add(number);
             }
         }
-        Sight::Maybe(..) => {}
     });
     unspaced
 }
@@ -200,13 +199,14 @@ impl Stems {
         self.scanner.iter().for_each(|scanner| scanner.scan(folded, tally));
         let mut places = std::mem::take(&mut tally.places);
         for (at, end) in places.drain(..) {
-            let number = if let Some(word) = Short::at(folded, at, end) {
-                self.short_number(word)
-            } else {
-                let word = &folded[at..end];
-                lowered.clear();
-                lowered.extend(word.iter().map(u8::to_ascii_lowercase));
-                if word.is_ascii() { self.number(lowered) } else { None }
+            let number = match Short::at(folded, at, end) {
+                Some((word, true)) => self.short_number(word),
+                None if folded[at..end].is_ascii() => {
+                    lowered.clear();
+                    lowered.extend(folded[at..end].iter().map(u8::to_ascii_lowercase));
+                    self.number(lowered)
+                }
+                Some((_, false)) | None => None,
             };
             if let Some(number) = number {
                 tally.add(number);
@@ -230,23 +230,31 @@ impl Stems {
             });
             return take_unspaced(folded);
         };
-        let number = |word: Text<'_>, lowered: &mut Vec<u8>| self.wide_number(word, lowered);
+        let number = |text: Text<'_>, start, end, lowered: &mut Vec<u8>| {
+            self.wide_number(text, start, end, lowered)
+        };
         let unspaced = find_wide(&mut wide, (text, folded), true, scratch, tally, number);
         self.wide = Some(wide);
         unspaced
     }
 
-    /// Returns the number of a word that is not in lowercase yet. Its text has a
-    /// unit for each character.
-    fn wide_number(&mut self, word: Text<'_>, lowered: &mut Vec<u8>) -> Option<u32> {
-        let latin = with_units!(word, units => Short::of_latin(units));
+    /// Returns the number of the word from `start` to `end`, which is not in
+    /// lowercase yet. The text has a unit for each character.
+    fn wide_number(
+        &mut self,
+        text: Text<'_>,
+        start: usize,
+        end: usize,
+        lowered: &mut Vec<u8>,
+    ) -> Option<u32> {
+        let latin = Short::of_latin(text, start, end);
         let place = latin.map(|latin| (latin, latin.hash(RECENT_BITS)));
         if let Some((latin, place)) = place
             && self.recent[place].0 == latin
         {
             return self.recent[place].1;
         }
-        lower_into(word, lowered);
+        lower_into(text.slice(start, end), lowered);
         let number = self.number(lowered);
         if let Some((latin, place)) = place {
             self.recent[place] = (latin, number);
