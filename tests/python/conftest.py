@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import os
 import sys
 from pathlib import Path
@@ -135,6 +136,35 @@ def embedder(endpoint, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", embedding_server.KEY)
     with OpenAIEmbedder(url=endpoint.url, backoff=0.001) as embedder:
         yield embedder
+
+
+@pytest.fixture
+def log(caplog):
+    """What is logged, with what hangs on the records."""
+    caplog.set_level(logging.DEBUG)
+
+    def log():
+        records = [record for record in caplog.records if record.name.startswith("budgeteer")]
+        return "\n".join(f"{record.getMessage()} {vars(record)!r}" for record in records)
+
+    return log
+
+
+@pytest.fixture
+def spans(monkeypatch):
+    """All that would leave the process by OpenTelemetry."""
+    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
+    from telemetry_support import Told
+
+    monkeypatch.delenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", raising=False)
+    told = Told(monkeypatch)
+
+    def spans():
+        data = told.reader.get_metrics_data()
+        spans = [span.to_json() for span in told.spans.get_finished_spans()]
+        return "".join(spans) + (data.to_json() if data else "")
+
+    return spans
 
 
 class Stdin:

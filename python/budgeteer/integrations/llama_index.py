@@ -7,7 +7,7 @@ LlamaIndex: nodes and chat histories within a budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -192,6 +192,10 @@ class BudgetMemory(BaseChatStoreMemory):
         chosen(counter, model)
         given = {"max_tokens": limit, "model": model, "counter": counter}
         super().__init__(**given, **store)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield what is shown: not the store, which would show the messages."""
+        yield from (item for item in super().__repr_args__() if item[0] != "chat_store")
 
     @classmethod
     def class_name(cls) -> str:

@@ -103,8 +103,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.seen.append(body)
+        self.server.headers.append(self.headers)
         kind = self.path.partition("?")[0].rpartition("/")[2]
         answer = ANSWERS[kind](body) if kind in ANSWERS else {"input_tokens": 7}
+        if self.server.status != 200:
+            answer = {"error": {"message": f"refused {body} of {dict(self.headers)}"}}
         if isinstance(answer, list):
             events = [
                 (f"event: {name}\n" if name else "")
@@ -114,7 +117,7 @@ class Handler(BaseHTTPRequestHandler):
             data, media = "".join(events).encode(), "text/event-stream"
         else:
             data, media = json.dumps(answer).encode(), "application/json"
-        self.send_response(200)
+        self.send_response(self.server.status)
         self.send_header("content-type", media)
         self.send_header("content-length", str(len(data)))
         self.end_headers()
@@ -125,13 +128,19 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Provider(ThreadingHTTPServer):
-    """Notes the bodies of requests in ``seen``."""
+    """
+    Notes the bodies of requests in ``seen``, and their headers.
+
+    With another ``status`` than 200 each answer is an error that quotes both.
+    """
 
     daemon_threads = True
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen = []
+        self.headers = []
+        self.status = 200
         self.clients = ExitStack()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -139,9 +148,9 @@ class Provider(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.005,), daemon=True).start()
         return self
 
-    def made(self, kind, url):
+    def made(self, kind, url, key="none"):
         """Return a client of the provider that is closed with it."""
-        return self.clients.enter_context(kind(api_key="none", base_url=url, max_retries=0))
+        return self.clients.enter_context(kind(api_key=key, base_url=url, max_retries=0))
 
     def __exit__(self, *_):
         self.clients.close()
