@@ -1,7 +1,7 @@
 //! `budgeteer::fit_output` for Python.
 
 use budgeteer::pipeline::Counting;
-use budgeteer::{Misfit, Request, Text, fit_text};
+use budgeteer::{Drafts, Misfit, Request, Text, fit_text};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -50,11 +50,10 @@ pub(crate) fn fit_output<'py>(
         let chars = request.text.chars();
         let answer = match (codes::counting(kind, ratio), ask) {
             (Counting::Exact(exact, factor), _) => {
-                // What is tried once needs no place in the cache.
-                let exact = exact.without_cache();
+                let mut drafts = Drafts::new(&exact, factor);
                 convert::work(py, chars.saturating_mul(CUTTING), |stop| {
                     fit_text(request, stop, &mut |text, limit| {
-                        Ok::<_, PyErr>(factor.count(&exact, text, limit, stop))
+                        Ok::<_, PyErr>(drafts.count(text, limit, stop))
                     })
                 })??
             }

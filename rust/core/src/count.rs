@@ -13,6 +13,7 @@ pub(crate) mod cache;
 #[cfg(feature = "claude")]
 mod claude;
 mod counter;
+mod drafts;
 mod early;
 pub(crate) mod exact;
 #[cfg(feature = "files")]
@@ -32,6 +33,8 @@ pub use cache::CacheInfo;
 #[cfg(feature = "claude")]
 pub use claude::Claude;
 pub use counter::Exact;
+#[doc(hidden)]
+pub use drafts::Drafts;
 pub use scaled::{Factor, Scaled};
 pub(crate) use size::Size;
 pub use tokenizer::Tokenizer;

@@ -61,6 +61,8 @@ pub use corpus::file::Stored;
 pub use corpus::saved::Saved;
 #[cfg(feature = "claude")]
 pub use count::Claude;
+#[doc(hidden)]
+pub use count::Drafts;
 pub use count::{Basis, CacheInfo, Estimate, Exact, Scaled, TokenCounter, Tokenizer};
 pub use dropped::{DroppedChunk, DroppedChunks};
 pub use error::{Error, ErrorKind};

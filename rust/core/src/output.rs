@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memchr::memrchr;
 
 use crate::count::exact::GO_ON;
-use crate::count::{Native, TokenCounter};
+use crate::count::{Drafts, Native, TokenCounter};
 use crate::error::Error;
 use crate::text::Text;
 
@@ -214,7 +214,16 @@ fn fit(
 ) -> Result<FittedOutput, Error> {
     let cut = |pointer: Option<&str>| {
         let query = options.query.filter(|query| !query.is_empty()).map(Text::from);
-        let mut count = |text: Text<'_>, limit| Ok::<_, Infallible>(count(counter, text, limit));
+        let mut drafts = match counter.native() {
+            Some(Native::Exact(exact, factor)) => Some(Drafts::new(&exact, factor)),
+            _ => None,
+        };
+        let mut count = |text: Text<'_>, limit| {
+            Ok::<_, Infallible>(match &mut drafts {
+                Some(drafts) => drafts.count(text, limit, &GO_ON),
+                None => count(counter, text, limit),
+            })
+        };
         let request = Request {
             text: value.into(),
             max_tokens: max_tokens as u64,
@@ -250,17 +259,14 @@ fn fit(
 const LINE_ENDS: [char; 10] =
     ['\n', '\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Returns the tokens of `text` if they are at most `limit`.
+/// Returns the tokens of `text` if they are at most `limit`, by a counter that
+/// has no [`Drafts`].
 fn count(counter: &dyn TokenCounter, text: Text<'_>, limit: u64) -> Option<u64> {
     match counter.native() {
-        // What is tried once needs no place in the cache.
-        Some(Native::Exact(exact, factor)) => {
-            factor.count(&exact.without_cache(), text, limit, &GO_ON)
-        }
         Some(Native::Estimate(estimate)) => {
             Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit)
         }
-        None => {
+        _ => {
             let mut utf8 = Vec::new();
             text.write_utf8(&mut utf8);
             let text = String::from_utf8_lossy(&utf8);

@@ -103,7 +103,7 @@ pub(crate) fn starts_anew(model: &Model, last: Option<char>, text: Text<'_>) -> 
 impl Text<'_> {
     /// Returns whether there is a safe split before the unit `at`, which is not
     /// the first.
-    fn splits(&self, model: &Model, at: usize) -> bool {
+    pub(super) fn splits(&self, model: &Model, at: usize) -> bool {
         match self {
             Self::Utf8(bytes) if bytes[at].cast_signed() < -64 => false,
             Self::Utf8(bytes) => {
