@@ -105,7 +105,7 @@ impl Drafts {
             .first()
             .map_or((bytes.len(), 0), |mark| (shifted(mark), fitting.total - mark.tokens));
         while at < end {
-            let split = self.split(text, at, end);
+            let split = self.split(text, bytes, at, end);
             let left = limit.checked_sub(tokens + behind)?;
             tokens += count_text(model, text.slice_units(at, split), left, stop)?;
             if split < end {
@@ -121,11 +121,14 @@ impl Drafts {
 
     /// Returns the next safe split behind `at` where a mark can be; `end` if
     /// there is none in front of that.
-    fn split(&self, text: Text<'_>, at: usize, end: usize) -> usize {
+    fn split(&self, text: Text<'_>, bytes: &[u8], at: usize, end: usize) -> usize {
         let mut step = self.step;
         while at + step < end {
             let mut near = at + step..end.min(at + step + REACH);
-            if let Some(split) = near.find(|&split| text.splits(self.exact.model(), split)) {
+            let is_split = |&split: &usize| {
+                may_split(bytes[split - 1], bytes[split]) && text.splits(self.exact.model(), split)
+            };
+            if let Some(split) = near.find(is_split) {
                 return split;
             }
             step *= 2;
@@ -151,6 +154,14 @@ impl Known {
         });
         &self.marks[first..]
     }
+}
+
+/// Returns whether a safe split is worth looking for between two bytes. Most
+/// are between a letter or digit and ASCII that is neither, or behind a line.
+fn may_split(before: u8, behind: u8) -> bool {
+    (before.is_ascii_alphanumeric() || before >= 0x80 || before == b'\n')
+        && behind.is_ascii()
+        && !(behind.is_ascii_alphanumeric() && before != b'\n')
 }
 
 /// Returns how many bytes two texts have in common at their starts.
