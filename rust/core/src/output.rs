@@ -262,18 +262,14 @@ const LINE_ENDS: [char; 10] =
 /// Returns the tokens of `text` if they are at most `limit`, by a counter that
 /// has no [`Drafts`].
 fn count(counter: &dyn TokenCounter, text: Text<'_>, limit: u64) -> Option<u64> {
-    match counter.native() {
-        Some(Native::Estimate(estimate)) => {
-            Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit)
-        }
-        _ => {
-            let mut utf8 = Vec::new();
-            text.write_utf8(&mut utf8);
-            let text = String::from_utf8_lossy(&utf8);
-            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            counter.count_till_limit(&text, limit).map(|count| count as u64)
-        }
+    if let Some(Native::Estimate(estimate)) = counter.native() {
+        return Some(estimate.count_text(text, &mut Vec::new())).filter(|&count| count <= limit);
     }
+    let mut utf8 = Vec::new();
+    text.write_utf8(&mut utf8);
+    let text = String::from_utf8_lossy(&utf8);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    counter.count_till_limit(&text, limit).map(|count| count as u64)
 }
 
 /// What [`fit_text`] is asked.

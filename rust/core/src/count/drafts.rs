@@ -159,9 +159,12 @@ impl Known {
 /// Returns whether a safe split is worth looking for between two bytes. Most
 /// are between a letter or digit and ASCII that is neither, or behind a line.
 fn may_split(before: u8, behind: u8) -> bool {
-    (before.is_ascii_alphanumeric() || before >= 0x80 || before == b'\n')
+    if before == b'\n' {
+        return behind.is_ascii();
+    }
+    (before.is_ascii_alphanumeric() || !before.is_ascii())
         && behind.is_ascii()
-        && !(behind.is_ascii_alphanumeric() && before != b'\n')
+        && !behind.is_ascii_alphanumeric()
 }
 
 /// Returns how many bytes two texts have in common at their starts.
