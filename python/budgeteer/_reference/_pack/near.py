@@ -16,9 +16,8 @@ Shingles = frozenset[tuple[str, ...]]
 def shingles(text: str) -> Shingles:
     """Return all runs of five terms of *text*."""
     found = terms(text)
-    if len(found) < SHINGLE:
-        return frozenset([tuple(found)] if found else [])
-    return frozenset(zip(*(found[start:] for start in range(SHINGLE)), strict=False))
+    starts = range(max(1, len(found) - SHINGLE + 1) if found else 0)
+    return frozenset(tuple(found[start : start + SHINGLE]) for start in starts)
 
 
 def find(new: Shingles, kept: Sequence[Shingles]) -> int | None:
