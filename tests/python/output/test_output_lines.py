@@ -155,7 +155,7 @@ def hunks_of(diff):
 
 
 @pytest.mark.parametrize("limit", [60, 100, 200, 300, 500, 800])
-def test_diffs(backend, limit):
+def test_diffs(backend, tmp_path, limit):
     """Whole hunks stay, in order, below their headers; the files left out are named."""
     fitted = fit_output(DIFF, limit)
     whole, found = hunks_of(DIFF), hunks_of(fitted.text)
@@ -176,6 +176,7 @@ def test_diffs(backend, limit):
     if shutil.which("git") and found:
         done = subprocess.run(
             ["git", "apply", "--numstat", "-"],
+            cwd=tmp_path,  # git leaves out what is not below a folder of a repository
             input=fitted.text,
             capture_output=True,
             text=True,
