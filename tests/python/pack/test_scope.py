@@ -1,5 +1,6 @@
 """The cut-off that is found from the scores: ``min_score="auto"``."""
 
+import math
 import pickle
 from math import log
 
@@ -83,6 +84,16 @@ def test_nothing_scores(name, query):
     with using(name):
         kept, _, packing = outcome(query, ["Green tea.", "Rye bread."], "lexical")
     assert [0, 1] == kept == [one.index for one in packing.kept]
+
+
+@on_both
+@pytest.mark.parametrize(("least", "kept"), [(-math.inf, [0, 1]), (-1e308, [1])])
+def test_a_chunk_without_a_score_has_the_lowest(name, least, kept):
+    """What has no score of its own is in scope only where any score is."""
+    with using(name):
+        chunks = ["tea", {"text": "rye", "score": -1e308}]
+        packing = pack("", chunks, 9, ranking="score", min_score=least, counter="words")
+    assert kept == sorted(one.index for one in packing.kept)
 
 
 NAMED = {"title": "Ada Moreau", "text": "She comes from Lyon."}
