@@ -9,6 +9,6 @@ CASES = json.loads(layout_cases.FILE.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("kind", layout_cases.KINDS, ids=lambda kind: kind.__name__)
-def test_cases_are_what_python_answers(kind):
+def test_cases_are_what_python_answers(backend, kind):
     """What `tests/cases/layout.json` expects of Rust is what Python answers now."""
     assert CASES[kind.__name__] == json.loads(json.dumps(kind()))

@@ -14,7 +14,7 @@ WRITERS = [
 @pytest.mark.parametrize(
     ("writer", "kind"), WRITERS, ids=[f"{w.__name__}-{k.__name__}" for w, k in WRITERS]
 )
-def test_cases_are_what_python_answers(writer, kind):
+def test_cases_are_what_python_answers(backend, writer, kind):
     """What the files in `tests/cases` expect of Rust is what Python answers now."""
     assert json.loads(writer.FILE.read_text("utf-8"))[kind.__name__] == kind()
 

@@ -7,7 +7,7 @@ import scope_cases
 
 
 @pytest.mark.parametrize("kind", scope_cases.KINDS, ids=lambda kind: kind.__name__)
-def test_cases_are_what_python_answers(kind):
+def test_cases_are_what_python_answers(backend, kind):
     """What the file in `tests/cases` expects of Rust is what Python answers now."""
     assert json.loads(scope_cases.FILE.read_text("utf-8"))[kind.__name__] == kind()
 
