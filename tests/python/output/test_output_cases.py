@@ -4,6 +4,9 @@ import json
 
 import output_cases
 import pytest
+from support import compared, outcome, using
+
+from budgeteer import fit_output
 
 CASES = json.loads(output_cases.FILE.read_text("utf-8"))
 
@@ -12,3 +15,36 @@ CASES = json.loads(output_cases.FILE.read_text("utf-8"))
 def test_cases_are_what_python_answers(backend, kind):
     """What `tests/cases/output.json` expects of Rust is what Python answers now."""
     assert CASES[kind.__name__] == json.loads(json.dumps(kind()))
+
+
+HUNK = "@@ -1,2 +1,2 @@\n-{0} tea\n+{0} rye\n green\n"
+EVERY = {
+    "diff": "commit 1\n\n"
+    + "".join(f"--- a/{n}.py\n+++ b/{n}.py\n" + HUNK.format(n) * 2 for n in ("a", "bc", "d"))
+    + "diff --git a/e b/f\nrename from e\nrename to f\n",
+    "log": "".join(
+        f"12:30:0{i} {level} request {i} of tea\n"
+        for i, level in enumerate(
+            ["INFO", "INFO", "INFO", "ERROR", "INFO", "INFO", "WARN", "INFO"]
+        )
+    )
+    + "12:31 INFO green rye\n\n12:32 INFO bread\n",
+    "text": "Green tea.\nIt is mild.\n\nRye bread is dark, and it keeps.\n \n\nCoffee.\n\nTea.",
+    "json": '{"tea":["green, far from here","black",3,[1,2,3]],"rye":{"a":1,"bc":"\\n\\u00e9"}}',
+    "table": json.dumps([{"id": i, "name": "tea " * i, "rye": [i]} for i in range(6)]),
+}
+"""A text of each kind."""
+
+
+@compared
+@pytest.mark.parametrize("query", [None, "black tea"])
+@pytest.mark.parametrize("kind", EVERY)
+def test_both_backends_answer_alike_at_every_limit(kind, query):
+    """From no code point to all, with and without a query."""
+    options = {"kind": kind, "query": query, "counter": len}
+    for limit in range(len(EVERY[kind]) + 2):
+        found = []
+        for name in ("native", "reference"):
+            with using(name):
+                found.append(outcome(fit_output, EVERY[kind], limit, **options))
+        assert found[0] == found[1], limit
