@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from support import BACKENDS, Pure, Recorder, compared, outcome, using
 
 from budgeteer import (
     Chunk,
@@ -87,3 +88,40 @@ def test_a_curve_without_scores(backend, ranking):
         assert again.total_tokens == point.total_tokens
         assert len(again.kept) == point.to_dict()["kept_count"]
         assert [*point.admitted] == point.to_dict()["admitted"]
+
+
+FEW = [
+    {"text": "Green tea is <mild>, and it is & stays green.", "title": "Tea", "score": 3.0},
+    {"text": "Rye bread.\nDark e\u0301\u0301.", "source": "rye/a.md", "score": 2.5},
+    *("Rye bread.\nDark e\u0301\u0301.", "green TEA is mild and it is and stays green"),
+    {"text": "Green tea is mild.\n\nSo is oolong tea.", "source": "rye/b.md", "score": 2.0},
+    *("", "Coffee."),
+]
+ALIKE = [
+    {"template": Template("plain", header="Read:\n", footer="\nDone.")},
+    {"template": "xml", "notice": "{count} left out", "order": "document"},
+    {"template": Template("({text})", separator="\n--\n"), "notice": True, "order": "input"},
+    {"template": "json", "max_chunks": 3, "dedupe": "near", "notice": "{count}"},
+]
+
+
+@compared
+@pytest.mark.parametrize("chosen", ALIKE, ids=["plain", "xml", "own", "json"])
+@pytest.mark.parametrize("overflow", ["skip", "stop", "truncate_end", "truncate_middle"])
+@pytest.mark.parametrize(
+    "counter",
+    ["words", "chars_per_token:2.5", "o200k_base", len, Pure("joints", 3)],
+    ids=["words", "ratio", "o200k", "len", "joints"],
+)
+def test_both_backends_answer_alike_at_every_budget(counter, overflow, chosen):
+    """From nothing to all, what is packed and what a counter is asked are the same."""
+    options = {**chosen, "overflow": overflow, "ranking": "score"}
+    for budget in range(0, 320, 5) if callable(counter) else range(100):
+        answers = []
+        for name in BACKENDS:
+            recorder = Recorder(counter, []) if callable(counter) else counter
+            with using(name):
+                packing = outcome(pack, "tea", FEW, budget, counter=recorder, **options)
+            told = packing if isinstance(packing, tuple) else packing.to_dict()
+            answers.append((told, getattr(recorder, "asked", [])))
+        assert answers[0] == answers[1], budget
