@@ -47,8 +47,9 @@ pytest_add_cli_args =
     -pno:cacheprovider
     --timeout=0
 pytest_add_cli_args_test_selection = {tests}
-# Beside fifteen times what the tests took: the machine may be busy.
-timeout_constant = 20
+# Three times as long as the tests took, and 24 seconds: the machine may be busy.
+timeout_multiplier = 3
+timeout_constant = 8
 """
 
 
