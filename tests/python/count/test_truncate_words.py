@@ -1,4 +1,4 @@
-"""Cutting under the estimate that counts words: no word is cut, and no room is left."""
+"""Cutting where words are counted: no word is cut, no room is left; and at every limit alike."""
 
 from collections import Counter
 
@@ -186,3 +186,22 @@ def test_a_section(backend):
 
     assert message["content"] in {"Green tea", "Green tea is", "Green tea is not"}
     assert 10 == layout.fit().total_tokens
+
+
+CUT = "Tea  is steamed,\n\u4e00\u4e8ce\u0301\u0301 rolled and dried \U0001f1f7\U0001f1f8.\r\n"
+
+
+@compared
+@pytest.mark.parametrize("marker", ["", " [...] ", "x", "\u0301"])
+@pytest.mark.parametrize("keep", ["start", "end", "both"])
+@pytest.mark.parametrize("text", [CUT, CUT * 9, "e" + "\u0301" * 40, " tea"], ids=range(4))
+def test_both_backends_cut_alike_at_every_limit(text, keep, marker):
+    """From nothing to all, under estimates, encodings and a counter of one's own."""
+    for counter in ("words", "whitespace", "chars_div4", "o200k_base", "qwen3.5", len):
+        for limit in range(0, len(text) + 2, 1 + len(text) // 60):
+            found = []
+            for name in ("native", "reference"):
+                with using(name):
+                    counting = get_counter(counter)
+                    found.append(counting.truncate(text, limit, keep=keep, marker=marker))
+            assert found[0] == found[1], (counter, limit)
