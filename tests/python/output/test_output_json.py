@@ -24,6 +24,15 @@ def test_both_ends_of_an_array(backend):
     assert 100 < fitted.total_tokens <= 120
 
 
+def test_the_better_of_two_rows(backend):
+    """Of two items the one that answers the query stays; without a query, the first."""
+    rows = ["rye bread " * 4, "green tea " * 4]
+    kept = [fit_output(rows, 80, query=query, counter=len).text for query in (None, "tea")]
+
+    assert ["rye" in text for text in kept] == [True, False]
+    assert ["tea" in text for text in kept] == [False, True]
+
+
 def test_the_best_rows(backend):
     """With a query its rows stay, in the order of the input, and read with their escapes."""
     rows = [{"id": i, "text": "black"} for i in range(60)]
