@@ -93,6 +93,7 @@ def test_a_curve_without_scores(backend, ranking):
 FEW = [
     {"text": "Green tea is <mild>, and it is & stays green.", "title": "Tea", "score": 3.0},
     {"text": "Rye bread.\nDark e\u0301\u0301.", "source": "rye/a.md", "score": 2.5},
+    {"text": "a < b && b > c <tea> & <rye>\n" * 5, "title": "<&>", "score": 2.9},
     *("Rye bread.\nDark e\u0301\u0301.", "green TEA is mild and it is and stays green"),
     {"text": "Green tea is mild.\n\nSo is oolong tea.", "source": "rye/b.md", "score": 2.0},
     *("", "Coffee."),
