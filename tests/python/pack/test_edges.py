@@ -126,3 +126,32 @@ def test_both_backends_answer_alike_at_every_budget(counter, overflow, chosen):
             told = packing if isinstance(packing, tuple) else packing.to_dict()
             answers.append((told, getattr(recorder, "asked", [])))
         assert answers[0] == answers[1], budget
+
+
+class Failing:
+    """A counter of characters that answers -1 once."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, text):
+        self.left -= 1
+        return -1 if self.left < 0 else len(text)
+
+
+@compared
+@pytest.mark.parametrize("chosen", ALIKE, ids=["plain", "xml", "own", "json"])
+def test_a_bad_answer_is_named_alike(chosen):
+    """Whatever is counted when a counter fails, the error names the same chunk or text."""
+    options = {**chosen, "overflow": "truncate_middle", "ranking": "score"}
+    messages = set()
+    for at in range(40):
+        answers = []
+        for name in BACKENDS:
+            with using(name):
+                found = outcome(pack, "tea", FEW, 200, counter=Failing(at), **options)
+            answers.append(found if isinstance(found, tuple) else found.to_dict())
+        assert answers[0] == answers[1], at
+        messages.add(str(answers[0]))
+    assert sum("chunks[" in message for message in messages) >= 2
+    assert any("the assembled text" in message for message in messages)
