@@ -101,7 +101,7 @@ FEW = [
 ALIKE = [
     {"template": Template("plain", header="Read:\n", footer="\nDone.")},
     {"template": "xml", "notice": "{count} left out", "order": "document"},
-    {"template": Template("({text})", separator="\n--\n"), "notice": True, "order": "input"},
+    {"template": Template("> {text}", separator="\n--\n"), "notice": True, "order": "input"},
     {"template": "json", "max_chunks": 3, "dedupe": "near", "notice": "{count}"},
 ]
 
