@@ -33,8 +33,8 @@ SMOKE = (
 KNOWN = {"pack near-duplicates", "fit JSON", "fit JSON, with a query"}
 """
 Reported, and not refused: near-duplicates, of which the first 4,096 are compared each with each,
-and JSON, of which some twenty drafts are counted. As long as the pretokens of all drafts are
-remembered, the later ones are nearly free.
+and JSON, of which some twenty drafts are cut. What they change is nearly free to count as long as
+its pretokens are remembered.
 """
 
 

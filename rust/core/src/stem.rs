@@ -102,7 +102,7 @@ impl Short {
         let all = |byte: u8| u128::from_le_bytes([byte; 16]);
         // As above, but for the sharp s, which has no such capital.
         let differ = bytes ^ all(0xDF);
-        let is_other = ((differ & all(0x7F)) + all(0x7F) | differ) & all(0x80);
+        let is_other = (((differ & all(0x7F)) + all(0x7F)) | differ) & all(0x80);
         let lowered = (bytes | is_other >> 2) & kept;
         Some(Self((lowered | (0x80 | (end - at) as u128) << 120).to_le_bytes()))
     }

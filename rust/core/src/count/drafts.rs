@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn only_what_changes_is_counted() {
         let mut drafts = Drafts::new(&Exact::new(Encoding::O200k), Factor::ONE);
-        let text: String = (0..9_000).map(|number| format!("tea {number}, ")).collect();
+        let text = (0..9_000).map(|number| format!("tea {number}, ")).collect::<Vec<_>>().concat();
         let count = drafts.count(text.as_str().into(), u64::MAX, &GO_ON).expect("no limit");
         drafts.fitting.total += 12;
         for mark in &mut drafts.fitting.marks[20..] {
