@@ -100,7 +100,7 @@ impl Short {
             return None;
         }
         let all = |byte: u8| u128::from_le_bytes([byte; 16]);
-        // As above, but for the sharp s, which has no such capital.
+        // As above, but for the sharp s, which would become another letter.
         let differ = bytes ^ all(0xDF);
         let is_other = (((differ & all(0x7F)) + all(0x7F)) | differ) & all(0x80);
         let lowered = (bytes | is_other >> 2) & kept;

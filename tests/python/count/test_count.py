@@ -36,6 +36,16 @@ def expected_count(counter, text):
 
 
 @on_both
+@pytest.mark.parametrize("part", ["\u09df.com ", "\u09df\n \n"])
+def test_long_text_of_letters_that_decompose(name, part):
+    """Qwen's NFC makes a letter and a mark of one letter: where a long text is split heeds it."""
+    with using(name):
+        counter = get_counter("qwen2", cache=False)
+
+        assert counter.count(part * 5_000) == 5_000 * counter.count(part)
+
+
+@on_both
 @given(counter=formula_counters, text=texts | long_texts)
 def test_formula(name, counter, text):
     """Each estimate is its formula: 0 for the empty text, else at least 1."""

@@ -384,7 +384,9 @@ mod tests {
 
         /// A text may be counted in parts wherever it may be split.
         #[test]
-        fn safe_splits_are_safe(text in "[a-cA1 \n\r\t!'/.stlve\u{e9}\u{301}\u{3000}\u{65e5}]{1,40}") {
+        fn safe_splits_are_safe(
+            text in "[a-cA1 \n\r\t!'/.stlve\u{e9}\u{301}\u{9df}\u{3000}\u{65e5}]{1,40}"
+        ) {
             let codes: Vec<(usize, char)> = text.char_indices().collect();
             for tokenizer in all() {
                 let model = tokenizer.model();

@@ -65,6 +65,15 @@ impl Normal {
         }
     }
 
+    /// Returns whether two parts of a text, of which one ends with `before` and
+    /// the next begins with `behind`, are normalized as the whole is, and end and
+    /// begin as before.
+    pub(crate) fn may_part(self, before: u32, behind: u32) -> bool {
+        self != Self::Nfc
+            // Nothing composes with ASCII behind it, but some letters become two.
+            || behind < 0x80 && (before < 0x80 || Weights::get().of(before) == STABLE)
+    }
+
     /// Returns where, in `text`, the part ends that has at most `length` bytes
     /// once it is normalized.
     pub(crate) fn end_of(self, text: &[u8], length: usize) -> usize {
@@ -135,8 +144,13 @@ impl Weights {
             return (STABLE, 1 + usize::from(lead >= 0xC0) + usize::from(lead >= 0xE0));
         }
         let (code, size) = decode(text, at);
+        (self.of(code), size)
+    }
+
+    /// Returns the weight of a character.
+    fn of(&self, code: u32) -> u8 {
         let known = self.basic.get(code as usize).copied();
-        (known.unwrap_or_else(|| char::from_u32(code).map_or(STABLE, weight)), size)
+        known.unwrap_or_else(|| char::from_u32(code).map_or(STABLE, weight))
     }
 }
 

@@ -354,8 +354,7 @@ impl Merging {
     pub(crate) fn is_safe_split(&self, before: u32, behind: u32) -> bool {
         let classes = Classes::get();
         match &self.split {
-            // What is in front of ASCII composes with nothing behind it.
-            _ if self.prefix != Prefix::No || self.normal == Normal::Nfc && behind >= 0x80 => false,
+            _ if self.prefix != Prefix::No || !self.normal.may_part(before, behind) => false,
             Split::Pieces(pieces) => {
                 // Surrogates become other characters, and U+2581 a space.
                 let is_as_it_is = |code| code & !0x7FF != 0xD800 && code != 0x2581;

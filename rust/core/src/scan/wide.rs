@@ -235,7 +235,7 @@ impl WideTerms {
 }
 
 /// Returns those of `starts`, where some of `words` begin, whose words have one
-/// of `others` or go on up to the end or behind it.
+/// of `others`, or go on to the last place and perhaps behind it.
 #[inline]
 fn with_other(starts: u64, words: u64, others: u64) -> u64 {
     let ascii = words & !others;
