@@ -11,6 +11,9 @@ use crate::wide::with_avx2;
 pub(crate) mod classes;
 mod fold;
 pub(crate) mod letters;
+mod parts;
+
+pub(crate) use parts::Cursor;
 
 /// Stands in a folded text for a character that is neither ASCII nor
 /// whitespace, nor becomes ASCII when lowercased.
@@ -234,30 +237,6 @@ impl<'a> Text<'a> {
             Self::Ucs2(units) => units.hash(hasher),
             Self::Ucs4(units) => units.hash(hasher),
         }
-    }
-}
-
-/// Slices a text from left to right, so that UTF-8 is walked once.
-#[derive(Debug)]
-pub(crate) struct Cursor<'a> {
-    text: Text<'a>,
-    chars: usize,
-    bytes: usize,
-}
-
-impl<'a> Cursor<'a> {
-    pub(crate) fn new(text: Text<'a>) -> Self {
-        Self { text, chars: 0, bytes: 0 }
-    }
-
-    /// Returns the same as [`Text::slice`]. `start` must not be less than any
-    /// earlier `end`.
-    pub(crate) fn slice(&mut self, start: usize, end: usize) -> Text<'a> {
-        let Text::Utf8(bytes) = self.text else { return self.text.slice(start, end) };
-        let from = byte_offset(bytes, self.bytes, start - self.chars);
-        let to = byte_offset(bytes, from, end - start);
-        (self.chars, self.bytes) = (end, to);
-        Text::Utf8(&bytes[from..to])
     }
 }
 

@@ -5,16 +5,15 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use unicode_segmentation::UnicodeSegmentation;
-
 use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
-use crate::text::{Cursor, Text, is_space};
+use crate::text::{Text, is_space};
 
+mod boundaries;
 mod exact;
 
-/// How many characters are gone through between two looks at `stop`.
-const LOOK: usize = 1 << 16;
+use boundaries::Boundaries;
+pub use boundaries::grapheme_boundaries;
 
 /// Which part of a text a cut keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,43 +38,6 @@ impl Keep {
     }
 }
 
-/// Returns the places where grapheme clusters end, in code points, with 0 and
-/// the length.
-#[must_use]
-pub fn grapheme_boundaries(text: Text<'_>) -> Vec<usize> {
-    boundaries_till(text, &GO_ON)
-}
-
-/// Does what [`grapheme_boundaries`] does. The result means nothing once `stop`
-/// is set.
-fn boundaries_till(text: Text<'_>, stop: &AtomicBool) -> Vec<usize> {
-    let chars = text.chars();
-    let mut string = String::with_capacity(chars);
-    let mut cursor = Cursor::new(text);
-    for start in (0..chars).step_by(LOOK) {
-        // A surrogate stands alone, like the line separator that replaces it.
-        let slice = cursor.slice(start, chars.min(start + LOOK));
-        slice.for_each(|code| string.push(char::from_u32(code).unwrap_or('\u{2028}')));
-        if stop.load(Ordering::Relaxed) {
-            return vec![0, chars];
-        }
-    }
-    let mut at = 0;
-    let mut boundaries = vec![0];
-    let mut clusters = string.graphemes(true);
-    while !stop.load(Ordering::Relaxed) {
-        let read = boundaries.len();
-        boundaries.extend(clusters.by_ref().take(LOOK).map(|cluster| {
-            at += cluster.chars().count();
-            at
-        }));
-        if boundaries.len() < read + LOOK {
-            return boundaries;
-        }
-    }
-    vec![0, chars]
-}
-
 /// A text, and the pieces of it that a cut may leave.
 #[derive(Debug)]
 pub(crate) struct Cut<'a> {
@@ -84,7 +46,7 @@ pub(crate) struct Cut<'a> {
     keep: Keep,
     marker: Text<'a>,
     /// None for ASCII, where the only cluster of two bytes is a line end.
-    boundaries: Option<Vec<usize>>,
+    boundaries: Option<Boundaries>,
     /// None unless words are counted.
     words: Option<Words>,
 }
@@ -103,7 +65,7 @@ impl<'a> Cut<'a> {
     pub(crate) fn new(text: Text<'a>, keep: Keep, marker: Text<'a>, stop: &AtomicBool) -> Self {
         let boundaries = match text {
             Text::Ascii(_) => None,
-            _ => Some(boundaries_till(text, stop)),
+            _ => Some(Boundaries::of(text, stop)),
         };
         Self { text, chars: text.chars(), keep, marker, boundaries, words: None }
     }
@@ -179,7 +141,7 @@ impl<'a> Cut<'a> {
     /// Returns the last place up to `at` where a cluster ends.
     fn last_boundary(&self, at: usize) -> usize {
         match &self.boundaries {
-            Some(boundaries) => boundaries[boundaries.partition_point(|&end| end <= at) - 1],
+            Some(boundaries) => boundaries.last(at),
             None => at - usize::from(self.splits_line_end(at)),
         }
     }
@@ -187,7 +149,7 @@ impl<'a> Cut<'a> {
     /// Returns the first place from `at` on where a cluster ends.
     fn next_boundary(&self, at: usize) -> usize {
         match &self.boundaries {
-            Some(boundaries) => boundaries[boundaries.partition_point(|&end| end < at)],
+            Some(boundaries) => boundaries.next(at),
             None => at + usize::from(self.splits_line_end(at)),
         }
     }
@@ -239,12 +201,15 @@ struct Words {
 
 impl Words {
     fn new(text: Text<'_>, keep: Keep, marker: Text<'_>, stop: &AtomicBool) -> Self {
-        let (mut clusters, mut spaces) = (boundaries_till(text, stop), Vec::new());
-        if stop.load(Ordering::Relaxed) {
-            return Self { heads: vec![0], tails: vec![text.chars()] };
+        let (boundaries, chars) = (Boundaries::of(text, stop), text.chars());
+        let mut spaces = Vec::with_capacity(chars);
+        for part in text.parts(stop) {
+            part.for_each(|code| spaces.push(is_space(code)));
         }
-        text.for_each(|code| spaces.push(is_space(code)));
-        let chars = spaces.len();
+        if stop.load(Ordering::Relaxed) {
+            return Self { heads: vec![0], tails: vec![chars] };
+        }
+        let clusters = (1..chars).filter(|&at| boundaries.has(at));
         // A word must not run on into the marker, nor the head into the tail.
         let (before, behind) =
             marker.ends().map_or((keep == Keep::Both, false), |(first, last)| {
@@ -252,12 +217,12 @@ impl Words {
             });
         let (mut heads, mut tails) = (vec![0], vec![chars]);
         if keep != Keep::End {
-            heads.extend(ends_of_words(&clusters, &spaces, before));
+            heads.extend(ends_of_words(clusters.clone(), &spaces, before));
         }
         if keep != Keep::Start {
-            clusters = clusters.iter().rev().map(|at| chars - at).collect();
+            let clusters = clusters.rev().map(|at| chars - at);
             spaces.reverse();
-            tails.extend(ends_of_words(&clusters, &spaces, behind).iter().map(|at| chars - at));
+            tails.extend(ends_of_words(clusters, &spaces, behind).map(|at| chars - at));
         }
         Self { heads, tails }
     }
@@ -279,18 +244,19 @@ impl Words {
 /// Returns the first place behind each word but the last at which a cluster ends
 /// and no word goes on. With `runs_on`, whitespace must stand in front of the
 /// place; else it may stand behind it.
-fn ends_of_words(clusters: &[usize], spaces: &[bool], runs_on: bool) -> Vec<usize> {
-    let mut places = Vec::new();
+fn ends_of_words(
+    clusters: impl Iterator<Item = usize>,
+    spaces: &[bool],
+    runs_on: bool,
+) -> impl Iterator<Item = usize> {
     let (mut last, mut has_word) = (0, false);
-    for &at in clusters.iter().filter(|&&at| 0 < at && at < spaces.len()) {
+    clusters.filter(move |&at| {
         has_word |= spaces[last..at].contains(&false);
         last = at;
-        if has_word && (spaces[at - 1] || !runs_on && spaces[at]) {
-            places.push(at);
-            has_word = false;
-        }
-    }
-    places
+        let ends = has_word && (spaces[at - 1] || !runs_on && spaces[at]);
+        has_word &= !ends;
+        ends
+    })
 }
 
 /// Returns `text` cut to at most `max_tokens` tokens, the marker included; or

@@ -153,6 +153,7 @@ else:
         ("o200k_base", "truncate", "many words, ", 0.2),
         ("o200k_base", "truncate", "many words, ", 0.4),
         ("o200k_base", "truncate", "th\u00e9 vert, ", 1.0),
+        ("claude", "truncate", "th\u00e9 vert, ", 0.3),
         ("chars_div4", "truncate", "th\u00e9 vert, ", 0.5),
         ("words", "truncate", "many words, ", 0.5),
     ],

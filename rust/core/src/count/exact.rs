@@ -67,7 +67,7 @@ pub(crate) fn count_text(
         },
         _ if !model.is_exact() => {
             let mut utf8 = Vec::new();
-            text.write_scalars(&mut utf8);
+            text.write_scalars_till(&mut utf8, stop);
             counter.count(&utf8, 0)
         }
         _ => counter.count_windows(text),
@@ -113,16 +113,18 @@ impl Counter<'_> {
             let split = if to == chars {
                 Some(chars)
             } else {
-                (from + size / 2..to)
-                    .rev()
-                    .find(|&at| self.model.is_safe_split(text.code(at - 1), text.code(at)))
+                (from + size / 2..to).rev().find(|&at| {
+                    let is_safe = self.model.is_safe_split(text.code(at - 1), text.code(at));
+                    // Any place will do once it stops.
+                    is_safe || at % WINDOW == 0 && self.stop.load(Ordering::Relaxed)
+                })
             };
             let Some(split) = split else {
                 size *= 2;
                 continue;
             };
             utf8.clear();
-            text.slice(from, split).write_scalars(&mut utf8);
+            text.slice(from, split).write_scalars_till(&mut utf8, self.stop);
             count = self.count(&utf8, count)?;
             (from, size) = (split, window);
         }

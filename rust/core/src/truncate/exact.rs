@@ -1,6 +1,5 @@
 //! Cutting under an exact counter.
 
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Cut, Keep};
@@ -89,24 +88,24 @@ impl Exact {
         let back_cut = Cut::new(behind, keep, marker, stop);
 
         let is_stopped = || stop.load(Ordering::Relaxed);
-        let mut utf8 = Vec::new();
-        front.write_scalars(&mut utf8);
+        let mut utf8 = Vec::with_capacity(front.chars());
+        front.write_scalars_till(&mut utf8, stop);
         let end = end_of_tokens(model, &utf8, head_tokens as u64, stop);
         if is_stopped() {
             return None;
         }
-        let (mut head, _) = front.places_of(end, end);
+        let (mut head, _) = front.places_of(end, end, stop);
         let mut tail = chars;
         if keep != Keep::Start {
             utf8.clear();
-            behind.write_scalars(&mut utf8);
+            behind.write_scalars_till(&mut utf8, stop);
             let all = count(Text::from_utf8(&utf8), u64::MAX)?;
             let left_out = all.saturating_sub((room - head_tokens) as u64);
             let end = end_of_tokens(model, &utf8, left_out, stop);
             if is_stopped() {
                 return None;
             }
-            tail = (back + behind.places_of(end, end).1).max(head);
+            tail = (back + behind.places_of(end, end, stop).1).max(head);
         }
         // The piece is never longer than the text.
         if head + (chars - tail) > most {
@@ -162,10 +161,13 @@ impl Exact {
         let count = |head, tail| {
             let piece = cut.utf8(head, tail);
             let counted = count_text(self.model(), Text::from_utf8(&piece), max_tokens, stop);
+            if stop.load(Ordering::Relaxed) {
+                return Err(());
+            }
             Ok(counted.unwrap_or(u64::MAX))
         };
-        let Ok::<_, Infallible>(best) = cut.longest(max_tokens, count);
-        best.map(|best| (best.tokens, cut.utf8(best.head, best.tail)))
+        let best = cut.longest(max_tokens, count).unwrap_or_default()?;
+        Some((best.tokens, cut.utf8(best.head, best.tail)))
     }
 }
 
@@ -195,11 +197,11 @@ impl Text<'_> {
     /// Returns two places in code points, for bytes in the output of
     /// [`Text::write_scalars`]: the last one that is not behind the byte
     /// `head`, and the first one that is not in front of the byte `tail`.
-    fn places_of(&self, head: usize, tail: usize) -> (usize, usize) {
+    fn places_of(self, head: usize, tail: usize, stop: &AtomicBool) -> (usize, usize) {
         let (mut places, mut bytes) = (0, 0);
         let (mut last, mut next) = (0, (tail == 0).then_some(0));
         let mut was_high = false;
-        self.for_each(|code| {
+        let mut visit = |code| {
             let is_low = code & !0x3FF == 0xDC00;
             // The second of a pair makes it four bytes; the first alone made
             // three.
@@ -218,7 +220,8 @@ impl Text<'_> {
             if bytes >= tail {
                 next.get_or_insert(places);
             }
-        });
+        };
+        self.parts(stop).for_each(|part| part.for_each(&mut visit));
         (last, next.unwrap_or(places))
     }
 }
