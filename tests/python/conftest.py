@@ -26,7 +26,8 @@ os.environ.pop("BUDGETEER_TOKENIZERS", None)
 os.environ["HF_HUB_CACHE"] = os.devnull
 
 settings.register_profile("default", max_examples=100, deadline=None)
-settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
+settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
+settings.register_profile("release", max_examples=400, deadline=None)
 settings.register_profile("thorough", max_examples=5_000, deadline=None)
 settings.register_profile(  # for scripts/mutants.py, which asks only whether a test fails
     "mutants",

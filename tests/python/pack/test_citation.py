@@ -12,7 +12,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from support import EXACT, Liar, Pure, Recorder, options_of
+from support import Liar, Pure, Recorder, options_of
 
 from budgeteer import (
     BudgeteerError,
@@ -187,7 +187,7 @@ def test_budget_of_a_call_loses_the_buffer_too(backend):
     assert "" == packer.pack("", ranked(5), max_tokens=0).text
 
 
-@pytest.mark.parametrize("counter", EXACT)
+@pytest.mark.parametrize("counter", ["o200k_base", "qwen3.5", "claude4.8"])
 def test_counter_is_replaceable(backend, counter):
     """Texts and citations are counted by the packer's counter."""
     chunks = ranked(50)

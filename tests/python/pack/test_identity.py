@@ -429,7 +429,7 @@ def _scored_once(monkeypatch):
 def test_large_batches(chosen, overflow):
     """Packings of thousands of chunks are equal in every field."""
     chunks = large_batch(f"{chosen} {overflow}", 3_000)
-    for counter in ("words", "o200k_base", "cl100k_base", Pure("bytes", 1)):
+    for counter in ("words", "o200k_base", Pure("bytes", 1)):
         for max_tokens in (300, 10_000):
             for dedupe in ("exact", "near", None):
                 answers = []

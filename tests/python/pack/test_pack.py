@@ -556,7 +556,7 @@ def test_span_of_a_cut(backend):
 
 def test_shown_in_a_session(backend):
     """Whatever is packed, a session shows a line of it, and a few chunks and their number."""
-    chunks = [f"{i} " + "tea " * (2_000 if i % 2 else 1) for i in range(10_000)]
+    chunks = [f"{i} " + "tea " * (200 if i % 2 else 1) for i in range(10_000)]
     packing = pack("tea", chunks, 100)
 
     assert 0 < len(repr(packing)) < 100

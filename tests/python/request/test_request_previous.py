@@ -32,7 +32,8 @@ def test_the_beginning_changes_in_few_turns(provider):
     key, window = KEYS[provider], 4_000
     turns = [(f"question {i} " * 5, [[f"result {i} " * 12]], True) for i in range(300)]
     whole = conversation(provider, turns)
-    sizes = [len(conversation(provider, turns[: i + 1])[key]) for i in range(300)]
+    one, two = (len(conversation(provider, turns[:n])[key]) for n in (1, 2))
+    sizes = range(one, len(whole[key]) + 1, two - one)
     previous, used, changed, trimmed = None, [], 0, 0
     for size in sizes:
         request = {**whole, key: whole[key][:size]}

@@ -118,8 +118,15 @@ def test_strategies_of_conversations(made):
     assert_fits(trim_messages(made, 200, model="gpt-4o"), "gpt-4o", 200)
 
 
-PLUGIN = ("-p", "no:budgeteer", "-p", "budgeteer._pytest_plugin")
+PLUGIN = ("-p", "no:budgeteer", "-p", "budgeteer._pytest_plugin", "-p", "xdist")
 """Loads the plugin once, whether the package is installed or only on the path."""
+
+
+@pytest.fixture
+def _alone(monkeypatch):
+    """No plugins but those named: those of other packages take seconds to load."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
 
 TESTS = """
 from budgeteer.testing import assert_fits
@@ -139,6 +146,7 @@ def test_none():
 """
 
 
+@pytest.mark.usefixtures("_alone")
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_report(pytester, workers):
     """It names each test with its fullest check, the fullest first, over all workers."""
@@ -177,6 +185,7 @@ def test_the_report_of_one_process(pytester):
     ran.stdout.fnmatch_lines(["No test called budgeteer.testing.assert_fits."])
 
 
+@pytest.mark.usefixtures("_alone")
 def test_no_report(pytester):
     """Without the option nothing is said, and with no check that is said."""
     pytester.makepyfile("def test_none(): pass")
