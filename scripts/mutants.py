@@ -1,6 +1,7 @@
 """
 Change one expression of a file at a time, and count how many such mutants the tests find.
 
+    pip install --group test --group mutants
     python scripts/mutants.py FILE... [--only FUNCTION] [--children N] [--record]
 
 mutmut mutates a file of Python, cargo-mutants one of Rust. `tests/mutants.json` says which tests
