@@ -105,8 +105,8 @@ class Keeper:
     """Keeps what fits of the messages of a history."""
 
     __slots__ = (
-        *("_begin", "_cost", "_costs", "_counter", "_history", "_known", "_latest", "_messages"),
-        *("_outside", "_over", "_pinned", "_rules", "_short", "_starts", "_where"),
+        *("_begin", "_cost", "_costs", "_counter", "_given", "_history", "_known", "_latest"),
+        *("_messages", "_outside", "_over", "_pinned", "_rules", "_short", "_starts", "_where"),
     )
 
     def __init__(
@@ -127,7 +127,7 @@ class Keeper:
         tokens of the message, and may return None if they exceed these. *memory* is what is known
         of the call that returned ``rules.previous``, where nothing has changed since.
         """
-        self._where, self._history, self._rules = where, history, rules
+        self._where, self._given, self._history, self._rules = where, messages, history, rules
         self._costs, self._counter, self._cost = costs, counter, cost
         self._known: dict[int, int] = {}
         self._over: dict[int, int] = {}  # what a message exceeds whose tokens are not known
@@ -145,8 +145,9 @@ class Keeper:
             if memory is None:
                 begin, short = found(messages, history, rules.previous, self._pinned)
             else:
-                kept = memory.tokens.keys() - {*history.system} - self._pinned
-                begin, short = min(kept, default=None), memory.shortened
+                kept = memory.tokens.keys() - {*history.system}
+                begin = min(kept - self._pinned, default=max(kept, default=-1) + 1)
+                short = memory.shortened
                 self._known.update(memory.tokens)
             if rules.pins:
                 self._known.clear()
@@ -273,7 +274,7 @@ class Keeper:
     def _cut_turn(self, kept: Kept, room: int, aim: int, masks: Mapping[int, Masked]) -> Kept:
         """Keep the newest turn only, with its tool results cut."""
         items = [masks[i][0] if i in masks else item for i, item in enumerate(self._messages)]
-        args = (self._where, items, self._latest, self._costs, self._counter, room)
+        args = (self._where, items, self._given, self._latest, self._costs, self._counter, room)
         kept.turn = turn = Turn(*args, self._rules.pins)
         if turn.missing > 0:
             return kept

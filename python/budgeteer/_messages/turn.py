@@ -6,8 +6,9 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from budgeteer._count.counter import TokenCounter
+from budgeteer._messages.mask import MASK
 from budgeteer._messages.messages import MessageCosts
-from budgeteer._messages.views import with_results
+from budgeteer._messages.views import result_texts, with_results
 
 MARKER = "\n[...truncated...]\n"
 """Stands where the middle of a text was cut out."""
@@ -26,7 +27,7 @@ class Turn:
     """
 
     __slots__ = (
-        *("_counter", "_counts", "_messages", "_places", "_texts"),
+        *("_counter", "_counts", "_messages", "_places", "_texts", "_wholes"),
         *("fixed", "least", "missing"),
     )
 
@@ -34,6 +35,7 @@ class Turn:
         self,
         where: str,
         messages: Sequence[Any],
+        given: Sequence[Any],
         places: Sequence[int],
         costs: MessageCosts,
         counter: TokenCounter,
@@ -43,16 +45,23 @@ class Turn:
         """
         Count the messages at *places* for *room* tokens; *where* names them in an error.
 
-        Those that are *pinned* stay whole.
+        Some of the *messages* may be shorter than they were *given*: cut before, or masked. Those
+        that are *pinned* stay whole.
         """
         self._messages, self._counter = messages, counter
         self._places: list[int] = []  # of each text, that of its message
         self._texts: list[str] = []
+        self._wholes: list[str] = []  # what each text is cut from
         self.fixed: dict[int, int] = {}
         for i in places:
             hold = None if i in pinned else self._hold
             self.fixed[i] = costs.of(f"{where}[{i}]", messages[i], hold)
-            self._places += [i] * (len(self._texts) - len(self._places))
+            texts = self._texts[len(self._places) :]
+            self._places += [i] * len(texts)
+            # A text that was cut before is not cut a second time, which might hit its marker.
+            wholes = texts if messages[i] is given[i] else result_texts(given[i])
+            pairs = zip(texts, wholes, strict=True) if texts else ()
+            self._wholes += [text if text == MASK else whole for text, whole in pairs]
         marker = counter.count(MARKER) if self._texts else 0
         most = max(room, marker)  # none gets more, so none is counted further
         counts = (counter.count_till_limit(text, most) for text in self._texts)
@@ -84,7 +93,7 @@ class Turn:
             share = left // (len(order) - done)
             count = self._counts[i]
             if count > share:
-                text = self._counter.truncate(self._texts[i], share, keep="both", marker=MARKER)
+                text = self._counter.truncate(self._wholes[i], share, keep="both", marker=MARKER)
                 cuts[i] = text or MARKER
                 count = self._counter.count(cuts[i])
             left -= count

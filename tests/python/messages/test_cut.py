@@ -264,3 +264,47 @@ def test_many_results_take_time_in_proportion():
     assert time.process_time() - start < 6
     assert len(messages) == len(kept)
     assert all(MARKER in message["content"] for message in kept[2::2])
+
+
+def cut_twice(result_of, text, limit):
+    """Return what is left of a text that is cut a second time, for one more call; else None."""
+    history = [QUESTION, *result_of("a", text)]
+    try:
+        sent = trim_messages(history, limit, previous=[], counter="o200k_base")
+        history += result_of("b", "Done.")
+        left = trim_messages(history, limit, previous=sent, counter="o200k_base")
+    except BudgetExhaustedError:
+        return None
+    once, twice = only_text(sent[2]), only_text(left[2])
+    return None if once in (text, twice) else twice
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "result_of",
+    [
+        lambda key, text: [call(key), result(key, text)],
+        lambda key, text: [use(key), {"role": "user", "content": [part(key, text)]}],
+    ],
+    ids=["openai", "anthropic"],
+)
+def test_what_was_cut_is_cut_from_the_whole_text(result_of, backend):
+    """
+    The one marker stands between the beginning and the end of the text.
+
+    A family is one cluster of 11 tokens: the part with it is empty, and the marker at one end.
+    """
+    family = "\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}\u200d\N{BOY}"
+    seen = 0
+    with using(backend):
+        for text in (family * 3 + " tea" * 30, "tea " * 30 + family * 3):
+            for limit in range(40, 150):
+                cut = cut_twice(result_of, text, limit)
+                if cut is None:
+                    continue
+                head, marker, tail = cut.partition(MARKER)
+                seen += 1
+                assert MARKER == marker
+                assert text.startswith(head)
+                assert text.endswith(tail)
+    assert seen > 10

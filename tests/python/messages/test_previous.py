@@ -455,6 +455,22 @@ def test_cache_breakpoints_stay():
     assert trim_messages(history, 200, counter="words")[0] is not history[0]
 
 
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_what_left_before_pins_does_not_come_back(is_copied):
+    """Where all that was kept is pinned, what was left out before it stays out."""
+    history = chat(3)
+    pins, last = {4, 5}, history[-1]["content"]
+    sent = trim_messages(history, 60, pins=pins, previous=[], counter="words")
+    assert history[4:] == sent
+    if is_copied:
+        sent = copy.deepcopy(sent)
+    left = trim_messages(history, 150, pins=pins, previous=sent, counter="words")
+    assert history[4:] == left
+    history.append(said("user", last))
+    left = trim_messages(history, 180, pins=pins, previous=sent, counter="words")
+    assert history[4:] == left
+
+
 def test_pinned_results_are_not_cut():
     """A pinned result of the newest turn stays whole, and the others share the rest."""
     history = [said("user", "Compare."), calls("a", "b"), result("a", words(90)),
