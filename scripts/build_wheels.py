@@ -10,8 +10,8 @@ unless told otherwise). On Linux, zig links for manylinux2014, or with `--musl` 
 
 Each wheel must be below 8 MiB and hold its licences, the notices of its crates and an SBOM that
 names them; `twine check --strict` and auditwheel must accept it; installed into an environment of
-its own it must pass `try_wheel.py`. `--twice` builds all of it again, elsewhere, and compares the
-bytes. The release workflow runs this script, and `.ci/release` does so for one Python.
+its own it must pass `try_wheel.py`. `--twice` builds all of it again and compares the bytes. The
+release workflow runs this script, and `.ci/release` does so for one Python.
 
 Without a PYTHON behind `--python` only the source distribution is built.
 """
