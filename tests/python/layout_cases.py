@@ -31,6 +31,7 @@ TOOLS = [
     {"name": "find", "input_schema": {"properties": {"query": {"enum": ["a", "b"]}}}},
 ]
 WORDS = ["tea", "grün", "日本", "🇳🇴", "e\u0301a", "x"]
+FAMILY = "👨‍👩‍👧‍👦"
 CLUSTERS = "👩‍🚀🇳🇴e\u0301 " * 9
 SIZES = [(1800, 2400), (1, 1), (4096, 4096), (100_000, 1), (1, 100_000), (3000, 31), (1568, 1024)]
 SIZES += [(200, 200), (384, 385), (960, 540), (2577, 2576), (1567, 1569), (2**32 - 1, 9)]
@@ -86,7 +87,7 @@ def _turn(random):
     for _ in ids:
         words = random.choices(WORDS, k=random.choice([2, 30, 150]))
         texts.append(" ".join(words))
-    parts = [[{"type": "text", "text": text}] for text in texts]
+    parts = [[{"type": "text", "text": text}] * random.choice([1, 1, 2]) for text in texts]
     contents = [random.choice([text, part]) for text, part in zip(texts, parts, strict=True)]
     uses = [{"type": "tool_use", "id": id_, "name": "f", "input": {}} for id_ in ids]
     results = [
@@ -280,7 +281,33 @@ def turns():
                 previous = _copied(trim_messages(**case))
             elif random.random() < 0.5:
                 history = history[:9]
-    return cases
+    return [*cases, *_cut_twice(), *_pinned_alone()]
+
+
+def _cut_twice():
+    """Yield results that a second cut would hit in the marker of the first."""
+    for text in (FAMILY * 3 + " tea" * 30, "tea " * 30 + FAMILY * 3):
+        for limit in range(60, 90, 3):
+            history = [{"role": "user", "content": "Tea?"}]
+            case = {"max_tokens": limit, "counter": "o200k_base", "previous": []}
+            for id_, result in (("a", text), ("b", "tea")):
+                history += [_call(id_), {"role": "tool", "tool_call_id": id_, "content": result}]
+                case = {**case, "messages": [*history]}
+                yield {**case, **_trimmed(case)}
+                if "error" in _trimmed(case):
+                    break
+                case["previous"] = _copied(trim_messages(**case))
+
+
+def _pinned_alone():
+    """Yield a history of which only pinned messages were kept, the same and an edited one."""
+    history = [{"role": "user", "content": f"tea {i}"} for i in range(4)]
+    edited = [{"role": "user", "content": "tea, edited"}, *history[1:]]
+    for messages in (history, edited, history[:3]):
+        for previous in (history[2:3], history[1:3], edited[:1] + history[2:3]):
+            case = {"messages": messages, "max_tokens": 99, "counter": "words", "pins": [2]}
+            case["previous"] = _copied(previous)
+            yield {**case, **_trimmed(case)}
 
 
 def images():

@@ -29,13 +29,13 @@ def found(
 
     A message of *previous* is one of the others of *history* that is the same object, else the
     first with the same content, else the first of which it is a shortened form. What is in none
-    of them is passed over. Pinned messages tell nothing of the beginning, but where nothing else
-    was kept, nothing before the last of them was. None where nothing is found.
+    of them is passed over. Pinned messages tell nothing of the beginning; where nothing else was
+    kept, what is kept begins behind the last of them. None where nothing is found.
     """
     known = [item for item in previous if _role(item) not in SYSTEM_ROLES]
     places = _Places(messages, history.others)
     others = history.others
-    at, begin, place = 0, None, None
+    at, begin, place, seen = 0, None, None, 0
     shortened: dict[int, Any] = {}
     for k, item in enumerate(known):
         if at == len(others):
@@ -54,8 +54,8 @@ def found(
             begin = place
         if not same(item, messages[place]):
             shortened[place] = item
-        at = found_at + 1
-    if begin is None and place is not None:
+        at, seen = found_at + 1, seen + 1
+    if begin is None and place is not None and seen == len(known):
         begin = place + 1
     return begin, shortened
 

@@ -58,10 +58,11 @@ class Turn:
             self.fixed[i] = costs.of(f"{where}[{i}]", messages[i], hold)
             texts = self._texts[len(self._places) :]
             self._places += [i] * len(texts)
-            # A text that was cut before is not cut a second time, which might hit its marker.
-            wholes = texts if messages[i] is given[i] else result_texts(given[i])
-            pairs = zip(texts, wholes, strict=True) if texts else ()
-            self._wholes += [text if text == MASK else whole for text, whole in pairs]
+            # A text that was cut before is not cut a second time, which might hit its marker; a
+            # mask stands for all texts of a result.
+            is_cut = messages[i] is not given[i] and MASK not in texts
+            wholes = result_texts(given[i]) if is_cut else texts
+            self._wholes += wholes if len(wholes) == len(texts) else texts
         marker = counter.count(MARKER) if self._texts else 0
         most = max(room, marker)  # none gets more, so none is counted further
         counts = (counter.count_till_limit(text, most) for text in self._texts)

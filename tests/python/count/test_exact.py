@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import KNOWN_CLUSTERS, ONLY_REFERENCE, Liar, long_texts
+from support import EXACT, KNOWN_CLUSTERS, ONLY_REFERENCE, Liar, long_texts
 
 from budgeteer import get_counter
 
@@ -164,6 +164,20 @@ def test_surrogates():
     parts = ("\ud800", "\ud83d", "\udbff", "\udc00", "\ude00", "\udfff", "\ufffd", "a", " ", "\n",
              "\ufeff", "\U0001f600", "\u4e2d")  # fmt: skip
     assert_equal(oracle.short_texts(parts, 4))
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("part", ["a11\U0001d7d8111", "1\U0001d7d81", "1\U00010400 ", "\U0001d7d8"])
+def test_pairs_of_surrogates_where_a_long_text_is_split(name, part):
+    """A pair counts as the character it stands for, wherever a window of a long text ends."""
+    units = memoryview(part.encode("utf-16-le")).cast("H")
+    pair = "".join(map(chr, units))
+    counter = get_counter(name, cache=False)
+    for before in ("", "a", "ab", "abc"):
+        text, like = before + pair * 5_000, before + part * 5_000
+        assert counter.count(like) == counter.count(text)
+        for keep in ("start", "end", "both"):
+            assert counter.count(counter.truncate(text, 6_000, keep=keep)) <= 6_000
 
 
 @pytest.mark.parametrize("name", [*ENCODINGS, "gpt-4o", "gpt-4"])

@@ -13,6 +13,7 @@ from budgeteer import (
     Section,
     trim_messages,
 )
+from budgeteer._messages.mask import MASK
 from budgeteer._messages.turn import MARKER
 from budgeteer.window import count_messages
 
@@ -264,6 +265,20 @@ def test_many_results_take_time_in_proportion():
     assert time.process_time() - start < 6
     assert len(messages) == len(kept)
     assert all(MARKER in message["content"] for message in kept[2::2])
+
+
+def test_a_mask_for_several_texts_in_a_turn_that_is_cut():
+    """A result of two texts that is masked stays so, and the other result is cut."""
+    history = [QUESTION, call("a"), result("a", [text("tea " * 100), text("black " * 100)]),
+               call("b"), result("b", "green " * 500)]  # fmt: skip
+    for previous in (None, []):
+        left = trim_messages(history, 120, keep_results=1, previous=previous)
+        assert (2, 4) == left.shortened
+        assert MASK in str(left[2])
+        assert MARKER in left[4]["content"]
+        again = trim_messages(history, 110, keep_results=1, previous=left)
+        assert left[2] == again[2]
+        assert count_messages(again) <= 110
 
 
 def cut_twice(result_of, text, limit):

@@ -471,6 +471,15 @@ def test_what_left_before_pins_does_not_come_back(is_copied):
     assert history[4:] == left
 
 
+def test_what_was_edited_before_pins_stays():
+    """An edited message is not one that was left out."""
+    history = chat(2)
+    sent = trim_messages(history[:3], 500, pins=[2], previous=[], counter="words")
+    edited = [said("user", "Edited."), said("assistant", "So is this."), *history[2:]]
+
+    assert edited == trim_messages(edited, 500, pins=[2], previous=sent, counter="words")
+
+
 def test_pinned_results_are_not_cut():
     """A pinned result of the newest turn stays whole, and the others share the rest."""
     history = [said("user", "Compare."), calls("a", "b"), result("a", words(90)),

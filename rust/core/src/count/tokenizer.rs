@@ -353,13 +353,15 @@ impl Merging {
     /// around it.
     pub(crate) fn is_safe_split(&self, before: u32, behind: u32) -> bool {
         let classes = Classes::get();
+        // Two surrogates may be one character, of a class that neither has.
+        let is_surrogate = |code: u32| code & !0x7FF == 0xD800;
         match &self.split {
+            _ if is_surrogate(before) || is_surrogate(behind) => false,
             _ if self.prefix != Prefix::No || !self.normal.may_part(before, behind) => false,
             Split::Pieces(pieces) => {
-                // Surrogates become other characters, and U+2581 a space.
-                let is_as_it_is = |code| code & !0x7FF != 0xD800 && code != 0x2581;
-                is_as_it_is(before)
-                    && is_as_it_is(behind)
+                const BLANK: u32 = 0x2581; // becomes a space
+                before != BLANK
+                    && behind != BLANK
                     && !pieces.may_join(self.bpe.joins(), before, behind)
             }
             #[cfg(feature = "files")]

@@ -273,7 +273,7 @@ impl<'a> Keeper<'a> {
             Some((mask, _)) => (place, std::borrow::Cow::Owned(mask)),
             None => (place, std::borrow::Cow::Borrowed(self.message(place))),
         });
-        let turn = Turn::new(messages, self.costs, room.unwrap_or(0), &self.whole);
+        let turn = Turn::new(messages, self.messages, self.costs, room.unwrap_or(0), &self.whole);
         if let Some(gap) = room.and_then(|room| room.checked_sub(turn.needed())) {
             // Where the turn takes more than what is aimed at, half of what can
             // be freed is.

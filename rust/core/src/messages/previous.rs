@@ -24,7 +24,7 @@ pub(super) fn found<'a>(
     let known: Vec<&Message> = previous.iter().filter(|message| !message.is_system()).collect();
     let others: Vec<usize> = history.others().collect();
     let places = Places::new(messages, &others);
-    let (mut at, mut begin) = (0, None);
+    let (mut at, mut begin, mut last, mut seen) = (0, None, None, 0);
     let mut shortened = BTreeMap::new();
     for (k, &item) in known.iter().enumerate() {
         if at == others.len() {
@@ -47,7 +47,10 @@ pub(super) fn found<'a>(
         if *item != messages[place] {
             shortened.insert(place, item);
         }
-        at = here + 1;
+        (at, last, seen) = (here + 1, Some(place), seen + 1);
+    }
+    if seen == known.len() {
+        begin = begin.or(last.map(|place| place + 1));
     }
     (begin, shortened)
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use super::mask::MASK;
 use super::{Costs, Message};
 use crate::truncate::{Keep, cut_to};
 
@@ -27,25 +28,30 @@ struct Held {
     /// The place of its message.
     place: usize,
     text: String,
+    /// What it is cut from.
+    whole: Option<String>,
     /// Its tokens, counted no further than it could get.
     tokens: usize,
 }
 
 impl<'a> Turn<'a> {
-    /// Counts `messages`, by their places, for `room` tokens. Those that are
-    /// `pinned` stay whole.
+    /// Counts `messages`, by their places, for `room` tokens. Some may be shorter
+    /// than they were `given`: cut before, or masked. Those that are `pinned`
+    /// stay whole.
     pub(super) fn new(
         messages: impl Iterator<Item = (usize, Cow<'a, Message>)>,
+        given: &[Message],
         costs: Costs<'a>,
         room: usize,
         pinned: &HashSet<usize>,
     ) -> Self {
         let messages: BTreeMap<usize, Cow<'a, Message>> = messages.collect();
-        let mut results = Vec::new();
+        let mut results: Vec<Held> = Vec::new();
         let mut fixed = BTreeMap::new();
         for (&place, message) in &messages {
+            let first = results.len();
             let hold = |text: &str| {
-                results.push(Held { place, text: text.to_owned(), tokens: 0 });
+                results.push(Held { place, text: text.to_owned(), whole: None, tokens: 0 });
                 0
             };
             let tokens = if pinned.contains(&place) {
@@ -54,6 +60,17 @@ impl<'a> Turn<'a> {
                 costs.with_results(message, hold)
             };
             fixed.insert(place, tokens);
+            // A text that was cut before is not cut a second time, which might
+            // hit its marker; a mask stands for all texts of a result.
+            let (texts, is_mask) = (&mut results[first..], |held: &Held| held.text == MASK);
+            if **message != given[place] && !texts.iter().any(is_mask) {
+                let wholes = given[place].result_texts();
+                if wholes.len() == texts.len() {
+                    for (held, whole) in texts.iter_mut().zip(wholes) {
+                        held.whole = Some(whole);
+                    }
+                }
+            }
         }
         let counter = costs.counter;
         let marker = if results.is_empty() { 0 } else { counter.count(MARKER) };
@@ -100,7 +117,8 @@ impl<'a> Turn<'a> {
             let mut count = self.results[i].tokens;
             if count > share {
                 let counter = self.costs.counter;
-                let cut = cut_to(texts[i], share, Keep::Both, MARKER, counter);
+                let whole = self.results[i].whole.as_deref().unwrap_or(texts[i]);
+                let cut = cut_to(whole, share, Keep::Both, MARKER, counter);
                 let cut = if cut.is_empty() { MARKER.to_owned() } else { cut.into_owned() };
                 count = counter.count(&cut);
                 cuts.insert(i, cut);
