@@ -160,9 +160,9 @@ const HOLD_CHARS: usize = 13_000_000;
 /// it takes until another thread has the lock.
 const HAND_OVER_CHARS: usize = 20_000;
 
-/// The number of code points that are read in a tenth of a second. Longer work
-/// may be interrupted.
-const INTERRUPT_CHARS: usize = 200_000_000;
+/// The number of code points that are read in some twenty milliseconds. Longer
+/// work may be interrupted: some of it takes ten times as long as it is said to.
+const INTERRUPT_CHARS: usize = 40_000_000;
 
 /// How often signals are looked at during long work.
 const LOOK: Duration = Duration::from_millis(50);

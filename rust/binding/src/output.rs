@@ -8,9 +8,7 @@ use pyo3::types::PyString;
 use crate::codes::{self, Kind, LOOSE};
 use crate::convert::{self, string, text};
 use crate::error::guard;
-
-/// Cutting takes for each code point as long as reading this many.
-const CUTTING: usize = 40;
+use crate::truncate::CUTTING;
 
 /// Cuts the result of a tool to at most `max_tokens` tokens. Returns the text,
 /// its tokens, how many code points it leaves out, and its kind; or a code and

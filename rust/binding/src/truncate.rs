@@ -7,8 +7,10 @@ use pyo3::types::PyString;
 
 use crate::codes::{self, Kind, LOOSE};
 use crate::convert::{self, string, text};
-use crate::count::COUNTING;
 use crate::error::guard;
+
+/// Cutting takes for each code point as long as reading this many.
+pub(crate) const CUTTING: usize = 40;
 
 /// Returns the places, in code points, where grapheme clusters end.
 #[pyfunction]
@@ -43,12 +45,12 @@ pub(crate) fn truncate<'py>(
         let keep = codes::keep(keep);
         let cut = match (codes::counting(kind, ratio), ask) {
             (Counting::Exact(exact, factor), _) => {
-                convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
+                convert::work(py, whole.chars().saturating_mul(CUTTING), |stop| {
                     exact.truncate(whole, factor.within(max_tokens), keep, marker, stop)
                 })?
             }
             (Counting::Estimate(estimate), _) => {
-                convert::work(py, whole.chars().saturating_mul(COUNTING), |stop| {
+                convert::work(py, whole.chars().saturating_mul(CUTTING), |stop| {
                     estimate.truncate_till(whole, max_tokens, keep, marker, stop)
                 })?
             }

@@ -400,7 +400,7 @@ pub fn fit_text<E>(
         let found = match (diff, kind) {
             (Some(mut diff), _) => search.longest(&mut diff)?,
             (None, OutputKind::Log) => search.longest(&mut log_of(&text, query, stop))?,
-            (None, _) => search.longest(&mut text_of(&text, query))?,
+            (None, _) => search.longest(&mut text_of(&text, query, stop))?,
         };
         let left_out = chars(&text);
         let (draft, total_tokens) = found.unwrap_or((Draft { left_out, ..Draft::default() }, 0));
@@ -441,7 +441,7 @@ impl<E> Search<'_, '_, E> {
         }
         let best = self.longest(&mut tree)?;
         if kind == OutputKind::Table
-            && let Some(mut table) = tree.table(self.stop)
+            && let Some(mut table) = tree.table()
         {
             let found = match self.count(Text::from_utf8(table.text()))? {
                 Some(total) => {
@@ -490,6 +490,9 @@ impl<E> Search<'_, '_, E> {
         let mut room = (high - 1).min(limit.saturating_mul(CHARS_PER_TOKEN));
         while high + 1 - low > 1 && !self.stop.load(Ordering::Relaxed) {
             let draft = shape.render(room, self.pointer);
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
             match self.count(Text::from_utf8(&draft.text))? {
                 Some(total) => {
                     best = Some((draft, total));

@@ -12,7 +12,7 @@ use crate::text::{Text, is_space};
 mod boundaries;
 mod exact;
 
-use boundaries::Boundaries;
+pub(crate) use boundaries::Boundaries;
 pub use boundaries::grapheme_boundaries;
 
 /// Which part of a text a cut keeps.
@@ -190,6 +190,9 @@ impl<'a> Cut<'a> {
     }
 }
 
+/// The number of code points between two looks at whether to stop.
+const LOOK: usize = 1 << 16;
+
 /// The places where a text may be cut so that all its words are whole.
 #[derive(Debug)]
 struct Words {
@@ -209,7 +212,7 @@ impl Words {
         if stop.load(Ordering::Relaxed) {
             return Self { heads: vec![0], tails: vec![chars] };
         }
-        let clusters = (1..chars).filter(|&at| boundaries.has(at));
+        let goes_on = |at: &usize| !at.is_multiple_of(LOOK) || !stop.load(Ordering::Relaxed);
         // A word must not run on into the marker, nor the head into the tail.
         let (before, behind) =
             marker.ends().map_or((keep == Keep::Both, false), |(first, last)| {
@@ -217,10 +220,12 @@ impl Words {
             });
         let (mut heads, mut tails) = (vec![0], vec![chars]);
         if keep != Keep::End {
-            heads.extend(ends_of_words(clusters.clone(), &spaces, before));
+            let clusters = (1..chars).take_while(goes_on).filter(|&at| boundaries.has(at));
+            heads.extend(ends_of_words(clusters, &spaces, before));
         }
         if keep != Keep::Start {
-            let clusters = clusters.rev().map(|at| chars - at);
+            let clusters = (1..chars).rev().take_while(goes_on).filter(|&at| boundaries.has(at));
+            let clusters = clusters.map(|at| chars - at);
             spaces.reverse();
             tails.extend(ends_of_words(clusters, &spaces, behind).map(|at| chars - at));
         }

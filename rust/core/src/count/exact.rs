@@ -90,7 +90,7 @@ impl Counter<'_> {
             return claude.tokens(text, limit, stop);
         }
         let merging = model.merging()?;
-        let text = &*merging.normalized(text);
+        let text = &*merging.normalized(text, stop);
         let task = Task { bpe: &merging.bpe, classes: Classes::get(), text, limit, stop };
         merging.with_lookup(|lookup| {
             with_pattern!(merging, text, |pattern| task.count(pattern, lookup, count))
@@ -318,13 +318,13 @@ impl Task<'_> {
 pub(crate) fn end_of_tokens(model: &Model, text: &[u8], tokens: u64, stop: &AtomicBool) -> usize {
     // Of other models it is not known which tokens a text has.
     let Some(merging) = model.merging() else { return 0 };
-    let normalized = &*merging.normalized(text);
+    let normalized = &*merging.normalized(text, stop);
     let end = merging.with_lookup(|lookup| {
         with_pattern!(merging, normalized, |pattern| {
             end_of(pattern, &merging.bpe, lookup, normalized, tokens, stop)
         })
     });
-    merging.end_before_normalizing(text, normalized, end)
+    merging.end_before_normalizing(text, normalized, end, stop)
 }
 
 fn end_of<P: Pattern>(

@@ -1,6 +1,7 @@
 //! What a tokenizer does to a text before it splits it.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memchr::memmem;
 use unicode_normalization::char::canonical_combining_class;
@@ -50,14 +51,15 @@ impl Prefix {
 }
 
 impl Normal {
-    /// Returns the normalized text, which is UTF-8.
-    pub(crate) fn of(self, text: &[u8]) -> Cow<'_, [u8]> {
+    /// Returns the normalized text, which is UTF-8. It means nothing once `stop`
+    /// is set.
+    pub(crate) fn of<'a>(self, text: &'a [u8], stop: &AtomicBool) -> Cow<'a, [u8]> {
         if self == Self::As || text.is_ascii() {
             return Cow::Borrowed(text);
         }
         let whole = std::str::from_utf8(text).expect("a text is UTF-8");
         match self {
-            Self::Nfc => compose(whole),
+            Self::Nfc => compose(whole, stop),
             Self::Spaces if memmem::find(text, SPACE.as_bytes()).is_some() => {
                 Cow::Owned(whole.replace(SPACE, " ").into_bytes())
             }
@@ -75,16 +77,16 @@ impl Normal {
     }
 
     /// Returns where, in `text`, the part ends that has at most `length` bytes
-    /// once it is normalized.
-    pub(crate) fn end_of(self, text: &[u8], length: usize) -> usize {
+    /// once it is normalized. It means nothing once `stop` is set.
+    pub(crate) fn end_of(self, text: &[u8], length: usize, stop: &AtomicBool) -> usize {
         let whole = std::str::from_utf8(text).expect("a text is UTF-8");
         // Each part starts with a character that composes with none in front.
         let starts_anew = |char: char| self == Self::Spaces || weight(char) == STABLE;
         let (mut from, mut left) = (0, length);
         let ends = whole.char_indices().skip(1).filter(|&(_, char)| starts_anew(char));
         for end in ends.map(|(end, _)| end).chain([text.len()]) {
-            let size = self.of(&text[from..end]).len();
-            if size > left {
+            let size = self.of(&text[from..end], stop).len();
+            if size > left || stop.load(Ordering::Relaxed) {
                 break;
             }
             (from, left) = (end, left - size);
@@ -92,6 +94,9 @@ impl Normal {
         from
     }
 }
+
+/// The number of bytes that are composed between two looks at whether to stop.
+const LOOK: usize = 1 << 16;
 
 /// The weight of a character that stays as it is, whatever is around it.
 const STABLE: u8 = 0;
@@ -155,14 +160,20 @@ impl Weights {
 }
 
 /// Returns the composed form of Unicode 9.
-fn compose(text: &str) -> Cow<'_, [u8]> {
+fn compose<'a>(text: &'a str, stop: &AtomicBool) -> Cow<'a, [u8]> {
     let (bytes, weights) = (text.as_bytes(), Weights::get());
     let mut composed = Vec::new();
     // What is written; and the last character that is stable, and the weight of
     // the last one.
     let (mut written, mut stable, mut before) = (0, 0, STABLE);
-    let mut at = 0;
+    let (mut at, mut next_look) = (0, LOOK);
     while at < bytes.len() {
+        if at >= next_look {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            next_look = at + LOOK;
+        }
         if bytes[at..].first_chunk::<16>().is_some_and(|next| next.is_ascii()) {
             at += 16;
             (stable, before) = (at - 1, STABLE);
@@ -246,6 +257,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::count::exact::GO_ON;
 
     #[test]
     fn texts_are_normalized_only_where_they_must_be() {
@@ -254,9 +266,9 @@ mod tests {
             (Normal::Nfc, "e\u{301}\u{2581}", "\u{e9}\u{2581}"),
             (Normal::Spaces, "e\u{301}\u{2581}", "e\u{301} "),
         ] {
-            assert_eq!(expected.as_bytes(), &*normal.of(text.as_bytes()));
+            assert_eq!(expected.as_bytes(), &*normal.of(text.as_bytes(), &GO_ON));
         }
-        assert!(matches!(Normal::Nfc.of("\u{e9}".as_bytes()), Cow::Borrowed(_)));
+        assert!(matches!(Normal::Nfc.of("\u{e9}".as_bytes(), &GO_ON), Cow::Borrowed(_)));
     }
 
     proptest! {
@@ -267,14 +279,14 @@ mod tests {
                      \u{ac00}\u{105d2}\u{307}\u{11935}\u{11930}\u{1ac1}\u{2126}\u{f900}\u{1d15e}\u{1d16d}\u{65e5}\u{1f600}]{0,24}"
         ) {
             let expected = compose_part(&text);
-            prop_assert_eq!(expected.as_bytes(), &*Normal::Nfc.of(text.as_bytes()));
+            prop_assert_eq!(expected.as_bytes(), &*Normal::Nfc.of(text.as_bytes(), &GO_ON));
         }
     }
 
     #[test]
     fn long_stretches_of_ascii_are_kept() {
         let text = format!("{}e\u{301}{}a\u{323}\u{301}", "x".repeat(40), "y".repeat(33));
-        assert_eq!(compose_part(&text).as_bytes(), &*Normal::Nfc.of(text.as_bytes()));
+        assert_eq!(compose_part(&text).as_bytes(), &*Normal::Nfc.of(text.as_bytes(), &GO_ON));
     }
 
     /// As `tokenizers` 0.23 composes.
@@ -288,7 +300,7 @@ mod tests {
             ("e\u{1ac1}\u{301}e\u{301}", "e\u{1ac1}\u{301}\u{e9}"),
             ("a\u{301}\u{323}\u{1ac1}\u{301}\u{323}", "\u{1ea1}\u{301}\u{1ac1}\u{323}\u{301}"),
         ] {
-            assert_eq!(expected.as_bytes(), &*Normal::Nfc.of(text.as_bytes()));
+            assert_eq!(expected.as_bytes(), &*Normal::Nfc.of(text.as_bytes(), &GO_ON));
         }
     }
 
@@ -311,9 +323,12 @@ mod tests {
     #[test]
     fn no_part_ends_between_marks() {
         let text = "a\u{342}\u{316}b";
-        let normal = Normal::Nfc.of(text.as_bytes());
+        let normal = Normal::Nfc.of(text.as_bytes(), &GO_ON);
         assert_eq!("a\u{316}\u{342}b".as_bytes(), &*normal);
-        assert_eq!([0, 0, 5, 6], [1, 3, 5, 6].map(|end| Normal::Nfc.end_of(text.as_bytes(), end)));
+        assert_eq!(
+            [0, 0, 5, 6],
+            [1, 3, 5, 6].map(|end| Normal::Nfc.end_of(text.as_bytes(), end, &GO_ON))
+        );
     }
 
     #[test]
@@ -321,9 +336,12 @@ mod tests {
         let text = "ae\u{301}b\u{1100}\u{1161}c";
         let normal: String = text.nfc().collect();
         for (end, _) in normal.char_indices().chain([(normal.len(), ' ')]) {
-            let found = Normal::Nfc.end_of(text.as_bytes(), end);
-            assert_eq!(&normal.as_bytes()[..end], &*Normal::Nfc.of(&text.as_bytes()[..found]));
+            let found = Normal::Nfc.end_of(text.as_bytes(), end, &GO_ON);
+            assert_eq!(
+                &normal.as_bytes()[..end],
+                &*Normal::Nfc.of(&text.as_bytes()[..found], &GO_ON)
+            );
         }
-        assert_eq!(4, Normal::Spaces.end_of("a\u{2581}b".as_bytes(), 2));
+        assert_eq!(4, Normal::Spaces.end_of("a\u{2581}b".as_bytes(), 2, &GO_ON));
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use budgeteer_vocab::{Encoding, Vocabulary};
 
@@ -328,9 +329,10 @@ impl Merging {
         self.lookups.with(Lookup::new, work)
     }
 
-    /// Returns the text that is split and merged.
-    pub(crate) fn normalized<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let normal = self.normal.of(text);
+    /// Returns the text that is split and merged. It means nothing once `stop`
+    /// is set.
+    pub(crate) fn normalized<'a>(&self, text: &'a [u8], stop: &AtomicBool) -> Cow<'a, [u8]> {
+        let normal = self.normal.of(text, stop);
         if self.prefix.is_put(text) {
             return Cow::Owned([b" ", &*normal].concat());
         }
@@ -339,13 +341,19 @@ impl Merging {
 
     /// Returns where, in `text`, the part ends that is in front of `end` once
     /// it is normalized.
-    pub(crate) fn end_before_normalizing(&self, text: &[u8], normal: &[u8], end: usize) -> usize {
+    pub(crate) fn end_before_normalizing(
+        &self,
+        text: &[u8],
+        normal: &[u8],
+        end: usize,
+        stop: &AtomicBool,
+    ) -> usize {
         let prefix = usize::from(self.prefix.is_put(text));
         let end = end.saturating_sub(prefix);
         if normal.len() == text.len() + prefix {
             return end;
         }
-        self.normal.end_of(text, end)
+        self.normal.end_of(text, end, stop)
     }
 
     /// Returns whether the place between two code points is a safe split: the

@@ -1,13 +1,17 @@
 //! One string without its middle.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::share::{Markers, characters, chars};
 use crate::text::{Text, decode, push_code};
-use crate::truncate::grapheme_boundaries;
+use crate::truncate::Boundaries;
 
 /// The least part of a long string whose clusters are looked for at either end.
 const LEAST_REACH: usize = 4096;
+
+/// The number of code points between two looks at whether to stop.
+const LOOK: usize = 1 << 16;
 
 /// The most bytes of an escape, or of two that spell one character.
 const LONGEST_ESCAPE: usize = 12;
@@ -24,8 +28,9 @@ pub(super) struct Clusters {
 enum Places {
     /// After each byte, but within a line end: ASCII without escapes.
     Bytes,
-    /// At these places, from the start and up to the end.
-    At(Vec<Place>, Vec<Place>),
+    /// At these places, from the start and up to the end; the first are all of
+    /// them where there are no others.
+    At(Vec<Place>, Option<Vec<Place>>),
 }
 
 /// A place in a string.
@@ -41,21 +46,25 @@ pub(super) struct Place {
 
 impl Clusters {
     /// Finds the places that a cut to `room` code points may need. An `escaped`
-    /// text stands between the quotes of JSON.
-    pub(super) fn new(text: &[u8], escaped: bool, room: usize) -> Self {
+    /// text stands between the quotes of JSON. They mean nothing once `stop` is
+    /// set.
+    pub(super) fn new(text: &[u8], escaped: bool, room: usize, stop: &AtomicBool) -> Self {
         let has_escapes = escaped && text.contains(&b'\\');
+        let bytes = Self { reach: usize::MAX, places: Places::Bytes };
         if !has_escapes && text.is_ascii() {
-            return Self { reach: usize::MAX, places: Places::Bytes };
+            return bytes;
         }
         let reach = room.saturating_mul(2).max(LEAST_REACH);
-        let reader = Reader { text, has_escapes };
-        if let Some((head, tail)) = reader.ends(reach) {
+        let reader = Reader { text, has_escapes, stop };
+        let found = if let Some((head, tail)) = reader.ends(reach) {
             let head = reader.places(Place::default(), head.byte);
             let tail = reader.places(tail, text.len());
-            return Self { reach, places: Places::At(head, tail) };
-        }
-        let all = reader.places(Place::default(), text.len());
-        Self { reach: usize::MAX, places: Places::At(all.clone(), all) }
+            Self { reach, places: Places::At(head, Some(tail)) }
+        } else {
+            let all = reader.places(Place::default(), text.len());
+            Self { reach: usize::MAX, places: Places::At(all, None) }
+        };
+        if reader.is_over() { bytes } else { found }
     }
 
     /// Returns whether a cut to `room` code points needs no other places.
@@ -75,7 +84,10 @@ impl Clusters {
     fn next(&self, text: &[u8], at: usize) -> Place {
         match &self.places {
             Places::Bytes => same(at + usize::from(splits_line_end(text, at))),
-            Places::At(_, tail) => tail[tail.partition_point(|place| place.written < at)],
+            Places::At(head, tail) => {
+                let tail = tail.as_ref().unwrap_or(head);
+                tail[tail.partition_point(|place| place.written < at)]
+            }
         }
     }
 }
@@ -84,9 +96,14 @@ impl Clusters {
 struct Reader<'a> {
     text: &'a [u8],
     has_escapes: bool,
+    stop: &'a AtomicBool,
 }
 
 impl Reader<'_> {
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Returns the code point at a place, and the place behind it.
     fn read(&self, at: Place) -> (u32, Place) {
         let (code, bytes, written) = if self.has_escapes && self.text[at.byte] == b'\\' {
@@ -103,14 +120,19 @@ impl Reader<'_> {
     /// Returns the places from `from` up to the byte `end` where clusters end.
     fn places(&self, from: Place, end: usize) -> Vec<Place> {
         let (mut codes, mut places, mut at) = (Vec::new(), vec![from], from);
-        while at.byte < end {
+        while at.byte < end && !(places.len().is_multiple_of(LOOK) && self.is_over()) {
             let (code, next) = self.read(at);
             push_code(code, &mut codes);
             places.push(next);
             at = next;
         }
-        let boundaries = grapheme_boundaries(Text::from_utf8(&codes));
-        boundaries.into_iter().map(|at| places[at]).collect()
+        let boundaries = Boundaries::of(Text::from_utf8(&codes), self.stop);
+        let mut at = 0;
+        places.retain(|_| {
+            at += 1;
+            boundaries.has(at - 1)
+        });
+        places
     }
 
     /// Returns a place behind the first `reach` code points and one in front of

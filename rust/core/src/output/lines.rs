@@ -71,6 +71,7 @@ pub(super) struct Lines<'a> {
     behind: &'static [u8],
     around: &'static [u8],
     clusters: HashMap<usize, Clusters>,
+    stop: &'a AtomicBool,
 }
 
 impl<'a> Lines<'a> {
@@ -80,6 +81,7 @@ impl<'a> Lines<'a> {
         order: Vec<usize>,
         name: &'static str,
         masks: Vec<usize>,
+        stop: &'a AtomicBool,
     ) -> Self {
         let markers = Markers::new(None);
         let span = |unit: &Unit| {
@@ -92,7 +94,7 @@ impl<'a> Lines<'a> {
         let (behind, around): (&[u8], &[u8]) =
             if name == "paragraph" { (b"\n\n", b"\n") } else { (b"\n", b" ") };
         let clusters = HashMap::new();
-        Self { text, units, spans, order, name, masks, behind, around, clusters }
+        Self { text, units, spans, order, name, masks, behind, around, clusters, stop }
     }
 
     /// Returns a unit, without its middle where it has no room for it, and what
@@ -108,10 +110,10 @@ impl<'a> Lines<'a> {
             return (Cow::Borrowed(&self.text[start..end]), 0);
         }
         let content = &self.text[start..body];
-        let clusters =
-            self.clusters.entry(at).or_insert_with(|| Clusters::new(content, false, room));
+        let new = || Clusters::new(content, false, room, self.stop);
+        let clusters = self.clusters.entry(at).or_insert_with(new);
         if !clusters.are_enough_for(room) {
-            *clusters = Clusters::new(content, false, room);
+            *clusters = new();
         }
         let room = room.saturating_sub(chars(&self.text[body..end]));
         let (mut cut, lost) = without_middle(content, clusters, room, markers, self.around);
@@ -174,11 +176,16 @@ impl Shape for Lines<'_> {
     }
 }
 
-/// Returns a text as one unit, or by a query as its paragraphs.
-pub(super) fn text_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Lines<'a> {
+/// Returns a text as one unit, or by a query as its paragraphs. What is rendered
+/// means nothing once `stop` is set.
+pub(super) fn text_of<'a>(
+    text: &'a [u8],
+    query: Option<Text<'_>>,
+    stop: &'a AtomicBool,
+) -> Lines<'a> {
     if query.is_none() {
         let whole = Unit { start: 0, body: text.len(), end: text.len() };
-        return Lines::new(text, vec![whole], vec![0], "paragraph", Vec::new());
+        return Lines::new(text, vec![whole], vec![0], "paragraph", Vec::new(), stop);
     }
     let mut units = Vec::new();
     let (mut start, mut body, mut end) = (0, 0, 0);
@@ -197,7 +204,7 @@ pub(super) fn text_of<'a>(text: &'a [u8], query: Option<Text<'_>>) -> Lines<'a> 
     let texts: Vec<_> =
         units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.end])).collect();
     let order = ranked(&scores_of(query, &texts), None);
-    Lines::new(text, units, order, "paragraph", Vec::new())
+    Lines::new(text, units, order, "paragraph", Vec::new(), stop)
 }
 
 /// Returns the lines of a text. Each ends behind its line feed.
@@ -215,7 +222,11 @@ pub(super) fn split(text: &[u8]) -> Vec<Unit> {
 /// Returns a log: errors first, then warnings, what is around errors, the rest,
 /// repeats.
 /// The result means nothing once `stop` is set.
-pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>, stop: &AtomicBool) -> Lines<'a> {
+pub(super) fn log_of<'a>(
+    text: &'a [u8],
+    query: Option<Text<'_>>,
+    stop: &'a AtomicBool,
+) -> Lines<'a> {
     let units = split(text);
     let lines: Vec<_> =
         units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.body])).collect();
@@ -254,10 +265,10 @@ pub(super) fn log_of<'a>(text: &'a [u8], query: Option<Text<'_>>, stop: &AtomicB
         }
     }
     if !goes_on() {
-        return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new());
+        return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new(), stop);
     }
     let order = ranked(&scores, Some(&tiers));
-    Lines::new(text, units, order, "line", masks)
+    Lines::new(text, units, order, "line", masks, stop)
 }
 
 /// Returns whether a word of a line tells of an error.

@@ -44,21 +44,24 @@ pub(super) struct Tree<'a> {
     rows: usize,
     orders: HashMap<usize, Rc<[usize]>>,
     clusters: HashMap<usize, Rc<Clusters>>,
+    stop: &'a AtomicBool,
 }
 
 impl<'a> Tree<'a> {
     /// Reads a JSON text. The array of the place `rows` has its items counted,
-    /// and the value of the place `fixed` is never cut.
+    /// and the value of the place `fixed` is never cut. What is rendered means
+    /// nothing once `stop` is set.
     pub(super) fn new(
         text: &[u8],
         query: Option<Text<'a>>,
         rows: usize,
         fixed: Option<usize>,
-        stop: &AtomicBool,
+        stop: &'a AtomicBool,
     ) -> Result<Self, Misfit> {
         let (text, mut nodes) = scan(text, stop)?;
         measure(&mut nodes, fixed);
-        Ok(Self { text, nodes, query, rows, orders: HashMap::new(), clusters: HashMap::new() })
+        let (orders, clusters) = (HashMap::new(), HashMap::new());
+        Ok(Self { text, nodes, query, rows, orders, clusters, stop })
     }
 
     /// Returns the compact text.
@@ -116,7 +119,7 @@ impl<'a> Tree<'a> {
         }
         let node = &self.nodes[at];
         let content = &self.text[node.start + 1..node.end - 1];
-        let found = Rc::new(Clusters::new(content, true, room));
+        let found = Rc::new(Clusters::new(content, true, room, self.stop));
         self.clusters.insert(at, Rc::clone(&found));
         found
     }
@@ -126,7 +129,7 @@ impl<'a> Tree<'a> {
     ///
     /// It is `{"columns":[...],"rows":[[...],...]}`. All records have the same
     /// keys in the same order, each once.
-    pub(super) fn table(&self, stop: &AtomicBool) -> Option<Self> {
+    pub(super) fn table(&self) -> Option<Self> {
         let records = self.inside(0);
         let is_object = |at: usize| self.nodes[at].kind == Kind::Object;
         // What is in an array has no keys to look for.
@@ -157,7 +160,7 @@ impl<'a> Tree<'a> {
         }
         text.extend(b"]}");
         let rows = 2 + first.len();
-        Self::new(&text, self.query, rows, Some(1), stop).ok()
+        Self::new(&text, self.query, rows, Some(1), self.stop).ok()
     }
 
     /// Returns the keys of a record, as written.

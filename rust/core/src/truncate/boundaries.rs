@@ -17,13 +17,13 @@ pub fn grapheme_boundaries(text: Text<'_>) -> Vec<usize> {
 
 /// The same places: a bit for each place of the text.
 #[derive(Debug)]
-pub(super) struct Boundaries {
+pub(crate) struct Boundaries {
     bits: Vec<u64>,
 }
 
 impl Boundaries {
     /// Finds them. Those but 0 and the length mean nothing once `stop` is set.
-    pub(super) fn of(text: Text<'_>, stop: &AtomicBool) -> Self {
+    pub(crate) fn of(text: Text<'_>, stop: &AtomicBool) -> Self {
         let chars = text.chars();
         let mut found = Self { bits: vec![0; chars / 64 + 1] };
         // What was read of the text, but clusters that have ended.
@@ -65,7 +65,7 @@ impl Boundaries {
     }
 
     /// Returns whether a cluster ends at a place.
-    pub(super) fn has(&self, at: usize) -> bool {
+    pub(crate) fn has(&self, at: usize) -> bool {
         self.bits[at / 64] >> (at % 64) & 1 == 1
     }
 
