@@ -167,7 +167,9 @@ def test_surrogates():
 
 
 @pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("part", ["a11\U0001d7d8111", "1\U0001d7d81", "1\U00010400 ", "\U0001d7d8"])
+@pytest.mark.parametrize(
+    "part", ["a11\U0001d7d8111", "1\U0001d7d81", "1\U00010400 ", "\U0001d7d8"]
+)
 def test_pairs_of_surrogates_where_a_long_text_is_split(name, part):
     """A pair counts as the character it stands for, wherever a window of a long text ends."""
     units = memoryview(part.encode("utf-16-le")).cast("H")

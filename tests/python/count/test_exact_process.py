@@ -114,17 +114,19 @@ def test_fork(name):
 
 INTERRUPTED = """
 import signal, sys, time
-from budgeteer import get_counter
+from budgeteer import fit_output, get_counter
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-name, call, unit = sys.argv[1:]
+name, call, unit, millions = sys.argv[1:]
 counter = get_counter(name, cache=False)
-text = unit * (200_000_000 // len(unit))
+text = unit * (int(millions) * 1_000_000 // len(unit))
 calls = {
     "count": lambda: counter.count(text),
     "count_batch": lambda: counter.count_batch([text] * 100),
     "count_till_limit": lambda: counter.count_till_limit(text, 2**62),
-    "truncate": lambda: counter.truncate(text, 20_000_000, marker="..."),
+    "truncate": lambda: counter.truncate(text, len(text) // 10, marker="..."),
+    "cut to both ends": lambda: counter.truncate(text, len(text) // 8, keep="both"),
+    "fit_output": lambda: fit_output(text, len(text) // 8, kind="text", counter=counter),
 }
 counter.count("warm")
 print("ready", flush=True)
@@ -140,29 +142,35 @@ else:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are not sent this way there")
 @pytest.mark.parametrize(
-    ("name", "call", "unit", "after"),
+    ("name", "call", "unit", "millions", "after"),
     [
-        ("cl100k_base", "count", "aqz", 0.2),
-        ("o200k_base", "count", "aqz", 0.2),
-        ("o200k_base", "count", "\u4e2d\u6587", 0.2),
-        ("o200k_base", "count", "!\u00e9 1", 0.2),
-        ("o200k_base", "count_batch", "many words, ", 0.2),
-        ("o200k_base", "count_till_limit", "aqz", 0.2),
-        ("cl100k_base", "truncate", "many words, ", 0.05),
-        ("cl100k_base", "truncate", "many words, ", 0.3),
-        ("o200k_base", "truncate", "many words, ", 0.2),
-        ("o200k_base", "truncate", "many words, ", 0.4),
-        ("o200k_base", "truncate", "th\u00e9 vert, ", 1.0),
-        ("claude", "truncate", "th\u00e9 vert, ", 0.3),
-        ("chars_div4", "truncate", "th\u00e9 vert, ", 0.5),
-        ("words", "truncate", "many words, ", 0.5),
+        ("cl100k_base", "count", "aqz", 200, 0.2),
+        ("o200k_base", "count", "aqz", 200, 0.2),
+        ("o200k_base", "count", "\u4e2d\u6587", 200, 0.2),
+        ("o200k_base", "count", "!\u00e9 1", 200, 0.2),
+        ("o200k_base", "count_batch", "many words, ", 200, 0.2),
+        ("o200k_base", "count_till_limit", "aqz", 200, 0.2),
+        ("cl100k_base", "truncate", "many words, ", 200, 0.05),
+        ("cl100k_base", "truncate", "many words, ", 200, 0.3),
+        ("o200k_base", "truncate", "many words, ", 200, 0.2),
+        ("o200k_base", "truncate", "many words, ", 200, 0.4),
+        ("o200k_base", "truncate", "th\u00e9 vert, ", 200, 1.0),
+        ("claude", "truncate", "th\u00e9 vert, ", 200, 0.3),
+        ("chars_div4", "truncate", "th\u00e9 vert, ", 200, 0.5),
+        ("words", "truncate", "many words, ", 200, 0.5),
+        ("o200k_base", "cut to both ends", "\U0001f1f3\U0001f1f4", 20, 0.2),
+        ("qwen3.5", "cut to both ends", "e\u0301 ", 20, 0.3),
+        ("words", "cut to both ends", "many words, ", 20, 0.2),
+        ("o200k_base", "fit_output", "th\u00e9 vert, ", 20, 0.2),
     ],
     ids=ascii,
 )
-def test_interrupt(name, call, unit, after):
-    """Ctrl-C ends the count, or the cut, of 200 million characters within 200 ms."""
+def test_interrupt(name, call, unit, millions, after):
+    """Ctrl-C ends the count, or the cut, of so many million characters within 200 ms."""
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, name, call, unit], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", INTERRUPTED, name, call, unit, str(millions)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(after)
