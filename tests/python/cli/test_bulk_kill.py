@@ -259,13 +259,14 @@ def test_memory_does_not_grow_with_the_input(source, output, share):
     write(f"one{source}", requests(1_000))
     write(f"ten{source}", requests(10_000))
     text = sum(len(json.dumps(request)) for request in requests(9_000)) // 1024
-    most = (
-        peaks(f"one{source}", f"one.packed{output}"),
-        peaks(f"ten{source}", f"ten.packed{output}"),
-    )
+    # A short run may end before anybody looks at a process that has loaded all.
+    runs = [peaks(f"one{source}", f"{i}.packed{output}") for i in range(3)]
+    ones = [max(peak) for peak in zip(*runs, strict=True)]
+    tens = peaks(f"ten{source}", f"ten.packed{output}")
     assert 10_000 == len(read(f"ten.packed{output}"))
     assert text > 20_000
-    assert all(ten - one < text * share for one, ten in zip(*most, strict=True)), most
+    grown = [ten - one for one, ten in zip(ones, tens, strict=True)]
+    assert all(more < text * share for more in grown), (runs, tens)
 
 
 def test_a_terminal_sees_a_bar():

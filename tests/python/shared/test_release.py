@@ -128,7 +128,8 @@ def test_the_changelog_has_this_version_first():
 
 def test_no_extra_is_for_the_project_itself():
     """What tests, linters and benchmarks need is in groups, which no package publishes."""
-    groups = {"bench", "browser", "clusters", "docs", "integrations", "lint", "release", "test"}
+    groups = {"bench", "browser", "clusters", "docs", "integrations", "lint", "mutants", "release"}
+    groups.add("test")
     assert groups == set(PROJECT["dependency-groups"])
     assert not groups & set(PROJECT["project"]["optional-dependencies"])
 
