@@ -275,7 +275,8 @@ def context_router(
     It is for users of that program, and reproduces its overruns too: markers and the blank lines
     between chunks are not counted, a cut may split a grapheme cluster, a cut by words collapses
     whitespace, and ``total_tokens`` is the sum of the parts. Use `Packer` for a budget that holds.
-    A copy (`dataclasses.replace`) with an exact counter holds its budget as any packer does.
+    A copy (`dataclasses.replace`) with an exact counter holds its budget as any packer does. Under
+    an estimate a copy refuses ``max_chunks``, ``dedupe`` and ``selection``: the program has none.
 
     Args:
         max_tokens: The budget in tokens, from 1 on.

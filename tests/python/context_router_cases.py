@@ -8,12 +8,13 @@ writes `tests/cases/context_router.json` anew, with what Python answers, which
 `test_explain_cases.py` holds it against Python, `tests/rust/presets.rs` against Rust.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from cases import write
 
-from budgeteer import presets
+from budgeteer import InvalidArgumentError, presets
 
 FILE = Path(__file__).parents[1] / "cases/context_router.json"
 
@@ -84,7 +85,26 @@ def packings():
     return cases
 
 
-KINDS = (packings,)
+def refusals():
+    """Return whether a copy that counts so takes an option that the original has not."""
+    cases = []
+    for counter in "chars_div4", "words", "o200k_base", "function":
+        for name, value in ("max_chunks", 2), ("dedupe", "near"), ("selection", "coverage"):
+            packer = replace(
+                presets.context_router(9), counter=len if counter == "function" else counter
+            )
+            try:
+                packer = replace(packer, **{name: value})
+            except InvalidArgumentError:
+                is_refused = True
+            else:
+                is_refused = False
+                packer.pack("tea", ["tea"])
+            cases.append([counter, name, is_refused])
+    return cases
+
+
+KINDS = (packings, refusals)
 
 
 if __name__ == "__main__":

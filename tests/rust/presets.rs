@@ -7,7 +7,8 @@ use budgeteer::presets::{
     retrieval_service, sources_footer,
 };
 use budgeteer::{
-    Chunk, Encoding, Estimate, Overflow, Packer, Ranking, Reason, TokenCounter, Units,
+    Chunk, Dedupe, Encoding, Estimate, Overflow, Packer, Ranking, Reason, Selection, TokenCounter,
+    Units,
 };
 use cases::{cases, list, number};
 use proptest::prelude::*;
@@ -163,6 +164,26 @@ fn context_router_is_that_of_python() -> Result<(), budgeteer::Error> {
         assert!(scores.eq(packing.kept.iter().map(|kept| kept.score)), "{case}");
     }
     Ok(())
+}
+
+/// Options that the original program does not have are refused where they
+/// would do nothing.
+#[test]
+fn context_router_refuses_what_python_refuses() {
+    for case in list(&cases("context_router.json", "refusals")) {
+        let packer = match case[0].as_str() {
+            Some("chars_div4") => context_router(9),
+            Some("words") => context_router(9).estimate(Estimate::Words),
+            Some("o200k_base") => context_router(9).counter(Encoding::O200k),
+            _ => context_router(9).counter(|text: &str| text.len()),
+        };
+        let packer = match case[1].as_str() {
+            Some("max_chunks") => packer.max_chunks(2),
+            Some("dedupe") => packer.dedupe(Dedupe::Near),
+            _ => packer.selection(Selection::Coverage),
+        };
+        assert_eq!(case[2], packer.pack("tea", &["tea"]).is_err(), "{case}");
+    }
 }
 
 /// Under a counter that is not an estimate the router's preset keeps its

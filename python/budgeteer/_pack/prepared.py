@@ -174,6 +174,8 @@ def prepared(packer: Any) -> Prepared:
             )
     if prompt is not None or callable(found.template.format):
         _check_function(packer, found)
+    if found.policy[0] == SUM_OF_PARTS:
+        _check_sum(packer, found.counter)
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {found.units!r}")
@@ -216,6 +218,23 @@ def _check_function(packer: Any, found: Prepared) -> None:
             "order must not be 'sticky' where template is a Prompt, of which no beginning can be "
             "kept: a Template of a function can"
         )
+
+
+_SUM_TAKES = {"max_chunks": None, "dedupe": None, "selection": "rank"}
+"""The options that the program behind `budgeteer.presets.context_router` does not have."""
+
+
+def _check_sum(packer: Any, counter: TokenCounter) -> None:
+    """Refuse the options that do nothing where the counts of a text's parts are summed."""
+    if counter._function is not None or counter._is_encoding:
+        return
+    for name, only in _SUM_TAKES.items():
+        if getattr(packer, name) != only:
+            raise InvalidArgumentError(
+                f"{name} must be {only!r} in a context_router under the estimate "
+                f"{counter.name!r}, not {getattr(packer, name)!r}: a Packer takes it, as "
+                f"does a copy whose counter is an encoding or a function"
+            )
 
 
 def _min_score(value: object) -> MinScore:

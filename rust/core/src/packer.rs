@@ -33,6 +33,9 @@ const SENTENCES: &str =
 const WRITTEN: &str = "template must not be a function where chunks are cut, where sentences are \
                        packed, and in context_router: use Template::format or Overflow::Skip";
 
+const SUMMED: &str = "max_chunks, dedupe and Selection::Coverage do nothing in context_router under \
+                      an estimate: Packer::new takes them, as does a counter of another kind";
+
 const AUTO: &str = "min_score must be a number, not MinScore::Auto, under rankings other than \
                     Lexical and Bm25, and in context_gate";
 
@@ -473,6 +476,13 @@ impl Packer {
                 || self.plan.policy == Policy::SumOfParts)
         {
             return Err(Error::shape(WRITTEN.into()));
+        }
+        if self.plan.is_sum_of_parts()
+            && (self.plan.max_chunks.is_some()
+                || self.plan.dedupe != Dedupe::Off
+                || self.plan.selection != Selection::Rank)
+        {
+            return Err(Error::shape(SUMMED.into()));
         }
         self.check_prompt()?;
         self.plan.ranking.check()

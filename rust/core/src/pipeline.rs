@@ -463,7 +463,7 @@ fn pack_all<B: Batch, H: Host>(
         sort_descending(&mut order, keys);
     }
 
-    if plan.selection == Selection::Coverage && !plan.is_sum_of_parts() {
+    if plan.selection == Selection::Coverage {
         let candidates = &order[..order.len().min(selection::CANDIDATES)];
         let chars = candidates.iter().map(|&index| batch.text(index as usize).chars()).sum();
         let with_titles = plan.needs().has_titles;

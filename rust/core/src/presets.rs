@@ -172,6 +172,10 @@ pub fn gate_bundle<D: Document>(
 /// - `truncation`: [`Packer::overflow`], with [`Overflow::Skip`] (`drop`, the
 ///   default), [`Overflow::TruncateEnd`] or [`Overflow::TruncateMiddle`].
 ///
+/// That program has no others of a packer's: under an estimate, packing with
+/// [`Packer::max_chunks`], [`Packer::dedupe`] or [`Packer::selection`] is an
+/// error.
+///
 /// # Examples
 ///
 /// ```

@@ -285,19 +285,24 @@ def test_duplicates_are_kept(name):
 
 OVERFLOWS = ["skip", "stop", "truncate_end", "truncate_middle"]
 own_counters = exact_counters | st.just("kimi-k2") | pure_counters
+of_any = {
+    "reserve_tokens": st.integers(0, 10),
+    "ranking": st.sampled_from(["bm25", "keyword", "recency", "input", "score"]),
+    "min_score": st.sampled_from([0.0, 0.5]),
+    "order": orders,
+    "template": templates,
+    "notice": notices,
+}
+of_no_estimate = {
+    "max_chunks": st.integers(0, 6),
+    "dedupe": st.sampled_from(["exact", "near"]),
+    "selection": st.just("coverage"),
+}
+overflows = st.sampled_from(OVERFLOWS)
 changes = st.fixed_dictionaries(
-    {"counter": counters | st.just("kimi-k2"), "overflow": st.sampled_from(OVERFLOWS)},
-    optional={
-        "reserve_tokens": st.integers(0, 10),
-        "ranking": st.sampled_from(["bm25", "keyword", "recency", "input", "score"]),
-        "min_score": st.sampled_from([0.0, 0.5]),
-        "max_chunks": st.integers(0, 6),
-        "dedupe": st.sampled_from(["exact", "near"]),
-        "selection": st.just("coverage"),
-        "order": orders,
-        "template": templates,
-        "notice": notices,
-    },
+    {"counter": counters | st.just("kimi-k2"), "overflow": overflows}, optional=of_any
+) | st.fixed_dictionaries(
+    {"counter": own_counters, "overflow": overflows}, optional={**of_any, **of_no_estimate}
 )
 
 
@@ -430,6 +435,24 @@ def test_both_answer_alike(query, chunks, max_tokens, changed):
             answers += [packer.pack(query, made).to_dict() for made in (chunks, Corpus(chunks))]
 
     assert [answers[0]] * 4 == answers
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_chunks": 3}, "max_chunks must be None .* 'chars_div4', not 3: a Packer takes it"),
+        ({"dedupe": "exact"}, "dedupe must be None .* not 'exact'"),
+        ({"selection": "coverage"}, "selection must be 'rank' .* not 'coverage'"),
+        ({"dedupe": "near", "counter": "chars_per_token:3"}, "the estimate 'chars_per_token:3'"),
+    ],
+)
+def test_options_that_would_do_nothing(options, message):
+    """What the original does not have is refused under an estimate; another counter takes it."""
+    preset = presets.context_router()
+    with pytest.raises(InvalidArgumentError, match=message):
+        replace(preset, **options)
+
+    assert replace(preset, **{**options, "counter": "o200k_base"}).pack("", ["tea"]).text
 
 
 @on_both

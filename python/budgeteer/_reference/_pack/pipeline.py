@@ -170,7 +170,7 @@ class Plan:
         ranked = rank(ranking, scores, key, scope, outcome)
         if gated is not None:
             ranked = gated.rank(scores, ranked, outcome)
-        if self.selection == COVERAGE and not self._is_sum:
+        if self.selection == COVERAGE:
             ranked = by_coverage(query, pairs, ranked, options.k1, options.b, options.words)
         layout = Template(*(template or self.template))
         extracts: dict[int, tuple[int, int]] = {}
