@@ -44,8 +44,10 @@ for i in itertools.count(first):
             calibration.observe(1_000 + i % 1_000, 2 * (1_000 + i % 1_000), model="chars_div4")
         calibration.save(folder / kind)
     else:
-        keys = [b"%032d" % (20 * i + k) for k in range(20)]
-        cache.put(keys, np.array([[20 * i + k] * 64 for k in range(20)], dtype=np.float32))
+        # The same 2,000 keys again and again: new ones would drive the others' out.
+        start = 20 * (first + i % 100)
+        keys = [b"%032d" % (start + k) for k in range(20)]
+        cache.put(keys, np.array([[start + k] * 64 for k in range(20)], dtype=np.float32))
 """
 
 
@@ -76,7 +78,7 @@ def writers(kind, folder, count):
     """Processes that write the same file again and again."""
     command = [sys.executable, "-c", WRITER, kind, folder]
     made = [
-        subprocess.Popen([*command, str(1_000 * i)], stdout=subprocess.PIPE) for i in range(count)
+        subprocess.Popen([*command, str(100 * i)], stdout=subprocess.PIPE) for i in range(count)
     ]
     try:
         for process in made:
