@@ -166,6 +166,19 @@ fn context_router_is_that_of_python() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// A copy that stops drops all behind the first that does not fit, and each
+/// once.
+#[test]
+fn context_router_stops() -> Result<(), budgeteer::Error> {
+    let packer = context_router(2).ranking(Ranking::Input).overflow(Overflow::Stop);
+    let packing = packer.pack("", &["tea", "a long text", "", "rye"])?;
+    assert_eq!("tea", packing.text);
+    let dropped = packing.dropped.iter();
+    let dropped = dropped.map(|one| (one.index, one.needed_tokens, one.available_tokens));
+    assert_eq!(vec![(1, 3, 1), (2, 0, 1), (3, 0, 1)], dropped.collect::<Vec<_>>());
+    Ok(())
+}
+
 /// Options that the original program does not have are refused where they
 /// would do nothing.
 #[test]
