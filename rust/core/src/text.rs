@@ -13,7 +13,7 @@ mod fold;
 pub(crate) mod letters;
 mod parts;
 
-pub(crate) use parts::Cursor;
+pub(crate) use parts::{Cursor, LOOK};
 
 /// Stands in a folded text for a character that is neither ASCII nor
 /// whitespace, nor becomes ASCII when lowercased.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::count::exact::GO_ON;
 use crate::count::{Estimate, Native, TokenCounter};
-use crate::text::{Text, is_space};
+use crate::text::{LOOK, Text, is_space};
 
 mod boundaries;
 mod exact;
@@ -189,9 +189,6 @@ impl<'a> Cut<'a> {
         piece
     }
 }
-
-/// The number of code points between two looks at whether to stop.
-const LOOK: usize = 1 << 16;
 
 /// The places where a text may be cut so that all its words are whole.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import json
-import operator
 import pickle
 from random import Random
 
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from provider_rules import SYSTEM, anthropic, openai
 from support import BACKENDS, Recorder, counters, odd_texts, using
+from turns import agent, calls, chat, result, said, same_objects, used, uses, words
 
 from budgeteer import (
     BudgetExhaustedError,
@@ -26,57 +26,6 @@ from budgeteer._messages.turn import MARKER
 from budgeteer.window import Trimmed, count_messages
 
 LOG = "Started. " * 300 + "Failed."
-
-
-def said(role, text):
-    return {"role": role, "content": text}
-
-
-def words(count, first="tea"):
-    return " ".join([first, *["tea"] * (count - 1)])
-
-
-def calls(*keys):
-    function = {"name": "read", "arguments": "{}"}
-    made = [{"id": key, "type": "function", "function": function} for key in keys]
-    return {"role": "assistant", "content": None, "tool_calls": made}
-
-
-def result(key, text):
-    return {"role": "tool", "tool_call_id": key, "content": text}
-
-
-def uses(*keys):
-    return {
-        "role": "assistant",
-        "content": [{"type": "tool_use", "id": key, "name": "read", "input": {}} for key in keys],
-    }
-
-
-def used(results, text=None):
-    parts = [
-        {"type": "tool_result", "tool_use_id": key, "content": content} for key, content in results
-    ]
-    return {"role": "user", "content": parts + ([{"type": "text", "text": text}] if text else [])}
-
-
-def chat(turns, size=20, start=0):
-    """Return questions and answers, each different and of *size* words."""
-    return [
-        said(role, words(size, f"{role}{i}"))
-        for i in range(start, start + turns)
-        for role in ("user", "assistant")
-    ]
-
-
-def agent(rounds, size=60, shape="openai"):
-    """Return a question and rounds of a call and its result, each a list of what is new."""
-    yield [said("user", "What does the log say?")]
-    for i in range(rounds):
-        if shape == "openai":
-            yield [calls(f"c{i}"), result(f"c{i}", words(size, f"log{i}"))]
-        else:
-            yield [uses(f"c{i}"), used([(f"c{i}", words(size, f"log{i}"))])]
 
 
 def is_prefix(before, after):
@@ -168,10 +117,6 @@ def test_the_laws(shape, data):
             assert again.stable_prefix_tokens == max(0, again.total_tokens - 3)
             assert same_objects(left, trim_messages(left, limit, previous=left, counter=counter))
             sent, seen = left, len(history)
-
-
-def same_objects(one, other):
-    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def assert_kept(history, left, pinned, start_on):
@@ -422,74 +367,6 @@ def test_a_result_that_is_smaller_than_the_marker_stays():
     assert () == left.shortened
 
 
-def test_pins_stay():
-    """Pinned messages stay whole with their calls and results, wherever they are."""
-    history = [*chat(3), calls("a", "b"), result("a", words(30)), result("b", "x"), *chat(20)]
-    for pins in ({7}, lambda message: message.get("tool_call_id") == "a", [6, 8]):
-        left = trim_messages(history, 300, pins=pins, previous=[], counter="words")
-        assert same_objects(left[:3], history[6:9])
-        assert openai(left) is None
-        assert 3 < len(left) < 20
-    left = trim_messages(history, 300, pins={7}, start_on="user", counter="words")
-    assert same_objects(left[:5], history[4:9])
-    pinned = count_messages(history[6:9], counter="words") - 3
-    with pytest.raises(BudgetExhaustedError) as caught:
-        trim_messages(history, 60, pins={7}, counter="words")
-    assert str(caught.value) == (
-        "the newest message of the user and what follows it do not fit: max_tokens 60 - "
-        f"{pinned} for 3 pinned messages - 24 for messages[47] - 24 for 1 other message - 3 for "
-        f"the reply = {60 - pinned - 51}"
-    )
-
-
-def test_cache_breakpoints_stay():
-    """Messages with a breakpoint in Anthropic's shape stay, also those whose part has it."""
-    mark = {"type": "ephemeral"}
-    parts = [{"type": "text", "text": words(9), "cache_control": mark}]
-    history = [said("user", parts), *chat(20), {**said("user", "a"), "cache_control": mark},
-               *chat(20)]  # fmt: skip
-    left = trim_messages(history, 200, pins="cache_control", counter="words")
-
-    assert left[0] is history[0]
-    assert left[1] is history[41]
-    assert trim_messages(history, 200, counter="words")[0] is not history[0]
-
-
-@pytest.mark.parametrize("is_copied", [False, True])
-def test_what_left_before_pins_does_not_come_back(is_copied):
-    """Where all that was kept is pinned, what was left out before it stays out."""
-    history = chat(3)
-    pins, last = {4, 5}, history[-1]["content"]
-    sent = trim_messages(history, 60, pins=pins, previous=[], counter="words")
-    assert history[4:] == sent
-    if is_copied:
-        sent = copy.deepcopy(sent)
-    left = trim_messages(history, 150, pins=pins, previous=sent, counter="words")
-    assert history[4:] == left
-    history.append(said("user", last))
-    left = trim_messages(history, 180, pins=pins, previous=sent, counter="words")
-    assert history[4:] == left
-
-
-def test_what_was_edited_before_pins_stays():
-    """An edited message is not one that was left out."""
-    history = chat(2)
-    sent = trim_messages(history[:3], 500, pins=[2], previous=[], counter="words")
-    edited = [said("user", "Edited."), said("assistant", "So is this."), *history[2:]]
-
-    assert edited == trim_messages(edited, 500, pins=[2], previous=sent, counter="words")
-
-
-def test_pinned_results_are_not_cut():
-    """A pinned result of the newest turn stays whole, and the others share the rest."""
-    history = [said("user", "Compare."), calls("a", "b"), result("a", words(90)),
-               result("b", words(90))]  # fmt: skip
-    left = trim_messages(history, 150, pins=[2], counter="words")
-
-    assert (3,) == left.shortened
-    assert count_messages(left, counter="words") <= 150
-
-
 @pytest.mark.parametrize(
     ("given_options", "message"),
     [
@@ -515,18 +392,6 @@ def test_refused(given_options, message):
         trim_messages(chat(1), 99, **given_options)
 
     assert message in str(caught.value)
-
-
-def test_pins_that_start_on_would_leave_out():
-    """A pinned message with no message of the user before it is refused with start_on."""
-    history = [said("assistant", "Hello!"), *chat(2)]
-    with pytest.raises(InvalidArgumentError) as caught:
-        trim_messages(history, 99, pins=[0], start_on="user")
-
-    assert str(caught.value) == (
-        "start_on 'user' would leave out messages[0], which is pinned: no message of the user is "
-        "before it and what it belongs to"
-    )
 
 
 def test_it_is_a_list():

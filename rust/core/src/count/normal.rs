@@ -8,7 +8,7 @@ use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
 use crate::once::Once;
-use crate::text::decode;
+use crate::text::{LOOK, decode};
 
 /// How a text is normalized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +94,6 @@ impl Normal {
         from
     }
 }
-
-/// The number of bytes that are composed between two looks at whether to stop.
-const LOOK: usize = 1 << 16;
 
 /// The weight of a character that stays as it is, whatever is around it.
 const STABLE: u8 = 0;

@@ -4,14 +4,11 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::share::{Markers, characters, chars};
-use crate::text::{Text, decode, push_code};
+use crate::text::{LOOK, Text, decode, push_code};
 use crate::truncate::Boundaries;
 
 /// The least part of a long string whose clusters are looked for at either end.
 const LEAST_REACH: usize = 4096;
-
-/// The number of code points between two looks at whether to stop.
-const LOOK: usize = 1 << 16;
 
 /// The most bytes of an escape, or of two that spell one character.
 const LONGEST_ESCAPE: usize = 12;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Text, byte_offset};
 
-/// The most units of a part.
-const PART: usize = 1 << 16;
+/// The most units that are worked on between two looks at whether to stop.
+pub(crate) const LOOK: usize = 1 << 16;
 
 /// Slices a text from left to right, so that UTF-8 is walked once.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl<'a> Iterator for Parts<'a, '_> {
         if units == 0 || self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let end = if units <= PART { units } else { self.rest.split_before(PART) };
+        let end = if units <= LOOK { units } else { self.rest.split_before(LOOK) };
         let part = self.rest.slice_units(0, end);
         self.rest = self.rest.slice_units(end, units);
         Some(part)
@@ -97,18 +97,18 @@ mod tests {
 
     #[test]
     fn no_part_ends_within_a_pair() {
-        let mut units = vec![u16::from(b'a'); PART - 1];
+        let mut units = vec![u16::from(b'a'); LOOK - 1];
         units.extend([0xD83D, 0xDE00]);
-        assert_eq!(vec![PART - 1, 2], lengths(Text::Ucs2(&units)));
+        assert_eq!(vec![LOOK - 1, 2], lengths(Text::Ucs2(&units)));
         units.insert(0, u16::from(b'a'));
-        assert_eq!(vec![PART, 2], lengths(Text::Ucs2(&units)));
-        units.truncate(PART);
-        assert_eq!(vec![PART], lengths(Text::Ucs2(&units)));
+        assert_eq!(vec![LOOK, 2], lengths(Text::Ucs2(&units)));
+        units.truncate(LOOK);
+        assert_eq!(vec![LOOK], lengths(Text::Ucs2(&units)));
     }
 
     #[test]
     fn no_part_of_utf8_ends_within_a_character() {
-        for before in PART - 8..=PART {
+        for before in LOOK - 8..=LOOK {
             // A pair of surrogates, as Python may store it, and "é".
             let mut bytes = vec![b'a'; before];
             bytes.extend(b"\xED\xA0\xBD\xED\xB8\x80\xC3\xA9");
@@ -116,7 +116,7 @@ mod tests {
             let first = parts[0].units();
             assert_eq!(before + 8, parts.iter().map(Text::units).sum::<usize>());
             let whole = [before, before + 6, before + 8];
-            assert!(first == PART || whole.contains(&first), "{before}: {first}");
+            assert!(first == LOOK || whole.contains(&first), "{before}: {first}");
             assert!(first >= before, "{before}: {first}");
         }
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn nothing_follows_once_it_stops() {
         let stop = AtomicBool::new(false);
-        let text = "a".repeat(3 * PART);
+        let text = "a".repeat(3 * LOOK);
         let mut parts = Text::from(text.as_str()).parts(&stop);
         assert!(parts.next().is_some());
         stop.store(true, Ordering::Relaxed);
